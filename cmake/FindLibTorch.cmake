@@ -1,0 +1,130 @@
+# Finds LibTorch without its own package file, which asks for a CUDA toolkit of its own version.
+#
+# Hint: TPUDIST_TORCH_ROOT (cache or environment), one of
+#   - a site-packages folder that holds torch/ (and nvidia/), i.e. an installed PyPI wheel,
+#   - a virtual environment with such a folder,
+#   - an unpacked LibTorch with lib/ and include/.
+# Default: the virtual environment made by scripts/setup.sh.
+#
+# Imported targets
+#   LibTorch::LibTorch  all of LibTorch; defines TPUDIST_NO_CUDA where it is a CPU-only build
+#   LibTorch::cudart    the CUDA runtime that LibTorch uses (empty for a CPU-only build)
+#   LibTorch::NCCL      the NCCL that LibTorch uses (empty for a CPU-only build)
+# Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH
+
+set(TPUDIST_TORCH_ROOT "$ENV{TPUDIST_TORCH_ROOT}" CACHE PATH
+    "site-packages folder with torch/, or an unpacked LibTorch; empty: the one of scripts/setup.sh")
+
+set(_torch_root "${TPUDIST_TORCH_ROOT}")
+if(NOT _torch_root)
+  if(DEFINED ENV{TPUDIST_TORCH_VENV})
+    set(_torch_root "$ENV{TPUDIST_TORCH_VENV}")
+  elseif(DEFINED ENV{XDG_CACHE_HOME})
+    set(_torch_root "$ENV{XDG_CACHE_HOME}/tpudist/torch-2.11.0")
+  else()
+    set(_torch_root "$ENV{HOME}/.cache/tpudist/torch-2.11.0")
+  endif()
+endif()
+
+# The folder with lib/ and include/, and the one of the nvidia packages beside it.
+file(GLOB _torch_folders "${_torch_root}" "${_torch_root}/torch"
+     "${_torch_root}/lib/python3*/site-packages/torch")
+set(LibTorch_FOLDER LibTorch_FOLDER-NOTFOUND)
+foreach(_folder IN LISTS _torch_folders)
+  if(EXISTS "${_folder}/lib/libtorch_cpu.so")
+    set(LibTorch_FOLDER "${_folder}")
+  endif()
+endforeach()
+cmake_path(GET LibTorch_FOLDER PARENT_PATH _torch_site)
+set(_nvidia "${_torch_site}/nvidia")
+
+set(LibTorch_VERSION "")
+if(EXISTS "${LibTorch_FOLDER}/include/torch/headeronly/version.h")
+  set(_version_header "${LibTorch_FOLDER}/include/torch/headeronly/version.h")
+else()
+  set(_version_header "${LibTorch_FOLDER}/include/torch/csrc/api/include/torch/version.h")
+endif()
+if(EXISTS "${_version_header}")
+  file(STRINGS "${_version_header}" _version_line REGEX "define TORCH_VERSION \"")
+  string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" LibTorch_VERSION "${_version_line}")
+endif()
+
+set(LibTorch_CUDA OFF)
+if(EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
+  set(LibTorch_CUDA ON)
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibTorch
+  REQUIRED_VARS LibTorch_FOLDER
+  VERSION_VAR LibTorch_VERSION
+  REASON_FAILURE_MESSAGE "Looked in '${_torch_root}'. Run scripts/setup.sh, or pass -DTPUDIST_TORCH_ROOT=<folder>, or build core and data alone with -DTPUDIST_TORCH=OFF.")
+if(NOT LibTorch_FOUND OR TARGET LibTorch::LibTorch)
+  return()
+endif()
+
+# Adds the include folders behind all others: the wheel carries a copy of fmt that must not win
+# over the installed one.
+function(_libtorch_include target)
+  foreach(folder IN LISTS ARGN)
+    target_compile_options(${target} INTERFACE
+      "SHELL:$<$<COMPILE_LANGUAGE:C,CXX>:-idirafter \"${folder}\">")
+  endforeach()
+endfunction()
+
+# Finds one library of the nvidia packages, of LibTorch's own folder or of the system, with the
+# header that belongs to it.
+macro(_libtorch_nvidia variable library header)
+  file(GLOB _candidates "${_nvidia}/*/lib/${library}.so" "${_nvidia}/*/lib/${library}.so.*"
+       "${LibTorch_FOLDER}/lib/${library}*.so*")
+  if(_candidates)
+    list(GET _candidates 0 ${variable}_LIBRARY)
+  else()
+    file(GLOB _toolkit /usr/local/cuda/lib64)
+    find_library(${variable}_LIBRARY NAMES ${library}.so HINTS ${_toolkit} REQUIRED)
+  endif()
+  file(GLOB _candidates "${_nvidia}/*/include/${header}")
+  if(_candidates)
+    list(GET _candidates 0 _header)
+    cmake_path(GET _header PARENT_PATH ${variable}_INCLUDE)
+  else()
+    find_path(${variable}_INCLUDE NAMES ${header} HINTS /usr/local/cuda/include REQUIRED)
+  endif()
+  cmake_path(GET ${variable}_LIBRARY PARENT_PATH ${variable}_FOLDER)
+endmacro()
+
+add_library(LibTorch::LibTorch INTERFACE IMPORTED)
+add_library(LibTorch::cudart INTERFACE IMPORTED)
+add_library(LibTorch::NCCL INTERFACE IMPORTED)
+
+set(_lib "${LibTorch_FOLDER}/lib")
+set(LibTorch_RPATH "${_lib}")
+set(_libraries "${_lib}/libtorch.so,${_lib}/libtorch_cpu.so")
+set(_core_libraries "${_lib}/libc10.so")
+
+if(LibTorch_CUDA)
+  string(APPEND _libraries ",${_lib}/libtorch_cuda.so")
+  list(APPEND _core_libraries "${_lib}/libc10_cuda.so")
+  _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
+  _libtorch_nvidia(_nccl libnccl nccl.h)
+  list(APPEND LibTorch_RPATH "${_nccl_FOLDER}" "${_cudart_FOLDER}")
+  list(REMOVE_DUPLICATES LibTorch_RPATH)
+
+  target_link_libraries(LibTorch::cudart INTERFACE "${_cudart_LIBRARY}")
+  _libtorch_include(LibTorch::cudart "${_cudart_INCLUDE}")
+  target_link_libraries(LibTorch::NCCL INTERFACE "${_nccl_LIBRARY}" LibTorch::cudart)
+  _libtorch_include(LibTorch::NCCL "${_nccl_INCLUDE}")
+else()
+  target_compile_definitions(LibTorch::LibTorch INTERFACE TPUDIST_NO_CUDA)
+  target_compile_definitions(LibTorch::NCCL INTERFACE TPUDIST_NO_CUDA)
+  target_compile_definitions(LibTorch::cudart INTERFACE TPUDIST_NO_CUDA)
+endif()
+
+_libtorch_include(LibTorch::LibTorch
+  "${LibTorch_FOLDER}/include" "${LibTorch_FOLDER}/include/torch/csrc/api/include")
+# libtorch_cuda registers itself when it is loaded and nobody calls it by name: it must be kept.
+target_link_libraries(LibTorch::LibTorch INTERFACE
+  "-Wl,--push-state,--no-as-needed,${_libraries},--pop-state" ${_core_libraries} LibTorch::cudart)
+# DT_RPATH also serves the libraries that LibTorch itself loads.
+target_link_options(LibTorch::LibTorch INTERFACE LINKER:--disable-new-dtags)
+target_link_options(LibTorch::NCCL INTERFACE LINKER:--disable-new-dtags)

@@ -1,0 +1,35 @@
+# Language level, warnings, sanitizers and tools: everything that holds for all targets alike.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CUDA_STANDARD 17)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Neither -march=native nor -ffast-math: a run must give the same bits on every machine of a cluster.
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
+if(TPUDIST_WERROR)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
+endif()
+
+if(TPUDIST_SANITIZE)
+  add_compile_options(-fsanitize=${TPUDIST_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${TPUDIST_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+mark_as_advanced(CCACHE_PROGRAM)
+if(CCACHE_PROGRAM)
+  foreach(language C CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+    endif()
+  endforeach()
+endif()

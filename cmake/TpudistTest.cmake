@@ -1,0 +1,62 @@
+# tpudist_test(<name> [RANKS <count>...] [LIBS <library>...] [LABELS <label>...] [TIMEOUT <s>])
+#
+# One program from <name>.cpp in the current folder tests/<folder>, linked with tpudist::<folder>
+# (or LIBS), GoogleTest and RapidCheck, labelled <folder>.
+#
+# Without RANKS it is one test and runs directly. With RANKS it is one test for each count, run by
+# mpirun, and for a count of 1 also one plain process without mpirun.
+
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+
+set(TPUDIST_MPIRUN_FLAGS --bind-to none --oversubscribe)
+set(TPUDIST_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
+set(TPUDIST_MPI_ENVIRONMENT
+  OMPI_ALLOW_RUN_AS_ROOT=1
+  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_btl_vader_single_copy_mechanism=none)  # needs a right that containers do not give
+
+function(tpudist_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "RANKS;LIBS;LABELS")
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  if(NOT arg_LIBS)
+    set(arg_LIBS tpudist::${folder})
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  if(arg_RANKS)
+    set(main tpudist_test_mpi_main)
+  else()
+    set(main tpudist_test_main)
+  endif()
+
+  set(target ${folder}_${name})
+  add_executable(${target} ${name}.cpp)
+  target_link_libraries(${target} PRIVATE ${arg_LIBS} ${main})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+
+  function(add name processors)
+    add_test(NAME ${name} COMMAND ${ARGN})
+    set_tests_properties(${name} PROPERTIES
+      LABELS "${folder};${arg_LABELS}"
+      TIMEOUT ${arg_TIMEOUT}
+      PROCESSORS ${processors}
+      ENVIRONMENT "${TPUDIST_TEST_ENVIRONMENT};${environment}")
+  endfunction()
+
+  if(NOT arg_RANKS)
+    set(environment "")
+    add(${folder}/${name} 1 ${target})
+    return()
+  endif()
+  list(APPEND arg_LABELS mpi)
+  set(environment "${TPUDIST_MPI_ENVIRONMENT}")
+  if(1 IN_LIST arg_RANKS)
+    add(${folder}/${name} 1 ${target})
+  endif()
+  foreach(ranks IN LISTS arg_RANKS)
+    add(${folder}/${name}.np${ranks} ${ranks}
+        ${MPIEXEC_EXECUTABLE} ${TPUDIST_MPIRUN_FLAGS} -np ${ranks} $<TARGET_FILE:${target}>)
+  endforeach()
+endfunction()
