@@ -1,0 +1,55 @@
+#include <gmock/gmock.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "tests/support/test_settings.hpp"
+
+namespace {
+
+// Prints failures at once and nothing else, with the number of the rank: where one rank fails the
+// others may wait for it for good, and then nobody would print at the end.
+class FailurePrinter : public testing::EmptyTestEventListener {
+ public:
+  explicit FailurePrinter(int rank) : rank_(rank) {}
+
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+    std::fprintf(stderr, "[rank %d] %s.%s: %s:%d\n%s\n", rank_,
+                 test ? test->test_suite_name() : "-", test ? test->name() : "-",
+                 result.file_name() ? result.file_name() : "unknown file", result.line_number(),
+                 result.message());
+  }
+
+ private:
+  int rank_;
+};
+
+// Leaves the usual output to rank 0 and only failures to the others.
+void print_once(int rank) {
+  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (rank == 0) return;
+  delete listeners.Release(listeners.default_result_printer());
+  listeners.Append(std::make_unique<FailurePrinter>(rank).release());  // the list owns it
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tpudist::testing::fix_rapidcheck_seed();
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+
+  testing::InitGoogleMock(&argc, argv);
+  print_once(rank);
+  int failed = provided < MPI_THREAD_FUNNELED || RUN_ALL_TESTS() != 0;
+
+  // Every rank exits alike, so that a failure on any of them is one of the whole test.
+  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed;
+}
