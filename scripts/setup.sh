@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Installs what tpudist is built with, on Debian 12 or later. Safe to run again: what is there stays.
+#
+#   1. Debian packages, only those that are missing (as root or through sudo).
+#   2. LibTorch, from the PyPI wheel of PyTorch, into a virtual environment of its own (about 5 GB).
+#
+# TPUDIST_TORCH_ROOT   use this LibTorch and install none
+# TPUDIST_TORCH_VENV   where to make the environment; default ~/.cache/tpudist/torch-<version>
+# TPUDIST_PYTHON       the Python that makes it; default /usr/bin/python3
+set -euo pipefail
+
+torch_version=2.11.0
+venv=${TPUDIST_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/torch-$torch_version}
+stamp=$venv/.tpudist-complete  # written last: without it the environment is not trusted
+
+packages=(
+  g++ cmake ninja-build pkg-config ccache git ca-certificates python3-venv
+  libopenmpi-dev openmpi-bin libhdf5-dev libyaml-cpp-dev libfmt-dev libspdlog-dev libcli11-dev
+  nlohmann-json3-dev libzip-dev libdeflate-dev libxxhash-dev libmetis-dev zlib1g-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+)
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: error: $*" >&2; exit 1; }
+
+install_packages() {
+  local missing=() package
+  if ! command -v dpkg-query > /dev/null; then
+    say "this is no Debian system; please see that these are installed: ${packages[*]}"
+    return
+  fi
+  for package in "${packages[@]}"; do
+    if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null) != installed ]]; then
+      missing+=("$package")
+    fi
+  done
+  if (( ${#missing[@]} == 0 )); then
+    say "all ${#packages[@]} Debian packages are installed"
+    return
+  fi
+  local root=()
+  if (( EUID != 0 )); then
+    command -v sudo > /dev/null || fail "no sudo; as root run: apt-get install ${missing[*]}"
+    root=(sudo)
+  fi
+  say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+  "${root[@]}" apt-get -q update
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+    "${missing[@]}"
+}
+
+# Whether the environment holds every file of every package in its full size, and the right version.
+verify_torch() {
+  [[ -x $venv/bin/python ]] || return 1
+  "$venv/bin/python" - "$torch_version" << 'PYTHON'
+import importlib.metadata
+import os
+import runpy
+import sys
+
+try:
+    names = set()
+    for package in importlib.metadata.distributions():
+        names.add(package.metadata["Name"])
+        for file in package.files or ():
+            if file.size is not None and os.path.getsize(file.locate()) != file.size:
+                sys.exit(f"setup: {file} has not its full size")
+    if "torch" not in names:
+        sys.exit("setup: PyTorch is not installed there")
+    torch = importlib.metadata.distribution("torch").locate_file("torch")
+    version = runpy.run_path(os.path.join(torch, "version.py"))["__version__"]
+    if version.split("+")[0] != sys.argv[1]:
+        sys.exit(f"setup: found PyTorch {version}, need {sys.argv[1]}")
+    os.stat(os.path.join(torch, "lib", "libtorch_cpu.so"))
+except OSError as error:
+    sys.exit(f"setup: {error}")
+PYTHON
+}
+
+install_torch() {
+  if [[ -n ${TPUDIST_TORCH_ROOT:-} ]]; then
+    [[ -d $TPUDIST_TORCH_ROOT ]] || fail "TPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT is no folder"
+    say "using LibTorch in $TPUDIST_TORCH_ROOT"
+    return
+  fi
+  mkdir -p "$(dirname "$venv")"
+  exec 9> "$venv.lock"
+  if ! flock -n 9; then
+    say "waiting for another set-up of $venv"
+    flock 9
+  fi
+  if [[ -e $stamp ]]; then
+    say "LibTorch $torch_version is installed in $venv"
+    return
+  fi
+  if [[ -e $venv ]]; then
+    if verify_torch; then
+      say "LibTorch $torch_version in $venv is complete"
+      touch "$stamp"
+      return
+    fi
+    [[ -e $venv/pyvenv.cfg || -z $(ls -A "$venv") ]] ||
+      fail "$venv is no virtual environment; move it away or set TPUDIST_TORCH_VENV"
+    say "the installation in $venv is not complete; starting again"
+    rm -rf "$venv"
+  fi
+  local python=${TPUDIST_PYTHON:-/usr/bin/python3}
+  [[ -x $python ]] || python=$(command -v python3) || fail "no python3; set TPUDIST_PYTHON"
+  say "installing LibTorch $torch_version into $venv (about 5 GB, some minutes)"
+  "$python" -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "torch==$torch_version" ||
+    fail "pip could not install torch==$torch_version; see above, then run this script again"
+  verify_torch || fail "the new installation in $venv is not complete; is the disk full?"
+  touch "$stamp"
+  say "LibTorch $torch_version is installed in $venv"
+}
+
+install_packages
+install_torch
