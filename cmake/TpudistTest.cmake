@@ -5,6 +5,9 @@
 #
 # Without RANKS it is one test and runs directly. With RANKS it is one test for each count, run by
 # mpirun, and for a count of 1 also one plain process without mpirun.
+#
+# TPUDIST_PROGRAM is the path of the program tpudist, where it is built; the tests of launch/ are
+# built after it.
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
@@ -35,6 +38,12 @@ function(tpudist_test name)
   add_executable(${target} ${name}.cpp)
   target_link_libraries(${target} PRIVATE ${arg_LIBS} ${main})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+  if(TARGET tpudist)
+    target_compile_definitions(${target} PRIVATE TPUDIST_PROGRAM="$<TARGET_FILE:tpudist>")
+    if(folder STREQUAL "launch")
+      add_dependencies(${target} tpudist)
+    endif()
+  endif()
 
   function(add name processors)
     add_test(NAME ${name} COMMAND ${ARGN})

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "tests/support/test_settings.hpp"
 
@@ -14,17 +15,21 @@ class FailurePrinter : public testing::EmptyTestEventListener {
  public:
   explicit FailurePrinter(int rank) : rank_(rank) {}
 
+  void OnTestStart(const testing::TestInfo& test) override {
+    // Kept here: asking UnitTest for it while a failure is reported locks up.
+    test_ = std::string(test.test_suite_name()) + "." + test.name();
+  }
+
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "[rank %d] %s.%s: %s:%d\n%s\n", rank_,
-                 test ? test->test_suite_name() : "-", test ? test->name() : "-",
+    std::fprintf(stderr, "[rank %d] %s: %s:%d\n%s\n", rank_, test_.c_str(),
                  result.file_name() ? result.file_name() : "unknown file", result.line_number(),
                  result.message());
   }
 
  private:
   int rank_;
+  std::string test_;
 };
 
 // Leaves the usual output to rank 0 and only failures to the others.
