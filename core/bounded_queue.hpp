@@ -1,0 +1,59 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+namespace tpudist {
+
+// A blocking first-in first-out queue of at most `capacity` items between threads. After `close`,
+// pushes are refused and pops return what is left, then nothing. Thread-safe.
+template <typename T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(std::size_t capacity) : capacity_(capacity ? capacity : 1) {}
+
+  // Waits for room. False when the queue is closed (the item is dropped).
+  bool push(T item) {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    filled_.notify_one();
+    return true;
+  }
+
+  // Waits for an item. Nothing when the queue is closed and empty.
+  std::optional<T> pop() {
+    std::unique_lock lock(mutex_);
+    filled_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> item(std::move(items_.front()));
+    items_.pop_front();
+    room_.notify_one();
+    return item;
+  }
+
+  void close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    room_.notify_all();
+    filled_.notify_all();
+  }
+
+  std::size_t size() const {
+    std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+
+ private:
+  const std::size_t capacity_;
+  mutable std::mutex mutex_;
+  std::condition_variable room_, filled_;
+  std::deque<T> items_;
+  bool closed_ = false;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <source_location>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+
+// Throws IoError "cannot OPERATION PATH: REASON (in FUNCTION)" with the reason of `error_number`.
+[[noreturn]] void throw_io_error(std::string_view operation, const std::filesystem::path& path,
+                                 int error_number,
+                                 std::source_location where = std::source_location::current());
+
+// Passes on the result of a POSIX call that reports failure as -1 with errno; throws IoError then.
+template <typename T>
+T check_posix(T result, std::string_view operation, const std::filesystem::path& path,
+              std::source_location where = std::source_location::current()) {
+  if (result == T{-1}) throw_io_error(operation, path, errno, where);
+  return result;
+}
+
+}  // namespace tpudist

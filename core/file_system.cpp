@@ -1,0 +1,173 @@
+#include "core/file_system.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <random>
+#include <utility>
+
+#include "core/check.hpp"
+
+namespace tpudist {
+namespace {
+
+class PosixFile : public WritableFile {
+ public:
+  explicit PosixFile(const std::filesystem::path& path)
+      : path_(path),
+        descriptor_(check_posix(
+            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), "create", path)) {
+  }
+  ~PosixFile() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      check_posix(written, "write", path_);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  void sync() override { check_posix(::fsync(descriptor_), "sync", path_); }
+
+  void close() override {
+    if (descriptor_ < 0) return;
+    // The descriptor is gone even when close fails.
+    check_posix(::close(std::exchange(descriptor_, -1)), "close", path_);
+  }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+class PosixFileSystem : public FileSystem {
+ public:
+  std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override {
+    return std::make_unique<PosixFile>(path);
+  }
+
+  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    check_posix(std::rename(from.c_str(), to.c_str()), "rename to " + to.string(), from);
+  }
+
+  void remove(const std::filesystem::path& path) override {
+    check_posix(::unlink(path.c_str()), "remove", path);
+  }
+
+  void sync_file(const std::filesystem::path& path) override { sync_path(path, O_RDONLY); }
+
+  void sync_directory(const std::filesystem::path& path) override {
+    sync_path(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  }
+
+ private:
+  static void sync_path(const std::filesystem::path& path, int flags) {
+    const int descriptor = check_posix(::open(path.c_str(), flags | O_CLOEXEC), "open", path);
+    const int result = ::fsync(descriptor);
+    const int error = errno;
+    ::close(descriptor);
+    // EINVAL: a file system that has nothing to sync for a folder.
+    if (result == -1 && !((flags & O_DIRECTORY) && error == EINVAL)) {
+      throw_io_error("sync", path, error);
+    }
+  }
+};
+
+// "NAME.PID-COUNTER-RANDOM.tmp" beside `path`. The random part keeps processes of several machines
+// (or containers, whose process ids are alike) apart on a shared file system.
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  static std::atomic<unsigned> counter{0};
+  const std::string name = path.filename().string().substr(0, 200);  // NAME_MAX is 255
+  const std::string unique =
+      fmt::format("{}.{}-{}-{:08x}.tmp", name, ::getpid(), counter++, std::random_device{}());
+  return path.parent_path() / unique;
+}
+
+void check_is_file_name(const std::filesystem::path& path) {
+  if (path.filename().empty() || path.filename() == "." || path.filename() == "..") {
+    throw IoError(fmt::format("cannot write {}: not the name of a file",
+                              path.empty() ? "''" : path.string()));
+  }
+}
+
+}  // namespace
+
+FileSystem& posix_file_system() {
+  static PosixFileSystem files;
+  return files;
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           FileSystem& files) {
+  TemporaryFile temporary(path, files);
+  const auto file = files.create(temporary.path());
+  file->write(bytes);
+  file->sync();
+  file->close();
+  temporary.put_in_place();
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text,
+                           FileSystem& files) {
+  write_file_atomically(path, std::as_bytes(std::span(text)), files);
+}
+
+TemporaryFile::TemporaryFile(std::filesystem::path final_path, FileSystem& files)
+    : final_(std::move(final_path)), files_(files) {
+  check_is_file_name(final_);
+  temporary_ = temporary_name(final_);
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (committed_) return;
+  try {
+    files_.remove(temporary_);
+  } catch (...) {  // most often it was never made
+  }
+}
+
+void TemporaryFile::commit() {
+  if (committed_) return;
+  files_.sync_file(temporary_);
+  put_in_place();
+}
+
+void TemporaryFile::put_in_place() {
+  files_.rename(temporary_, final_);
+  committed_ = true;
+  files_.sync_directory(final_.parent_path());
+}
+
+std::string read_text_file(const std::filesystem::path& path, std::size_t limit) {
+  const int descriptor = check_posix(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open", path);
+  std::string text;
+  std::size_t used = 0;
+  ssize_t count = 0;
+  int error = 0;
+  for (;;) {
+    text.resize(std::max<std::size_t>(used + used / 2, used + (std::size_t{1} << 16)));
+    count = ::read(descriptor, text.data() + used, text.size() - used);
+    error = errno;
+    if (count < 0 && error == EINTR) continue;
+    if (count <= 0) break;
+    used += static_cast<std::size_t>(count);
+    if (used > limit) break;
+  }
+  ::close(descriptor);
+  if (count < 0) throw_io_error("read", path, error);
+  if (used > limit) throw IoError(fmt::format("{} is larger than {} bytes", path.string(), limit));
+  text.resize(used);
+  return text;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tpudist {
+
+// A file being written. `sync` and `close` throw IoError; a destructor without `close` closes
+// silently.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  virtual void sync() = 0;
+  virtual void close() = 0;
+};
+
+// The operations that make a file durable, behind an interface so that tests can make any one of
+// them fail.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual std::unique_ptr<WritableFile> create(const std::filesystem::path& path) = 0;
+  virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  virtual void remove(const std::filesystem::path& path) = 0;
+  virtual void sync_file(const std::filesystem::path& path) = 0;  // fsync of an existing file
+  virtual void sync_directory(const std::filesystem::path& path) = 0;
+};
+
+// The real one (POSIX). Errors carry the path and strerror.
+FileSystem& posix_file_system();
+
+// Writes `bytes` to `path` so that a reader (or a crash) sees the old file or the whole new one:
+// temporary name in the same folder, fsync, rename, fsync of the folder. On failure the temporary
+// file is removed and the old file is as it was (only if the last step fails, the folder's fsync,
+// the new file is in place, but may not outlive a power cut).
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           FileSystem& files = posix_file_system());
+void write_file_atomically(const std::filesystem::path& path, std::string_view text,
+                           FileSystem& files = posix_file_system());
+
+// A file that another library writes under a temporary name: `commit` makes it durable and gives it
+// its name; without `commit` the destructor removes it. Move-only in spirit: neither copied nor
+// moved.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::filesystem::path final_path, FileSystem& files = posix_file_system());
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }  // write here
+  void commit();
+
+ private:
+  friend void write_file_atomically(const std::filesystem::path&, std::span<const std::byte>,
+                                    FileSystem&);
+  void put_in_place();  // rename and fsync of the folder
+
+  std::filesystem::path final_, temporary_;
+  FileSystem& files_;
+  bool committed_ = false;
+};
+
+// Whole content. Throws IoError, also when there are more than `limit` bytes.
+std::string read_text_file(const std::filesystem::path& path,
+                           std::size_t limit = std::numeric_limits<std::size_t>::max());
+
+}  // namespace tpudist

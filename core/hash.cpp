@@ -1,0 +1,76 @@
+#include "core/hash.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <new>
+#include <vector>
+
+#include "core/check.hpp"
+
+namespace tpudist {
+
+struct Hasher::State {
+  explicit State(std::uint64_t seed) : xxh3(XXH3_createState()) {
+    if (!xxh3) throw std::bad_alloc();
+    XXH3_64bits_reset_withSeed(xxh3, seed);
+  }
+  ~State() { XXH3_freeState(xxh3); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  XXH3_state_t* xxh3;
+};
+
+Hasher::Hasher(std::uint64_t seed) : state_(std::make_unique<State>(seed)) {}
+Hasher::~Hasher() = default;
+Hasher::Hasher(Hasher&&) noexcept = default;
+Hasher& Hasher::operator=(Hasher&&) noexcept = default;
+
+void Hasher::update(std::span<const std::byte> bytes) {
+  if (!bytes.empty()) XXH3_64bits_update(state_->xxh3, bytes.data(), bytes.size());
+}
+
+void Hasher::update(std::string_view text) {
+  update(static_cast<std::uint64_t>(text.size()));
+  update(std::as_bytes(std::span(text)));
+}
+
+std::uint64_t Hasher::digest() const {
+  return XXH3_64bits_digest(state_->xxh3);
+}
+
+std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+std::uint64_t hash64(std::string_view text, std::uint64_t seed) {
+  return hash64(std::as_bytes(std::span(text)), seed);
+}
+
+std::uint64_t hash_file(const std::filesystem::path& path) {
+  const int descriptor = check_posix(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open", path);
+  Hasher hasher;
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  for (;;) {
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int error = errno;
+      ::close(descriptor);
+      throw_io_error("read", path, error);
+    }
+    if (count == 0) break;
+    hasher.update(std::span<const std::byte>(buffer).first(static_cast<std::size_t>(count)));
+  }
+  ::close(descriptor);
+  return hasher.digest();
+}
+
+std::string to_hex(std::uint64_t value) {
+  return fmt::format("{:016x}", value);
+}
+
+}  // namespace tpudist

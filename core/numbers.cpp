@@ -1,0 +1,57 @@
+#include "core/numbers.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tpudist {
+
+std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  int unit = 0;
+  // 1023.95 would be printed as 1024.0.
+  while (value >= 1023.95 && unit < 5) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string format_count(std::int64_t count) {
+  const std::string digits = fmt::format("{}", count);
+  const std::size_t sign = count < 0 ? 1 : 0;
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > sign && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string format_seconds(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e12) return "?";
+  if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  const std::int64_t days = whole / 86400, hours = whole / 3600 % 24, minutes = whole / 60 % 60;
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (days > 0) return fmt::format("{}d {:02}:{:02}:{:02}", days, hours, minutes, whole % 60);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+}  // namespace tpudist

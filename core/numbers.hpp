@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tpudist {
+
+// Sums and products of sizes that come from files: nothing where the true value does not fit.
+std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b);
+std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b);
+
+// "512 B", "1.2 GiB".
+std::string format_bytes(std::uint64_t bytes);
+// "31,091,253".
+std::string format_count(std::int64_t count);
+// "12 ms", "3.4 s", "5:07", "2:05:07", "3d 02:05:07". Negative or not a number: "?".
+std::string format_seconds(double seconds);
+
+}  // namespace tpudist

@@ -1,0 +1,158 @@
+#include "core/text.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace tpudist {
+namespace {
+
+// Whether `byte` is in the set that starts after pattern[at] == '['; moves `at` behind the `]`.
+// Nothing when the set is not closed.
+std::optional<bool> match_set(std::string_view pattern, std::size_t& at, char byte) {
+  std::size_t i = at + 1;
+  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (negated) ++i;
+  const auto code = [](char c) { return static_cast<unsigned char>(c); };
+  bool found = false;
+  // A `]` that comes first belongs to the set.
+  for (bool first = true; i < pattern.size() && (first || pattern[i] != ']'); first = false) {
+    const char low = pattern[i];
+    char high = low;
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      high = pattern[i + 2];
+      i += 2;
+    }
+    ++i;
+    found = found || (code(low) <= code(byte) && code(byte) <= code(high));
+  }
+  if (i >= pattern.size()) return std::nullopt;
+  at = i + 1;
+  return found != negated;
+}
+
+// Matches one pattern element other than `*` against one byte and moves `at` behind it.
+bool match_one(std::string_view pattern, std::size_t& at, char byte) {
+  if (pattern[at] == '?') {
+    ++at;
+    return true;
+  }
+  if (pattern[at] == '[') {
+    if (const auto matched = match_set(pattern, at, byte)) return *matched;
+  }
+  return pattern[at++] == byte;
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the table: the one before the last, the last, and the new one.
+  std::vector<std::size_t> older(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], older[j - 2] + 1);
+      }
+    }
+    std::swap(older, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+std::string nearest_of(std::string_view word, std::span<const std::string> candidates) {
+  const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
+  std::size_t best_distance = limit + 1;
+  const std::string* best = nullptr;
+  if (word.size() > 256) return {};
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > word.size() + limit || candidate.empty()) continue;
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
+      best_distance = distance;
+      best = &candidate;
+    }
+  }
+  if (best) return *best;
+  for (const std::string& candidate : candidates) {
+    if (word.size() >= 3 && candidate.find(word) != std::string::npos) return candidate;
+  }
+  return {};
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0;
+  // Where to go on when a match fails: behind the last `*`, which then takes one byte more.
+  std::size_t star = std::string_view::npos, star_text = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = ++p;
+      star_text = t;
+    } else if (p < pattern.size() && match_one(pattern, p, text[t])) {
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool glob_match_any(std::span<const std::string> patterns, std::string_view text) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return glob_match(pattern, text); });
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> pieces;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    pieces.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return pieces;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string join(std::span<const std::string> pieces, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0) text += separator;
+    text += pieces[i];
+  }
+  return text;
+}
+
+std::string_view trim(std::string_view text) {
+  static constexpr std::string_view kSpace = " \t\r\n\v\f";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+bool is_utf8(std::string_view text) {
+  static constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800,
+                                             0x10000};  // by number of further bytes
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i++]);
+    if (first < 0x80) continue;
+    const int further = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+    if (first < 0xC2 || first > 0xF4) return false;
+    std::uint32_t point = first & (0x3Fu >> further);
+    for (int k = 0; k < further; ++k) {
+      if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return false;
+      point = point << 6 | (static_cast<unsigned char>(text[i++]) & 0x3F);
+    }
+    if (point < kLeast[further] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace tpudist

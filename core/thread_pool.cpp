@@ -1,0 +1,280 @@
+#include "core/thread_pool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tpudist {
+namespace {
+
+// How long a thread looks for work before it sleeps: loops of tens of microseconds follow each
+// other closely, and a wake-up costs as much as such a loop.
+constexpr std::chrono::microseconds kSpin{15};
+
+void pause_briefly() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+template <typename Ready>
+void spin_until(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  while (!ready() && std::chrono::steady_clock::now() < end) pause_briefly();
+}
+
+// One call of parallel_for. Lives on the caller's stack: the caller leaves only when `helpers` is
+// 0.
+struct Loop {
+  Loop(std::int64_t count, std::int64_t chunk, const std::function<void(std::int64_t)>& body,
+       Loop* parent, const void* pool)
+      : count(count), chunk(chunk), body(body), parent(parent), pool(pool) {}
+
+  bool has_indices() const { return next.load(std::memory_order_relaxed) < count; }
+
+  bool descends_from(const Loop& other) const {
+    for (const Loop* loop = parent; loop; loop = loop->parent) {
+      if (loop == &other) return true;
+    }
+    return false;
+  }
+
+  void record_failure(std::int64_t index) {
+    failed.store(true, std::memory_order_relaxed);
+    next.store(count);  // nobody starts another chunk
+    std::lock_guard lock(failure_mutex);
+    if (index >= failed_index) return;
+    failed_index = index;
+    failure = std::current_exception();
+  }
+
+  // Runs indices until none is left.
+  void work();
+
+  const std::int64_t count, chunk;
+  const std::function<void(std::int64_t)>& body;
+  Loop* const parent;  // the loop whose task called parallel_for, of any pool; outlives this one
+  const void* const pool;
+
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::atomic<int> helpers{0};  // changed under the pool's mutex
+
+  bool caller_sleeps = false;            // under the pool's mutex
+  std::condition_variable caller_wakes;  // with the pool's mutex
+
+  std::mutex failure_mutex;
+  std::int64_t failed_index = std::numeric_limits<std::int64_t>::max();
+  std::exception_ptr failure;
+};
+
+// The loop whose task this thread is running.
+thread_local Loop* current_loop = nullptr;
+
+void Loop::work() {
+  Loop* const outer = current_loop;
+  current_loop = this;
+  for (;;) {
+    const std::int64_t begin = next.fetch_add(chunk);
+    if (begin >= count) break;
+    const std::int64_t end = std::min(begin + chunk, count);
+    for (std::int64_t index = begin; index < end; ++index) {
+      if (failed.load(std::memory_order_relaxed)) break;
+      try {
+        body(index);
+      } catch (...) {
+        record_failure(index);
+      }
+    }
+  }
+  current_loop = outer;
+}
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  ~Impl() { stop(); }
+
+  void start_threads(int count, std::function<void()> on_start);
+  void stop();
+  void run_thread(const std::function<void()>& on_start);
+  void run(Loop& loop);
+
+  // The rest is called with `mutex` held by `lock`, and `help` gives it up while it works.
+  Loop* innermost(const Loop* within);
+  void help(Loop& loop, std::unique_lock<std::mutex>& lock);
+  void open(Loop& loop);
+  void close(Loop& loop);
+
+  int size = 1;
+  std::vector<std::thread> threads;
+
+  std::mutex mutex;
+  std::vector<Loop*> open_loops;           // in the order of their calls
+  std::atomic<std::size_t> open_count{0};  // their number, to be read without the mutex
+  int sleepers = 0;
+  int started = 0;
+  bool stopping = false;
+  std::exception_ptr start_failure;
+  std::condition_variable work, all_started;
+};
+
+void ThreadPool::Impl::start_threads(int count, std::function<void()> on_start) {
+  try {
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back([this, on_start] { run_thread(on_start); });
+  } catch (...) {
+    stop();
+    throw;
+  }
+  std::unique_lock lock(mutex);
+  all_started.wait(lock, [&] { return started == count; });
+  if (!start_failure) return;
+  lock.unlock();
+  stop();
+  std::rethrow_exception(start_failure);
+}
+
+void ThreadPool::Impl::stop() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+    work.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+}
+
+void ThreadPool::Impl::run_thread(const std::function<void()>& on_start) {
+  std::exception_ptr failure;
+  try {
+    if (on_start) on_start();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+
+  std::unique_lock lock(mutex);
+  if (failure && !start_failure) start_failure = failure;
+  ++started;
+  all_started.notify_one();
+  while (!stopping) {
+    if (Loop* loop = innermost(nullptr)) {
+      help(*loop, lock);
+      continue;
+    }
+    lock.unlock();
+    spin_until([&] { return open_count.load(std::memory_order_relaxed) > 0; });
+    lock.lock();
+    ++sleepers;
+    work.wait(lock, [&] { return stopping || !open_loops.empty(); });
+    --sleepers;
+  }
+}
+
+// The most recent open loop with indices left; with `within`, among the loops that its tasks
+// opened.
+Loop* ThreadPool::Impl::innermost(const Loop* within) {
+  for (std::size_t i = open_loops.size(); i-- > 0;) {
+    Loop* loop = open_loops[i];
+    if (!loop->has_indices()) {
+      close(*loop);
+    } else if (!within || loop->descends_from(*within)) {
+      return loop;
+    }
+  }
+  return nullptr;
+}
+
+void ThreadPool::Impl::help(Loop& loop, std::unique_lock<std::mutex>& lock) {
+  loop.helpers.fetch_add(1, std::memory_order_relaxed);
+  lock.unlock();
+  loop.work();
+  lock.lock();
+  close(loop);
+  // With the mutex held: the caller, which needs it to leave, cannot destroy the loop before this
+  // ends.
+  if (loop.helpers.fetch_sub(1, std::memory_order_release) == 1 && loop.caller_sleeps) {
+    loop.caller_wakes.notify_one();
+  }
+}
+
+void ThreadPool::Impl::open(Loop& loop) {
+  open_loops.push_back(&loop);
+  open_count.store(open_loops.size(), std::memory_order_relaxed);
+  const std::int64_t wanted = (loop.count - 1) / loop.chunk;
+  if (wanted >= sleepers) {
+    work.notify_all();
+  } else {
+    for (std::int64_t i = 0; i < wanted; ++i) work.notify_one();
+  }
+  // Callers that wait for helpers of an outer loop are idle as well.
+  for (Loop* outer = loop.parent; outer; outer = outer->parent) {
+    if (outer->pool == this && outer->caller_sleeps) outer->caller_wakes.notify_one();
+  }
+}
+
+void ThreadPool::Impl::close(Loop& loop) {
+  const auto at = std::find(open_loops.begin(), open_loops.end(), &loop);
+  if (at != open_loops.end()) open_loops.erase(at);
+  open_count.store(open_loops.size(), std::memory_order_relaxed);
+}
+
+void ThreadPool::Impl::run(Loop& loop) {
+  std::unique_lock lock(mutex);
+  open(loop);
+  lock.unlock();
+  loop.work();
+
+  const auto alone = [&] { return loop.helpers.load(std::memory_order_acquire) == 0; };
+  lock.lock();
+  close(loop);
+  while (!alone()) {
+    // A helper may have opened loops inside of this one; to help there cannot delay this one. Other
+    // loops are left alone, since their tasks could take much longer than what is waited for.
+    if (Loop* inner = innermost(&loop)) {
+      help(*inner, lock);
+      continue;
+    }
+    lock.unlock();
+    spin_until(alone);
+    lock.lock();
+    loop.caller_sleeps = true;
+    loop.caller_wakes.wait(lock, [&] { return alone() || innermost(&loop); });
+    loop.caller_sleeps = false;
+  }
+}
+
+ThreadPool::ThreadPool(int threads, std::function<void()> on_thread_start)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->size = std::max(threads, 1);
+  impl_->start_threads(impl_->size - 1, std::move(on_thread_start));
+}
+
+ThreadPool::~ThreadPool() = default;
+
+int ThreadPool::threads() const {
+  return impl_->size;
+}
+
+void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+  if (count <= 0) return;
+  if (count == 1 || impl_->size == 1) {
+    for (std::int64_t index = 0; index < count; ++index) body(index);
+    return;
+  }
+  // Long loops of short calls take several indices at once.
+  const std::int64_t chunk = std::max<std::int64_t>(1, count / (std::int64_t{64} * impl_->size));
+  Loop loop(count, chunk, body, current_loop, impl_.get());
+  impl_->run(loop);
+  if (loop.failure) std::rethrow_exception(loop.failure);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace tpudist {
+
+// The version of this build, e.g. "0.1.0".
+std::string_view version();
+
+}  // namespace tpudist
