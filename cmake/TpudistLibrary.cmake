@@ -1,10 +1,11 @@
-# tpudist_library(<name> LIBS <library>...)
+# tpudist_library(<name> LIBS <library>... [EXCLUDE <file>...] [PCH <header>])
 #
 # The static library tpudist_<name> (alias tpudist::<name>) of all sources of the current folder.
 # `LIBS` are public: whoever links the library gets them too. Includes are written from the root
-# of the repository. A folder without sources gives a library of headers.
+# of the repository. A folder without sources gives a library of headers. With PCH the header is
+# precompiled for this library, and for others by tpudist_reuse_pch(<target> <name>).
 function(tpudist_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "LIBS;EXCLUDE")
 
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   if(TPUDIST_CUDA_KERNELS)
@@ -26,7 +27,22 @@ function(tpudist_library name)
   add_library(tpudist::${name} ALIAS ${target})
   target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} ${scope} ${arg_LIBS})
+  if(arg_PCH AND TPUDIST_PCH AND sources)
+    target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${arg_PCH}>")
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
+  endif()
   if(kernels)
     target_compile_definitions(${target} PUBLIC TPUDIST_WITH_CUDA_KERNELS)
+  endif()
+endfunction()
+
+# Compiles <target> with the precompiled header of library <name>, if it has one: 1 second instead of
+# 6 for a file that includes ATen.
+function(tpudist_reuse_pch target name)
+  get_target_property(type tpudist_${name} TYPE)
+  get_target_property(header tpudist_${name} PRECOMPILE_HEADERS)
+  if(header AND NOT type STREQUAL "INTERFACE_LIBRARY")
+    target_precompile_headers(${target} REUSE_FROM tpudist_${name})
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
   endif()
 endfunction()

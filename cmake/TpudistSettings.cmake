@@ -9,7 +9,6 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # Neither -march=native nor -ffast-math: a run must give the same bits on every machine of a cluster.
@@ -29,7 +28,10 @@ mark_as_advanced(CCACHE_PROGRAM)
 if(CCACHE_PROGRAM)
   foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+      # The sloppiness is what ccache asks for with precompiled headers.
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+          CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+          "${CCACHE_PROGRAM}")
     endif()
   endforeach()
 endif()
