@@ -15,15 +15,17 @@ class SlateLoss {
  public:
   virtual ~SlateLoss() = default;
 
-  // Loss of scores [K] against targets [K] (smaller target = better = should get the smaller score), and d loss / d score into `gradient` [K]. `tie_key` decides the order of
-  // equal targets (a pure function of seed, member, step, slate). K = 1 gives 0 and a zero gradient.
-  virtual double evaluate(std::span<const double> scores, std::span<const double> targets, std::uint64_t tie_key,
-                          std::span<double> gradient) const = 0;
+  // Loss of scores [K] against targets [K] (smaller target = better = should get the smaller
+  // score), and d loss / d score into `gradient` [K]. `tie_key` decides the order of equal targets
+  // (a pure function of seed, member, step, slate). K = 1 gives 0 and a zero gradient.
+  virtual double evaluate(std::span<const double> scores, std::span<const double> targets,
+                          std::uint64_t tie_key, std::span<double> gradient) const = 0;
   // True when a constant added to all scores of a slate changes nothing.
   virtual bool ignores_shift() const = 0;
 };
 
-// Reads `loss:`, a map of weighted terms, e.g. {list_mle: {weight: 1, clip_norm: 500}}. At least one term.
+// Reads `loss:`, a map of weighted terms, e.g. {list_mle: {weight: 1, clip_norm: 500}}. At least
+// one term.
 std::unique_ptr<SlateLoss> read_loss(ConfigNode loss);
 
 }  // namespace tpudist

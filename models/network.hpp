@@ -17,28 +17,32 @@ class Tensor;
 
 namespace tpudist {
 
-// The static inputs of one graph in the form the network takes, made once and kept: features transformed (sign(x)*log1p|x|), opcodes, on the device.
-// Owned, immutable, shared between threads.
+// The static inputs of one graph in the form the network takes, made once and kept: features
+// transformed (sign(x)*log1p|x|), opcodes, on the device. Owned, immutable, shared between threads.
 class GraphInput;
 
-// What one unit computes on: the slates of one unit. All shared parts are held by pointer; immutable.
+// What one unit computes on: the slates of one unit. All shared parts are held by pointer;
+// immutable.
 struct UnitInput {
   std::vector<std::shared_ptr<const GraphInput>> graphs;  // one per slate
-  std::vector<float> states;                              // [plan.states, F], the slates' state tables one behind the other
+  std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
   std::shared_ptr<const Plan> plan;
 };
 
-// Scores of all configurations of a unit for the members it was run for. score = common + delta: `delta` carries the differences that are ranked.
+// Scores of all configurations of a unit for the members it was run for. score = common + delta:
+// `delta` carries the differences that are ranked.
 struct UnitScores {
   int members = 0;
   std::int64_t configs = 0;
   std::vector<double> delta;   // [members, configs]
-  std::vector<double> common;  // [members, slates] what is common to a slate's configurations (0 where the plan does not separate it)
+  std::vector<double> common;  // [members, slates] what is common to a slate's configurations (0
+                               // where the plan does not separate it)
 };
 
-// A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer [M, P] float32 that the caller owns, laid
-// out by `parameters()`. Immutable, thread-safe: units run side by side; row blocks inside a unit are shared through the pool. The result for a member does not
-// depend on the other members of the call, nor on the number of threads.
+// A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer
+// [M, P] float32 that the caller owns, laid out by `parameters()`. Immutable, thread-safe: units
+// run side by side; row blocks inside a unit are shared through the pool. The result for a member
+// does not depend on the other members of the call, nor on the number of threads.
 class Network {
  public:
   // `config_features`: 18 (layout) or 24 (tile). `device_index` -1 = CPU.
@@ -51,20 +55,24 @@ class Network {
   const ParameterTable& parameters() const;
   PlanShape plan_shape() const;
 
-  // Initialises one member, flat [P], as PyTorch Geometric would (Linear and SAGEConv: uniform +-1/sqrt(fan_in), Embedding: normal), from a counter-based key.
+  // Initialises one member, flat [P], as PyTorch Geometric would (Linear and SAGEConv: uniform
+  // +-1/sqrt(fan_in), Embedding: normal), from a counter-based key.
   void initialise(std::span<float> flat, std::uint64_t key) const;
 
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
 
   // Scores without gradient for members first .. first + count - 1 of `flat` [M, P].
-  UnitScores scores(std::span<const float> flat, int first_member, int count, const UnitInput& input) const;
+  UnitScores scores(std::span<const float> flat, int first_member, int count,
+                    const UnitInput& input) const;
 
-  // Forward pass, then `loss_gradient(scores)` is asked for d loss / d score [count, configs], then the backward pass. Writes the gradient of each member into
-  // gradients[m] (flat [P], overwritten, padding zero).
+  // Forward pass, then `loss_gradient(scores)` is asked for d loss / d score [count, configs], then
+  // the backward pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten,
+  // padding zero).
   using LossGradient = std::function<std::vector<double>(const UnitScores&)>;
   void gradient(std::span<const float> flat, int first_member, int count, const UnitInput& input,
-                const LossGradient& loss_gradient, std::span<const std::span<float>> gradients) const;
+                const LossGradient& loss_gradient,
+                std::span<const std::span<float>> gradients) const;
 
  private:
   struct Impl;

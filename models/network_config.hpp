@@ -25,14 +25,16 @@ struct EncoderConfig {
   std::int64_t width = 32;         // Linear over [opcode | node | config] -> ReLU
 };
 
-// A network as composed from YAML. `preset` names: latenciaga_xla, latenciaga_nlp, latenciaga_tile (MODELS.md's 2nd place).
+// A network as composed from YAML. `preset` names: latenciaga_xla, latenciaga_nlp, latenciaga_tile
+// (MODELS.md's 2nd place).
 struct NetworkConfig {
   EncoderConfig encoder;
   std::vector<SageConfig> layers;
   bool mean_readout = false;   // sum otherwise
   double output_scale = 1e-3;  // scores = scale * readout
 
-  // Reads `model:`: {preset: name} and/or encoder, blocks, readout spelled out (a key beside a preset overrides it).
+  // Reads `model:`: {preset: name} and/or encoder, blocks, readout spelled out (a key beside a
+  // preset overrides it).
   static NetworkConfig read(ConfigNode model);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
   PlanShape plan_shape() const;

@@ -1,0 +1,79 @@
+#include "models/list_mle.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+// Configurations by falling target; equal targets in an order drawn from `tie_key`.
+std::vector<std::size_t> slowest_first(std::span<const double> targets, std::uint64_t tie_key) {
+  std::vector<std::size_t> order(targets.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  CounterRng(tie_key).shuffle(std::span(order));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return targets[a] > targets[b]; });
+  return order;
+}
+
+}  // namespace
+
+ListMle::ListMle(double clip_norm) : clip_norm_(clip_norm) {
+  if (!(clip_norm > 0)) throw ConfigError("list_mle: clip_norm must be greater than 0");
+}
+
+bool ListMle::ignores_shift() const {
+  return std::isinf(clip_norm_);
+}
+
+double ListMle::evaluate(std::span<const double> scores, std::span<const double> targets,
+                         std::uint64_t tie_key, std::span<double> gradient) const {
+  const std::size_t n = scores.size();
+  if (targets.size() != n || gradient.size() != n) {
+    throw Error(ErrorKind::failed, "list_mle: scores, targets and gradient differ in length");
+  }
+  std::fill(gradient.begin(), gradient.end(), 0.0);
+  if (n < 2) return 0;
+  for (const double target : targets) {
+    if (!std::isfinite(target)) throw DataError("list_mle: a run time is not a finite number");
+  }
+
+  double square = 0;
+  for (const double score : scores) square += score * score;
+  const double norm = std::sqrt(square);
+  const bool clipped = norm > clip_norm_;
+  const double scale = clipped ? clip_norm_ / norm : 1;
+
+  const std::vector<std::size_t> order = slowest_first(targets, tie_key);
+  const std::size_t top = std::max_element(scores.begin(), scores.end()) - scores.begin();
+  std::vector<double> exponential(n), tail(n);
+  double sum = 0;
+  for (std::size_t i = n; i-- > 0;) {
+    exponential[i] = std::exp(scale * (scores[order[i]] - scores[top]));
+    tail[i] = sum += exponential[i];
+  }
+  double loss = 0, inverse = 0, lost = 0;  // lost: what eps takes from a shift of all scores
+  for (std::size_t i = 0; i < n; ++i) {
+    loss += std::log(tail[i] + eps) - scale * (scores[order[i]] - scores[top]);
+    inverse += 1 / (tail[i] + eps);
+    lost += eps / (tail[i] + eps);
+    gradient[order[i]] = exponential[i] * inverse - 1;
+  }
+  gradient[top] += lost;
+  if (!clipped) return loss;
+
+  // p = clip_norm * s / ||s||: the part of the gradient along s is lost.
+  double along = 0;
+  for (std::size_t i = 0; i < n; ++i) along += gradient[i] * scores[i];
+  for (std::size_t i = 0; i < n; ++i) {
+    gradient[i] = scale * (gradient[i] - along / square * scores[i]);
+  }
+  return loss;
+}
+
+}  // namespace tpudist

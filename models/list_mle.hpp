@@ -1,0 +1,29 @@
+#pragma once
+
+#include "models/losses.hpp"
+
+namespace tpudist {
+
+// ListMLE (Xia et al., "Listwise approach to learning to rank", ICML 2008) in the form of allRank
+// that the 2nd place of "Fast or Slow?" used, with its clip of the prediction's norm. With p = s /
+// max(1, ||s||_2 / clip_norm), in the order of falling targets (the slowest first) and m = max p:
+//
+//     loss = sum_i log(sum_{j >= i} exp(p_j - m) + 1e-10) - (p_i - m)
+//
+// so that a larger score means slower. The gradient is the one of the whole formula, through the
+// clip and the maximum.
+class ListMle : public SlateLoss {
+ public:
+  static constexpr double eps = 1e-10;
+
+  // `clip_norm` > 0; infinity: no clip.
+  explicit ListMle(double clip_norm);
+  double evaluate(std::span<const double> scores, std::span<const double> targets,
+                  std::uint64_t tie_key, std::span<double> gradient) const override;
+  bool ignores_shift() const override;
+
+ private:
+  double clip_norm_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,70 @@
+#include "models/losses.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "models/list_mle.hpp"
+
+namespace tpudist {
+namespace {
+
+// Weighted sum of losses.
+class LossSum : public SlateLoss {
+ public:
+  void add(double weight, std::unique_ptr<SlateLoss> loss) {
+    terms_.emplace_back(weight, std::move(loss));
+  }
+
+  double evaluate(std::span<const double> scores, std::span<const double> targets,
+                  std::uint64_t tie_key, std::span<double> gradient) const override {
+    std::vector<double> part(gradient.size());
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    double sum = 0;
+    for (const auto& [weight, loss] : terms_) {
+      sum += weight * loss->evaluate(scores, targets, tie_key, part);
+      for (std::size_t i = 0; i < part.size(); ++i) gradient[i] += weight * part[i];
+    }
+    return sum;
+  }
+
+  bool ignores_shift() const override {
+    for (const auto& [weight, loss] : terms_) {
+      if (!loss->ignores_shift()) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::pair<double, std::unique_ptr<SlateLoss>>> terms_;
+};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPositive = std::numeric_limits<double>::min();
+
+std::unique_ptr<SlateLoss> read_list_mle(ConfigNode term) {
+  return std::make_unique<ListMle>(term.number("clip_norm", kInfinity, {kPositive, kInfinity}));
+}
+
+}  // namespace
+
+std::unique_ptr<SlateLoss> read_loss(ConfigNode loss) {
+  // A further loss is one more line here.
+  static constexpr std::pair<const char*, std::unique_ptr<SlateLoss> (*)(ConfigNode)> kinds[] = {
+      {"list_mle", read_list_mle},
+  };
+  auto sum = std::make_unique<LossSum>();
+  bool any = false;
+  for (const auto& [name, read] : kinds) {
+    if (!loss.has(name)) continue;
+    ConfigNode term = loss.child(name);
+    const double weight = term.number("weight", 1, {0, std::numeric_limits<double>::max()});
+    sum->add(weight, read(term));
+    any = true;
+  }
+  if (!any) loss.mistake("list_mle", "give at least one loss, e.g. list_mle: {weight: 1}");
+  return sum;
+}
+
+}  // namespace tpudist

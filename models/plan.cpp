@@ -1,0 +1,128 @@
+#include "models/plan.hpp"
+
+#include <set>
+#include <string>
+
+#include "core/error.hpp"
+#include "models/csr.hpp"
+
+namespace tpudist {
+namespace {
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw Error(ErrorKind::failed, "broken plan: " + what);
+}
+
+void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns, const std::string& name) {
+  require(csr.rows() == rows,
+          name + " has " + std::to_string(csr.rows()) + " rows instead of " + std::to_string(rows));
+  require(csr.begin.front() == 0 && csr.begin.back() == csr.entries(),
+          name + ": offsets do not span the entries");
+  require(csr.weight.size() == csr.source.size(), name + ": weights and sources differ in number");
+  for (std::int64_t row = 0; row < rows; ++row) {
+    require(csr.begin[row] <= csr.begin[row + 1], name + ": offsets decrease");
+    for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e) {
+      require(csr.source[e] >= 0 && csr.source[e] < columns, name + ": source out of range");
+      require(e == csr.begin[row] || csr.source[e - 1] < csr.source[e],
+              name + ": sources of row " + std::to_string(row) + " not sorted or not merged");
+    }
+  }
+}
+
+void check_transposed(const Csr& in, const Csr& out, const std::string& name) {
+  const Csr expected = transpose(in, out.rows());
+  require(
+      expected.begin == out.begin && expected.source == out.source && expected.weight == out.weight,
+      name + ": not the exact transpose");
+}
+
+void check_relation(const Relation& relation, std::int64_t rows_in, std::int64_t rows_out,
+                    const std::string& name) {
+  const std::int64_t lanes = relation.lanes;
+  require(lanes >= 1 && rows_in % lanes == 0 && rows_out % lanes == 0,
+          name + ": rows are no multiple of the lanes");
+  check_csr(relation.in, rows_out / lanes, rows_in / lanes, name + ".in");
+  check_csr(relation.out, rows_in / lanes, rows_out / lanes, name + ".out");
+  check_transposed(relation.in, relation.out, name);
+}
+
+void check_index(const std::vector<std::int32_t>& index, std::int64_t low, std::int64_t groups,
+                 const Csr& rows, const std::string& name) {
+  for (const std::int32_t value : index) {
+    require(value >= low && value < groups, name + ": index out of range");
+  }
+  check_csr(rows, groups, index.size(), "rows_of_" + name);
+  const Csr expected = rows_of(index, groups);
+  require(expected.begin == rows.begin && expected.source == rows.source &&
+              expected.weight == rows.weight,
+          "rows_of_" + name + ": not the transpose");
+}
+
+void check_readout(const Plan& plan, std::int64_t rows) {
+  const Readout& readout = plan.readout;
+  check_csr(readout.pool, plan.configs, rows, "readout.pool");
+  check_csr(readout.transpose, rows, plan.configs, "readout.transpose");
+  check_transposed(readout.pool, readout.transpose, "readout");
+  const std::int64_t slates = readout.common.rows();
+  check_csr(readout.common, slates, rows, "readout.common");
+  check_csr(readout.common_transpose, rows, slates, "readout.common_transpose");
+  check_transposed(readout.common, readout.common_transpose, "readout.common");
+  require(static_cast<std::int64_t>(readout.slate_of_config.size()) == plan.configs,
+          "readout.slate_of_config: wrong length");
+  for (const std::int32_t slate : readout.slate_of_config) {
+    require(slate >= 0 && slate < slates, "readout.slate_of_config: out of range");
+  }
+}
+
+std::uint64_t csr_bytes(const Csr& csr) {
+  return csr.begin.size() * sizeof(csr.begin[0]) +
+         csr.source.size() * (sizeof(csr.source[0]) + sizeof(csr.weight[0]));
+}
+
+std::uint64_t relation_bytes(const Relation& relation) {
+  return csr_bytes(relation.in) + csr_bytes(relation.out);
+}
+
+}  // namespace
+
+std::int64_t Plan::total_rows() const {
+  std::int64_t rows = first_rows();
+  for (const auto& step : steps) rows += step->rows_out;
+  return rows;
+}
+
+std::uint64_t Plan::bytes() const {
+  std::uint64_t bytes = (node.size() + state.size() + readout.slate_of_config.size()) * 4;
+  for (const Csr* csr : {&rows_of_node, &rows_of_state, &readout.pool, &readout.transpose,
+                         &readout.common, &readout.common_transpose}) {
+    bytes += csr_bytes(*csr);
+  }
+  std::set<const Step*> seen;
+  for (const auto& step : steps) {
+    if (!seen.insert(step.get()).second) continue;
+    if (step->self) bytes += relation_bytes(*step->self);
+    for (const Relation& relation : step->edges) bytes += relation_bytes(relation);
+  }
+  return bytes;
+}
+
+void check_plan(const Plan& plan) {
+  require(plan.node.size() == plan.state.size(), "node and state differ in length");
+  check_index(plan.node, 0, plan.nodes, plan.rows_of_node, "node");
+  check_index(plan.state, -1, plan.states, plan.rows_of_state, "state");
+  std::int64_t rows = plan.first_rows();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = *plan.steps[i];
+    const std::string name = "step " + std::to_string(i);
+    require(step.rows_in == rows, name + ": does not take the rows before it");
+    require(step.self || step.rows_in == step.rows_out, name + ": needs an explicit self");
+    if (step.self) check_relation(*step.self, step.rows_in, step.rows_out, name + ".self");
+    for (const Relation& relation : step.edges) {
+      check_relation(relation, step.rows_in, step.rows_out, name + ".edges");
+    }
+    rows = step.rows_out;
+  }
+  check_readout(plan, rows);
+}
+
+}  // namespace tpudist
