@@ -11,6 +11,8 @@ set -euo pipefail
 
 torch_version=2.11.0
 venv=${TPUDIST_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/torch-$torch_version}
+# The wheel of the CUDA runtime includes headers that are a package of their own (crt).
+requirements=("torch==$torch_version" "cuda-toolkit[crt]")
 stamp=$venv/.tpudist-complete  # written last: without it the environment is not trusted
 
 packages=(
@@ -49,9 +51,25 @@ install_packages() {
     "${missing[@]}"
 }
 
-# Whether the environment holds every file of every package in its full size, and the right version.
-verify_torch() {
-  [[ -x $venv/bin/python ]] || return 1
+# Whether every package in the environment has all its files in their full size.
+files_complete() {
+  [[ -x $venv/bin/python ]] && "$venv/bin/python" - << 'PYTHON'
+import importlib.metadata
+import os
+import sys
+
+try:
+    for package in importlib.metadata.distributions():
+        for file in package.files or ():
+            if file.size is not None and os.path.getsize(file.locate()) != file.size:
+                sys.exit(f"setup: {file} has not its full size")
+except OSError as error:
+    sys.exit(f"setup: {error}")
+PYTHON
+}
+
+# Whether the right version of all that is needed is there.
+torch_found() {
   "$venv/bin/python" - "$torch_version" << 'PYTHON'
 import importlib.metadata
 import os
@@ -59,20 +77,13 @@ import runpy
 import sys
 
 try:
-    names = set()
-    for package in importlib.metadata.distributions():
-        names.add(package.metadata["Name"])
-        for file in package.files or ():
-            if file.size is not None and os.path.getsize(file.locate()) != file.size:
-                sys.exit(f"setup: {file} has not its full size")
-    if "torch" not in names:
-        sys.exit("setup: PyTorch is not installed there")
     torch = importlib.metadata.distribution("torch").locate_file("torch")
+    importlib.metadata.distribution("nvidia-cuda-crt")
+    os.stat(os.path.join(torch, "lib", "libtorch_cpu.so"))
     version = runpy.run_path(os.path.join(torch, "version.py"))["__version__"]
     if version.split("+")[0] != sys.argv[1]:
         sys.exit(f"setup: found PyTorch {version}, need {sys.argv[1]}")
-    os.stat(os.path.join(torch, "lib", "libtorch_cpu.so"))
-except OSError as error:
+except (importlib.metadata.PackageNotFoundError, OSError) as error:
     sys.exit(f"setup: {error}")
 PYTHON
 }
@@ -89,29 +100,29 @@ install_torch() {
     say "waiting for another set-up of $venv"
     flock 9
   fi
-  if [[ -e $stamp ]]; then
+  if [[ -e $stamp && $(< "$stamp") == "${requirements[*]}" ]]; then
     say "LibTorch $torch_version is installed in $venv"
     return
   fi
-  if [[ -e $venv ]]; then
-    if verify_torch; then
-      say "LibTorch $torch_version in $venv is complete"
-      touch "$stamp"
-      return
-    fi
+  rm -f "$stamp"
+  if [[ -e $venv ]] && ! files_complete; then
     [[ -e $venv/pyvenv.cfg || -z $(ls -A "$venv") ]] ||
       fail "$venv is no virtual environment; move it away or set TPUDIST_TORCH_VENV"
     say "the installation in $venv is not complete; starting again"
     rm -rf "$venv"
   fi
-  local python=${TPUDIST_PYTHON:-/usr/bin/python3}
-  [[ -x $python ]] || python=$(command -v python3) || fail "no python3; set TPUDIST_PYTHON"
-  say "installing LibTorch $torch_version into $venv (about 5 GB, some minutes)"
-  "$python" -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "torch==$torch_version" ||
-    fail "pip could not install torch==$torch_version; see above, then run this script again"
-  verify_torch || fail "the new installation in $venv is not complete; is the disk full?"
-  touch "$stamp"
+  if [[ ! -e $venv ]]; then
+    local python=${TPUDIST_PYTHON:-/usr/bin/python3}
+    [[ -x $python ]] || python=$(command -v python3) || fail "no python3; set TPUDIST_PYTHON"
+    "$python" -m venv "$venv"
+  fi
+  if ! torch_found 2> /dev/null; then
+    say "installing LibTorch $torch_version into $venv (about 5 GB, some minutes)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}" ||
+      fail "pip could not install ${requirements[*]}; see above, then run this script again"
+  fi
+  files_complete && torch_found || fail "$venv is not complete after all; is the disk full?"
+  echo "${requirements[*]}" > "$stamp"
   say "LibTorch $torch_version is installed in $venv"
 }
 
