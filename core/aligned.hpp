@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace tpudist {
+
+// Allocates on 64-byte boundaries: a cache line and an AVX-512 register, so that the bits of BLAS
+// calls do not depend on where a buffer happens to lie.
+template <typename T>
+struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <typename U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+  T* allocate(std::size_t n) {
+    return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64}));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete (p, std::align_val_t{64}); }
+  bool operator==(const AlignedAllocator&) const { return true; }
+};
+
+using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
+
+}  // namespace tpudist

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/slate_order.hpp"
+#include "dist/gradient_reducer.hpp"
+#include "train/experiment.hpp"
+
+namespace tpudist {
+
+// What one training step consists of, the same on all ranks: slates, who learns from which, and who
+// computes what.
+struct BatchPlan {
+  std::int64_t step = 0;
+  std::vector<SlateId> slates;  // [batch.slates]
+  std::vector<std::vector<double>>
+      weights;        // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i
+  LeafOwners owners;  // leaves are units: batch.unit_slates slates each
+  std::vector<double> rank_cost;  // [ranks] rows of the first layer that a rank computes
+};
+
+// Makes batch plans: pure, thread-safe.
+class BatchPlanner {
+ public:
+  // `nodes`: nodes of each graph; `rows`: rows of each graph; `fold`: fold of each graph (empty: no
+  // folds). Member m holds out fold m % folds.
+  BatchPlanner(const Experiment& experiment, const SlateOrder& order,
+               std::vector<std::int64_t> nodes, std::vector<std::int64_t> rows,
+               std::vector<int> fold, int ranks);
+
+  BatchPlan plan(std::int64_t step) const;
+  bool held_out(int member, int graph) const;
+  int units() const;
+
+ private:
+  double unit_cost(const BatchPlan& plan, int unit) const;
+  void assign(BatchPlan& plan) const;
+
+  BatchConfig batch_;
+  EnsembleConfig ensemble_;
+  const SlateOrder& order_;
+  std::vector<std::int64_t> nodes_, rows_;
+  std::vector<int> fold_;
+  int ranks_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,116 @@
+#include "train/dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/numbers.hpp"
+#include "models/network.hpp"
+#include "train/batch_plan.hpp"
+#include "train/folds.hpp"
+#include "train/unit_builder.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr int kSteps = 20;  // over which costs are averaged
+
+// Bytes of activations of the largest unit of a step: states of all layers, kept for the backward
+// pass, and as much for their gradients.
+std::uint64_t activation_bytes(const NetworkConfig& network, double rows, int members) {
+  double floats = static_cast<double>(network.encoder.width);
+  for (const SageConfig& layer : network.layers) floats += static_cast<double>(layer.width);
+  return static_cast<std::uint64_t>(2 * 4 * floats * rows * members);
+}
+
+std::string rank_lines(const BatchPlanner& planner, int ranks) {
+  std::vector<double> cost(static_cast<std::size_t>(ranks), 0.0);
+  double slowest = 0, total = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    for (std::size_t r = 0; r < cost.size(); ++r) cost[r] += plan.rank_cost[r];
+    slowest += *std::max_element(plan.rank_cost.begin(), plan.rank_cost.end());
+    total += std::accumulate(plan.rank_cost.begin(), plan.rank_cost.end(), 0.0);
+  }
+  std::string text;
+  for (std::size_t r = 0; r < cost.size(); ++r) {
+    text += fmt::format("  rank {:<4} {:>14} rows a step ({:.1f} % of the work)\n", r,
+                        format_count(static_cast<std::int64_t>(cost[r] / kSteps)),
+                        total > 0 ? 100 * cost[r] / total : 0);
+  }
+  text += fmt::format("  balance    {:.1f} % (mean rank / slowest rank, step by step)\n",
+                      slowest > 0 ? 100 * total / ranks / slowest : 100);
+  return text;
+}
+
+std::vector<std::int64_t> rows_of(const Dataset& data) {
+  std::vector<std::int64_t> rows;
+  for (int g = 0; g < data.size(); ++g) rows.push_back(data.rows(g));
+  return rows;
+}
+
+std::vector<std::int64_t> nodes_of(const Dataset& data) {
+  std::vector<std::int64_t> nodes;
+  for (int g = 0; g < data.size(); ++g) nodes.push_back(data.graph(g).nodes);
+  return nodes;
+}
+
+}  // namespace
+
+std::string describe_work(const Experiment& experiment, int ranks) {
+  ThreadPool pool(1);
+  const Dataset data = Dataset::open(experiment.data.training(), pool);
+  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const SlateOrder order({experiment.order_seed, experiment.batch.slates, experiment.batch.configs,
+                          experiment.batch.draw},
+                         rows_of(data), data.selection_hash());
+  const BatchPlanner planner(experiment, order, nodes_of(data), rows_of(data),
+                             graph_folds(experiment, data), ranks);
+  const UnitBuilder units(data, network);
+
+  const auto nodes = nodes_of(data);
+  const auto largest =
+      static_cast<int>(std::max_element(nodes.begin(), nodes.end()) - nodes.begin());
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(
+      std::min<std::int64_t>(experiment.batch.configs, data.rows(largest))));
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::vector<SlateRows> slates{{largest, rows}};
+  const Unit unit = units.build(slates);
+  const std::int64_t parameters = network.parameters().parameters();
+  const auto flat = static_cast<std::uint64_t>(network.parameters().length()) * 4u *
+                    static_cast<std::uint64_t>(experiment.ensemble.members);
+  const auto total = rows_of(data);
+
+  std::string text;
+  text += fmt::format(
+      "data\n  graphs       {}\n  rows         {}\n  in memory    {}\n", data.size(),
+      format_count(
+          static_cast<std::int64_t>(std::accumulate(total.begin(), total.end(), std::int64_t{0}))),
+      format_bytes(data.resident_bytes()));
+  text += fmt::format(
+      "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
+      "moments)\n",
+      format_count(static_cast<std::int64_t>(parameters)), experiment.ensemble.members,
+      format_bytes(4 * flat));
+  text += fmt::format(
+      "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n  training     "
+      "{} steps\n",
+      order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs, planner.units(),
+      experiment.train.steps);
+  text += fmt::format(
+      "largest unit\n  graph        {} ({} nodes, {} edges)\n  plan         {} rows over all "
+      "layers, {}\n"
+      "  activations  {} for all members\n",
+      data.graph(largest).name, data.graph(largest).nodes, data.graph(largest).edges,
+      format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
+      format_bytes(unit.input.plan->bytes()),
+      format_bytes(activation_bytes(experiment.network,
+                                    static_cast<double>(unit.input.plan->first_rows()),
+                                    experiment.ensemble.members)));
+  text += fmt::format("work of {} rank{}, mean of {} steps\n{}", ranks, ranks == 1 ? "" : "s",
+                      kSteps, rank_lines(planner, ranks));
+  return text;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,168 @@
+#include "train/scoring.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/random.hpp"
+#include "dist/assignment.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::uint64_t kSubsetKey =
+    0x7375627365745f31;  // which rows a limited evaluation takes; the same in every run
+
+std::vector<std::int64_t> chosen_rows(const Dataset& dataset, int graph, std::int64_t most) {
+  const std::int64_t all = dataset.rows(graph);
+  const std::int64_t count = most > 0 ? std::min(most, all) : all;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  const KeyedPermutation permutation(static_cast<std::uint64_t>(all), kSubsetKey);
+  for (std::int64_t i = 0; i < count; ++i) {
+    rows[static_cast<std::size_t>(i)] =
+        count == all ? i : static_cast<std::int64_t>(permutation(static_cast<std::uint64_t>(i)));
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// The distinct configurations among some rows: one row for each, and where each row's score is to
+// be found.
+struct Distinct {
+  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> index;  // [rows asked for] into `rows`
+};
+
+Distinct distinct_rows(const Dataset& dataset, int graph, std::span<const std::int64_t> rows) {
+  Distinct distinct;
+  std::unordered_map<std::int32_t, std::int64_t> seen;
+  const auto& groups = dataset.run_times(graph).group;
+  for (std::int64_t row : rows) {
+    const std::int32_t group = groups[static_cast<std::size_t>(dataset.config_of(graph, row))];
+    const auto [at, fresh] = seen.emplace(group, static_cast<std::int64_t>(distinct.rows.size()));
+    if (fresh) distinct.rows.push_back(row);
+    distinct.index.push_back(at->second);
+  }
+  return distinct;
+}
+
+// A block of distinct configurations of one graph.
+struct Block {
+  int graph;
+  std::int64_t first, count;
+};
+
+std::vector<Block> cut_blocks(const std::vector<Distinct>& graphs, std::int64_t size) {
+  std::vector<Block> blocks;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    const auto total = static_cast<std::int64_t>(graphs[g].rows.size());
+    for (std::int64_t first = 0; first < total; first += size) {
+      blocks.push_back({static_cast<int>(g), first, std::min(size, total - first)});
+    }
+  }
+  return blocks;
+}
+
+// Scores of this rank's blocks, block by block: [count of block][M] with the member running slowest
+// inside a block.
+std::vector<double> score_blocks(const Network& network, std::span<const float> flat, int members,
+                                 const std::vector<Distinct>& graphs, const UnitBuilder& units,
+                                 std::span<const Block> blocks, JobContext& context) {
+  std::vector<std::size_t> offset{0};
+  for (const Block& block : blocks) {
+    offset.push_back(offset.back() +
+                     static_cast<std::size_t>(block.count) * static_cast<std::size_t>(members));
+  }
+  std::vector<double> scores(offset.back());
+  context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
+    const Block& block = blocks[static_cast<std::size_t>(i)];
+    const auto& rows = graphs[static_cast<std::size_t>(block.graph)].rows;
+    const SlateRows slate{block.graph,
+                          {rows.begin() + block.first, rows.begin() + block.first + block.count}};
+    const Unit unit = units.build(std::span(&slate, 1));
+    const UnitScores result = network.scores(flat, 0, members, unit.input);
+    double* out = scores.data() + offset[static_cast<std::size_t>(i)];
+    for (int m = 0; m < members; ++m) {
+      for (std::int64_t k = 0; k < block.count; ++k) {
+        *out++ = result.common[static_cast<std::size_t>(m)] +
+                 result.delta[static_cast<std::size_t>(m * block.count + k)];
+      }
+    }
+    context.progress.advance(block.count);
+  });
+  return scores;
+}
+
+}  // namespace
+
+std::vector<GraphPrediction> score_dataset(const Network& network, std::span<const float> flat,
+                                           int members, const Dataset& dataset,
+                                           const UnitBuilder& units, const ScoringOptions& options,
+                                           JobContext& context) {
+  std::vector<GraphPrediction> predictions(static_cast<std::size_t>(dataset.size()));
+  std::vector<Distinct> distinct(predictions.size());
+  context.pool.parallel_for(dataset.size(), [&](std::int64_t g) {
+    GraphPrediction& prediction = predictions[static_cast<std::size_t>(g)];
+    prediction.graph = static_cast<int>(g);
+    prediction.rows = chosen_rows(dataset, prediction.graph, options.most_rows);
+    distinct[static_cast<std::size_t>(g)] =
+        distinct_rows(dataset, prediction.graph, prediction.rows);
+  });
+  const std::vector<Block> blocks = cut_blocks(distinct, options.block);
+  std::vector<double> costs;
+  for (const Block& block : blocks) {
+    costs.push_back(static_cast<double>(block.count) *
+                    static_cast<double>(dataset.graph(block.graph).nodes));
+  }
+  const std::vector<int> owner = assign_by_cost(costs, context.world.size());
+  const auto mine = std::equal_range(owner.begin(), owner.end(), context.world.rank());
+  const auto first = static_cast<std::size_t>(mine.first - owner.begin());
+  const auto last = static_cast<std::size_t>(mine.second - owner.begin());
+  std::int64_t configs = 0;
+  for (std::size_t i = first; i < last; ++i) configs += blocks[i].count;
+  context.progress.start("score", configs, "configurations");
+  std::vector<double> own;
+  run_on_all_ranks(context.world, [&] {
+    own = score_blocks(network, flat, members, distinct, units,
+                       std::span(blocks).subspan(first, last - first), context);
+  });
+  context.progress.finish();
+  const std::vector<double> all = all_gather_variable<double>(context.world, own);
+
+  std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    by_graph[g].assign(static_cast<std::size_t>(members),
+                       std::vector<double>(distinct[g].rows.size()));
+  }
+  const double* next = all.data();
+  for (const Block& block : blocks) {
+    for (int m = 0; m < members; ++m) {
+      std::copy_n(
+          next, block.count,
+          by_graph[static_cast<std::size_t>(block.graph)][static_cast<std::size_t>(m)].begin() +
+              block.first);
+      next += block.count;
+    }
+  }
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    for (const std::vector<double>& scores : by_graph[g]) {
+      std::vector<double>& out = predictions[g].scores.emplace_back();
+      for (std::int64_t index : distinct[g].index)
+        out.push_back(scores[static_cast<std::size_t>(index)]);
+    }
+  }
+  return predictions;
+}
+
+std::vector<double> mean_scores(const GraphPrediction& prediction, const std::vector<bool>& use) {
+  std::vector<double> mean(prediction.rows.size(), 0.0);
+  double count = 0;
+  for (std::size_t m = 0; m < prediction.scores.size(); ++m) {
+    if (!use[m]) continue;
+    ++count;
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += prediction.scores[m][i];
+  }
+  for (double& score : mean) score = count > 0 ? score / count : 0;
+  return mean;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "models/network.hpp"
+#include "train/context.hpp"
+#include "train/unit_builder.hpp"
+
+namespace tpudist {
+
+// Scores of configurations of one graph by all members; a larger score means slower.
+struct GraphPrediction {
+  int graph = 0;                            // index in the dataset
+  std::vector<std::int64_t> rows;           // [c] rows that were scored, rising
+  std::vector<std::vector<double>> scores;  // [M][c]
+};
+
+struct ScoringOptions {
+  std::int64_t block =
+      64;  // configurations in one plan: a recorded config value, never a matter of ranks or memory
+  std::int64_t most_rows = 0;  // of a graph, drawn once by a fixed permutation; 0 = all
+};
+
+// Scores the dataset's rows with members 0 .. members-1 of `flat` [M, P], the work spread over
+// ranks and threads; equal configurations are scored once. Collective; every rank gets all
+// predictions.
+std::vector<GraphPrediction> score_dataset(const Network& network, std::span<const float> flat,
+                                           int members, const Dataset& dataset,
+                                           const UnitBuilder& units, const ScoringOptions& options,
+                                           JobContext& context);
+
+// Mean over the members with use[m]. [c]
+std::vector<double> mean_scores(const GraphPrediction& prediction, const std::vector<bool>& use);
+
+}  // namespace tpudist

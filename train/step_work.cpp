@@ -1,0 +1,48 @@
+#include "train/step_work.hpp"
+
+#include <algorithm>
+
+namespace tpudist {
+
+StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
+                         const SlateOrder& order, const UnitBuilder& units, int rank)
+    : experiment_(experiment), planner_(planner), order_(order), units_(units), rank_(rank) {}
+
+StepWork StepBuilder::build(std::int64_t step) const {
+  StepWork work;
+  work.batch = planner_.plan(step);
+  for (int unit = 0; unit < planner_.units(); ++unit) add_passes(work, unit);
+  return work;
+}
+
+std::vector<SlateRows> StepBuilder::rows_of(const BatchPlan& batch, int unit, int member) const {
+  std::vector<SlateRows> slates;
+  const int end = std::min((unit + 1) * experiment_.batch.unit_slates, experiment_.batch.slates);
+  for (int i = unit * experiment_.batch.unit_slates; i < end; ++i) {
+    const SlateId& slate = batch.slates[static_cast<std::size_t>(i)];
+    slates.push_back({slate.graph, order_.rows(slate, member)});
+  }
+  return slates;
+}
+
+// Members that see the same rows share the unit's data; a run of neighbouring members is one pass.
+void StepBuilder::add_passes(StepWork& work, int unit) const {
+  const bool shared =
+      experiment_.batch.order == RowOrder::shared && !experiment_.ensemble.vary_order;
+  std::shared_ptr<const Unit> data;
+  for (int m = 0; m < experiment_.ensemble.members; ++m) {
+    if (work.batch.owners.of(m, unit) != rank_) continue;
+    const bool extends = shared && !work.passes.empty() && work.passes.back().unit == unit &&
+                         work.passes.back().first_member + work.passes.back().members == m;
+    if (extends) {
+      ++work.passes.back().members;
+      continue;
+    }
+    if (!data || !shared) {
+      data = std::make_shared<const Unit>(units_.build(rows_of(work.batch, unit, shared ? -1 : m)));
+    }
+    work.passes.push_back({unit, m, 1, data});
+  }
+}
+
+}  // namespace tpudist
