@@ -110,19 +110,22 @@ if(LibTorch_CUDA)
   list(APPEND _core_libraries "${_lib}/libc10_cuda.so")
   _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
   _libtorch_nvidia(_nccl libnccl nccl.h)
-  # The wheel of the CUDA runtime includes these headers and does not hold them.
-  find_path(LibTorch_CRT_INCLUDE crt/host_config.h
-            HINTS "${_cudart_INCLUDE}" /usr/local/cuda/include)
-  mark_as_advanced(LibTorch_CRT_INCLUDE)
-  if(NOT LibTorch_CRT_INCLUDE)
-    message(FATAL_ERROR "The header crt/host_config.h of the CUDA runtime is missing. Run "
-            "scripts/setup.sh, or install the package nvidia-cuda-crt beside torch.")
+  # The headers of the CUDA runtime include others that its wheel does not hold.
+  set(_hints "${_cudart_INCLUDE}" "${_cudart_INCLUDE}/cccl"
+             /usr/local/cuda/include /usr/local/cuda/include/cccl)
+  find_path(LibTorch_CRT_INCLUDE crt/host_config.h HINTS ${_hints})
+  find_path(LibTorch_CCCL_INCLUDE nv/target HINTS ${_hints})
+  mark_as_advanced(LibTorch_CRT_INCLUDE LibTorch_CCCL_INCLUDE)
+  if(NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
+    message(FATAL_ERROR "Headers of the CUDA runtime are missing (crt/host_config.h or nv/target). "
+            "Run scripts/setup.sh, or install cuda-toolkit[crt,cccl] beside torch.")
   endif()
   list(APPEND LibTorch_RPATH "${_nccl_FOLDER}" "${_cudart_FOLDER}")
   list(REMOVE_DUPLICATES LibTorch_RPATH)
 
   target_link_libraries(LibTorch::cudart INTERFACE "${_cudart_LIBRARY}")
-  _libtorch_include(LibTorch::cudart "${_cudart_INCLUDE}" "${LibTorch_CRT_INCLUDE}")
+  _libtorch_include(LibTorch::cudart
+    "${_cudart_INCLUDE}" "${LibTorch_CRT_INCLUDE}" "${LibTorch_CCCL_INCLUDE}")
   target_link_libraries(LibTorch::NCCL INTERFACE "${_nccl_LIBRARY}" LibTorch::cudart)
   _libtorch_include(LibTorch::NCCL "${_nccl_INCLUDE}")
 else()

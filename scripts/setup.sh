@@ -11,8 +11,9 @@ set -euo pipefail
 
 torch_version=2.11.0
 venv=${TPUDIST_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/torch-$torch_version}
-# The wheel of the CUDA runtime includes headers that are a package of their own (crt).
-requirements=("torch==$torch_version" "cuda-toolkit[crt]")
+# The headers of the CUDA runtime include others that are packages of their own (crt, cccl); torch
+# itself pins the version of cuda-toolkit.
+requirements=("torch==$torch_version" "cuda-toolkit[crt,cccl]")
 stamp=$venv/.tpudist-complete  # written last: without it the environment is not trusted
 
 packages=(
@@ -78,7 +79,8 @@ import sys
 
 try:
     torch = importlib.metadata.distribution("torch").locate_file("torch")
-    importlib.metadata.distribution("nvidia-cuda-crt")
+    for headers in "nvidia-cuda-crt", "nvidia-cuda-cccl":
+        importlib.metadata.distribution(headers)
     os.stat(os.path.join(torch, "lib", "libtorch_cpu.so"))
     version = runpy.run_path(os.path.join(torch, "version.py"))["__version__"]
     if version.split("+")[0] != sys.argv[1]:
@@ -121,7 +123,9 @@ install_torch() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}" ||
       fail "pip could not install ${requirements[*]}; see above, then run this script again"
   fi
-  files_complete && torch_found || fail "$venv is not complete after all; is the disk full?"
+  if ! files_complete || ! torch_found; then
+    fail "$venv is not complete after all; is the disk full?"
+  fi
   echo "${requirements[*]}" > "$stamp"
   say "LibTorch $torch_version is installed in $venv"
 }
