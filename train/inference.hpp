@@ -1,9 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/aligned.hpp"
 #include "train/context.hpp"
 #include "train/evaluation.hpp"
 #include "train/experiment.hpp"
@@ -16,36 +18,33 @@ struct TrainedRun {
   std::filesystem::path path;
   Experiment experiment;
   std::int64_t step = 0;
-  int members = 0;
-  std::vector<float> flat;  // [M, P]
-  std::vector<bool> use;    // [M] members that did not fail
+  AlignedFloats flat;     // [M, P]
+  std::vector<bool> use;  // [M] members that did not fail
 };
 
-// Throws ConfigError when the folder holds no run or the run no checkpoint.
+// Throws ConfigError when the folder holds no run, or the run no checkpoint.
 TrainedRun open_run(const std::filesystem::path& path);
 
-// Scores of all rows of a split by a run's members. `shards` overrides the run's data folder when
-// not empty. Collective.
-struct SplitPredictions {
-  Dataset dataset;
-  std::vector<GraphPrediction> graphs;
+// What to score: a split, from another shard folder than the run's own if one is given.
+struct ScoreRequest {
+  std::string split = "valid";
+  std::filesystem::path shards;
 };
-SplitPredictions predict_split(const TrainedRun& run, const std::string& split,
-                               const std::filesystem::path& shards, JobContext& context);
 
-// Scores the run on a split with run times.
-Evaluation evaluate_run(const TrainedRun& run, const std::string& split,
-                        const std::filesystem::path& shards, JobContext& context);
-
-// The mean of several runs' (mean-of-members) scores on the same split, as a submission and, where
-// there are run times, evaluated. Runs of one collection are averaged; runs of several collections
-// make one submission.
-struct EnsembleResult {
-  std::vector<SubmissionRow> rows;  // all collections
-  std::vector<std::pair<std::string, Evaluation>>
-      evaluations;  // per collection; empty for test splits
+// How the members of one or more runs of a collection rank a split, all rows of it.
+struct CollectionResult {
+  std::string collection;
+  std::vector<std::string> graphs;        // names
+  std::vector<std::vector<double>> mean;  // [graphs][c] mean score of all members that did not fail
+  std::optional<Evaluation> evaluation;   // where the split has run times
 };
-EnsembleResult combine_runs(const std::vector<TrainedRun>& runs, const std::string& split,
-                            const std::filesystem::path& shards, JobContext& context);
+
+// Scores runs of the same or of several collections; runs of one collection are averaged member by
+// member. Collective. Throws ConfigError when runs of one collection see different graphs.
+std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
+                                         const ScoreRequest& request, JobContext& context);
+
+// The rankings as a submission.
+Submission make_submission(const std::vector<CollectionResult>& results);
 
 }  // namespace tpudist
