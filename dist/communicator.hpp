@@ -16,8 +16,9 @@ enum class MemoryKind { host, device };
 
 enum class ReduceOp { sum, min, max };
 
-// A group of ranks that work together. Collective calls are made by all ranks of the group in the same order, from one
-// thread. Errors are DistError, with the name of the call. Buffers belong to the caller and live in memory of kind `memory()`.
+// A group of ranks that work together. Collective calls are made by all ranks of the group in the
+// same order, from one thread. Errors are DistError, with the name of the call. Buffers belong to
+// the caller and live in memory of kind `memory()`.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -37,24 +38,27 @@ class Communicator {
     broadcast_bytes(std::as_writable_bytes(data), root);
   }
 
-  // Element-wise over ranks, in place. Sums of floats are in no fixed order: only for numbers of which
-  // that is no matter. Types: float, double, int64.
+  // Element-wise over ranks, in place. Sums of floats are in no fixed order: only for numbers of
+  // which that is no matter. Types: float, double, int64.
   void all_reduce(std::span<float> data, ReduceOp op) { all_reduce_float(data, op); }
   void all_reduce(std::span<double> data, ReduceOp op) { all_reduce_double(data, op); }
   void all_reduce(std::span<std::int64_t> data, ReduceOp op) { all_reduce_int64(data, op); }
 
-  // Sends send[offset of r .. + send_counts[r]) to rank r and receives recv_counts[r] elements of rank r, both lying one
-  // behind the other in rank order. Counts in elements; 64-bit throughout.
+  // Sends send[offset of r .. + send_counts[r]) to rank r and receives recv_counts[r] elements of
+  // rank r, both lying one behind the other in rank order. Counts in elements; 64-bit throughout.
+  // With recv_counts[rank()] = 0 the own part is not copied.
   template <typename T>
-  void all_to_all(std::span<const T> send, std::span<const std::int64_t> send_counts, std::span<T> recv,
-                  std::span<const std::int64_t> recv_counts) {
+  void all_to_all(std::span<const T> send, std::span<const std::int64_t> send_counts,
+                  std::span<T> recv, std::span<const std::int64_t> recv_counts) {
     all_to_all_bytes(std::as_bytes(send), send_counts, std::as_writable_bytes(recv), recv_counts,
                      static_cast<std::int64_t>(sizeof(T)));
   }
 
-  // Every rank gives counts[rank()] elements; everybody receives all, in rank order.
+  // Every rank gives counts[rank()] elements; everybody receives all, in rank order. `send` may be
+  // this rank's place in `recv`; else the two do not overlap.
   template <typename T>
-  void all_gather(std::span<const T> send, std::span<T> recv, std::span<const std::int64_t> counts) {
+  void all_gather(std::span<const T> send, std::span<T> recv,
+                  std::span<const std::int64_t> counts) {
     all_gather_bytes(std::as_bytes(send), std::as_writable_bytes(recv), counts,
                      static_cast<std::int64_t>(sizeof(T)));
   }
@@ -64,11 +68,14 @@ class Communicator {
   virtual void all_reduce_float(std::span<float> data, ReduceOp op) = 0;
   virtual void all_reduce_double(std::span<double> data, ReduceOp op) = 0;
   virtual void all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) = 0;
-  virtual void all_to_all_bytes(std::span<const std::byte> send, std::span<const std::int64_t> send_counts,
-                                std::span<std::byte> recv, std::span<const std::int64_t> recv_counts,
+  virtual void all_to_all_bytes(std::span<const std::byte> send,
+                                std::span<const std::int64_t> send_counts,
+                                std::span<std::byte> recv,
+                                std::span<const std::int64_t> recv_counts,
                                 std::int64_t element_bytes) = 0;
   virtual void all_gather_bytes(std::span<const std::byte> send, std::span<std::byte> recv,
-                                std::span<const std::int64_t> counts, std::int64_t element_bytes) = 0;
+                                std::span<const std::int64_t> counts,
+                                std::int64_t element_bytes) = 0;
 };
 
 // Conveniences built on the above, for host communicators.
@@ -76,14 +83,16 @@ class Communicator {
 // Gathers one string per rank, in rank order, on every rank.
 std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view text);
 
-// Variable-length all_gather: returns the concatenation in rank order and fills `counts` if not null.
+// Variable-length all_gather: returns the concatenation in rank order and fills `counts` if not
+// null.
 template <typename T>
 std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T> mine,
                                    std::vector<std::int64_t>* counts = nullptr) {
   std::vector<std::int64_t> sizes(communicator.size());
   const std::int64_t own = static_cast<std::int64_t>(mine.size());
   const std::vector<std::int64_t> ones(communicator.size(), 1);
-  communicator.all_gather(std::span(&own, 1), std::span(sizes), std::span<const std::int64_t>(ones));
+  communicator.all_gather(std::span(&own, 1), std::span(sizes),
+                          std::span<const std::int64_t>(ones));
   std::int64_t total = 0;
   for (std::int64_t size : sizes) total += size;
   std::vector<T> all(static_cast<std::size_t>(total));
@@ -93,10 +102,12 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
 }
 
 // Throws DistError, on every rank, when `value` is not the same on all ranks; `what` names it.
-void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value, std::string_view what);
+void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
+                                std::string_view what);
 
-// Runs `action` on every rank; when it throws on any rank, every rank throws: the failing rank its own error, the others
-// a copy with the failing rank's number, kind and message. Keeps ranks from waiting for one that failed.
+// Runs `action` on every rank; when it throws on any rank, every rank throws: the failing rank its
+// own error, the others a copy with the failing rank's number, kind and message. Keeps ranks from
+// waiting for one that failed.
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action);
 
 }  // namespace tpudist

@@ -10,15 +10,18 @@
 
 namespace tpudist {
 
-// Which rank computes which leaf: owner[member * leaves + leaf], -1 where the leaf is absent (a held-out slate, a tail slate). The
-// same on all ranks: a pure function of the batch.
+// Which rank computes which leaf: owner[member * leaves + leaf], -1 where the leaf is absent (a
+// held-out slate, a tail slate). The same on all ranks: a pure function of the batch.
 struct LeafOwners {
   int members = 0, leaves = 0;
   std::vector<int> owner;
-  int of(int member, int leaf) const { return owner[static_cast<std::size_t>(member) * leaves + leaf]; }
+  int of(int member, int leaf) const {
+    return owner[static_cast<std::size_t>(member) * leaves + leaf];
+  }
 };
 
-// Sums rows (one per member and leaf, `length` float32: gradient and whatever else is appended) over the leaves of each member.
+// Sums rows (one per member and leaf, `length` float32: gradient and whatever else is appended)
+// over the leaves of each member.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
@@ -26,23 +29,31 @@ class GradientReducer {
   // Starts a step. Collective in meaning, without communication.
   virtual void begin(const LeafOwners& owners) = 0;
 
-  // Adds this rank's row of one leaf. Thread-safe: units run side by side. Throws DistError when the leaf is not this rank's or is added twice.
+  // Adds this rank's row of one leaf. Thread-safe: units run side by side. Throws DistError when
+  // the leaf is not this rank's or is added twice.
   virtual void add(int member, int leaf, std::span<const float> row) = 0;
 
-  // Collective, one thread. Returns the sums [members, length], valid until the next `begin`; the same bits on every rank. The row of a member
-  // without a leaf is zero. Throws DistError when a leaf is missing.
+  // Collective, one thread. Returns the sums [members, length], valid until the next `begin`; the
+  // same bits on every rank. The row of a member without a leaf is zero. Throws DistError when a
+  // leaf is missing.
   virtual std::span<const float> finalize() = 0;
 
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
 };
 
-// One fixed binary tree over leaf numbers, padded to a power of two with absent leaves (passed through, never + 0.0): the same bits for any number
-// of ranks and threads. A rank merges what it holds as soon as both children exist; ranks exchange the maximal sub-trees in slices
-// (all-to-all), finish the tree on their slice, and all-gather the result. `pool` shares long additions. Host memory.
-std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length, ThreadPool& pool);
+// One fixed binary tree over leaf numbers, padded to a power of two with absent leaves (passed
+// through, never + 0.0): the same bits for any number of ranks and threads. A rank merges what it
+// holds as soon as both children exist; ranks exchange the maximal sub-trees in slices
+// (all-to-all), finish the tree on their slice, and all-gather the result. `pool` shares long
+// additions. Host memory.
+std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length,
+                                                   ThreadPool& pool);
 
-// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer: the fastest on NCCL, not bit-equal across rank counts. With a
-// device communicator rows and result still are host memory here; a device path takes `add_device`.
-std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator, std::int64_t length, ThreadPool& pool);
+// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer: the
+// fastest on NCCL, not bit-equal across rank counts. Rows and sums are host memory; with a device
+// communicator the sums travel through a buffer on the device. Needs its own rank's leaves only to
+// be complete.
+std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
+                                                         std::int64_t length, ThreadPool& pool);
 
 }  // namespace tpudist

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <csignal>
+
 namespace tpudist {
 
-// Listens for stop requests while it lives: SIGUSR2 everywhere, and SIGTERM where the process was not started by mpirun (srun). The
-// handler only sets a flag; ranks agree on it at a step boundary. One at a time.
+// Listens for stop requests while it lives: SIGUSR2 everywhere, and SIGTERM unless the process was
+// started by Open MPI's mpirun. mpirun forwards SIGUSR2 and leaves the ranks alone, but on SIGTERM
+// it kills them within seconds, so that no checkpoint could be promised; srun, or a plain start,
+// delivers SIGTERM to the ranks and waits. The handler only sets a flag; ranks agree on it at a
+// step boundary. One at a time, else DistError; the handlers found are put back in the end.
 class StopSignal {
  public:
   StopSignal();
@@ -11,7 +16,17 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
+  // Whether a signal came since this object was made. Thread-safe.
   bool requested() const;
+
+  // Whether mpirun set OMPI_COMM_WORLD_SIZE for this process (also inside a SLURM allocation; srun
+  // does not set it).
+  static bool started_by_mpirun();
+
+ private:
+  bool listens_to_term_;
+  struct sigaction previous_usr2_ {
+  }, previous_term_{};
 };
 
 }  // namespace tpudist

@@ -1,0 +1,89 @@
+#include "dist/device_memory.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+
+#ifndef TPUDIST_NO_CUDA
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+
+#include "dist/cuda_check.hpp"
+#endif
+
+namespace tpudist {
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+#ifdef TPUDIST_NO_CUDA
+
+namespace {
+[[noreturn]] void no_cuda() {
+  throw DistError("this tpudist was built with a CPU-only LibTorch and cannot use a GPU");
+}
+}  // namespace
+
+std::vector<std::string> visible_devices() {
+  return {};
+}
+void copy_device_bytes(void*, const void*, std::size_t) {
+  no_cuda();
+}
+DeviceBuffer::DeviceBuffer(std::size_t) {
+  no_cuda();
+}
+DeviceBuffer::~DeviceBuffer() = default;
+
+#else
+
+void check_cuda(cudaError_t code, std::string_view call, std::source_location place) {
+  if (code == cudaSuccess) return;
+  cudaGetLastError();  // forget it, so that it is not reported by the next call again
+  throw DistError(fmt::format("{} failed: {} ({}:{})", call, cudaGetErrorString(code),
+                              std::filesystem::path(place.file_name()).filename().string(),
+                              place.line()));
+}
+
+std::vector<std::string> visible_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {  // no driver, or one that is too old
+    cudaGetLastError();
+    return {};
+  }
+  std::vector<std::string> ids(count);
+  for (int device = 0; device < count; ++device) {
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    for (const char byte : properties.uuid.bytes) {
+      ids[device] += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+  }
+  return ids;
+}
+
+void copy_device_bytes(void* to, const void* from, std::size_t bytes) {
+  check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+  // A copy within device memory returns before it is done.
+  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+}
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+  check_cuda(cudaMalloc(&data_, bytes), fmt::format("cudaMalloc of {} bytes", bytes));
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (data_ && cudaFree(data_) != cudaSuccess) spdlog::warn("cudaFree failed");
+}
+
+#endif
+
+}  // namespace tpudist

@@ -1,0 +1,179 @@
+#include "dist/mpi_communicator.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "dist/counts.hpp"
+
+namespace tpudist {
+namespace {
+
+bool mpi_is_finalized() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized;
+}
+
+MPI_Op to_mpi(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::sum:
+      break;
+  }
+  return MPI_SUM;
+}
+
+// Calls piece(offset, count) for pieces of at most `largest` of `total`.
+template <typename Piece>
+void in_pieces(std::size_t total, std::int64_t largest, const Piece& piece) {
+  for (std::size_t offset = 0; offset < total;) {
+    const std::size_t count = std::min(total - offset, static_cast<std::size_t>(largest));
+    piece(offset, static_cast<int>(count));
+    offset += count;
+  }
+}
+
+}  // namespace
+
+void check_mpi(int code, std::string_view call, std::source_location place) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw DistError(fmt::format("{} failed: {} ({}:{})", call, std::string_view(text, length),
+                              std::filesystem::path(place.file_name()).filename().string(),
+                              place.line()));
+}
+
+MpiGroup::MpiGroup(MPI_Comm owned) : comm_(owned) {
+  check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+MpiGroup::~MpiGroup() {
+  if (comm_ == MPI_COMM_NULL || mpi_is_finalized()) return;
+  if (MPI_Comm_free(&comm_) != MPI_SUCCESS) spdlog::warn("MPI_Comm_free failed");
+}
+
+MpiGroup& MpiGroup::operator=(MpiGroup&& other) noexcept {
+  std::swap(comm_, other.comm_);
+  return *this;
+}
+
+MpiComm::MpiComm(MpiGroup group, std::int64_t largest_count)
+    : group_(std::move(group)), largest_count_(largest_count) {
+  check_mpi(MPI_Comm_rank(group_.get(), &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(group_.get(), &size_), "MPI_Comm_size");
+}
+
+void MpiComm::barrier() {
+  check_mpi(MPI_Barrier(group_.get()), "MPI_Barrier");
+}
+
+std::unique_ptr<Communicator> MpiComm::split(int color) {
+  check_color(color);
+  MPI_Comm part = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(group_.get(), color, rank_, &part), "MPI_Comm_split");
+  return std::make_unique<MpiComm>(MpiGroup(part), largest_count_);
+}
+
+std::unique_ptr<MpiComm> MpiComm::split_by_node() {
+  MPI_Comm node = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(group_.get(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
+            "MPI_Comm_split_type");
+  return std::make_unique<MpiComm>(MpiGroup(node), largest_count_);
+}
+
+void MpiComm::broadcast_bytes(std::span<std::byte> data, int root) {
+  check_root(root, size_);
+  in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
+    check_mpi(MPI_Bcast(data.data() + offset, count, MPI_BYTE, root, group_.get()), "MPI_Bcast");
+  });
+}
+
+template <typename T>
+void MpiComm::all_reduce_pieces(std::span<T> data, MPI_Datatype type, ReduceOp op) {
+  in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
+    check_mpi(
+        MPI_Allreduce(MPI_IN_PLACE, data.data() + offset, count, type, to_mpi(op), group_.get()),
+        "MPI_Allreduce");
+  });
+}
+
+void MpiComm::all_reduce_float(std::span<float> data, ReduceOp op) {
+  all_reduce_pieces(data, MPI_FLOAT, op);
+}
+
+void MpiComm::all_reduce_double(std::span<double> data, ReduceOp op) {
+  all_reduce_pieces(data, MPI_DOUBLE, op);
+}
+
+void MpiComm::all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) {
+  all_reduce_pieces(data, MPI_INT64_T, op);
+}
+
+// Point to point rather than MPI_Alltoallv: sender and receiver of a pair see the same size and so
+// cut it alike, whereas ranks could not agree without a message on whether all counts fit.
+void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
+                               std::span<const std::int64_t> send_counts, std::span<std::byte> recv,
+                               std::span<const std::int64_t> recv_counts,
+                               std::int64_t element_bytes) {
+  const Exchange parts =
+      exchange_of(send, send_counts, recv, recv_counts, element_bytes, rank_, size_);
+  constexpr int tag = 0;
+  std::vector<MPI_Request> requests;
+  for (int step = 1; step < size_; ++step) {
+    const int source = (rank_ - step + size_) % size_;
+    std::byte* data = recv.data() + parts.recv.offset[source];
+    in_pieces(parts.recv.size(source), largest_count_, [&](std::size_t offset, int count) {
+      check_mpi(MPI_Irecv(data + offset, count, MPI_BYTE, source, tag, group_.get(),
+                          &requests.emplace_back()),
+                "MPI_Irecv");
+    });
+  }
+  for (int step = 1; step < size_; ++step) {
+    const int target = (rank_ + step) % size_;
+    const std::byte* data = send.data() + parts.send.offset[target];
+    in_pieces(parts.send.size(target), largest_count_, [&](std::size_t offset, int count) {
+      check_mpi(MPI_Isend(data + offset, count, MPI_BYTE, target, tag, group_.get(),
+                          &requests.emplace_back()),
+                "MPI_Isend");
+    });
+  }
+  if (parts.copies_own) {
+    std::memcpy(recv.data() + parts.recv.offset[rank_], send.data() + parts.send.offset[rank_],
+                parts.send.size(rank_));
+  }
+  check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+            "MPI_Waitall");
+}
+
+void MpiComm::all_gather_bytes(std::span<const std::byte> send, std::span<std::byte> recv,
+                               std::span<const std::int64_t> counts, std::int64_t element_bytes) {
+  const Parts parts = gather_parts_of(send, recv, counts, element_bytes, rank_, size_);
+  std::byte* own = recv.data() + parts.offset[rank_];
+  if (!send.empty() && own != send.data()) std::memcpy(own, send.data(), send.size());
+  if (std::ssize(recv) > largest_count_) {  // the same decision on all ranks
+    for (int root = 0; root < size_; ++root) {
+      broadcast_bytes(recv.subspan(parts.offset[root], parts.size(root)), root);
+    }
+    return;
+  }
+  std::vector<int> sizes(size_), offsets(size_);
+  for (int rank = 0; rank < size_; ++rank) {
+    sizes[rank] = static_cast<int>(parts.size(rank));
+    offsets[rank] = static_cast<int>(parts.offset[rank]);
+  }
+  check_mpi(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, recv.data(), sizes.data(), offsets.data(),
+                           MPI_BYTE, group_.get()),
+            "MPI_Allgatherv");
+}
+
+}  // namespace tpudist

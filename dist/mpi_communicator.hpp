@@ -1,0 +1,69 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <limits>
+#include <source_location>
+#include <string_view>
+
+#include "dist/communicator.hpp"
+
+namespace tpudist {
+
+// Throws DistError with MPI's own text, the name of the call and its place when `code` is not
+// MPI_SUCCESS.
+void check_mpi(int code, std::string_view call,
+               std::source_location place = std::source_location::current());
+
+// Owns an MPI communicator; its errors are returned, never fatal. Freeing it is collective.
+class MpiGroup {
+ public:
+  MpiGroup() = default;
+  explicit MpiGroup(MPI_Comm owned);
+  ~MpiGroup();
+  MpiGroup(MpiGroup&& other) noexcept : comm_(other.comm_) { other.comm_ = MPI_COMM_NULL; }
+  MpiGroup& operator=(MpiGroup&& other) noexcept;
+
+  MPI_Comm get() const { return comm_; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// Host memory over MPI. Counts beyond MPI's 32 bits go in pieces of at most `largest_count`
+// elements (a parameter for the tests only). One thread at a time, the one that initialised MPI.
+class MpiComm final : public Communicator {
+ public:
+  explicit MpiComm(MpiGroup group, std::int64_t largest_count = std::numeric_limits<int>::max());
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  MemoryKind memory() const override { return MemoryKind::host; }
+  std::string_view name() const override { return "mpi"; }
+
+  void barrier() override;
+  std::unique_ptr<Communicator> split(int color) override;
+
+  // The ranks that share this rank's node, in rank order.
+  std::unique_ptr<MpiComm> split_by_node();
+
+ private:
+  void broadcast_bytes(std::span<std::byte> data, int root) override;
+  void all_reduce_float(std::span<float> data, ReduceOp op) override;
+  void all_reduce_double(std::span<double> data, ReduceOp op) override;
+  void all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) override;
+  void all_to_all_bytes(std::span<const std::byte> send, std::span<const std::int64_t> send_counts,
+                        std::span<std::byte> recv, std::span<const std::int64_t> recv_counts,
+                        std::int64_t element_bytes) override;
+  void all_gather_bytes(std::span<const std::byte> send, std::span<std::byte> recv,
+                        std::span<const std::int64_t> counts, std::int64_t element_bytes) override;
+
+  template <typename T>
+  void all_reduce_pieces(std::span<T> data, MPI_Datatype type, ReduceOp op);
+
+  MpiGroup group_;
+  std::int64_t largest_count_;
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace tpudist

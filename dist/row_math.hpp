@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/thread_pool.hpp"
+
+namespace tpudist {
+
+// Additions and copies of long float32 rows, shared by the pool in fixed ranges. Element-wise, so
+// the bits do not depend on who computes which range.
+
+// out[i] = a[i] + b[i] for i in [0, length); `out` may be `a` or `b`, nothing may overlap
+// otherwise. The thread that calls does it.
+void add_range(float* out, const float* a, const float* b, std::int64_t length);
+
+// The same, and a plain copy, with the threads of the pool.
+void add_rows(ThreadPool& pool, float* out, const float* a, const float* b, std::int64_t length);
+void copy_row(ThreadPool& pool, float* out, const float* from, std::int64_t length);
+
+// Calls body(begin, count) for fixed ranges of [0, length), on the threads of the pool.
+void for_row_ranges(ThreadPool& pool, std::int64_t length,
+                    const std::function<void(std::int64_t, std::int64_t)>& body);
+
+}  // namespace tpudist
