@@ -60,7 +60,7 @@ template <typename T>
 std::string to_yaml(const std::vector<T>& values) {
   std::vector<std::string> pieces;
   for (const T& value : values) pieces.push_back(to_yaml(value));
-  return "[" + join(pieces, ", ") + "]";
+  return fmt::format("[{}]", join(pieces, ", "));
 }
 
 // "between 1 and 64", "at least 1", "at most 64"; empty without limits.
