@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tpudist {
+
+// Mixes a word into a hash (the finaliser of MurmurHash3 by A. Appleby).
+inline std::uint64_t mix_hash(std::uint64_t hash) {
+  hash ^= hash >> 33;
+  hash *= 0xff51afd7ed558ccdull;
+  hash ^= hash >> 33;
+  hash *= 0xc4ceb9fe1a85ec53ull;
+  return hash ^ (hash >> 33);
+}
+
+// Open-addressing index from a hash to the number of an item that the caller keeps: the hash only
+// finds candidates, the caller's `equal(item)` decides. Not thread-safe.
+class FlatIndex {
+ public:
+  // The item with this hash for which `equal` holds, or -1.
+  template <typename Equal>
+  std::int32_t find(std::uint64_t hash, Equal&& equal) const {
+    if (slots_.empty()) return -1;
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+      const Slot& slot = slots_[at];
+      if (slot.item < 0) return -1;
+      if (slot.hash == static_cast<std::uint32_t>(hash >> 32) && equal(slot.item)) return slot.item;
+    }
+  }
+
+  void insert(std::uint64_t hash, std::int32_t item) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    place(hash_bits(hash), static_cast<std::uint32_t>(hash >> 32), item);
+    ++count_;
+  }
+
+  // Forgets the items, keeps the memory.
+  void clear() {
+    slots_.assign(slots_.size(), Slot{});
+    count_ = 0;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t low = 0, hash = 0;
+    std::int32_t item = -1;
+  };
+  static std::uint32_t hash_bits(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
+
+  void place(std::uint32_t low, std::uint32_t high, std::int32_t item) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = low & mask;
+    while (slots_[at].item >= 0) at = (at + 1) & mask;
+    slots_[at] = {low, high, item};
+  }
+
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? 64 : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.item >= 0) place(slot.low, slot.hash, slot.item);
+    }
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace tpudist

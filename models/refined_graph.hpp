@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/plan.hpp"
+
+namespace tpudist {
+
+// Neighbours of every node in one direction, parallel edges as often as they stand, sorted.
+struct Adjacency {
+  std::vector<std::int64_t> begin;   // [n + 1]
+  std::vector<std::int32_t> source;  // the nodes that a node takes from
+  std::span<const std::int32_t> of(std::int32_t node) const {
+    return std::span(source).subspan(begin[node], begin[node + 1] - begin[node]);
+  }
+};
+
+// Colours of one layer's nodes that no configuration reaches: one row for each colour.
+struct StaticLayer {
+  std::vector<std::int32_t> colour;  // [n] static row of a node, -1 where configurations reach it
+  std::vector<std::int32_t> node;    // [rows] first node of each colour
+};
+
+// What colour refinement knows of a graph before any configuration: adjacency, which nodes
+// configurations reach after how many layers, and the refinement of the rest. Made once for each
+// graph and network shape. Immutable, thread-safe.
+class RefinedGraph {
+ public:
+  // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows).
+  // `config_nodes`: as in PlanSlate; empty: every node is configurable (tile).
+  RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
+               std::span<const std::int32_t> config_nodes, std::vector<std::int32_t> node_class,
+               const PlanShape& shape);
+
+  std::int64_t nodes() const { return nodes_; }
+  const std::vector<std::int32_t>& config_nodes() const { return config_nodes_; }
+  const std::vector<std::int32_t>& node_class() const { return node_class_; }
+  const PlanShape& shape() const { return shape_; }
+
+  // Adjacency of a layer's edge set: what direction `d` of layer `layer` takes from.
+  const Adjacency& adjacency(EdgeDirection direction) const {
+    return direction == EdgeDirection::consumer_to_producer ? to_producer_ : to_consumer_;
+  }
+  // Nodes whose state before layer `layer` (0 .. depth; depth = after the last) depends on the
+  // configuration, in node order.
+  const std::vector<std::int32_t>& reached(int layer) const { return reached_[layer]; }
+  const StaticLayer& fixed(int layer) const { return static_[layer]; }
+
+ private:
+  void reach();
+  void refine_static();
+
+  std::int64_t nodes_;
+  std::vector<std::int32_t> config_nodes_, node_class_;
+  PlanShape shape_;
+  Adjacency to_producer_, to_consumer_;
+  std::vector<std::vector<std::int32_t>> reached_;  // [depth + 1]
+  std::vector<StaticLayer> static_;                 // [depth + 1]
+};
+
+}  // namespace tpudist

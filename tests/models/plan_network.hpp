@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/plan.hpp"
+
+namespace tpudist::test {
+
+// A small network in double that runs on any plan, to compare plans with: state' = tanh(A * own +
+// sum over edge sets of B_d * aggregated), scalars per channel. Node and state embeddings are given
+// per class, so that equal classes are equal inputs.
+struct PlanNetwork {
+  static constexpr int kChannels = 3;
+  using Row = std::vector<double>;
+
+  static double weight(int layer, int set, int from, int to) {
+    return std::sin(1.0 + 7.3 * layer + 3.1 * set + 1.7 * from + 0.9 * to);
+  }
+
+  static std::vector<Row> multiply(const Csr& csr, const std::vector<Row>& x, std::int32_t lanes) {
+    std::vector<Row> y(csr.rows() * lanes, Row(kChannels, 0.0));
+    for (std::int64_t i = 0; i < csr.rows(); ++i) {
+      for (std::int64_t e = csr.begin[i]; e < csr.begin[i + 1]; ++e) {
+        for (std::int32_t lane = 0; lane < lanes; ++lane) {
+          for (int c = 0; c < kChannels; ++c) {
+            y[i * lanes + lane][c] += csr.weight[e] * x[csr.source[e] * lanes + lane][c];
+          }
+        }
+      }
+    }
+    return y;
+  }
+
+  static void mix(const std::vector<Row>& x, int layer, int set, std::vector<Row>& y) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      for (int to = 0; to < kChannels; ++to) {
+        for (int from = 0; from < kChannels; ++from)
+          y[i][to] += weight(layer, set, from, to) * x[i][from];
+      }
+    }
+  }
+
+  // Scores of all configurations. `node_value` [plan.nodes], `state_value` [plan.states]: what rows
+  // are told apart by.
+  static std::vector<double> scores(const Plan& plan, std::span<const double> node_value,
+                                    std::span<const double> state_value) {
+    std::vector<Row> x;
+    for (std::size_t i = 0; i < plan.node.size(); ++i) {
+      const double state = plan.state[i] < 0 ? 0.37 : state_value[plan.state[i]];
+      Row row;
+      for (int c = 0; c < kChannels; ++c)
+        row.push_back(std::sin((c + 1) * node_value[plan.node[i]] + state * (c + 2)));
+      x.push_back(row);
+    }
+    int layer = 0;
+    for (const auto& step : plan.steps) {
+      std::vector<Row> y(step->rows_out, Row(kChannels, 0.0));
+      mix(step->self ? multiply(step->self->in, x, step->self->lanes) : x, layer, 0, y);
+      for (std::size_t d = 0; d < step->edges.size(); ++d) {
+        mix(multiply(step->edges[d].in, x, step->edges[d].lanes), layer, static_cast<int>(d) + 1,
+            y);
+      }
+      for (Row& row : y) {
+        for (double& value : row) value = std::tanh(value);
+      }
+      x = std::move(y);
+      ++layer;
+    }
+    const auto pooled = multiply(plan.readout.pool, x, 1),
+               common = multiply(plan.readout.common, x, 1);
+    std::vector<double> scores;
+    for (std::int64_t k = 0; k < plan.configs; ++k) {
+      const Row& shared = common[plan.readout.slate_of_config[k]];
+      double score = 0;
+      for (int c = 0; c < kChannels; ++c) score += (c + 1) * (pooled[k][c] + shared[c]);
+      scores.push_back(score);
+    }
+    return scores;
+  }
+};
+
+}  // namespace tpudist::test
