@@ -1,0 +1,15 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace tpudist {
+
+// Each registers one subcommand: its options, help text with an example, and a callback that makes
+// one library call and prints what came of it. Callbacks throw tpudist::Error.
+void add_convert_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
+void add_verify_command(CLI::App& app);
+
+}  // namespace tpudist
