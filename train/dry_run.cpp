@@ -67,7 +67,7 @@ std::string describe_work(const Experiment& experiment, int ranks) {
                          rows_of(data), data.selection_hash());
   const BatchPlanner planner(experiment, order, nodes_of(data), rows_of(data),
                              graph_folds(experiment, data), ranks);
-  const UnitBuilder units(data, network);
+  const UnitBuilder units(data, network, experiment.plan);
 
   const auto nodes = nodes_of(data);
   const auto largest =

@@ -204,7 +204,10 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.data = read_data(root.child("data"));
   experiment.batch = read_batch(root.child("batch"));
   experiment.network = NetworkConfig::read(root.child("model"));
-  root.choice("plan", "auto", {"auto", "dense"});
+  const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
+  experiment.plan = plan == "dense"     ? PlanMode::dense
+                    : plan == "refined" ? PlanMode::refined
+                                        : PlanMode::automatic;
   experiment.loss = read_loss(root.child("loss"));
   experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
   experiment.schedule = ScheduleConfig::read(root.child("schedule"));

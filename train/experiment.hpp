@@ -17,6 +17,7 @@
 namespace tpudist {
 
 enum class RowOrder { shared, per_member };
+enum class PlanMode { automatic, dense, refined };
 enum class ReduceMode { tree, all_reduce };
 
 // `data:`, apart from what DatasetOptions takes over.
@@ -72,6 +73,7 @@ struct Experiment {
   DataConfig data;
   BatchConfig batch;
   NetworkConfig network;
+  PlanMode plan = PlanMode::automatic;  // automatic: refined where it has clearly fewer rows
   std::shared_ptr<const SlateLoss> loss;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;

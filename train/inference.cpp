@@ -37,7 +37,7 @@ class CollectionScores {
   void add(const TrainedRun& run, const ScoreRequest& request, JobContext& context) {
     if (!predictions_.empty()) require_same_graphs(run, request);
     const Network network = make_network(run.experiment, context.place.device, context.pool);
-    const UnitBuilder units(dataset_, network);
+    const UnitBuilder units(dataset_, network, run.experiment.plan);
     std::vector<GraphPrediction> predictions =
         score_dataset(network, run.flat, static_cast<int>(run.use.size()), dataset_, units,
                       {run.experiment.evaluate_block, 0}, context);

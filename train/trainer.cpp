@@ -48,7 +48,7 @@ class TrainingRun {
         data_(Dataset::open(experiment.data.training(), context.pool)),
         network_(experiment.network, experiment.data.collection.config_features(),
                  context.place.device, context.pool),
-        units_(data_, network_),
+        units_(data_, network_, experiment.plan),
         order_({experiment.order_seed, experiment.batch.slates, experiment.batch.configs,
                 experiment.batch.draw},
                per_graph(data_, [](const Dataset& d, int g) { return d.rows(g); }),
@@ -100,7 +100,7 @@ class TrainingRun {
     const DatasetOptions options = experiment_.data.evaluation("valid");
     if (list_graphs(options.shards, options.collection, "valid").empty()) return;
     valid_.emplace(Dataset::open(options, context_.pool));
-    valid_units_.emplace(*valid_, network_);
+    valid_units_.emplace(*valid_, network_, experiment_.plan);
   }
 
   void start(bool resume) {

@@ -8,6 +8,8 @@
 
 #include "data/dataset.hpp"
 #include "models/network.hpp"
+#include "models/refined_graph.hpp"
+#include "train/experiment.hpp"
 
 namespace tpudist {
 
@@ -28,20 +30,29 @@ struct Unit {
 class UnitBuilder {
  public:
   // Both are borrowed and outlive the builder.
-  UnitBuilder(const Dataset& dataset, const Network& network);
+  UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode);
 
   Unit build(std::span<const SlateRows> slates) const;
 
  private:
-  std::shared_ptr<const GraphInput> graph_input(int graph) const;
-
+  // What is kept of a graph.
   struct Cached {
-    std::once_flag once;
+    std::once_flag input_once, refined_once;
     std::shared_ptr<const GraphInput> input;
+    std::unique_ptr<const RefinedGraph> refined;
+    std::vector<std::int32_t> state_class;  // of the graph's own state table
   };
+  const Cached& with_input(int graph) const;
+  const Cached& with_refinement(int graph) const;
+  Plan dense_plan(const std::vector<Slate>& slates) const;
+  Plan refined_plan(const std::vector<Slate>& slates) const;
+  std::int64_t state_rows(const Slate& slate) const;
+
   const Dataset& dataset_;
   const Network& network_;
+  PlanMode mode_;
   PlanShape shape_;
+  int config_features_;
   std::unique_ptr<Cached[]> graphs_;  // [dataset.size()]
 };
 
