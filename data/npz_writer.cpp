@@ -63,7 +63,8 @@ struct Member {
       fill(static_cast<std::int64_t>(at / row_bytes), piece);
       piece_used = 0;
     }
-    const auto part = std::span(piece).subspan(piece_used, std::min(limit, piece.size() - piece_used));
+    const auto part =
+        std::span(piece).subspan(piece_used, std::min(limit, piece.size() - piece_used));
     piece_used += part.size();
     return part;
   }
@@ -120,7 +121,8 @@ std::string npy_header(std::string_view descr, std::span<const std::int64_t> sha
   constexpr std::size_t kPrelude = 10;  // magic, version, length
   text.append(64 - (kPrelude + text.size() + 1) % 64, ' ');
   text += '\n';
-  const char length[] = {static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  const char length[] = {static_cast<char>(text.size() & 0xff),
+                         static_cast<char>(text.size() >> 8)};
   return std::string("\x93NUMPY\x01\x00", 8) + std::string(length, 2) + text;
 }
 
@@ -186,7 +188,8 @@ void NpzWriter::add_array(std::string_view name, const std::string& descr,
                           std::span<const std::byte> bytes) {
   const auto element_bytes = static_cast<std::size_t>(descr.back() - '0');
   if (array_bytes(name, element_bytes, shape) != bytes.size()) {
-    throw std::invalid_argument("array " + std::string(name) + ": shape and number of values differ");
+    throw std::invalid_argument("array " + std::string(name) +
+                                ": shape and number of values differ");
   }
   auto member = std::make_unique<Member>();
   const std::string header = npy_header(descr, shape);

@@ -18,25 +18,24 @@ namespace tpudist {
 
 // NumPy's name of a little-endian element type: "<f4", "<i8", "|u1", ...
 template <typename T>
-  requires(std::floating_point<T> || std::integral<T>)
-std::string npy_descr() {
+requires(std::floating_point<T> || std::integral<T>) std::string npy_descr() {
   static_assert(std::endian::native == std::endian::little);
   const char kind = std::floating_point<T> ? 'f' : std::signed_integral<T> ? 'i' : 'u';
   return std::string(1, sizeof(T) == 1 ? '|' : '<') + kind + std::to_string(sizeof(T));
 }
 
-// The bytes before the elements of a C-ordered array in a .npy file of version 1.0, a multiple of 64
-// (numpy/lib/format.py).
+// The bytes before the elements of a C-ordered array in a .npy file of version 1.0, a multiple of
+// 64 (numpy/lib/format.py).
 std::string npy_header(std::string_view descr, std::span<const std::int64_t> shape);
 
 struct NpzOptions {
   int deflate_level = 6;  // 1 (fast) .. 9; 0 stores
 };
 
-// Writes one NPZ file: a zip of .npy arrays as numpy.savez_compressed makes it, with zip64 where sizes ask for it
-// and a fixed date, so that equal arrays give equal files. Nothing is written before `finish`, and the file
-// appears whole or not at all. Shapes whose product differs from the number of elements, and names that
-// occur twice, throw std::invalid_argument. Not thread-safe.
+// Writes one NPZ file: a zip of .npy arrays as numpy.savez_compressed makes it, with zip64 where
+// sizes ask for it and a fixed date, so that equal arrays give equal files. Nothing is written
+// before `finish`, and the file appears whole or not at all. Shapes whose product differs from the
+// number of elements, and names that occur twice, throw std::invalid_argument. Not thread-safe.
 class NpzWriter {
  public:
   explicit NpzWriter(const std::filesystem::path& path, NpzOptions options = {},
@@ -55,9 +54,10 @@ class NpzWriter {
     add(name, std::move(shape), std::span<const T>(values));
   }
 
-  // Adds an array that never lies in memory as a whole: `finish` calls fill(first_row, rows) with consecutive
-  // pieces of whole rows of the first axis, once each and in order; it must set every element.
-  // `fill` and what it refers to must live until then; what it throws comes out of `finish`.
+  // Adds an array that never lies in memory as a whole: `finish` calls fill(first_row, rows) with
+  // consecutive pieces of whole rows of the first axis, once each and in order; it must set every
+  // element. `fill` and what it refers to must live until then; what it throws comes out of
+  // `finish`.
   template <typename T>
   void add_streamed(std::string_view name, std::vector<std::int64_t> shape,
                     std::function<void(std::int64_t first_row, std::span<T> rows)> fill) {

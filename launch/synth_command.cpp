@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/numbers.hpp"
+#include "data/synth.hpp"
+#include "launch/commands.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Total {
+  std::int64_t graphs = 0, nodes = 0, configs = 0;
+  std::uintmax_t bytes = 0;
+};
+
+// One line for each folder of a split.
+void print(const std::vector<SynthFile>& files) {
+  std::map<std::string, Total> totals;
+  for (const SynthFile& file : files) {
+    Total& total = totals[file.path.parent_path().string()];
+    ++total.graphs;
+    total.nodes += file.nodes;
+    total.configs += file.configs;
+    total.bytes += file.bytes;
+  }
+  for (const auto& [folder, total] : totals) {
+    fmt::print("{:<28} {:>6} graphs {:>12} nodes {:>12} configurations {:>12}\n", folder,
+               format_count(total.graphs), format_count(total.nodes), format_count(total.configs),
+               format_bytes(total.bytes));
+  }
+}
+
+}  // namespace
+
+void add_synth_command(CLI::App& app) {
+  struct Arguments {
+    SynthOptions options;
+    std::string root;
+    std::vector<std::string> collections;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  SynthOptions& options = arguments->options;
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  CLI::App* command = app.add_subcommand("synth", "Make a synthetic data set as NPZ files");
+  command->footer(
+      "Graphs of model families with repeated blocks; run times from a hidden cost model of "
+      "layouts "
+      "and tiles\n"
+      "that cannot be ranked well without looking at neighbours, with noise and repeats.\n"
+      "Presets: tiny and demo (all collections), nlp, xla and tile (real sizes), huge (one graph "
+      "of "
+      "the real maxima).\n\n"
+      "Example:\n  tpudist synth npz --preset demo && tpudist convert npz tpudist-data");
+  command->add_option("out", arguments->root, "Root of the NPZ files, made if need be")->required();
+  command->add_option("--preset", options.preset, "tiny, demo, nlp, xla, tile or huge")
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Equal seeds give equal files")
+      ->capture_default_str();
+  command
+      ->add_option("--collections", arguments->collections,
+                   "E.g. layout:xla:random,tile:xla (default: all of the preset)")
+      ->delimiter(',');
+  command
+      ->add_option("--graphs", options.graphs,
+                   "Graphs per split: one number, or train,valid,test (default: the preset's)")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--configs", options.configs, "Configurations per graph (default: the preset's)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--truth", options.truth,
+                      "Folder for the run times of the test split, which its files hide");
+  command->add_option("--jobs", options.threads, "Graphs made at the same time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->callback([arguments] {
+    SynthOptions& resolved = arguments->options;
+    for (const std::string& name : arguments->collections) {
+      resolved.collections.push_back(Collection::parse(name));
+    }
+    if (resolved.graphs.size() == 1) resolved.graphs.resize(3, resolved.graphs[0]);
+    ProgressBar progress;
+    print(synthesise(resolved, arguments->root, progress));
+  });
+}
+
+}  // namespace tpudist
