@@ -11,5 +11,6 @@ namespace tpudist {
 void add_convert_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
+void add_synth_command(CLI::App& app);
 
 }  // namespace tpudist
