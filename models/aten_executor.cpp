@@ -1,0 +1,267 @@
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/mv.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
+
+#include <map>
+#include <vector>
+
+#include "models/aten_operators.hpp"
+#include "models/csr.hpp"
+#include "models/executor.hpp"
+
+namespace tpudist {
+namespace {
+
+// The unit on the device.
+struct DeviceUnit {
+  at::Tensor features, opcode;     // of all graphs
+  at::Tensor states, node, state;  // state [rows]: -1 moved to a zero row behind the table
+  DeviceCsr rows_of_node, rows_of_state, nodes_of_opcode;
+  std::vector<std::shared_ptr<const DeviceStep>> steps;
+};
+
+// One member's parameters or gradient [P] on the device.
+struct FlatView {
+  at::Tensor flat;
+  at::Tensor vector(std::int64_t offset, std::int64_t n) const { return flat.narrow(0, offset, n); }
+  at::Tensor matrix(std::int64_t offset, std::int64_t k, std::int64_t n) const {
+    return flat.narrow(0, offset, k * n).view({k, n});
+  }
+};
+
+// What one member's forward pass leaves for its backward pass.
+struct Tape {
+  at::Tensor node_input;
+  std::vector<at::Tensor> x;
+};
+
+class AtenExecutor : public Executor {
+ public:
+  AtenExecutor(const NetworkLayout& net, double output_scale, int device_index)
+      : net_(net),
+        output_scale_(output_scale),
+        device_(device_index < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, device_index)) {}
+
+  std::shared_ptr<const void> upload(const GraphInput& graph) const override {
+    return std::make_shared<DeviceGraph>(to_device(graph, device_));
+  }
+
+  UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
+    const c10::InferenceMode no_autograd;
+    const c10::OptionalDeviceGuard guard(device_);
+    const DeviceUnit unit = upload_unit(input);
+    UnitScores scores = make_scores(members, *input.plan);
+    for (int m = 0; m < members.count; ++m)
+      forward(member(members, m), unit, *input.plan, m, scores);
+    return scores;
+  }
+
+  void gradient(const MemberRange& members, const UnitInput& input,
+                const Network::LossGradient& loss_gradient,
+                std::span<const std::span<float>> gradients) const override {
+    const c10::InferenceMode no_autograd;
+    const c10::OptionalDeviceGuard guard(device_);
+    const DeviceUnit unit = upload_unit(input);
+    UnitScores scores = make_scores(members, *input.plan);
+    std::vector<Tape> tapes;
+    for (int m = 0; m < members.count; ++m) {
+      tapes.push_back(forward(member(members, m), unit, *input.plan, m, scores));
+    }
+    const std::vector<double> score_gradient = loss_gradient(scores);
+    check_score_gradient(scores, score_gradient);
+    for (int m = 0; m < members.count; ++m) {
+      const auto own = std::span(score_gradient).subspan(m * scores.configs, scores.configs);
+      const at::Tensor gradient = backward(member(members, m), unit, *input.plan, tapes[m], own);
+      at::from_blob(gradients[m].data(), {gradient.size(0)}, at::kFloat).copy_(gradient);
+      tapes[m] = {};
+    }
+  }
+
+ private:
+  DeviceUnit upload_unit(const UnitInput& input) const;
+  FlatView member(const MemberRange& members, int index) const;
+  static UnitScores make_scores(const MemberRange& members, const Plan& plan);
+  Tape forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
+               UnitScores& scores) const;
+  at::Tensor backward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, const Tape& tape,
+                      std::span<const double> score_gradient) const;
+  void backward_encoder(const FlatView& w, const FlatView& g, const DeviceUnit& unit,
+                        const Tape& tape, const at::Tensor& z) const;
+
+  const NetworkLayout& net_;
+  const double output_scale_;
+  const at::Device device_;
+};
+
+// [edge sets | self] for all of a layer's output rows; columns without padding.
+at::Tensor layer_input(const DeviceStep& step, const at::Tensor& x) {
+  std::vector<at::Tensor> parts;
+  for (const DeviceRelation& edges : step.edges)
+    parts.push_back(sparse_product(edges.in, edges.lanes, x));
+  parts.push_back(step.self ? sparse_product(step.self->in, step.self->lanes, x) : x);
+  return at::cat(parts, 1);
+}
+
+// The transpose: d loss / d x from the gradient of the layer's input.
+at::Tensor spread_input_gradient(const DeviceStep& step, const at::Tensor& gradient,
+                                 std::int64_t width) {
+  const auto part = [&](std::int64_t i) { return gradient.narrow(1, i * width, width); };
+  const std::int64_t sets = step.edges.size();
+  at::Tensor sum =
+      step.self ? sparse_product(step.self->out, step.self->lanes, part(sets)) : part(sets);
+  for (std::int64_t i = 0; i < sets; ++i) {
+    sum = sum + sparse_product(step.edges[i].out, step.edges[i].lanes, part(i));
+  }
+  return sum;
+}
+
+DeviceUnit AtenExecutor::upload_unit(const UnitInput& input) const {
+  const Plan& plan = *input.plan;
+  DeviceUnit unit;
+  std::vector<at::Tensor> features, opcodes;
+  std::vector<std::int32_t> opcode;
+  for (const auto& graph : input.graphs) {
+    std::shared_ptr<const void> held = graph->device();
+    if (!held) held = upload(*graph);
+    const auto& on_device = *static_cast<const DeviceGraph*>(held.get());
+    features.push_back(on_device.features);
+    opcodes.push_back(on_device.opcode);
+    opcode.insert(opcode.end(), graph->opcode().begin(), graph->opcode().end());
+  }
+  unit.features = at::cat(features);
+  unit.opcode = at::cat(opcodes);
+  unit.nodes_of_opcode = to_device(rows_of(opcode, GraphInput::opcodes), device_);
+  const at::Tensor states = at::from_blob(const_cast<float*>(input.states.data()),
+                                          {plan.states, net_.config_features}, at::kFloat);
+  unit.states = at::cat({states, at::zeros({1, net_.config_features}, at::kFloat)}).to(device_);
+  unit.node = to_device(plan.node, device_);
+  const at::Tensor state = to_device(plan.state, device_);
+  unit.state = state.masked_fill(state < 0, plan.states);
+  unit.rows_of_node = to_device(plan.rows_of_node, device_);
+  unit.rows_of_state = to_device(plan.rows_of_state, device_);
+  std::map<const Step*, std::shared_ptr<const DeviceStep>> known;
+  for (const auto& step : plan.steps) {
+    auto& on_device = known[step.get()];
+    if (!on_device) on_device = std::make_shared<DeviceStep>(to_device(*step, device_));
+    unit.steps.push_back(on_device);
+  }
+  return unit;
+}
+
+FlatView AtenExecutor::member(const MemberRange& members, int index) const {
+  const std::int64_t length = net_.table.length();
+  const float* const data = members.flat.data() + (members.first + index) * length;
+  return {at::from_blob(const_cast<float*>(data), {length}, at::kFloat).to(device_)};
+}
+
+UnitScores AtenExecutor::make_scores(const MemberRange& members, const Plan& plan) {
+  UnitScores scores;
+  scores.members = members.count;
+  scores.configs = plan.configs;
+  scores.delta.resize(members.count * plan.configs);
+  scores.common.resize(members.count * plan.readout.common.rows());
+  return scores;
+}
+
+Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
+                           UnitScores& scores) const {
+  Tape tape;
+  const std::int64_t columns = net_.opcode_width + net_.node_width;
+  const at::Tensor opcode = at::index_select(
+      w.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width), 0, unit.opcode);
+  const at::Tensor node =
+      at::addmm(w.vector(net_.node_bias, net_.node_width), unit.features,
+                w.matrix(net_.node_weight, GraphInput::features, net_.node_width));
+  tape.node_input = at::cat({opcode, node}, 1);
+  const at::Tensor nodes = at::addmm(w.vector(net_.join_bias, net_.width), tape.node_input,
+                                     w.matrix(net_.join_weight, columns, net_.width));
+  const at::Tensor states =
+      at::mm(unit.states, w.matrix(net_.join_config, net_.config_features, net_.width));
+  tape.x.push_back(
+      at::relu(at::index_select(nodes, 0, unit.node) + at::index_select(states, 0, unit.state)));
+  for (std::size_t i = 0; i < net_.layers.size(); ++i) {
+    const LayerLayout& layer = net_.layers[i];
+    const at::Tensor input = layer_input(*unit.steps[i], tape.x[i]);
+    at::Tensor out = w.vector(layer.bias, layer.out);
+    for (std::size_t p = 0; p < layer.weights.size(); ++p) {
+      out = at::addmm(out, input.narrow(1, p * layer.in, layer.in),
+                      w.matrix(layer.weights[p].offset, layer.in, layer.out));
+    }
+    if (layer.residual) out = out + input.narrow(1, input.size(1) - layer.in, layer.in);
+    tape.x.push_back(layer.relu ? at::relu(out) : out);
+  }
+  const at::Tensor head = w.vector(net_.head_weight, net_.layers.back().out).to(at::kDouble);
+  const at::Tensor bias = w.vector(net_.head_bias, 1).to(at::kDouble);
+  const at::Tensor values = (at::mv(tape.x.back().to(at::kDouble), head) + bias).cpu();
+  const std::int64_t slates = plan.readout.common.rows();
+  pool_scores(plan.readout,
+              {values.const_data_ptr<double>(), static_cast<std::size_t>(values.size(0))},
+              output_scale_, std::span(scores.delta).subspan(place * plan.configs, plan.configs),
+              std::span(scores.common).subspan(place * slates, slates));
+  return tape;
+}
+
+at::Tensor AtenExecutor::backward(const FlatView& w, const DeviceUnit& unit, const Plan& plan,
+                                  const Tape& tape, std::span<const double> score_gradient) const {
+  const FlatView g{at::zeros({net_.table.length()}, at::TensorOptions(at::kFloat).device(device_))};
+  const at::Tensor& top = tape.x.back();
+  std::vector<float> of_rows(top.size(0));
+  spread_gradient(plan.readout, score_gradient, output_scale_, 0, of_rows);
+  const at::Tensor row = at::from_blob(of_rows.data(), {top.size(0)}, at::kFloat).to(device_);
+  g.vector(net_.head_weight, top.size(1)).copy_(at::mv(top.t(), row));
+  g.vector(net_.head_bias, 1).copy_(row.sum().view({1}));
+  at::Tensor z = at::outer(row, w.vector(net_.head_weight, top.size(1)));
+  for (std::size_t i = net_.layers.size(); i-- > 0;) {
+    const LayerLayout& layer = net_.layers[i];
+    if (layer.relu) z = z * (tape.x[i + 1] > 0);
+    g.vector(layer.bias, layer.out).copy_(z.sum(0));
+    const at::Tensor input = layer_input(*unit.steps[i], tape.x[i]);
+    std::vector<at::Tensor> below;
+    for (std::size_t p = 0; p < layer.weights.size(); ++p) {
+      const std::int64_t offset = layer.weights[p].offset;
+      g.matrix(offset, layer.in, layer.out)
+          .copy_(at::mm(input.narrow(1, p * layer.in, layer.in).t(), z));
+      below.push_back(at::mm(z, w.matrix(offset, layer.in, layer.out).t()));
+    }
+    if (layer.residual) below.back() = below.back() + z;
+    z = spread_input_gradient(*unit.steps[i], at::cat(below, 1), layer.in);
+  }
+  backward_encoder(w, g, unit, tape, z * (tape.x[0] > 0));
+  return g.flat;
+}
+
+void AtenExecutor::backward_encoder(const FlatView& w, const FlatView& g, const DeviceUnit& unit,
+                                    const Tape& tape, const at::Tensor& z) const {
+  const std::int64_t columns = net_.opcode_width + net_.node_width,
+                     states = unit.states.size(0) - 1;
+  const at::Tensor of_state = sparse_product(unit.rows_of_state, 1, z);
+  g.matrix(net_.join_config, net_.config_features, net_.width)
+      .copy_(at::mm(unit.states.narrow(0, 0, states).t(), of_state));
+  const at::Tensor of_node = sparse_product(unit.rows_of_node, 1, z);
+  g.vector(net_.join_bias, net_.width).copy_(of_node.sum(0));
+  g.matrix(net_.join_weight, columns, net_.width).copy_(at::mm(tape.node_input.t(), of_node));
+  const at::Tensor of_input = at::mm(of_node, w.matrix(net_.join_weight, columns, net_.width).t());
+  const at::Tensor node = of_input.narrow(1, net_.opcode_width, net_.node_width);
+  g.vector(net_.node_bias, net_.node_width).copy_(node.sum(0));
+  g.matrix(net_.node_weight, GraphInput::features, net_.node_width)
+      .copy_(at::mm(unit.features.t(), node));
+  g.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width)
+      .copy_(sparse_product(unit.nodes_of_opcode, 1, of_input.narrow(1, 0, net_.opcode_width)));
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_aten_executor(const NetworkLayout& layout, double output_scale,
+                                             int device_index) {
+  return std::make_unique<AtenExecutor>(layout, output_scale, device_index);
+}
+
+}  // namespace tpudist

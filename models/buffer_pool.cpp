@@ -1,0 +1,113 @@
+#include "models/buffer_pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kLine = 64, kHugePage = std::size_t{2} << 20;
+
+// Rounded up to one of eight sizes per power of two, so that units of similar size share blocks.
+std::int64_t size_class(std::int64_t floats) {
+  const std::int64_t least = std::max<std::int64_t>(floats, 1024);
+  const std::int64_t step = std::bit_floor(static_cast<std::uint64_t>(least)) / 8;
+  return (least + step - 1) / step * step;
+}
+
+std::size_t alignment(std::int64_t capacity) {
+  return capacity * sizeof(float) >= 2 * kHugePage ? kHugePage : kLine;
+}
+
+float* allocate(std::int64_t capacity) {
+  const std::size_t bytes = capacity * sizeof(float), align = alignment(capacity);
+  void* data = ::operator new (bytes, std::align_val_t{align});
+#ifdef __linux__
+  if (align == kHugePage) madvise(data, bytes, MADV_HUGEPAGE);  // fewer page faults and TLB misses
+#endif
+  return static_cast<float*>(data);
+}
+
+void deallocate(float* data, std::int64_t capacity) {
+  ::operator delete (data, std::align_val_t{alignment(capacity)});
+}
+
+}  // namespace
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  pool_ = std::exchange(other.pool_, nullptr);
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = std::exchange(other.capacity_, 0);
+  return *this;
+}
+
+void Buffer::release() {
+  if (pool_) std::exchange(pool_, nullptr)->give_back(data_, capacity_);
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+BufferPool::~BufferPool() {
+  for (const auto& [capacity, blocks] : kept_) {
+    for (float* block : blocks) deallocate(block, capacity);
+  }
+}
+
+Buffer BufferPool::take(std::int64_t floats) {
+  Buffer buffer;
+  if (floats <= 0) return buffer;
+  const std::int64_t capacity = size_class(floats);
+  std::unique_lock lock(mutex_);
+  const auto found = kept_.find(capacity);
+  if (found != kept_.end()) {
+    buffer.data_ = found->second.back();
+    found->second.pop_back();
+    if (found->second.empty()) kept_.erase(found);
+    kept_floats_ -= capacity;
+  } else {
+    lock.unlock();
+    buffer.data_ = allocate(capacity);
+    lock.lock();
+  }
+  buffer.capacity_ = capacity;
+  buffer.pool_ = this;
+  in_use_ += capacity;
+  peak_ = std::max(peak_, in_use_);
+  while (kept_floats_ > 0 && in_use_ + kept_floats_ > peak_ + peak_ / 4) free_largest();
+  return buffer;
+}
+
+void BufferPool::give_back(float* data, std::int64_t capacity) {
+  std::lock_guard lock(mutex_);
+  in_use_ -= capacity;
+  kept_[capacity].push_back(data);
+  kept_floats_ += capacity;
+}
+
+void BufferPool::free_largest() {
+  const auto largest = std::prev(kept_.end());
+  deallocate(largest->second.back(), largest->first);
+  kept_floats_ -= largest->first;
+  largest->second.pop_back();
+  if (largest->second.empty()) kept_.erase(largest);
+}
+
+std::uint64_t BufferPool::bytes_in_use() const {
+  std::lock_guard lock(mutex_);
+  return in_use_ * sizeof(float);
+}
+
+std::uint64_t BufferPool::bytes_held() const {
+  std::lock_guard lock(mutex_);
+  return (in_use_ + kept_floats_) * sizeof(float);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,236 @@
+#include <algorithm>
+
+#include "models/cpu_blocks.hpp"
+#include "models/cpu_pass.hpp"
+#include "models/gemm.hpp"
+#include "models/graph_input.hpp"
+
+namespace tpudist {
+namespace {
+
+// Rows of a group of members whose gradients are worth keeping in the caches at the same time.
+constexpr std::int64_t kGroupRows = 16384;
+// Floats of one task of the addition of partial gradients.
+constexpr std::int64_t kPiece = 16384;
+
+}  // namespace
+
+float* block_scratch(int slot, std::int64_t floats) {
+  thread_local AlignedFloats scratch[2];
+  if (static_cast<std::int64_t>(scratch[slot].size()) < floats)
+    scratch[slot] = AlignedFloats(floats);
+  return scratch[slot].data();
+}
+
+CpuPass::Partials CpuPass::take_partials(Group group, std::int64_t parts, std::int64_t begin,
+                                         std::int64_t end) {
+  return {buffers_.take(group.count * parts * (end - begin)), parts, begin, end - begin};
+}
+
+void CpuPass::add_partials(const Partials& partials, Group group,
+                           std::span<const std::span<float>> gradients) const {
+  const std::int64_t pieces = (partials.length + kPiece - 1) / kPiece;
+  pool_.parallel_for(group.count * pieces, [&](std::int64_t i) {
+    const std::int64_t member = i / pieces, at = i % pieces * kPiece;
+    sum_parts(partials.of(member, 0) + at, partials.length, partials.parts,
+              std::min(kPiece, partials.length - at),
+              gradients[group.first + member].data() + partials.begin + at);
+  });
+}
+
+// d loss / d x_[layer] for a block of its rows, from the gradient of the layer's input (which has
+// the layer's output rows).
+void CpuPass::fill_output_gradient(std::size_t layer, int place, std::int64_t first,
+                                   std::int64_t count, Rows block) const {
+  const LayerLayout& above = layout_.layers[layer];
+  const Step& step = *plan_.steps[layer];
+  const ConstRows gradient = above_.of(place);
+  const ConstRows self{gradient.data + above.self_column, gradient.stride};
+  if (step.self) {
+    gather_rows(step.self->out, step.self->lanes, first, count, self, above.in, block, false);
+  } else {
+    copy_rows({self.row(first), self.stride}, count, above.in, block);
+  }
+  for (std::size_t set = 0; set < step.edges.size(); ++set) {
+    const Relation& edges = step.edges[set];
+    gather_rows(edges.out, edges.lanes, first, count,
+                {gradient.data + above.weights[set].column, gradient.stride}, above.in, block,
+                true);
+  }
+}
+
+void CpuPass::backward_block(std::size_t index, int member, int place, std::int64_t first,
+                             std::int64_t count, bool fresh, float* partial) {
+  const LayerLayout& layer = layout_.layers[index];
+  const float* const w = weights(member);
+  float* const range = partial - layer.begin;  // indexed like the flat parameters
+  const Rows z{block_scratch(1, kBlockRows * layer.out_stride), layer.out_stride};
+  const ConstRows out{x_[index + 1].of(member).row(first), layer.out_stride};
+  if (index + 1 == layout_.layers.size()) {
+    const float* const gradient =
+        row_gradient_.data() + place * plan_.steps[index]->rows_out + first;
+    outer_rows(gradient, count, layer.out, w + layout_.head_weight, z);
+    add_scaled_rows(gradient, out, count, layer.out, range + layout_.head_weight);
+    add_column_sums({gradient, 1}, count, 1, range + layout_.head_bias);
+  } else {
+    fill_output_gradient(index + 1, place, first, count, z);
+  }
+  if (layer.relu) mask_rows(z, count, layer.out, out);
+  add_column_sums(z, count, layer.out, range + layer.bias);
+
+  float* const input = block_scratch(0, kBlockRows * layer.input_stride);
+  fill_input(index, member, first, count, input);
+  const Rows below{below_.of(place).row(first), layer.input_stride};
+  for (const WeightPart& part : layer.parts) {
+    gemm(part.width, layer.out, count, {input + part.column, layer.input_stride, Transpose::yes},
+         {z.data, z.stride}, fresh ? 0 : 1, range + part.offset, layer.out);
+    gemm(count, part.width, layer.out, {z.data, z.stride},
+         {w + part.offset, layer.out, Transpose::yes}, 0, below.data + part.column, below.stride);
+  }
+  if (layer.residual) add_rows(z, count, layer.in, {below.data + layer.self_column, below.stride});
+}
+
+void CpuPass::backward_layer(std::size_t index, Group group, Partials& partials) {
+  const LayerLayout& layer = layout_.layers[index];
+  const std::int64_t rows = plan_.steps[index]->rows_out, blocks = block_count(rows);
+  above_ = std::move(below_);
+  below_ = take(rows, layer.input_stride, group.count);
+  partials = take_partials(group, chunk_count(blocks), layer.begin,
+                           index + 1 == layout_.layers.size() ? layout_.head_end : layer.end);
+  for_chunks(group, blocks,
+             [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+               const int place = member - group.first;
+               float* const partial = partials.of(place, chunk);
+               std::fill(partial + layer.bias - layer.begin, partial + partials.length,
+                         0.0f);  // weights are written
+               for (std::int64_t block = begin; block < end; ++block) {
+                 const std::int64_t first = block * kBlockRows;
+                 backward_block(index, member, place, first, std::min(kBlockRows, rows - first),
+                                block == begin, partial);
+               }
+             });
+}
+
+void CpuPass::backward_nodes(const NodeBlock& block, int member, int place, float* partial) const {
+  const NetworkLayout& net = layout_;
+  const float* const w = weights(member);
+  const std::int64_t columns = net.opcode_width + net.node_width;
+  const Rows z{block_scratch(1, kBlockRows * net.stride), net.stride};
+  gather_rows(plan_.rows_of_node, 1, block.first, block.count, above_.of(place), net.width, z,
+              false);
+  add_column_sums(z, block.count, net.width, partial + net.join_bias);
+  gemm(columns, net.width, block.count,
+       {node_input_.of(member).row(block.first), net.node_stride, Transpose::yes},
+       {z.data, z.stride}, 1, partial + net.join_weight, net.width);
+
+  const Rows input{block_scratch(0, kBlockRows * net.node_stride), net.node_stride};
+  gemm(block.count, columns, net.width, {z.data, z.stride},
+       {w + net.join_weight, net.width, Transpose::yes}, 0, input.data, input.stride);
+  const Rows node{input.data + net.opcode_width, input.stride};
+  add_column_sums(node, block.count, net.node_width, partial + net.node_bias);
+  gemm(GraphInput::features, net.node_width, block.count,
+       {block.features, GraphInput::stride, Transpose::yes}, {node.data, node.stride}, 1,
+       partial + net.node_weight, net.node_width);
+  for (std::int64_t n = 0; n < block.count; ++n) {
+    float* const opcode = partial + net.opcode_weight + block.opcode[n] * net.opcode_width;
+    for (std::int64_t c = 0; c < net.opcode_width; ++c) opcode[c] += input.row(n)[c];
+  }
+}
+
+void CpuPass::backward_states(int member, int place, std::int64_t first, std::int64_t count,
+                              float* partial) const {
+  (void)member;
+  const std::int64_t features = layout_.config_features, stride = pad16(features);
+  const Rows z{block_scratch(1, kBlockRows * layout_.stride), layout_.stride};
+  gather_rows(plan_.rows_of_state, 1, first, count, above_.of(place), layout_.width, z, false);
+  float* const states = block_scratch(0, kBlockRows * stride);
+  copy_rows({input_.states.data() + first * features, features}, count, features, {states, stride});
+  gemm(features, layout_.width, count, {states, stride, Transpose::yes}, {z.data, z.stride}, 1,
+       partial + layout_.join_config, layout_.width);
+}
+
+void CpuPass::backward_encoder(Group group, Partials& partials) {
+  above_ = std::move(below_);
+  below_ = take(plan_.first_rows(), layout_.stride, group.count);
+  for_blocks(group, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
+    const int place = member - group.first;
+    const Rows z{below_.of(place).row(first), layout_.stride};
+    fill_output_gradient(0, place, first, count, z);
+    mask_rows(z, count, layout_.width, {x_[0].of(member).row(first), layout_.stride});
+  });
+  above_ = std::move(below_);
+
+  const std::int64_t node_blocks = node_blocks_.size(), state_blocks = block_count(plan_.states);
+  const std::int64_t node_chunks = chunk_count(node_blocks),
+                     state_chunks = chunk_count(state_blocks);
+  partials = take_partials(group, node_chunks + state_chunks, 0, layout_.encoder_end);
+  const auto fresh = [&](int place, std::int64_t part) {
+    float* const partial = partials.of(place, part);
+    std::fill_n(partial, partials.length, 0.0f);
+    return partial;
+  };
+  for_chunks(group, node_blocks,
+             [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+               const int place = member - group.first;
+               float* const partial = fresh(place, chunk);
+               for (std::int64_t block = begin; block < end; ++block)
+                 backward_nodes(node_blocks_[block], member, place, partial);
+             });
+  for_chunks(group, state_blocks,
+             [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
+               const int place = member - group.first;
+               float* const partial = fresh(place, node_chunks + chunk);
+               for (std::int64_t block = begin; block < end; ++block) {
+                 const std::int64_t first = block * kBlockRows;
+                 backward_states(member, place, first, std::min(kBlockRows, plan_.states - first),
+                                 partial);
+               }
+             });
+}
+
+void CpuPass::backward_group(Group group, std::span<const double> score_gradient,
+                             std::span<const std::span<float>> gradients) {
+  const std::int64_t rows = x_.back().rows;
+  row_gradient_.resize(group.count * rows);
+  for_blocks(group, rows, [&](int member, std::int64_t first, std::int64_t count) {
+    const std::int64_t place = member - group.first;
+    spread_gradient(plan_.readout, score_gradient.subspan(member * plan_.configs, plan_.configs),
+                    output_scale_, first,
+                    std::span(row_gradient_).subspan(place * rows + first, count));
+  });
+  Partials partials;
+  for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
+    backward_layer(layer, group, partials);
+    add_partials(partials, group, gradients);
+  }
+  backward_encoder(group, partials);
+  add_partials(partials, group, gradients);
+  above_ = {};
+  below_ = {};
+}
+
+void CpuPass::clear_padding(std::span<const std::span<float>> gradients) const {
+  const auto& entries = layout_.table.entries();
+  for (const std::span<float> gradient : gradients) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::int64_t end =
+          i + 1 < entries.size() ? entries[i + 1].offset : layout_.table.length();
+      const std::int64_t used = entries[i].offset + entries[i].size();
+      std::fill(gradient.data() + used, gradient.data() + end, 0.0f);
+    }
+  }
+}
+
+void CpuPass::backward(std::span<const double> score_gradient,
+                       std::span<const std::span<float>> gradients) {
+  std::int64_t rows = 1;
+  for (const MemberRows& x : x_) rows = std::max(rows, x.rows);
+  const int together =
+      static_cast<int>(std::clamp<std::int64_t>(kGroupRows / rows, 1, std::max(all_.count, 1)));
+  for (int first = 0; first < all_.count; first += together) {
+    backward_group({first, std::min(together, all_.count - first)}, score_gradient, gradients);
+  }
+  clear_padding(gradients);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tpudist {
+
+// How the CPU executor cuts rows. All of it enters the bits of the results: a pure function of the
+// numbers of rows.
+
+// Rows of one task: small enough that a block's inputs and outputs stay in the second cache level,
+// large enough for BLAS.
+inline constexpr std::int64_t kBlockRows = 128;
+// Partial gradients for a member and layer, and the least blocks in each.
+inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 2;
+
+inline std::int64_t pad16(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+inline std::int64_t block_count(std::int64_t rows) {
+  return (rows + kBlockRows - 1) / kBlockRows;
+}
+inline std::int64_t chunk_blocks(std::int64_t blocks) {
+  return std::max(kMinChunkBlocks, (blocks + kMaxChunks - 1) / kMaxChunks);
+}
+inline std::int64_t chunk_count(std::int64_t blocks) {
+  return (blocks + chunk_blocks(blocks) - 1) / chunk_blocks(blocks);
+}
+
+// Memory of the calling thread, aligned to 64 bytes, of undefined content; valid until the next
+// call with this slot (0 or 1).
+float* block_scratch(int slot, std::int64_t floats);
+
+}  // namespace tpudist

@@ -1,0 +1,185 @@
+#include "models/cpu_pass.hpp"
+
+#include <algorithm>
+
+#include "models/cpu_blocks.hpp"
+#include "models/gemm.hpp"
+#include "models/graph_input.hpp"
+
+namespace tpudist {
+
+CpuPass::CpuPass(const NetworkLayout& layout, double output_scale, ThreadPool& pool,
+                 BufferPool& buffers, const MemberRange& members, const UnitInput& input)
+    : layout_(layout),
+      output_scale_(output_scale),
+      pool_(pool),
+      buffers_(buffers),
+      input_(input),
+      plan_(*input.plan),
+      all_{0, members.count} {
+  const auto own = members.flat.subspan(members.first * layout.table.length(),
+                                        members.count * layout.table.length());
+  weights_ = own.data();
+  if (reinterpret_cast<std::uintptr_t>(weights_) % 64) {
+    aligned_.assign(own.begin(), own.end());
+    weights_ = aligned_.data();
+  }
+  list_node_blocks();
+}
+
+void CpuPass::list_node_blocks() {
+  std::int64_t base = 0;
+  for (const auto& graph : input_.graphs) {
+    for (std::int64_t at = 0; at < graph->nodes(); at += kBlockRows) {
+      node_blocks_.push_back({graph->feature_rows() + at * GraphInput::stride,
+                              graph->opcode().data() + at, base + at,
+                              std::min(kBlockRows, graph->nodes() - at)});
+    }
+    base += graph->nodes();
+  }
+}
+
+CpuPass::MemberRows CpuPass::take(std::int64_t rows, std::int64_t stride, int members) {
+  return {buffers_.take(members * rows * stride), rows, stride};
+}
+
+void CpuPass::for_blocks(Group group, std::int64_t rows, const BlockTask& task) const {
+  const std::int64_t blocks = block_count(rows);
+  pool_.parallel_for(group.count * blocks, [&](std::int64_t i) {
+    const std::int64_t first = i % blocks * kBlockRows;
+    task(group.first + static_cast<int>(i / blocks), first, std::min(kBlockRows, rows - first));
+  });
+}
+
+void CpuPass::for_chunks(Group group, std::int64_t blocks, const ChunkTask& task) const {
+  const std::int64_t chunks = chunk_count(blocks), size = chunk_blocks(blocks);
+  pool_.parallel_for(group.count * chunks, [&](std::int64_t i) {
+    const std::int64_t chunk = i % chunks;
+    task(group.first + static_cast<int>(i / chunks), chunk, chunk * size,
+         std::min(blocks, (chunk + 1) * size));
+  });
+}
+
+void CpuPass::encode_nodes() {
+  const NetworkLayout& net = layout_;
+  node_input_ = take(plan_.nodes, net.node_stride, all_.count);
+  nodes_ = take(plan_.nodes, net.stride, all_.count);
+  const std::int64_t blocks = node_blocks_.size();
+  pool_.parallel_for(all_.count * blocks, [&](std::int64_t i) {
+    const NodeBlock& block = node_blocks_[i % blocks];
+    const int member = static_cast<int>(i / blocks);
+    const float* const w = weights(member);
+    const Rows input{node_input_.of(member).row(block.first), net.node_stride};
+    const Rows nodes{nodes_.of(member).row(block.first), net.stride};
+    for (std::int64_t n = 0; n < block.count; ++n) {
+      std::copy_n(w + net.opcode_weight + block.opcode[n] * net.opcode_width, net.opcode_width,
+                  input.row(n));
+    }
+    const Rows columns{input.data + net.opcode_width, net.node_stride};
+    gemm(block.count, net.node_width, GraphInput::features, {block.features, GraphInput::stride},
+         {w + net.node_weight, net.node_width}, 0, columns.data, columns.stride);
+    finish_rows(columns, block.count, net.node_width, w + net.node_bias, {}, false);
+    gemm(block.count, net.width, net.opcode_width + net.node_width, {input.data, input.stride},
+         {w + net.join_weight, net.width}, 0, nodes.data, nodes.stride);
+    finish_rows(nodes, block.count, net.width, w + net.join_bias, {}, false);
+  });
+}
+
+void CpuPass::encode_states() {
+  const std::int64_t features = layout_.config_features, stride = pad16(features);
+  states_ = take(plan_.states, layout_.stride, all_.count);
+  for_blocks(all_, plan_.states, [&](int member, std::int64_t first, std::int64_t count) {
+    float* const block = block_scratch(0, kBlockRows * stride);
+    copy_rows({input_.states.data() + first * features, features}, count, features,
+              {block, stride});
+    gemm(count, layout_.width, features, {block, stride},
+         {weights(member) + layout_.join_config, layout_.width}, 0, states_.of(member).row(first),
+         layout_.stride);
+  });
+}
+
+void CpuPass::join() {
+  x_.push_back(take(plan_.first_rows(), layout_.stride, all_.count));
+  for_blocks(all_, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
+    join_rows(plan_.node.data() + first, plan_.state.data() + first, count, nodes_.of(member),
+              states_.of(member), layout_.width, {x_[0].of(member).row(first), layout_.stride});
+  });
+}
+
+// The layer's input [edge sets | self] for a block of its output rows.
+void CpuPass::fill_input(std::size_t index, int member, std::int64_t first, std::int64_t count,
+                         float* block) const {
+  const LayerLayout& layer = layout_.layers[index];
+  const Step& step = *plan_.steps[index];
+  const ConstRows x = x_[index].of(member);
+  for (std::size_t set = 0; set < step.edges.size(); ++set) {
+    const Relation& edges = step.edges[set];
+    gather_rows(edges.in, edges.lanes, first, count, x, layer.in,
+                {block + layer.weights[set].column, layer.input_stride}, false);
+  }
+  const Rows self{block + layer.self_column, layer.input_stride};
+  if (step.self) {
+    gather_rows(step.self->in, step.self->lanes, first, count, x, layer.in, self, false);
+  } else {
+    copy_rows({x.row(first), x.stride}, count, layer.in, self);
+  }
+}
+
+void CpuPass::forward_layer(std::size_t index) {
+  const LayerLayout& layer = layout_.layers[index];
+  const std::int64_t rows = plan_.steps[index]->rows_out;
+  const bool last = index + 1 == layout_.layers.size();
+  x_.push_back(take(rows, layer.out_stride, all_.count));
+  if (last) values_.resize(all_.count * rows);
+  for_blocks(all_, rows, [&](int member, std::int64_t first, std::int64_t count) {
+    const float* const w = weights(member);
+    float* const block = block_scratch(0, kBlockRows * layer.input_stride);
+    fill_input(index, member, first, count, block);
+    const Rows out{x_[index + 1].of(member).row(first), layer.out_stride};
+    for (const WeightPart& part : layer.parts) {
+      gemm(count, layer.out, part.width, {block + part.column, layer.input_stride},
+           {w + part.offset, layer.out}, &part == &layer.parts[0] ? 0 : 1, out.data, out.stride);
+    }
+    const ConstRows self{block + layer.self_column, layer.input_stride};
+    finish_rows(out, count, layer.out, w + layer.bias, layer.residual ? self : ConstRows{},
+                layer.relu);
+    if (!last) return;
+    double* const values = values_.data() + member * rows + first;
+    dot_rows(out, count, layer.out, w + layout_.head_weight, values);
+    for (std::int64_t i = 0; i < count; ++i) values[i] += w[layout_.head_bias];
+  });
+}
+
+UnitScores CpuPass::read_out() const {
+  UnitScores scores;
+  const std::int64_t slates = plan_.readout.common.rows(),
+                     rows = values_.size() / std::max(all_.count, 1);
+  scores.members = all_.count;
+  scores.configs = plan_.configs;
+  scores.delta.resize(all_.count * plan_.configs);
+  scores.common.resize(all_.count * slates);
+  pool_.parallel_for(all_.count, [&](std::int64_t member) {
+    pool_scores(plan_.readout, std::span(values_).subspan(member * rows, rows), output_scale_,
+                std::span(scores.delta).subspan(member * plan_.configs, plan_.configs),
+                std::span(scores.common).subspan(member * slates, slates));
+  });
+  return scores;
+}
+
+UnitScores CpuPass::forward(bool keep) {
+  encode_nodes();
+  encode_states();
+  join();
+  if (!keep) {
+    node_input_ = {};
+    nodes_ = {};
+    states_ = {};
+  }
+  for (std::size_t layer = 0; layer < layout_.layers.size(); ++layer) {
+    forward_layer(layer);
+    if (!keep) x_[layer] = {};
+  }
+  return read_out();
+}
+
+}  // namespace tpudist

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tpudist {
+
+enum class Transpose { no, yes };
+
+// A row-major float32 matrix operand: element (i, j) at data[i * stride + j], read as its transpose
+// if asked for.
+struct MatrixView {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  Transpose transpose = Transpose::no;
+};
+
+// c[m, n] = a[m, k] b[k, n] + beta * c with LibTorch's BLAS, in the calling thread only. beta 0
+// does not read c. The bits are a function of shapes, strides, contents and the alignment of the
+// three addresses: keep equal work equally aligned.
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
+          float* c, std::int64_t c_stride);
+
+}  // namespace tpudist

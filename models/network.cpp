@@ -1,0 +1,93 @@
+#include "models/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/random.hpp"
+#include "models/executor.hpp"
+#include "models/graph_input.hpp"
+#include "models/network_layout.hpp"
+
+namespace tpudist {
+
+struct Network::Impl {
+  Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool)
+      : config(config),
+        layout(config, config_features),
+        executor(device_index < 0 ? make_cpu_executor(layout, config.output_scale, pool)
+                                  : make_aten_executor(layout, config.output_scale, device_index)) {
+  }
+
+  const NetworkConfig config;
+  const NetworkLayout layout;
+  const std::unique_ptr<Executor> executor;
+};
+
+Network::Network(const NetworkConfig& config, int config_features, int device_index,
+                 ThreadPool& pool) {
+  if (config.layers.empty()) throw ConfigError("model: a network needs at least one block");
+  impl_ = std::make_unique<Impl>(config, config_features, device_index, pool);
+}
+
+Network::~Network() = default;
+
+const NetworkConfig& Network::config() const {
+  return impl_->config;
+}
+const ParameterTable& Network::parameters() const {
+  return impl_->layout.table;
+}
+PlanShape Network::plan_shape() const {
+  return impl_->config.plan_shape();
+}
+
+void Network::initialise(std::span<float> flat, std::uint64_t key) const {
+  if (static_cast<std::int64_t>(flat.size()) != parameters().length()) {
+    throw Error(ErrorKind::failed, "initialise: the buffer is not one member's parameters");
+  }
+  std::fill(flat.begin(), flat.end(), 0.0f);
+  std::int64_t fan_in = 1;
+  for (const ParameterEntry& entry : parameters().entries()) {
+    // Keyed by name: the same numbers whatever other parameters there are.
+    CounterRng rng(mix_key({key, hash64(entry.name)}));
+    const bool weight = entry.shape.size() == 2;
+    if (weight) fan_in = entry.shape[0];  // a bias follows a weight of its own layer
+    const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+    for (float& value : flat.subspan(entry.offset, entry.size())) {
+      value = static_cast<float>(
+          entry.name == "encoder.opcode.weight" ? rng.normal() : rng.uniform(-bound, bound));
+    }
+  }
+}
+
+std::shared_ptr<const GraphInput> Network::prepare_graph(
+    std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
+  auto graph = std::make_shared<GraphInput>(node_features, opcodes);
+  graph->set_device(impl_->executor->upload(*graph));
+  return graph;
+}
+
+UnitScores Network::scores(std::span<const float> flat, int first_member, int count,
+                           const UnitInput& input) const {
+  const MemberRange members{flat, first_member, count};
+  check_call(impl_->layout, members, input);
+  return impl_->executor->scores(members, input);
+}
+
+void Network::gradient(std::span<const float> flat, int first_member, int count,
+                       const UnitInput& input, const LossGradient& loss_gradient,
+                       std::span<const std::span<float>> gradients) const {
+  const MemberRange members{flat, first_member, count};
+  check_call(impl_->layout, members, input);
+  bool fits = static_cast<int>(gradients.size()) == count;
+  for (const std::span<float> gradient : gradients) {
+    fits = fits && static_cast<std::int64_t>(gradient.size()) == parameters().length();
+  }
+  if (!fits) throw Error(ErrorKind::failed, "network call: gradients are not [count, P]");
+  impl_->executor->gradient(members, input, loss_gradient, gradients);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,76 @@
+#include "models/network_layout.hpp"
+
+#include <string>
+
+#include "models/graph_input.hpp"
+
+namespace tpudist {
+namespace {
+
+std::int64_t pad16(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+
+LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int64_t in,
+                      const std::string& prefix) {
+  const std::int64_t edge_sets = config.mix.directions.size();
+  LayerLayout layer;
+  layer.in = in;
+  layer.out = config.width;
+  layer.in_stride = pad16(in);
+  layer.out_stride = pad16(config.width);
+  layer.input_stride = (edge_sets + 1) * layer.in_stride;
+  layer.self_column = edge_sets * layer.in_stride;
+  layer.residual = config.residual && in == config.width;
+  layer.relu = config.activation == Activation::relu;
+  layer.begin = table.length();
+  const auto offset = [&](int index) { return table.entries()[index].offset; };
+  for (std::int64_t set = 0; set <= edge_sets; ++set) {
+    const std::string name = set == edge_sets ? "self"
+                             : set == 0       ? "neighbours"
+                                              : "neighbours_" + std::to_string(set);
+    const int index = table.add(prefix + name + ".weight", {in, config.width});
+    layer.weights.push_back({set * layer.in_stride, in, offset(index)});
+    if (layer.parts.empty() || in != layer.in_stride) {
+      layer.parts.push_back(layer.weights.back());
+    } else {
+      layer.parts.back().width += in;
+    }
+  }
+  layer.bias = offset(table.add(prefix + "neighbours.bias", {config.width}));
+  layer.end = table.length();
+  return layer;
+}
+
+}  // namespace
+
+NetworkLayout::NetworkLayout(const NetworkConfig& config, int config_features)
+    : opcode_width(config.encoder.opcode_width),
+      node_width(config.encoder.node_width),
+      width(config.encoder.width),
+      config_features(config_features) {
+  const auto add = [&](const char* name, std::vector<std::int64_t> shape, bool output = false) {
+    return table.entries()[table.add(name, std::move(shape), output)].offset;
+  };
+  const std::int64_t node_columns = opcode_width + node_width;
+  node_stride = pad16(node_columns);
+  stride = pad16(width);
+  opcode_weight = add("encoder.opcode.weight", {GraphInput::opcodes, opcode_width});
+  node_weight = add("encoder.node.weight", {GraphInput::features, node_width});
+  node_bias = add("encoder.node.bias", {node_width});
+  join_weight = add("encoder.join.weight", {node_columns + config_features, width});
+  join_config = join_weight + node_columns * width;
+  join_bias = add("encoder.join.bias", {width});
+  encoder_end = table.length();
+  std::int64_t in = width;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    layers.push_back(
+        add_layer(table, config.layers[i], in, "blocks." + std::to_string(i) + ".sage."));
+    in = config.layers[i].width;
+  }
+  head_weight = add("head.weight", {in, 1}, true);
+  head_bias = add("head.bias", {1}, true);
+  head_end = table.length();
+}
+
+}  // namespace tpudist

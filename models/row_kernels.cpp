@@ -1,0 +1,172 @@
+#include "models/row_kernels.hpp"
+
+#include <algorithm>
+
+// One version of each loop for each vector width, chosen when the program is loaded. (Sanitizers
+// are not ready yet at that moment.)
+#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#define TPUDIST_VECTORISED \
+  __attribute__((target_clones("default", "avx2", "avx512f"), optimize("O3")))
+#else
+#define TPUDIST_VECTORISED
+#endif
+
+namespace tpudist {
+
+TPUDIST_VECTORISED
+void gather_rows(const Csr& matrix, std::int64_t lanes, std::int64_t first, std::int64_t count,
+                 ConstRows x, std::int64_t width, Rows y, bool add) {
+  const std::int64_t* const begin = matrix.begin.data();
+  const std::int32_t* const source = matrix.source.data();
+  const float* const weight = matrix.weight.data();
+  std::int64_t row = first / lanes, lane = first % lanes;
+  for (std::int64_t i = 0; i < count; ++i) {
+    float* const __restrict out = y.row(i);
+    std::int64_t e = begin[row];
+    const std::int64_t end = begin[row + 1];
+    if (!add) {
+      if (e == end) {
+        for (std::int64_t c = 0; c < width; ++c) out[c] = 0;
+      } else {
+        const float* const __restrict in = x.row(source[e] * lanes + lane);
+        const float w = weight[e++];
+        for (std::int64_t c = 0; c < width; ++c) out[c] = w * in[c];
+      }
+    }
+    for (; e < end; ++e) {
+      const float* const __restrict in = x.row(source[e] * lanes + lane);
+      const float w = weight[e];
+      for (std::int64_t c = 0; c < width; ++c) out[c] += w * in[c];
+    }
+    if (++lane == lanes) {
+      lane = 0;
+      ++row;
+    }
+  }
+}
+
+void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
+  for (std::int64_t i = 0; i < count; ++i) std::copy_n(x.row(i), width, y.row(i));
+}
+
+TPUDIST_VECTORISED
+void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = x.row(i);
+    float* const __restrict out = y.row(i);
+    for (std::int64_t c = 0; c < width; ++c) out[c] += in[c];
+  }
+}
+
+TPUDIST_VECTORISED
+void finish_rows(Rows y, std::int64_t count, std::int64_t width, const float* bias,
+                 ConstRows residual, bool relu) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    float* const __restrict out = y.row(i);
+    const float* const __restrict b = bias;
+    if (residual.data) {
+      const float* const __restrict in = residual.row(i);
+      for (std::int64_t c = 0; c < width; ++c) out[c] = (out[c] + b[c]) + in[c];
+    } else {
+      for (std::int64_t c = 0; c < width; ++c) out[c] = out[c] + b[c];
+    }
+    if (!relu) continue;
+    // A NaN stays a NaN.
+    for (std::int64_t c = 0; c < width; ++c) out[c] = out[c] < 0 ? 0 : out[c];
+  }
+}
+
+TPUDIST_VECTORISED
+void join_rows(const std::int32_t* node, const std::int32_t* state, std::int64_t count,
+               ConstRows nodes, ConstRows states, std::int64_t width, Rows y) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict a = nodes.row(node[i]);
+    float* const __restrict out = y.row(i);
+    if (state[i] < 0) {
+      for (std::int64_t c = 0; c < width; ++c) out[c] = a[c] < 0 ? 0 : a[c];
+      continue;
+    }
+    const float* const __restrict b = states.row(state[i]);
+    for (std::int64_t c = 0; c < width; ++c) {
+      const float sum = a[c] + b[c];
+      out[c] = sum < 0 ? 0 : sum;
+    }
+  }
+}
+
+TPUDIST_VECTORISED
+void mask_rows(Rows z, std::int64_t count, std::int64_t width, ConstRows x) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = x.row(i);
+    float* const __restrict out = z.row(i);
+    for (std::int64_t c = 0; c < width; ++c) out[c] = in[c] > 0 ? out[c] : 0;
+  }
+}
+
+TPUDIST_VECTORISED
+void add_column_sums(ConstRows x, std::int64_t count, std::int64_t width, float* sums) {
+  float* const __restrict out = sums;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = x.row(i);
+    for (std::int64_t c = 0; c < width; ++c) out[c] += in[c];
+  }
+}
+
+TPUDIST_VECTORISED
+void outer_rows(const float* scale, std::int64_t count, std::int64_t width, const float* w,
+                Rows z) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = w;
+    float* const __restrict out = z.row(i);
+    const float s = scale[i];
+    for (std::int64_t c = 0; c < width; ++c) out[c] = s * in[c];
+  }
+}
+
+TPUDIST_VECTORISED
+void add_scaled_rows(const float* scale, ConstRows x, std::int64_t count, std::int64_t width,
+                     float* sums) {
+  float* const __restrict out = sums;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = x.row(i);
+    const float s = scale[i];
+    for (std::int64_t c = 0; c < width; ++c) out[c] += s * in[c];
+  }
+}
+
+TPUDIST_VECTORISED
+void dot_rows(ConstRows x, std::int64_t count, std::int64_t width, const float* w, double* y) {
+  constexpr int kLanes = 16;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = x.row(i);
+    double partial[kLanes] = {};
+    std::int64_t c = 0;
+    for (; c + kLanes <= width; c += kLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        partial[lane] += static_cast<double>(in[c + lane]) * static_cast<double>(w[c + lane]);
+      }
+    }
+    double sum = 0;
+    for (int lane = 0; lane < kLanes; ++lane) sum += partial[lane];
+    for (; c < width; ++c) sum += static_cast<double>(in[c]) * static_cast<double>(w[c]);
+    y[i] = sum;
+  }
+}
+
+TPUDIST_VECTORISED
+void sum_parts(const float* x, std::int64_t stride, std::int64_t parts, std::int64_t length,
+               float* y) {
+  constexpr std::int64_t kPiece = 1024;  // stays in the first cache level
+  for (std::int64_t at = 0; at < length; at += kPiece) {
+    const std::int64_t n = std::min(kPiece, length - at);
+    float* const __restrict out = y + at;
+    std::copy_n(x + at, n, out);
+    for (std::int64_t part = 1; part < parts; ++part) {
+      const float* const __restrict in = x + part * stride + at;
+      for (std::int64_t i = 0; i < n; ++i) out[i] += in[i];
+    }
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/plan.hpp"
+
+namespace tpudist {
+
+// Vectorised loops over a block of rows, float32, single-threaded. Rows of a matrix lie `stride`
+// floats apart. Each gives the same bits wherever its block lies. In all of them y and z are
+// written, x is read.
+
+struct ConstRows {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  const float* row(std::int64_t i) const { return data + i * stride; }
+};
+
+struct Rows {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+  float* row(std::int64_t i) const { return data + i * stride; }
+  operator ConstRows() const { return {data, stride}; }
+};
+
+// Block of the sparse product: y[i] = (add ? y[i] : 0) + sum of weight * x[source] over the entries
+// of row first + i. With lanes K the row stands for (row / K, lane row % K) and takes the same lane
+// of its sources. Terms are added in the order of the entries.
+void gather_rows(const Csr& matrix, std::int64_t lanes, std::int64_t first, std::int64_t count,
+                 ConstRows x, std::int64_t width, Rows y, bool add);
+
+// y = x
+void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
+// y += x
+void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
+// y = act(y + bias + residual); no residual: null data.
+void finish_rows(Rows y, std::int64_t count, std::int64_t width, const float* bias,
+                 ConstRows residual, bool relu);
+// y[i] = relu(nodes[node[i]] + (state[i] < 0 ? 0 : states[state[i]]))
+void join_rows(const std::int32_t* node, const std::int32_t* state, std::int64_t count,
+               ConstRows nodes, ConstRows states, std::int64_t width, Rows y);
+// z = x > 0 ? z : 0, the backward pass of a ReLU whose output is x
+void mask_rows(Rows z, std::int64_t count, std::int64_t width, ConstRows x);
+// sums += x summed over the rows
+void add_column_sums(ConstRows x, std::int64_t count, std::int64_t width, float* sums);
+// z[i] = scale[i] * w
+void outer_rows(const float* scale, std::int64_t count, std::int64_t width, const float* w, Rows z);
+// sums += sum over i of scale[i] * x[i]
+void add_scaled_rows(const float* scale, ConstRows x, std::int64_t count, std::int64_t width,
+                     float* sums);
+// y[i] = x[i] . w in double
+void dot_rows(ConstRows x, std::int64_t count, std::int64_t width, const float* w, double* y);
+// y = x[0] + x[1] + ... in this order, each of `length` floats
+void sum_parts(const float* x, std::int64_t stride, std::int64_t parts, std::int64_t length,
+               float* y);
+
+}  // namespace tpudist
