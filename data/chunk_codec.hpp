@@ -11,7 +11,10 @@ namespace tpudist {
 // read by libdeflate. The functions are thread-safe; each thread has a compressor and a
 // decompressor of its own.
 
-inline constexpr int kDeflateLevel = 6;
+// Level 1 packs the codes of a real graph 7.6 times at 420 MB/s, where level 6 packs them 9.8 times
+// at 84 MB/s (and codes without any pattern at 14 MB/s): beside the 72 times of the codes
+// themselves the rest is small change.
+inline constexpr int kDeflateLevel = 1;
 
 std::vector<std::byte> deflate_chunk(std::span<const std::byte> raw, int level = kDeflateLevel);
 

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/numbers.hpp"
+#include "data/shard_statistics.hpp"
+#include "launch/commands.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Arguments {
+  std::filesystem::path shard_root;
+  std::vector<std::string> collections;
+  bool json = false;
+};
+
+double ratio(const GraphSummary& graph) {
+  return static_cast<double>(graph.float_bytes) /
+         static_cast<double>(std::max<std::uint64_t>(graph.memory_bytes, 1));
+}
+
+std::string spread_text(const RunTimeStatistics& times) {
+  if (!times.spread) return "-";
+  const auto& s = *times.spread;
+  return fmt::format("{:.3f} / {:.3f} / {:.3f} %", 100 * s[0], 100 * s[1], 100 * s[2]);
+}
+
+nlohmann::ordered_json to_json(const GraphStatistics& graph) {
+  const GraphSummary& s = graph.summary;
+  const RunTimeStatistics& t = graph.times;
+  nlohmann::ordered_json json = {{"name", s.name},
+                                 {"split", graph.split},
+                                 {"nodes", s.nodes},
+                                 {"edges", s.edges},
+                                 {"configs", s.configs},
+                                 {"config_nodes", s.config_nodes},
+                                 {"distinct_configs", t.distinct_configs},
+                                 {"repeated_configs", t.repeated_configs},
+                                 {"repeated_rows", t.repeated_rows},
+                                 {"most_repeats", t.most_repeats},
+                                 {"runtime_min", t.min},
+                                 {"runtime_max", t.max},
+                                 {"spread_quartiles", nullptr},
+                                 {"coded", s.coded},
+                                 {"config_type", s.config_type},
+                                 {"states", s.states},
+                                 {"max_states_per_node", s.max_states_per_node},
+                                 {"float_bytes", s.float_bytes},
+                                 {"memory_bytes", s.memory_bytes},
+                                 {"stored_bytes", s.stored_bytes},
+                                 {"ratio", ratio(s)}};
+  if (t.spread) json["spread_quartiles"] = *t.spread;
+  return json;
+}
+
+void print_table(const Collection& collection, const std::vector<GraphStatistics>& graphs) {
+  std::size_t width = 5;
+  for (const GraphStatistics& graph : graphs) width = std::max(width, graph.summary.name.size());
+  fmt::print(
+      "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
+      "{:>10} {:>10} {:>6}\n",
+      collection.name, "split", "graph", width, "nodes", "edges", "configs", "distinct", "nodes",
+      "run time (ms)", "spread of repeats", "coded", "states", "most", "float32", "in memory",
+      "ratio");
+  for (const GraphStatistics& graph : graphs) {
+    const GraphSummary& s = graph.summary;
+    const std::string range =
+        fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
+                    static_cast<double>(graph.times.max) / 1e6);
+    fmt::print(
+        "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
+        "{:>10} {:>10} {:>6.1f}\n",
+        graph.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
+        s.config_nodes, range, spread_text(graph.times), s.config_type, s.states,
+        s.max_states_per_node, format_bytes(s.float_bytes), format_bytes(s.memory_bytes), ratio(s));
+  }
+}
+
+void print_totals(const std::vector<GraphStatistics>& graphs) {
+  for (const std::string_view split : kSplits) {
+    GraphSummary total;
+    std::int64_t count = 0;
+    for (const GraphStatistics& graph : graphs) {
+      if (graph.split != split) continue;
+      ++count;
+      total.configs += graph.summary.configs;
+      total.distinct_configs += graph.times.distinct_configs;
+      total.float_bytes += graph.summary.float_bytes;
+      total.memory_bytes += graph.summary.memory_bytes;
+      total.stored_bytes += graph.summary.stored_bytes;
+    }
+    if (count == 0) continue;
+    fmt::print(
+        "{:<5}  {} graphs, {} configurations ({} distinct); features: float32 {}, in memory {} "
+        "({:.1f} times less), on disk {}\n",
+        split, format_count(count), format_count(total.configs),
+        format_count(total.distinct_configs), format_bytes(total.float_bytes),
+        format_bytes(total.memory_bytes), ratio(total), format_bytes(total.stored_bytes));
+  }
+  fmt::print("\n");
+}
+
+void run(const Arguments& arguments) {
+  std::vector<Collection> collections;
+  for (const std::string& name : arguments.collections) {
+    collections.push_back(Collection::parse(name));
+  }
+  for (const std::string& name : Collection::all_names()) {
+    const auto manifest = arguments.shard_root / Collection{name}.folder() / kManifestName;
+    if (arguments.collections.empty() && std::filesystem::exists(manifest)) {
+      collections.push_back({name});
+    }
+  }
+  if (collections.empty()) {
+    throw ConfigError(arguments.shard_root.string() + " holds no converted collection");
+  }
+  nlohmann::ordered_json json;
+  for (const Collection& collection : collections) {
+    const auto graphs = collection_statistics(arguments.shard_root, collection);
+    if (arguments.json) {
+      auto& list = json[collection.name] = nlohmann::ordered_json::array();
+      for (const GraphStatistics& graph : graphs) list.push_back(to_json(graph));
+    } else {
+      print_table(collection, graphs);
+      print_totals(graphs);
+    }
+  }
+  if (arguments.json) fmt::print("{}\n", json.dump(1));
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("inspect", "Show what shards hold");
+  command->footer(
+      "One line for each graph: sizes, distinct configurations, run times, quartiles of max / min "
+      "- 1 over\n"
+      "repeated measurements (the noise), and how small the configurations are stored.\n\n"
+      "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random");
+  command->add_option("shards", arguments->shard_root, "Folder of the shards")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("--collection,--collections", arguments->collections,
+                   "E.g. layout:xla:random (default: all that are there)")
+      ->delimiter(',');
+  command->add_flag("--json", arguments->json, "Print JSON");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist
