@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <zip.h>
 
-#include <unordered_set>
 #include <utility>
 
 #include "core/error.hpp"
@@ -23,8 +22,8 @@ std::string text_of(zip_error_t& error) {
   zip_error_init_with_code(&error, code);
   const std::string reason = text_of(error);
   if (system) throw IoError(fmt::format("cannot open {}: {}", path.string(), reason));
-  throw DataError(
-      fmt::format("{}: not a sound zip file ({}); it may be cut short", path.string(), reason));
+  throw DataError(fmt::format("{}: not a sound zip file ({}); it may be damaged or cut short",
+                              path.string(), reason));
 }
 
 }  // namespace
@@ -61,7 +60,6 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   zip_.reset(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
   if (!zip_) throw_open_error(path, code);
   const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
-  std::unordered_set<std::string> seen;
   for (zip_int64_t i = 0; i < count; ++i) {
     zip_stat_t stat;
     const zip_uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_ENCRYPTION_METHOD;
@@ -71,9 +69,6 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
     }
     if (stat.encryption_method != ZIP_EM_NONE) {
       throw DataError(fmt::format("{}: {} is encrypted", path.string(), stat.name));
-    }
-    if (!seen.insert(stat.name).second) {
-      throw DataError(fmt::format("{}: {} occurs twice", path.string(), stat.name));
     }
     members_.push_back({stat.name, stat.size});
   }
