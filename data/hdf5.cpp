@@ -96,7 +96,9 @@ std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::st
 Hdf5Id create_hdf5(const std::filesystem::path& path) {
   const Hdf5Lock lock;
   const Hdf5Id access = access_properties();
-  Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
+  const Hdf5Id properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
+  Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties.get(), access.get()), H5Fclose);
   check_hdf5(file.get(), "create", path.string());
   return file;
 }
@@ -117,7 +119,9 @@ Hdf5Id open_hdf5(const std::filesystem::path& path) {
 
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where) {
   const Hdf5Lock lock;
-  Hdf5Id group(H5Gcreate2(parent.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+  const Hdf5Id properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
+  Hdf5Id group(H5Gcreate2(parent.get(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
                H5Gclose);
   check_hdf5(group.get(), "create group " + name + " in", where);
   return group;

@@ -107,6 +107,7 @@ Hdf5Dataset Hdf5Dataset::create(const Hdf5Id& group, const std::string& name, El
   const int axes = static_cast<int>(dims.size());
   const Hdf5Id space(H5Screate_simple(axes, dims.data(), nullptr), H5Sclose);
   const Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
   if (dataset.compact_) {
     H5Pset_layout(properties.get(), H5D_COMPACT);
   } else {
@@ -171,16 +172,10 @@ std::int64_t Hdf5Dataset::rows_of_chunk(std::int64_t chunk) const {
   return std::min(chunk_rows_, rows() - chunk * chunk_rows_);
 }
 
-void Hdf5Dataset::write_chunk(std::int64_t chunk, std::span<const std::byte> rows, bool prove) {
-  if (chunk < 0 || chunk >= chunks() ||
-      rows.size() != static_cast<std::size_t>(rows_of_chunk(chunk)) * row_bytes_) {
-    throw std::out_of_range(where_ + ": write_chunk");
-  }
-  if (compact_) {
-    const Hdf5Lock lock;
-    check_hdf5(H5Dwrite(id_.get(), file_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()),
-               "write", where_);
-    return;
+std::vector<std::byte> Hdf5Dataset::deflated(std::int64_t chunk, std::span<const std::byte> rows,
+                                             bool prove) const {
+  if (rows.size() != static_cast<std::size_t>(rows_of_chunk(chunk)) * row_bytes_) {
+    throw std::out_of_range(where_ + ": write_chunks");
   }
   // HDF5 stores the last chunk in full; what lies beyond the last row is zero.
   const std::size_t full = static_cast<std::size_t>(chunk_rows_) * row_bytes_;
@@ -190,7 +185,7 @@ void Hdf5Dataset::write_chunk(std::int64_t chunk, std::span<const std::byte> row
     std::memcpy(padded.data(), rows.data(), rows.size());
     rows = padded;
   }
-  const std::vector<std::byte> stored = deflate_chunk(rows);
+  std::vector<std::byte> stored = deflate_chunk(rows);
   if (prove) {
     std::vector<std::byte> again(full);
     inflate_chunk(stored, again, where_);
@@ -198,10 +193,39 @@ void Hdf5Dataset::write_chunk(std::int64_t chunk, std::span<const std::byte> row
       throw Error(ErrorKind::failed, where_ + ": a deflated chunk did not come back as it was");
     }
   }
+  return stored;
+}
+
+void Hdf5Dataset::store(std::int64_t chunk, std::span<const std::byte> stored) {
   const Hdf5Lock lock;
   const auto offset = chunk_offset(shape_.size(), chunk * chunk_rows_);
   check_hdf5(H5Dwrite_chunk(id_.get(), H5P_DEFAULT, 0, offset.data(), stored.size(), stored.data()),
              "write", where_);
+}
+
+void Hdf5Dataset::write_chunks(std::int64_t first_chunk,
+                               std::span<const std::span<const std::byte>> chunks, ThreadPool& pool,
+                               bool prove) {
+  const auto count = static_cast<std::int64_t>(chunks.size());
+  if (first_chunk < 0 || first_chunk + count > this->chunks()) {
+    throw std::out_of_range(where_ + ": write_chunks");
+  }
+  if (compact_) {
+    if (count == 0) return;
+    const Hdf5Lock lock;
+    check_hdf5(
+        H5Dwrite(id_.get(), file_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, chunks[0].data()),
+        "write", where_);
+    return;
+  }
+  std::vector<std::vector<std::byte>> stored(chunks.size());
+  pool.parallel_for(count, [&](std::int64_t i) {
+    const auto k = static_cast<std::size_t>(i);
+    stored[k] = deflated(first_chunk + i, chunks[k], prove);
+  });
+  for (std::int64_t i = 0; i < count; ++i) {
+    store(first_chunk + i, stored[static_cast<std::size_t>(i)]);
+  }
 }
 
 void Hdf5Dataset::read_chunk(std::int64_t chunk, std::span<std::byte> rows) const {
@@ -237,11 +261,18 @@ void Hdf5Dataset::read_chunk(std::int64_t chunk, std::span<std::byte> rows) cons
 }
 
 void Hdf5Dataset::write_all(std::span<const std::byte> rows, ThreadPool& pool) {
+  if (rows.size() != static_cast<std::size_t>(this->rows()) * row_bytes_) {
+    throw std::out_of_range(where_ + ": write_all");
+  }
   const std::size_t step = static_cast<std::size_t>(chunk_rows_) * row_bytes_;
-  pool.parallel_for(chunks(), [&](std::int64_t i) {
-    const auto chunk = rows.subspan(static_cast<std::size_t>(i) * step);
-    write_chunk(i, chunk.first(static_cast<std::size_t>(rows_of_chunk(i)) * row_bytes_));
-  });
+  std::vector<std::span<const std::byte>> batch;
+  for (std::int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const std::size_t bytes = static_cast<std::size_t>(rows_of_chunk(chunk)) * row_bytes_;
+    batch.push_back(rows.subspan(static_cast<std::size_t>(chunk) * step, bytes));
+    if (batch.size() < static_cast<std::size_t>(pool.threads()) && chunk + 1 < chunks()) continue;
+    write_chunks(chunk + 1 - static_cast<std::int64_t>(batch.size()), batch, pool);
+    batch.clear();
+  }
 }
 
 std::uint64_t Hdf5Dataset::stored_bytes() const {

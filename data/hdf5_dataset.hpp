@@ -33,7 +33,7 @@ constexpr ElementType element_type() {
 // A dataset of one or more axes, read and written in chunks of whole rows (the first axis) of 64
 // KiB to 1 MiB where a row allows it. Chunks are deflated and inflated outside the HDF5 lock
 // (H5Dwrite_chunk, H5Dread_chunk). Datasets of at most 4 KiB are stored compact, as one chunk.
-// Reading is thread-safe; chunks may be written from several threads.
+// Reading is thread-safe, writing is not.
 class Hdf5Dataset {
  public:
   Hdf5Dataset() = default;  // none
@@ -53,9 +53,11 @@ class Hdf5Dataset {
   // Rows of chunk i: chunk_rows(), fewer in the last one.
   std::int64_t rows_of_chunk(std::int64_t chunk) const;
 
-  // Deflates and stores the rows of one chunk. With `prove`, what was deflated is inflated again
-  // and compared first.
-  void write_chunk(std::int64_t chunk, std::span<const std::byte> rows, bool prove = false);
+  // Deflates and stores the rows of consecutive chunks from `first_chunk` on. The pool deflates;
+  // the chunks are stored in order, so that equal data give equal files. With `prove`, what was
+  // deflated is inflated again and compared first.
+  void write_chunks(std::int64_t first_chunk, std::span<const std::span<const std::byte>> chunks,
+                    ThreadPool& pool, bool prove = false);
   // Inflates one chunk; `rows` has rows_of_chunk(i) * row_bytes() bytes. Throws DataError.
   void read_chunk(std::int64_t chunk, std::span<std::byte> rows) const;
 
@@ -72,6 +74,9 @@ class Hdf5Dataset {
 
  private:
   void set_sizes();
+  std::vector<std::byte> deflated(std::int64_t chunk, std::span<const std::byte> rows,
+                                  bool prove) const;
+  void store(std::int64_t chunk, std::span<const std::byte> stored);
 
   Hdf5Id id_;
   std::string where_;

@@ -105,9 +105,9 @@ void ChunkAppender::advance(std::int64_t rows) {
 }
 
 void ChunkAppender::flush() {
-  pool_.parallel_for(static_cast<std::int64_t>(used_chunks_), [&](std::int64_t i) {
-    dataset_.write_chunk(first_chunk_ + i, chunks_[static_cast<std::size_t>(i)], /*prove=*/true);
-  });
+  const std::vector<std::span<const std::byte>> chunks(
+      chunks_.begin(), chunks_.begin() + static_cast<std::ptrdiff_t>(used_chunks_));
+  dataset_.write_chunks(first_chunk_, chunks, pool_, /*prove=*/true);
   first_chunk_ += static_cast<std::int64_t>(used_chunks_);
   used_chunks_ = 0;
 }

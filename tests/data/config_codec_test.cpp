@@ -136,8 +136,9 @@ RC_GTEST_PROP(ConfigCodec, DecodesToTheSameBits, ()) {
   }
   std::vector<float> decoded(features.size());
   decode_configs<std::uint16_t>(encoder.states(), codes, decoded);
-  RC_ASSERT(features.empty() ||
-            std::memcmp(decoded.data(), features.data(), features.size() * sizeof(float)) == 0);
+  const bool same = features.empty() || std::memcmp(decoded.data(), features.data(),
+                                                    features.size() * sizeof(float)) == 0;
+  RC_ASSERT(same);
   RC_ASSERT(!encoder.first_difference<std::uint16_t>(codes, features).has_value());
 }
 

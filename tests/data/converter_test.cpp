@@ -52,6 +52,7 @@ class ConverterTest : public ::testing::Test {
 
   std::vector<std::string> files() const {
     std::vector<std::string> names;
+    if (!fs::exists(shards_)) return names;
     for (const auto& entry : fs::recursive_directory_iterator(shards_)) {
       if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(shards_));
     }
@@ -138,7 +139,7 @@ TEST_F(ConverterTest, RedoesDamagedShards) {
   std::ofstream(shard, std::ios::binary) << bad;
   EXPECT_THAT(problems(), SizeIs(1));
   EXPECT_EQ(run()[0].converted, 1);
-  EXPECT_EQ(read_text_file(shard), good);  // the same bytes again
+  EXPECT_TRUE(read_text_file(shard) == good);  // the same bytes again
   std::ofstream(shard, std::ios::binary) << good.substr(0, good.size() / 2);
   EXPECT_THROW(list_graphs(shards_, kLayout), DataError);
   EXPECT_EQ(run()[0].converted, 1);
