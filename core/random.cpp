@@ -36,8 +36,11 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
 }
 
 std::uint64_t mix_key(std::span<const std::uint64_t> parts) {
-  std::uint64_t key = mix64(parts.size() + kGolden);
-  for (const std::uint64_t part : parts) key = mix64((key ^ mix64(part + kGolden)) + kGolden);
+  // Key and part go different ways into the sum: were both only mixed alike, a part that equals the
+  // number of parts would cancel the start, and (1) and () would be one key.
+  std::uint64_t key = mix64(parts.size() + 0x2545F4914F6CDD1D);
+  for (const std::uint64_t part : parts)
+    key = mix64(key * 0xD1342543DE82EF95 + mix64(part + kGolden));
   return key;
 }
 
