@@ -1,0 +1,34 @@
+#include "core/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/check.hpp"
+
+namespace tpudist {
+namespace {
+
+TEST(Error, KindsAreExitCodes) {
+  EXPECT_EQ(ConfigError("x").exit_code(), 2);
+  EXPECT_EQ(DataError("x").exit_code(), 3);
+  EXPECT_EQ(IoError("x").exit_code(), 1);
+  EXPECT_EQ(DistError("x").exit_code(), 1);
+  EXPECT_EQ(Error(ErrorKind::stopped, "x").exit_code(), 85);
+}
+
+TEST(CheckPosix, PassesResultsOn) {
+  EXPECT_EQ(check_posix(7, "open", "file"), 7);
+}
+
+TEST(CheckPosix, SaysWhatWhereAndWhy) {
+  errno = ENOSPC;
+  try {
+    check_posix(-1, "write", "/some/file");
+    FAIL() << "no exception";
+  } catch (const IoError& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find("cannot write /some/file: No space left on device (in "), 0u) << message;
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,135 @@
+#include "core/text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(EditDistance, CountsInsertionsRemovalsReplacementsAndSwaps) {
+  EXPECT_EQ(edit_distance("", ""), 0u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("cofigs", "configs"), 1u);
+  EXPECT_EQ(edit_distance("ab", "ba"), 1u);
+  EXPECT_EQ(edit_distance("ca", "abc"), 3u);  // a swapped pair is not touched again
+}
+
+RC_GTEST_PROP(EditDistance, IsSymmetricAndBounded, (const std::string& a, const std::string& b)) {
+  const std::size_t distance = edit_distance(a, b);
+  RC_ASSERT(distance == edit_distance(b, a));
+  RC_ASSERT(distance <= std::max(a.size(), b.size()));
+  RC_ASSERT((distance == 0) == (a == b));
+}
+
+TEST(NearestOf, FindsWhatWasMeant) {
+  const std::vector<std::string> keys = {"slates", "configs", "order"};
+  EXPECT_EQ(nearest_of("cofigs", keys), "configs");
+  EXPECT_EQ(nearest_of("ordre", keys), "order");
+  EXPECT_EQ(nearest_of("config", keys), "configs");
+  EXPECT_EQ(nearest_of("lat", keys), "slates");
+  EXPECT_EQ(nearest_of("optimizer", keys), "");
+  EXPECT_EQ(nearest_of("", keys), "");
+  EXPECT_EQ(nearest_of("x", std::vector<std::string>{"y"}), "");  // nothing in common
+  EXPECT_EQ(nearest_of("lr", std::vector<std::string>{"l", "lrs"}), "l");
+}
+
+TEST(GlobMatch, KnowsItsWildcards) {
+  EXPECT_TRUE(glob_match("", ""));
+  EXPECT_FALSE(glob_match("", "a"));
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_TRUE(glob_match("resnet*", "resnet50.4x4.fp16"));
+  EXPECT_FALSE(glob_match("resnet*", "a_resnet50"));
+  EXPECT_TRUE(glob_match("*.fp16", "resnet50.4x4.fp16"));
+  EXPECT_TRUE(glob_match("*x*.*16", "resnet50.4x4.fp16"));
+  EXPECT_FALSE(glob_match("*x*.*32", "resnet50.4x4.fp16"));
+  EXPECT_TRUE(glob_match("a?c", "abc"));
+  EXPECT_FALSE(glob_match("a?c", "ac"));
+  EXPECT_TRUE(glob_match("**a**", "bab"));
+  EXPECT_TRUE(glob_match("a/*", "a/b/c"));
+}
+
+TEST(GlobMatch, KnowsItsSets) {
+  EXPECT_TRUE(glob_match("v[123]", "v2"));
+  EXPECT_FALSE(glob_match("v[123]", "v4"));
+  EXPECT_TRUE(glob_match("v[1-3]x", "v2x"));
+  EXPECT_FALSE(glob_match("v[!1-3]", "v2"));
+  EXPECT_TRUE(glob_match("v[^1-3]", "v4"));
+  EXPECT_TRUE(glob_match("[]a]", "]"));
+  EXPECT_TRUE(glob_match("[a-]", "-"));
+  EXPECT_TRUE(glob_match("*[0-9]", "abc7"));
+  EXPECT_TRUE(glob_match("[", "["));
+  EXPECT_TRUE(glob_match("a[b", "a[b"));
+  EXPECT_FALSE(glob_match("[a", "a"));
+}
+
+TEST(GlobMatch, DoesNotBlowUp) {
+  std::string pattern;
+  for (int i = 0; i < 50; ++i) pattern += "*a";
+  EXPECT_FALSE(glob_match(pattern + "b", std::string(5000, 'a')));
+}
+
+// The definition, as a slow recursion, for patterns without sets.
+bool matches_by_definition(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern[0] == '*') {
+    return matches_by_definition(pattern.substr(1), text) ||
+           (!text.empty() && matches_by_definition(pattern, text.substr(1)));
+  }
+  return !text.empty() && (pattern[0] == '?' || pattern[0] == text[0]) &&
+         matches_by_definition(pattern.substr(1), text.substr(1));
+}
+
+RC_GTEST_PROP(GlobMatch, FollowsItsDefinition, ()) {
+  const auto pattern =
+      *rc::gen::resize(10, rc::gen::container<std::string>(rc::gen::element('a', 'b', '?', '*')));
+  const auto text =
+      *rc::gen::resize(14, rc::gen::container<std::string>(rc::gen::element('a', 'b')));
+  RC_ASSERT(glob_match(pattern, text) == matches_by_definition(pattern, text));
+}
+
+TEST(GlobMatchAny, NeedsOneMatch) {
+  const std::vector<std::string> patterns = {"a*", "*b"};
+  EXPECT_TRUE(glob_match_any(patterns, "xb"));
+  EXPECT_FALSE(glob_match_any(patterns, "x"));
+  EXPECT_FALSE(glob_match_any({}, "x"));
+}
+
+TEST(Split, KeepsEmptyPieces) {
+  EXPECT_THAT(split("a.b.c", '.'), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(split("", '.'), ElementsAre(""));
+  EXPECT_THAT(split("a,,b,", ','), ElementsAre("a", "", "b", ""));
+}
+
+RC_GTEST_PROP(Split, IsUndoneByJoin, (const std::string& text)) {
+  RC_ASSERT(join(split(text, 'a'), "a") == text);
+}
+
+TEST(Trim, TakesBothEnds) {
+  EXPECT_EQ(trim(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trim(" \n"), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(IsUtf8, RefusesWhatIsNot) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("abc \u00e9 \u20ac \U0001F600 \U0010FFFF"));
+  EXPECT_FALSE(is_utf8("\x80"));
+  EXPECT_FALSE(is_utf8("\xC3"));              // cut short
+  EXPECT_FALSE(is_utf8("\xC3("));             // no continuation
+  EXPECT_FALSE(is_utf8("\xC0\x80"));          // overlong
+  EXPECT_FALSE(is_utf8("\xE0\x80\x80"));      // overlong
+  EXPECT_FALSE(is_utf8("\xF0\x80\x80\x80"));  // overlong
+  EXPECT_FALSE(is_utf8("\xED\xA0\x80"));      // a surrogate
+  EXPECT_FALSE(is_utf8("\xF4\x90\x80\x80"));  // beyond Unicode
+  EXPECT_FALSE(is_utf8("\xFF"));
+}
+
+}  // namespace
+}  // namespace tpudist
