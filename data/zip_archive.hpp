@@ -9,39 +9,42 @@
 #include <vector>
 
 struct zip;
-struct zip_file;
 
 namespace tpudist {
 
-// The bytes of one zip member, inflated as they are asked for. Must not outlive its archive; one
-// thread at a time per archive.
+// The bytes of one zip member, inflated as they are asked for (stored or deflated members). libzip
+// gives the compressed bytes; inflating is zlib's work and the CRC libdeflate's, which is faster
+// than libzip with zlib's CRC. Must not outlive its archive; one thread at a time per archive.
 class ZipStream {
  public:
-  ZipStream(zip_file* file, std::string where);
+  ~ZipStream();
+  ZipStream(ZipStream&&) noexcept;
+  ZipStream& operator=(ZipStream&&) noexcept;
 
   // Fills `out` and returns how many bytes there were: fewer only at the end. Reading past the last
   // byte checks the CRC and the size. Throws DataError.
   std::size_t read(std::span<std::byte> out);
 
  private:
-  struct Close {
-    void operator()(zip_file* file) const;
-  };
-  std::unique_ptr<zip_file, Close> file_;
-  std::string where_;
+  friend class ZipArchive;
+  struct Impl;
+  explicit ZipStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
-// An untrusted zip file opened for reading through libzip, with its consistency checks. Not
-// thread-safe.
+// An untrusted zip file opened for reading through libzip, with its consistency checks (which also
+// refuse two members of one name). Not thread-safe.
 class ZipArchive {
  public:
   struct Member {
     std::string name;
-    std::uint64_t bytes;  // inflated, as the archive claims; reading checks it
+    std::uint64_t bytes = 0;  // inflated, as the archive claims; reading checks it
+    std::uint32_t crc = 0;
+    bool deflated = false;
   };
 
-  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file, holds
-  // two members of one name, or an encrypted one.
+  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file, or
+  // holds members that are encrypted or compressed in another way than deflate.
   explicit ZipArchive(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
