@@ -14,39 +14,15 @@
 #include "data/npz_writer.hpp"
 #include "data/synth_features.hpp"
 #include "data/synth_layouts.hpp"
+#include "data/synth_measure.hpp"
 #include "data/synth_presets.hpp"
 
 namespace tpudist::synth {
 namespace {
 
-enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise, kNoiseLevel, kCorruption };
+enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
-
-// Standard deviation of the logarithm of a graph's run times, log-uniform between 0.05 and 0.4 %.
-double noise_level(std::uint64_t key) {
-  CounterRng rng(mix_key({key, kNoiseLevel}));
-  return 0.0005 * std::pow(8.0, rng.uniform());
-}
-
-// Measures `time` (ns) once more.
-std::int64_t measure(double time, double level, CounterRng& rng) {
-  return std::max<std::int64_t>(1, std::llround(time * std::exp(level * rng.normal())));
-}
-
-// Spoils two stretches of a graph's runs, `share` of them together: another machine state, and
-// unsteady.
-void corrupt(std::vector<std::int64_t>& runtime, double share, std::uint64_t key) {
-  CounterRng rng(mix_key({key, kCorruption}));
-  const auto length = static_cast<std::size_t>(share / 2 * static_cast<double>(runtime.size()));
-  for (int stretch = 0; stretch < 2 && length > 0; ++stretch) {
-    const double factor = std::exp(rng.uniform(0.3, 0.9));
-    const std::size_t begin = rng.below(runtime.size() - length + 1);
-    for (std::size_t i = begin; i < begin + length; ++i) {
-      runtime[i] = measure(factor * static_cast<double>(runtime[i]), 0.2, rng);
-    }
-  }
-}
 
 class Generator {
  public:

@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.hpp"
+#include "data/synth_optimizer.hpp"
 #include "data/synth_tape.hpp"
 
 namespace tpudist::synth {
 namespace {
 
-constexpr double kEdgesPerNode = 1.65;  // as in the real graphs
-constexpr int kStages = 4;              // the feature map halves between them
-constexpr int kHeadConfigNodes = 5;     // of head() and its backward pass
-constexpr int kChain = 12;              // optimizer operations of one weight in a row
+constexpr int kStages = 4;           // the feature map halves between them
+constexpr int kHeadConfigNodes = 5;  // of head() and its backward pass
 
 class ModelBuilder {
  public:
@@ -27,7 +25,7 @@ class ModelBuilder {
     program_.splits.push_back(program_.nodes());
     tape_.backward(x);
     reach_config_nodes();
-    optimizer();
+    add_optimizer(spec_, tape_, program_);
     program_.splits.push_back(program_.nodes());
     return std::move(program_);
   }
@@ -174,62 +172,6 @@ class ModelBuilder {
                       "smallest form has {}",
                       spec_.nodes, spec_.config_nodes, program_.config_nodes()));
     }
-  }
-
-  // Operations that are still to come before the root tuple need this many operands on average.
-  double operands_needed(std::int64_t edges, std::int64_t results) const {
-    const std::int64_t left = spec_.nodes - 1 - program_.nodes();
-    const std::int64_t tuple = results + left / kChain + 1;
-    return static_cast<double>(edges - program_.edges() - tuple) / static_cast<double>(left);
-  }
-
-  // Chains of elementwise operations on weights and their gradients until one node is left, which
-  // becomes the root.
-  void optimizer() {
-    const std::int64_t edges =
-        spec_.edges ? spec_.edges : std::llround(kEdgesPerNode * static_cast<double>(spec_.nodes));
-    const auto weights = tape_.weights();
-    std::vector<std::int32_t> results;
-    for (std::size_t i = 0; program_.nodes() < spec_.nodes - 1; ++i) {
-      const Tape::Weight weight = weights[i % weights.size()];
-      const Shape shape = program_[weight.value].shape;
-      const std::int32_t state = tape_.parameter(shape);
-      std::int32_t value = weight.gradient;
-      std::int32_t mask = -1;
-      for (int k = 0; k < kChain && program_.nodes() < spec_.nodes - 1; ++k) {
-        const double need = operands_needed(edges, std::ssize(results));
-        constexpr std::uint8_t kUnary[] = {opcode::sqrt, opcode::negate, opcode::convert};
-        constexpr std::uint8_t kBinary[] = {opcode::multiply, opcode::add, opcode::subtract,
-                                            opcode::multiply, opcode::maximum};
-        const std::int32_t other = k % 2 ? state : weight.value;
-        if (need > 2 && mask < 0) {
-          mask = program_.add(opcode::compare, Dtype::pred, shape, {value, other});
-        } else if (need > 2) {
-          value = program_.add(opcode::select, spec_.type, shape, {mask, value, other});
-        } else if (need > 1) {
-          value = program_.add(kBinary[k % 5], spec_.type, shape, {value, other});
-        } else {
-          value = program_.add(kUnary[k % 3], spec_.type, shape, {value});
-        }
-      }
-      results.push_back(value);
-    }
-    root(edges - program_.edges(), std::move(results));
-  }
-
-  // The tuple of `count` results; where there are fewer, of other late operations too.
-  void root(std::int64_t count, std::vector<std::int32_t> results) {
-    if (program_.nodes() >= spec_.nodes || count < 1 || count > program_.nodes()) {
-      throw ConfigError(fmt::format("{}: cannot make {} nodes with {} edges", spec_.name,
-                                    spec_.nodes, program_.edges() + count));
-    }
-    std::vector<bool> taken(program_.ops.size());
-    for (const std::int32_t result : results) taken[static_cast<std::size_t>(result)] = true;
-    for (std::int64_t i = program_.nodes() - 1; std::ssize(results) < count && i >= 0; --i) {
-      if (!taken[static_cast<std::size_t>(i)]) results.push_back(static_cast<std::int32_t>(i));
-    }
-    results.resize(static_cast<std::size_t>(count));
-    program_.add(opcode::tuple, Dtype::tuple, {}, std::move(results));
   }
 
   const ModelSpec& spec_;

@@ -101,7 +101,7 @@ const std::vector<std::pair<std::string, Preset>>& presets() {
     const Plan tiny{{5, 2, 2}, {48, 54, 60}, {20, 60}, 0.9};
     const Plan demo{{10, 3, 2}, {200, 330, 600}, {300, 1500}, 0.6, 0.04};
     const Plan nlp{{6, 2, 2}, {876, 5659, 21919}, {8000, 12000}, 0.25, 0.04};
-    const Plan xla{{6, 2, 2}, {372, 14105, 43615}, {8000, 12000}, 0.3, 0.04};
+    const Plan xla{{6, 2, 2}, {372, 14105, 43615}, {8000, 12000}, 0.22, 0.04};
     const Plan huge{{1, 0, 0}, {43615, 43615, 43615}, {100040, 100040}, 0.5, 0, 73881, 3143};
     const Plan tiny_tile{{6, 2, 2}, {2, 30, 60}, {10, 40}};
     const Plan demo_tile{{60, 12, 6}, {2, 40, 150}, {10, 500}};
@@ -162,7 +162,7 @@ std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, st
     model.image = family.image;
     model.sequence = family.sequence;
     model.nodes = sizes[static_cast<std::size_t>(i)];
-    model.body_share = plan.body_share;
+    model.body_share = model.nodes < 1500 ? std::max(plan.body_share, 0.6) : plan.body_share;
     model.edges = plan.edges;
     model.config_nodes = plan.config_nodes;
   }

@@ -24,6 +24,12 @@ int bytes_of(Dtype type) {
   return 0;
 }
 
+Shape Shape::filled(int rank, std::int64_t value) {
+  Shape shape;
+  for (int i = 0; i < rank; ++i) shape.push(value);
+  return shape;
+}
+
 std::int64_t Shape::elements() const {
   std::int64_t product = 1;
   for (const std::int64_t dim : view()) product *= dim;

@@ -32,6 +32,7 @@ struct Shape {
   Shape(std::initializer_list<std::int64_t> list) {
     for (const std::int64_t dim : list) push(dim);
   }
+  static Shape filled(int rank, std::int64_t value);
   void push(std::int64_t dim) { dims[static_cast<std::size_t>(rank++)] = dim; }
   std::int64_t operator[](int i) const { return dims[static_cast<std::size_t>(i)]; }
   std::int64_t& operator[](int i) { return dims[static_cast<std::size_t>(i)]; }
