@@ -8,8 +8,9 @@
 namespace tpudist {
 namespace {
 
-// Rows of a group of members whose gradients are worth keeping in the caches at the same time.
-constexpr std::int64_t kGroupRows = 16384;
+// Rows of a group of members whose gradients stay in the caches at the same time, and make enough
+// tasks.
+constexpr std::int64_t kGroupRows = 4096;
 // Floats of one task of the addition of partial gradients.
 constexpr std::int64_t kPiece = 16384;
 
@@ -39,23 +40,29 @@ void CpuPass::add_partials(const Partials& partials, Group group,
 }
 
 // d loss / d x_[layer] for a block of its rows, from the gradient of the layer's input (which has
-// the layer's output rows).
+// the layer's output rows); zero where the mask is not positive.
 void CpuPass::fill_output_gradient(std::size_t layer, int place, std::int64_t first,
-                                   std::int64_t count, Rows block) const {
+                                   std::int64_t count, Rows block, ConstRows mask) const {
   const LayerLayout& above = layout_.layers[layer];
   const Step& step = *plan_.steps[layer];
   const ConstRows gradient = above_.of(place);
   const ConstRows self{gradient.data + above.self_column, gradient.stride};
+  const std::size_t sets = step.edges.size();
+  ConstRows sum{self.row(first), self.stride};  // so far; the last pass applies the mask
   if (step.self) {
-    gather_rows(step.self->out, step.self->lanes, first, count, self, above.in, block, false);
-  } else {
-    copy_rows({self.row(first), self.stride}, count, above.in, block);
+    gather_rows(step.self->out, step.self->lanes, first, count, self, above.in, block, {},
+                sets ? ConstRows{} : mask);
+    sum = block;
+  } else if (sets == 0) {
+    copy_rows(sum, count, above.in, block);
+    if (mask.data) mask_rows(block, count, above.in, mask);
   }
-  for (std::size_t set = 0; set < step.edges.size(); ++set) {
+  for (std::size_t set = 0; set < sets; ++set) {
     const Relation& edges = step.edges[set];
     gather_rows(edges.out, edges.lanes, first, count,
-                {gradient.data + above.weights[set].column, gradient.stride}, above.in, block,
-                true);
+                {gradient.data + above.weights[set].column, gradient.stride}, above.in, block, sum,
+                set + 1 == sets ? mask : ConstRows{});
+    sum = block;
   }
 }
 
@@ -72,10 +79,10 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
     outer_rows(gradient, count, layer.out, w + layout_.head_weight, z);
     add_scaled_rows(gradient, out, count, layer.out, range + layout_.head_weight);
     add_column_sums({gradient, 1}, count, 1, range + layout_.head_bias);
+    if (layer.relu) mask_rows(z, count, layer.out, out);
   } else {
-    fill_output_gradient(index + 1, place, first, count, z);
+    fill_output_gradient(index + 1, place, first, count, z, layer.relu ? out : ConstRows{});
   }
-  if (layer.relu) mask_rows(z, count, layer.out, out);
   add_column_sums(z, count, layer.out, range + layer.bias);
 
   float* const input = block_scratch(0, kBlockRows * layer.input_stride);
@@ -116,8 +123,7 @@ void CpuPass::backward_nodes(const NodeBlock& block, int member, int place, floa
   const float* const w = weights(member);
   const std::int64_t columns = net.opcode_width + net.node_width;
   const Rows z{block_scratch(1, kBlockRows * net.stride), net.stride};
-  gather_rows(plan_.rows_of_node, 1, block.first, block.count, above_.of(place), net.width, z,
-              false);
+  gather_rows(plan_.rows_of_node, 1, block.first, block.count, above_.of(place), net.width, z);
   add_column_sums(z, block.count, net.width, partial + net.join_bias);
   gemm(columns, net.width, block.count,
        {node_input_.of(member).row(block.first), net.node_stride, Transpose::yes},
@@ -137,12 +143,11 @@ void CpuPass::backward_nodes(const NodeBlock& block, int member, int place, floa
   }
 }
 
-void CpuPass::backward_states(int member, int place, std::int64_t first, std::int64_t count,
+void CpuPass::backward_states(int place, std::int64_t first, std::int64_t count,
                               float* partial) const {
-  (void)member;
   const std::int64_t features = layout_.config_features, stride = pad16(features);
   const Rows z{block_scratch(1, kBlockRows * layout_.stride), layout_.stride};
-  gather_rows(plan_.rows_of_state, 1, first, count, above_.of(place), layout_.width, z, false);
+  gather_rows(plan_.rows_of_state, 1, first, count, above_.of(place), layout_.width, z);
   float* const states = block_scratch(0, kBlockRows * stride);
   copy_rows({input_.states.data() + first * features, features}, count, features, {states, stride});
   gemm(features, layout_.width, count, {states, stride, Transpose::yes}, {z.data, z.stride}, 1,
@@ -155,8 +160,7 @@ void CpuPass::backward_encoder(Group group, Partials& partials) {
   for_blocks(group, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
     const int place = member - group.first;
     const Rows z{below_.of(place).row(first), layout_.stride};
-    fill_output_gradient(0, place, first, count, z);
-    mask_rows(z, count, layout_.width, {x_[0].of(member).row(first), layout_.stride});
+    fill_output_gradient(0, place, first, count, z, {x_[0].of(member).row(first), layout_.stride});
   });
   above_ = std::move(below_);
 
@@ -182,8 +186,7 @@ void CpuPass::backward_encoder(Group group, Partials& partials) {
                float* const partial = fresh(place, node_chunks + chunk);
                for (std::int64_t block = begin; block < end; ++block) {
                  const std::int64_t first = block * kBlockRows;
-                 backward_states(member, place, first, std::min(kBlockRows, plan_.states - first),
-                                 partial);
+                 backward_states(place, first, std::min(kBlockRows, plan_.states - first), partial);
                }
              });
 }

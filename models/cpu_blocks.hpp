@@ -10,9 +10,9 @@ namespace tpudist {
 
 // Rows of one task: small enough that a block's inputs and outputs stay in the second cache level,
 // large enough for BLAS.
-inline constexpr std::int64_t kBlockRows = 128;
+inline constexpr std::int64_t kBlockRows = 256;
 // Partial gradients for a member and layer, and the least blocks in each.
-inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 2;
+inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 1;
 
 inline std::int64_t pad16(std::int64_t n) {
   return (n + 15) / 16 * 16;

@@ -115,11 +115,11 @@ void CpuPass::fill_input(std::size_t index, int member, std::int64_t first, std:
   for (std::size_t set = 0; set < step.edges.size(); ++set) {
     const Relation& edges = step.edges[set];
     gather_rows(edges.in, edges.lanes, first, count, x, layer.in,
-                {block + layer.weights[set].column, layer.input_stride}, false);
+                {block + layer.weights[set].column, layer.input_stride});
   }
   const Rows self{block + layer.self_column, layer.input_stride};
   if (step.self) {
-    gather_rows(step.self->in, step.self->lanes, first, count, x, layer.in, self, false);
+    gather_rows(step.self->in, step.self->lanes, first, count, x, layer.in, self);
   } else {
     copy_rows({x.row(first), x.stride}, count, layer.in, self);
   }

@@ -79,11 +79,10 @@ class CpuPass {
   void backward_block(std::size_t layer, int member, int place, std::int64_t first,
                       std::int64_t count, bool fresh, float* partial);
   void fill_output_gradient(std::size_t layer, int place, std::int64_t first, std::int64_t count,
-                            Rows block) const;
+                            Rows block, ConstRows mask) const;
   void backward_encoder(Group group, Partials& partials);
   void backward_nodes(const NodeBlock& block, int member, int place, float* partial) const;
-  void backward_states(int member, int place, std::int64_t first, std::int64_t count,
-                       float* partial) const;
+  void backward_states(int place, std::int64_t first, std::int64_t count, float* partial) const;
   Partials take_partials(Group group, std::int64_t parts, std::int64_t begin, std::int64_t end);
   void add_partials(const Partials& partials, Group group,
                     std::span<const std::span<float>> gradients) const;

@@ -16,28 +16,33 @@ namespace tpudist {
 
 TPUDIST_VECTORISED
 void gather_rows(const Csr& matrix, std::int64_t lanes, std::int64_t first, std::int64_t count,
-                 ConstRows x, std::int64_t width, Rows y, bool add) {
+                 ConstRows x, std::int64_t width, Rows y, ConstRows base, ConstRows mask) {
   const std::int64_t* const begin = matrix.begin.data();
   const std::int32_t* const source = matrix.source.data();
   const float* const weight = matrix.weight.data();
   std::int64_t row = first / lanes, lane = first % lanes;
   for (std::int64_t i = 0; i < count; ++i) {
-    float* const __restrict out = y.row(i);
+    float* const out = y.row(i);
+    const float* const own = base.data ? base.row(i) : nullptr;
     std::int64_t e = begin[row];
     const std::int64_t end = begin[row + 1];
-    if (!add) {
-      if (e == end) {
-        for (std::int64_t c = 0; c < width; ++c) out[c] = 0;
-      } else {
-        const float* const __restrict in = x.row(source[e] * lanes + lane);
-        const float w = weight[e++];
-        for (std::int64_t c = 0; c < width; ++c) out[c] = w * in[c];
-      }
+    if (e == end) {
+      for (std::int64_t c = 0; c < width; ++c) out[c] = own ? own[c] : 0;
+    } else {
+      const float* const __restrict in = x.row(source[e] * lanes + lane);
+      const float w = weight[e++];
+#pragma GCC ivdep
+      for (std::int64_t c = 0; c < width; ++c) out[c] = own ? own[c] + w * in[c] : w * in[c];
     }
     for (; e < end; ++e) {
       const float* const __restrict in = x.row(source[e] * lanes + lane);
       const float w = weight[e];
+#pragma GCC ivdep
       for (std::int64_t c = 0; c < width; ++c) out[c] += w * in[c];
+    }
+    if (mask.data) {
+      const float* const __restrict positive = mask.row(i);
+      for (std::int64_t c = 0; c < width; ++c) out[c] = positive[c] > 0 ? out[c] : 0;
     }
     if (++lane == lanes) {
       lane = 0;

@@ -23,11 +23,12 @@ struct Rows {
   operator ConstRows() const { return {data, stride}; }
 };
 
-// Block of the sparse product: y[i] = (add ? y[i] : 0) + sum of weight * x[source] over the entries
-// of row first + i. With lanes K the row stands for (row / K, lane row % K) and takes the same lane
-// of its sources. Terms are added in the order of the entries.
+// Block of the sparse product: y[i] = base[i] + sum of weight * x[source] over the entries of row
+// first + i, terms added in the order of the entries; 0 where there is no base. Where mask is given
+// and mask[i] is not positive, y is 0. With lanes K the row stands for (row / K, lane row % K) and
+// takes the same lane of its sources. The base may be y.
 void gather_rows(const Csr& matrix, std::int64_t lanes, std::int64_t first, std::int64_t count,
-                 ConstRows x, std::int64_t width, Rows y, bool add);
+                 ConstRows x, std::int64_t width, Rows y, ConstRows base = {}, ConstRows mask = {});
 
 // y = x
 void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
