@@ -12,5 +12,10 @@ void add_convert_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_synth_command(CLI::App& app);
+void add_config_command(CLI::App& app);
+void add_ensemble_command(CLI::App& app);
+void add_predict_command(CLI::App& app);
+void add_evaluate_command(CLI::App& app);
+void add_train_command(CLI::App& app);
 
 }  // namespace tpudist

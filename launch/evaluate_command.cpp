@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "launch/commands.hpp"
+#include "launch/job.hpp"
+#include "train/inference.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Arguments {
+  std::filesystem::path run, shards, json;
+  std::string split = "valid", device = "auto";
+  int threads = 0;
+};
+
+void run(const Arguments& arguments) {
+  const TrainedRun trained = open_run(arguments.run);
+  run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
+    const auto results = score_runs({trained}, {arguments.split, arguments.shards}, context);
+    if (context.world.rank() != 0) return;
+    const CollectionResult& result = results.front();
+    if (!result.evaluation)
+      throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
+    fmt::print("{}, step {}, {}\n", arguments.run.string(), trained.step, result.collection);
+    fmt::print("{}", evaluation_table(*result.evaluation));
+    if (arguments.json.empty()) return;
+    nlohmann::json json = evaluation_json(*result.evaluation);
+    json["collection"] = result.collection;
+    json["step"] = trained.step;
+    write_file_atomically(arguments.json, json.dump(2) + "\n");
+  });
+}
+
+}  // namespace
+
+void add_evaluate_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Score a run's members and their mean on a split");
+  command->footer(
+      "Takes the run's newest checkpoint and all rows of the split; the work is spread over "
+      "ranks.\n\n"
+      "Example:\n  mpirun -np 2 tpudist evaluate runs/nlp-1 --split valid --json scores.json");
+  command->add_option("run", arguments->run, "Folder of the run")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--split", arguments->split, "train or valid")
+      ->check(CLI::IsMember({"train", "valid"}))
+      ->capture_default_str();
+  command->add_option("--data", arguments->shards,
+                      "Folder of the shards (default: as in training)");
+  command->add_option("--json", arguments->json, "Write the scores to this file");
+  command->add_option("--device", arguments->device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Threads of a rank (default: cores / ranks on the node)")
+      ->check(CLI::Range(1, 1024));
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist

@@ -1,0 +1,69 @@
+#include "launch/job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "models/threads.hpp"
+
+namespace tpudist {
+namespace {
+
+// Rank 0 tells first; the others only speak when it has nothing to say.
+constexpr std::chrono::milliseconds kOthersWait{1000};
+
+int thread_count(int asked, const NodePlace& place) {
+  if (asked > 0) return asked;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, cores / place.local_ranks);
+}
+
+[[noreturn]] void abort_all(int rank, int exit_code, const char* message) {
+  if (rank != 0) std::this_thread::sleep_for(kOthersWait);
+  fmt::print(stderr, "tpudist: error (rank {}): {}\n", rank, message);
+  std::fflush(stderr);
+  MpiSession::abort(exit_code);
+}
+
+}  // namespace
+
+int launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body) {
+  const MpiSession session(nullptr, nullptr);
+  const std::unique_ptr<Communicator> world = session.world();
+  set_up_logging(world->rank(), world->size());
+  const auto run = [&] {
+    const NodePlace place = place_rank(*world, options.device);
+    ThreadPool pool(thread_count(options.threads, place), use_one_thread_per_worker);
+    use_one_thread_per_worker();
+    std::unique_ptr<ProgressSink> progress = std::make_unique<NoProgress>();
+    if (world->rank() == 0) progress = std::make_unique<ProgressBar>();
+    JobContext context{*world, pool, place, *progress};
+    body(context);
+  };
+  if (world->size() == 1) {
+    run();
+    return;
+  }
+  try {
+    run();
+  } catch (const Error& error) {
+    abort_all(world->rank(), error.exit_code(), error.what());
+  } catch (const std::exception& error) {
+    abort_all(world->rank(), 1, error.what());
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/commands.hpp"
+#include "launch/job.hpp"
+#include "train/inference.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Arguments {
+  std::vector<std::filesystem::path> runs;
+  std::filesystem::path shards, csv;
+  std::string split = "test", device = "auto";
+  int threads = 0;
+};
+
+// Ranks a split by the mean of all members of all runs and writes the submission.
+void run(const Arguments& arguments) {
+  std::vector<TrainedRun> runs;
+  for (const auto& path : arguments.runs) runs.push_back(open_run(path));
+  run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
+    const auto results = score_runs(runs, {arguments.split, arguments.shards}, context);
+    if (context.world.rank() != 0) return;
+    for (const CollectionResult& result : results) {
+      fmt::print("{}: {} graphs ranked\n", result.collection, result.graphs.size());
+      if (result.evaluation) fmt::print("{}\n", evaluation_table(*result.evaluation));
+    }
+    if (arguments.csv.empty()) return;
+    const Submission submission = make_submission(results);
+    submission.write(arguments.csv);
+    fmt::print("{}: {} rows\n", arguments.csv.string(), submission.rows().size());
+  });
+}
+
+void add_options(CLI::App& command, Arguments& arguments) {
+  command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
+  command.add_option("--split", arguments.split, "train, valid or test")
+      ->check(CLI::IsMember({"train", "valid", "test"}))
+      ->capture_default_str();
+  command.add_option("--device", arguments.device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      .add_option("--threads", arguments.threads,
+                  "Threads of a rank (default: cores / ranks on the node)")
+      ->check(CLI::Range(1, 1024));
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("predict", "Rank the graphs of a split with a run's ensemble");
+  command->footer(
+      "Writes a submission: `ID,TopConfigs`, fastest first (tile: the 5 best, layout: all).\n\n"
+      "Example:\n  tpudist predict runs/nlp-1 --split test --csv submission.csv");
+  command->add_option("run", arguments->runs, "Folder of the run")
+      ->required()
+      ->expected(1)
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--csv", arguments->csv, "Submission to write")->required();
+  add_options(*command, *arguments);
+  command->callback([arguments] { run(*arguments); });
+}
+
+void add_ensemble_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "ensemble", "Average the members of several runs, score them and rank a split");
+  command->footer(
+      "Runs of one collection are averaged member by member; runs of several collections make one "
+      "submission.\n"
+      "With a split that has run times (--split valid) it prints the scores of all members and of "
+      "their mean.\n\n"
+      "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv");
+  command->add_option("runs", arguments->runs, "Folders of the runs")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--csv", arguments->csv, "Submission to write");
+  add_options(*command, *arguments);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist

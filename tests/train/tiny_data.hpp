@@ -1,0 +1,51 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "core/config.hpp"
+#include "core/progress.hpp"
+#include "data/converter.hpp"
+#include "data/synth.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "train/experiment.hpp"
+
+namespace tpudist::testing {
+
+// The preset `tiny` as shards, made once for each process.
+inline const std::filesystem::path& tiny_shards() {
+  static const TempDir folder;
+  static const std::filesystem::path shards = [] {
+    NoProgress progress;
+    SynthOptions synth;
+    synth.preset = "tiny";
+    synthesise(synth, folder / "npz", progress);
+    ConvertOptions convert_options;
+    convert_options.npz_root = folder / "npz";
+    convert_options.shard_root = folder / "shards";
+    convert_options.jobs = 1;
+    convert(convert_options, progress);
+    return folder / "shards";
+  }();
+  return shards;
+}
+
+// A small experiment on them; `overrides` as on the command line.
+inline Experiment tiny_experiment(std::vector<std::string> overrides = {}) {
+  const std::string text = R"(
+name: tiny
+data: {shards: ')" + tiny_shards().string() +
+                           R"(', collection: layout:xla:random}
+batch: {slates: 3, configs: 4}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {weight: 1, clip_norm: 500}}
+optimizer: {name: adamw, lr: 1e-3, eps: 1e-6, clip_norm: 100, decay: {output: 1e-4}}
+schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
+train: {steps: 6}
+ensemble: {members: 3, vary: [init, fold], folds: 2}
+)";
+  ConfigDocument document = ConfigDocument::parse(text, "tiny.yaml", overrides);
+  return read_experiment(document);
+}
+
+}  // namespace tpudist::testing
