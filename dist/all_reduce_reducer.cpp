@@ -31,7 +31,7 @@ class AllReduceReducer final : public GradientReducer {
       }
     }
     rows_.take_all_back();
-    result_.reserve(result_length() + 1);
+    grow(result_, result_length() + 1);
     for (int member = 0; member < owners.members; ++member) {
       if (sums_[member].order.empty()) std::fill_n(result_row(member), length_, 0.0f);
     }
@@ -67,10 +67,10 @@ class AllReduceReducer final : public GradientReducer {
     ledger_.end();
     const std::string missing = ledger_.missing();
     const std::int64_t length = result_length();
-    result_.data()[length] = missing.empty() ? 0.0f : 1.0f;
+    result_[length] = missing.empty() ? 0.0f : 1.0f;
     all_reduce({result_.data(), static_cast<std::size_t>(length + 1)});
     if (!missing.empty()) throw DistError(missing);
-    if (result_.data()[length] != 0) throw DistError("reduction: another rank misses a leaf");
+    if (result_[length] != 0) throw DistError("reduction: another rank misses a leaf");
     return {result_.data(), static_cast<std::size_t>(length)};
   }
 
@@ -128,7 +128,7 @@ class AllReduceReducer final : public GradientReducer {
   }
 
   std::int64_t result_length() const { return ledger_.owners().members * length_; }
-  float* result_row(int member) const { return result_.data() + member * length_; }
+  float* result_row(int member) { return result_.data() + member * length_; }
 
   Communicator& communicator_;
   const std::int64_t length_;
@@ -137,7 +137,7 @@ class AllReduceReducer final : public GradientReducer {
   std::mutex mutex_;  // guards the sums while leaves are added
   std::vector<Sum> sums_;
   RowStore rows_;
-  FloatBuffer result_;  // [members, length], and one more
+  AlignedFloats result_;  // [members, length], and one more
   DeviceBuffer staging_;
   std::int64_t bytes_sent_ = 0;
 };

@@ -1,27 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "core/aligned.hpp"
+
 namespace tpudist {
 
-// Owns float32 memory on a 64-byte boundary that grows and never shrinks.
-class FloatBuffer {
- public:
-  // Makes room for `length` floats; the content is lost when it had to grow.
-  float* reserve(std::int64_t length);
-  float* data() const { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(float* data) const { std::free(data); }
-  };
-  std::unique_ptr<float, Free> data_;
-  std::int64_t length_ = 0;
-};
+// Makes `buffer` at least `length` long (and never empty, so that the pointer is not null); the
+// content is lost then. It never shrinks, so that steps touch no fresh memory.
+float* grow(AlignedFloats& buffer, std::int64_t length);
 
 // Hands out rows of one length and takes them back, so that steps reuse the same memory.
 // Thread-safe.
@@ -36,7 +25,7 @@ class RowStore {
  private:
   std::int64_t length_;
   std::mutex mutex_;
-  std::vector<FloatBuffer> rows_;
+  std::vector<AlignedFloats> rows_;
   std::vector<float*> free_;
 };
 

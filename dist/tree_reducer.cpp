@@ -30,7 +30,7 @@ void TreeReducer::begin(const LeafOwners& owners) {
   value_.assign(tree_.nodes.size(), nullptr);
   slice_.assign(tree_.nodes.size(), nullptr);
   rows_.take_all_back();
-  result_.reserve(owners.members * length_);
+  grow(result_, owners.members * length_);
 }
 
 // Takes the sibling's value if it is there and the parent is this rank's to merge; otherwise leaves
@@ -137,7 +137,7 @@ void TreeReducer::exchange() {
     rounds = std::max(rounds, tree_.held[rank].size());
     if (rank != own) others += tree_.held[rank].size();
   }
-  float* free_space = received_.reserve(static_cast<std::int64_t>(others) * length);
+  float* free_space = grow(received_, static_cast<std::int64_t>(others) * length);
   const std::vector<std::int64_t> nothing(ranks, 0);
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<std::int64_t> counts(ranks, 0);

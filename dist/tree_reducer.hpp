@@ -29,7 +29,7 @@ class TreeReducer final : public GradientReducer {
   void gather();
   std::int64_t slice_begin(int rank) const;
   std::vector<std::int64_t> slice_lengths() const;
-  float* result_row(int member) const { return result_.data() + member * length_; }
+  float* result_row(int member) { return result_.data() + member * length_; }
 
   Communicator& communicator_;
   const std::int64_t length_;
@@ -41,8 +41,8 @@ class TreeReducer final : public GradientReducer {
   std::vector<float*> value_;  // [nodes], this rank's finished sub-trees, else null
 
   RowStore rows_;
-  FloatBuffer result_;         // [members, length]; a member's first leaf starts here
-  FloatBuffer received_;       // slices of the other ranks' sub-trees
+  AlignedFloats result_;       // [members, length]; a member's first leaf starts here
+  AlignedFloats received_;     // slices of the other ranks' sub-trees
   std::vector<float*> slice_;  // [nodes], this rank's slice of each held sub-tree, then of each sum
   std::int64_t bytes_sent_ = 0;
 };
