@@ -12,7 +12,8 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # Neither -march=native nor -ffast-math: a run must give the same bits on every machine of a cluster.
-add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
+# GCC 12 warns of overlapping copies in `"text" + string` where there are none (GCC bug 105651).
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>")
 if(TPUDIST_WERROR)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
 endif()
