@@ -1,0 +1,43 @@
+"""Numbers of tests/train/optimizer_test.cpp: torch.optim on two members with three tensors each.
+
+Needs PyTorch. Values are small binary fractions, so that both programs start from the same bits.
+"""
+import torch
+
+SIZES = [6, 3, 3]  # weight, bias, output layer
+FACTORS = [1.0, 0.5, 0.25, 2.0]  # of the rate, step by step
+SITS_OUT = (1, 2)  # (member, step)
+
+
+def fill(size, first, scale, salt):
+    return torch.tensor([((first + i) * 11 + salt) % 29 - 14 for i in range(size)]) * scale
+
+
+def tensors(member, step=None):
+    """Parameters, or the gradients of a step."""
+    salt, scale = (member * 3, 1 / 32) if step is None else (member * 5 + step * 7 + 1, 1 / 8)
+    return [fill(size, sum(SIZES[:i]), scale, salt) for i, size in enumerate(SIZES)]
+
+
+def run(title, optimizer, lr, decay, output_decay, clip, **options):
+    print(title)
+    for member in range(2):
+        parameters = [torch.nn.Parameter(t) for t in tensors(member)]
+        adam = optimizer(
+            [{"params": parameters[:2], "weight_decay": decay},
+             {"params": parameters[2:], "weight_decay": output_decay}], lr=lr, **options)
+        for step, factor in enumerate(FACTORS):
+            if (member, step) == SITS_OUT:
+                continue
+            for group in adam.param_groups:
+                group["lr"] = lr * factor
+            for parameter, gradient in zip(parameters, tensors(member, step)):
+                parameter.grad = gradient
+            if clip:
+                torch.nn.utils.clip_grad_norm_(parameters, clip)
+            adam.step()
+        print("    {" + ", ".join(f"{v:.9g}f" for p in parameters for v in p.tolist()) + "},")
+
+
+run("adamw, clip", torch.optim.AdamW, 1e-2, 0.01, 0.5, 1.5, eps=1e-6)
+run("adam, L2", torch.optim.Adam, 1e-1, 0.25, 0.5, None, betas=(0.8, 0.9))
