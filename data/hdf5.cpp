@@ -14,6 +14,17 @@ std::recursive_mutex& hdf5_mutex() {
   return mutex;
 }
 
+// "file write failed: time = ..., error message = 'No space left on device', buf = ..." and the
+// like, cut to what the user can use.
+std::string shortened(const std::string& reason) {
+  constexpr std::string_view kMark = "error message = '";
+  const std::string what = reason.substr(0, reason.find_first_of(":\n"));
+  const std::size_t at = reason.find(kMark);
+  if (at == std::string::npos) return what;
+  const std::size_t begin = at + kMark.size();
+  return what + ": " + reason.substr(begin, reason.find('\'', begin) - begin);
+}
+
 // The description of the innermost error on the library's stack.
 std::string hdf5_reason() {
   std::string reason = "unknown reason";
@@ -25,7 +36,7 @@ std::string hdf5_reason() {
       },
       &reason);
   H5Eclear2(H5E_DEFAULT);
-  return reason;
+  return shortened(reason);
 }
 
 Hdf5Id access_properties() {
@@ -69,6 +80,10 @@ Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) {
+  // A file that cannot be closed (a full disk) makes the library's clean-up at exit crash. All
+  // files are closed without it.
+  static const bool without_atexit = H5dont_atexit() >= 0;
+  static_cast<void>(without_atexit);
   thread_local bool silenced = false;
   if (!silenced) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

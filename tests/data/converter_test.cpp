@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -206,6 +207,28 @@ TEST_F(ConverterTest, SharesALittleMemory) {
   options_.memory_bytes = 1;
   options_.jobs = 4;
   EXPECT_EQ(run()[0].graphs, 8);
+}
+
+TEST_F(ConverterTest, AFullDiskIsAnErrorAndLeavesNothing) {
+  add("layout/xla/random/train/a.npz");
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};  // of a file's size; stands for a full disk
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      run();
+    } catch (const IoError&) {
+      std::exit(7);  // with HDF5's own clean-up, if it had any
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_EQ(run()[0].graphs, 1);
 }
 
 TEST_F(ConverterTest, AKilledRunLeavesWholeShardsOnlyAndTheNextOneFinishes) {
