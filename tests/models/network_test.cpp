@@ -1,0 +1,303 @@
+#include "models/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "models/executor.hpp"
+#include "models/graph_input.hpp"
+#include "models/network_layout.hpp"
+#include "models/refined_plan.hpp"
+#include "models/row_classes.hpp"
+#include "models/threads.hpp"
+#include "tests/models/naive_network.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::call;
+using test::CallResult;
+using test::NaiveNetwork;
+using test::SlateCase;
+
+SageConfig sage(std::int64_t width,
+                std::vector<EdgeDirection> directions = {EdgeDirection::consumer_to_producer}) {
+  SageConfig layer;
+  layer.width = width;
+  layer.mix.directions = std::move(directions);
+  return layer;
+}
+
+// A network of one kind on slates of one kind.
+struct Case {
+  const char* name;
+  NetworkConfig config;
+  std::vector<SlateCase> slates;
+  int config_features = 18;
+};
+
+std::vector<SlateCase> layout_slates(std::vector<std::int64_t> nodes,
+                                     std::vector<std::int64_t> configs) {
+  std::vector<SlateCase> slates;
+  for (std::size_t s = 0; s < nodes.size(); ++s) {
+    slates.push_back(test::random_slate(11 + s, nodes[s], configs[s],
+                                        std::max<std::int64_t>(nodes[s] / 4, 1), 18));
+  }
+  return slates;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  NetworkConfig small;
+  small.encoder = {12, 20, 32};
+  small.layers = {sage(32), sage(32), sage(48)};
+  small.layers[1].residual = true;
+  all.push_back({"aligned widths, residual, several row blocks", small, layout_slates({150}, {5})});
+  all.push_back({"slates of equal K", small, layout_slates({9, 14, 6}, {4, 4, 4})});
+  all.push_back({"slates of unequal K, one of a single configuration", small,
+                 layout_slates({9, 14, 6}, {4, 1, 7})});
+
+  NetworkConfig odd;
+  odd.encoder = {3, 5, 7};
+  const auto forth = EdgeDirection::consumer_to_producer,
+             back = EdgeDirection::producer_to_consumer;
+  odd.layers = {sage(7, {forth, back}), sage(5, {back}), sage(5), sage(9, {})};
+  odd.layers[0].residual = odd.layers[2].residual = true;
+  odd.layers[1].mix.aggregation = Aggregation::sum;
+  odd.layers[1].activation = Activation::none;
+  odd.mean_readout = true;
+  odd.output_scale = 2.5;
+  all.push_back({"odd widths, both directions, sums, no edges, mean readout", odd,
+                 layout_slates({13, 8}, {3, 3})});
+
+  std::vector<SlateCase> tile = {test::random_slate(5, 17, 6, 0, 24),
+                                 test::random_slate(6, 3, 4, 0, 24)};
+  small.output_scale = 1;
+  all.push_back({"tile", small, tile, 24});
+  all.push_back(
+      {"latenciaga_xla", NetworkConfig::preset("latenciaga_xla"), layout_slates({30}, {4})});
+  return all;
+}
+
+void expect_close(std::span<const float> actual, std::span<const double> expected, double tolerance,
+                  const ParameterTable& table) {
+  for (const ParameterEntry& entry : table.entries()) {
+    double largest = 0, error = 0;
+    for (std::int64_t i = entry.offset; i < entry.offset + entry.size(); ++i) {
+      largest = std::max(largest, std::abs(expected[i]));
+      error = std::max(error, std::abs(actual[i] - expected[i]));
+    }
+    EXPECT_LE(error, tolerance * largest + 1e-12) << entry.name << " largest " << largest;
+    EXPECT_GT(largest, 0) << entry.name << ": the test sees nothing of it";
+  }
+}
+
+void expect_naive(const Network& network, std::span<const float> flat, int members,
+                  std::span<const SlateCase> slates, const CallResult& result) {
+  const std::int64_t length = network.parameters().length();
+  for (int m = 0; m < members; ++m) {
+    const NaiveNetwork naive(network, flat.subspan(m * length, length));
+    const at::Tensor expected = naive.scores(slates);
+    const std::int64_t configs = result.scores.configs,
+                       shared = result.scores.common.size() / members;
+    ASSERT_EQ(expected.size(0), configs);
+    std::int64_t k = 0;
+    for (std::size_t s = 0; s < slates.size(); ++s) {
+      for (std::int64_t i = 0; i < slates[s].configs; ++i, ++k) {
+        const double score =
+            result.scores.delta[m * configs + k] + result.scores.common[m * shared + s];
+        EXPECT_NEAR(score, expected[k].item<double>(),
+                    2e-5 * std::abs(expected[k].item<double>()) + 1e-7);
+      }
+    }
+    expect_close(result.gradients[m], naive.gradient(slates), 2e-4, network.parameters());
+  }
+}
+
+TEST(Network, EqualsPlainAutogradOnDensePlans) {
+  ThreadPool pool(2, use_one_thread_per_worker);
+  for (const Case& test : cases()) {
+    SCOPED_TRACE(test.name);
+    const Network network(test.config, test.config_features, -1, pool);
+    const AlignedFloats flat = test::random_parameters(network, 3, 42);
+    const UnitInput unit = test::make_unit(network, test.slates);
+    check_plan(*unit.plan);
+    expect_naive(network, flat, 3, test.slates, call(network, flat, 0, 3, unit));
+  }
+}
+
+// Plans with rectangular steps, explicit self, and rows apart that all configurations share.
+TEST(Network, EqualsPlainAutogradOnRefinedPlans) {
+  ThreadPool pool(2, use_one_thread_per_worker);
+  for (const Case& test : cases()) {
+    SCOPED_TRACE(test.name);
+    const Network network(test.config, test.config_features, -1, pool);
+    std::vector<RefinedGraph> graphs;
+    std::vector<std::vector<std::int32_t>> classes;
+    graphs.reserve(test.slates.size());
+    std::vector<RefinedSlate> slates;
+    for (const SlateCase& slate : test.slates) {
+      std::vector<std::int32_t> node_class(slate.nodes), state_class(slate.state_rows);
+      for (std::int64_t v = 0; v < slate.nodes; ++v) node_class[v] = static_cast<std::int32_t>(v);
+      for (std::int64_t i = 0; i < slate.state_rows; ++i)
+        state_class[i] = static_cast<std::int32_t>(i);
+      graphs.emplace_back(slate.nodes, slate.edges, slate.config_nodes, node_class,
+                          network.plan_shape());
+      classes.push_back(state_class);
+    }
+    for (std::size_t s = 0; s < test.slates.size(); ++s) {
+      slates.push_back({&graphs[s], test.slates[s].configs, test.slates[s].states, classes[s],
+                        test.slates[s].state_rows});
+    }
+    const auto plan = std::make_shared<Plan>(build_refined_plan(slates));
+    check_plan(*plan);
+    const AlignedFloats flat = test::random_parameters(network, 2, 1);
+    expect_naive(network, flat, 2, test.slates,
+                 call(network, flat, 0, 2, test::make_unit(network, test.slates, plan)));
+  }
+}
+
+TEST(Network, AtenExecutorEqualsCpuExecutor) {
+  ThreadPool pool(1);
+  for (const Case& test : cases()) {
+    SCOPED_TRACE(test.name);
+    const Network network(test.config, test.config_features, -1, pool);
+    const AlignedFloats flat = test::random_parameters(network, 3, 8);
+    const UnitInput unit = test::make_unit(network, test.slates);
+    const CallResult expected = call(network, flat, 1, 2, unit);
+
+    const NetworkLayout layout(test.config, test.config_features);
+    const auto aten = make_aten_executor(layout, test.config.output_scale, -1);
+    std::vector<std::vector<float>> gradients(2, std::vector<float>(layout.table.length(), 7.0f));
+    const std::vector<std::span<float>> spans(gradients.begin(), gradients.end());
+    UnitScores scores;
+    const auto loss = [&](const UnitScores& own) {
+      scores = own;
+      std::vector<double> gradient;
+      for (std::size_t i = 0; i < own.delta.size(); ++i)
+        gradient.push_back(test::score_weight(i % own.configs));
+      return gradient;
+    };
+    aten->gradient({flat, 1, 2}, unit, loss, spans);
+    for (std::size_t i = 0; i < scores.delta.size(); ++i) {
+      EXPECT_NEAR(scores.delta[i], expected.scores.delta[i],
+                  1e-5 * std::abs(scores.delta[i]) + 1e-7);
+    }
+    EXPECT_EQ(aten->scores({flat, 1, 2}, unit).delta, scores.delta);
+    for (int m = 0; m < 2; ++m) {
+      const std::vector<double> wide(expected.gradients[m].begin(), expected.gradients[m].end());
+      expect_close(gradients[m], wide, 1e-4, layout.table);
+    }
+  }
+}
+
+TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
+  constexpr int kMembers = 4;
+  for (const Case& test : cases()) {
+    SCOPED_TRACE(test.name);
+    std::vector<CallResult> alone;
+    for (const int threads : {1, 2, 3}) {
+      ThreadPool pool(threads, use_one_thread_per_worker);
+      const Network network(test.config, test.config_features, -1, pool);
+      const AlignedFloats flat = test::random_parameters(network, kMembers, 3);
+      AlignedFloats moved(flat.size() + 1);  // not aligned
+      std::copy(flat.begin(), flat.end(), moved.begin() + 1);
+      const UnitInput unit = test::make_unit(network, test.slates);
+      for (int m = 0; threads == 1 && m < kMembers; ++m)
+        alone.push_back(call(network, flat, m, 1, unit));
+      for (const auto& [first, count] :
+           {std::pair(0, 4), std::pair(1, 3), std::pair(2, 1), std::pair(0, 2)}) {
+        const CallResult together =
+            call(network,
+                 first ? std::span<const float>(flat) : std::span<const float>(moved).subspan(1),
+                 first, count, unit);
+        const UnitScores only_scores = network.scores(flat, first, count, unit);
+        EXPECT_EQ(only_scores.delta, together.scores.delta);
+        for (int m = 0; m < count; ++m) {
+          EXPECT_EQ(together.gradients[m], alone[first + m].gradients[0]) << "member " << first + m;
+          const auto scores = std::span(together.scores.delta)
+                                  .subspan(m * together.scores.configs, together.scores.configs);
+          EXPECT_TRUE(std::ranges::equal(scores, alone[first + m].scores.delta))
+              << "member " << first + m;
+        }
+      }
+    }
+  }
+}
+
+TEST(Network, UnitsRunSideBySideWithEqualBits) {
+  ThreadPool pool(3, use_one_thread_per_worker);
+  const Case test = cases()[0];
+  const Network network(test.config, test.config_features, -1, pool);
+  const AlignedFloats flat = test::random_parameters(network, 2, 3);
+  const UnitInput unit = test::make_unit(network, test.slates);
+  const CallResult expected = call(network, flat, 0, 2, unit);
+  std::vector<CallResult> results(8);
+  pool.parallel_for(8, [&](std::int64_t i) { results[i] = call(network, flat, 0, 2, unit); });
+  for (const CallResult& result : results) EXPECT_EQ(result.gradients, expected.gradients);
+}
+
+TEST(Network, PaddingOfTheGradientIsZero) {
+  ThreadPool pool(1);
+  const Case test = cases()[3];
+  const Network network(test.config, test.config_features, -1, pool);
+  const AlignedFloats flat = test::random_parameters(network, 1, 3);
+  std::vector<float> gradient =
+      call(network, flat, 0, 1, test::make_unit(network, test.slates)).gradients[0];
+  for (const ParameterEntry& entry : network.parameters().entries()) {
+    std::fill_n(gradient.begin() + entry.offset, entry.size(), 0.0f);
+  }
+  EXPECT_EQ(gradient, std::vector<float>(gradient.size(), 0.0f));
+}
+
+TEST(Network, InitialisesLikePyTorchGeometricByName) {
+  ThreadPool pool(1);
+  const Network network(NetworkConfig::preset("latenciaga_nlp"), 18, -1, pool);
+  const AlignedFloats flat = test::random_parameters(network, 2, 9);
+  const auto values = [&](const char* name) {
+    const ParameterEntry& entry = network.parameters().find(name);
+    return std::span(flat).subspan(entry.offset, entry.size());
+  };
+  const auto spread = [](std::span<const float> x) {
+    double square = 0;
+    for (const float v : x) square += static_cast<double>(v) * v;
+    return std::sqrt(square / x.size());
+  };
+  EXPECT_NEAR(spread(values("encoder.opcode.weight")), 1, 0.08);  // normal
+  EXPECT_NEAR(spread(values("blocks.1.sage.self.weight")), 1 / std::sqrt(3 * 256.),
+              5e-4);  // uniform
+  const std::span<const float> bias = values("blocks.5.sage.neighbours.bias");
+  EXPECT_LE(std::abs(std::ranges::max(bias)), 1 / std::sqrt(512.));
+  EXPECT_GT(std::ranges::max(bias), 0.9 / std::sqrt(512.));
+  EXPECT_NE(values("blocks.1.sage.self.weight")[0], values("blocks.1.sage.neighbours.weight")[0]);
+  EXPECT_NE(flat[0], flat[network.parameters().length()]);  // the other member
+}
+
+TEST(Network, RefusesCallsThatDoNotFit) {
+  ThreadPool pool(1);
+  const Case test = cases()[0];
+  const Network network(test.config, test.config_features, -1, pool);
+  const AlignedFloats flat = test::random_parameters(network, 1, 3);
+  UnitInput unit = test::make_unit(network, test.slates);
+  EXPECT_THROW(network.scores(flat, 0, 2, unit), Error);
+  EXPECT_THROW(network.scores(std::span(flat).first(flat.size() - 1), 0, 1, unit), Error);
+  unit.states.pop_back();
+  EXPECT_THROW(network.scores(flat, 0, 1, unit), Error);
+  unit = test::make_unit(network, test.slates);
+  unit.graphs.clear();
+  EXPECT_THROW(network.scores(flat, 0, 1, unit), Error);
+  const Network deeper(NetworkConfig::preset("latenciaga_nlp"), 18, -1, pool);
+  EXPECT_THROW(deeper.scores(test::random_parameters(deeper, 1, 1), 0, 1,
+                             test::make_unit(network, test.slates)),
+               Error);
+  EXPECT_THROW(network.prepare_graph(std::vector<float>(140), std::vector<std::uint8_t>{120}),
+               DataError);
+  EXPECT_THROW(network.prepare_graph(std::vector<float>(139), std::vector<std::uint8_t>{1}),
+               DataError);
+  EXPECT_THROW(Network(NetworkConfig{}, 18, -1, pool), ConfigError);
+}
+
+}  // namespace
+}  // namespace tpudist
