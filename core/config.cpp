@@ -30,8 +30,10 @@ std::string describe(const YamlValue& value) {
     case YamlValue::Kind::scalar:
       break;
   }
-  const std::string shown = value.text.size() > 80 ? value.text.substr(0, 77) + "..." : value.text;
-  return fmt::format("is {}{}", value.quoted ? "the quoted text " : "", format_yaml_text(shown));
+  std::size_t end = std::min<std::size_t>(value.text.size(), 80);
+  while (end < value.text.size() && (value.text[end] & 0xC0) == 0x80) ++end;  // no half characters
+  return fmt::format("is {}{}{}", value.quoted ? "the quoted text " : "",
+                     quote_text(value.text.substr(0, end)), end < value.text.size() ? "..." : "");
 }
 
 std::string to_yaml(std::int64_t value) {

@@ -123,12 +123,9 @@ std::string format_number(double value) {
   return std::string(buffer, end.ptr);
 }
 
-std::string format_yaml_text(std::string_view text) {
-  if (is_safe_as_plain(text)) return std::string(text);
+std::string quote_text(std::string_view text) {
   std::string quoted = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (text.substr(i, 6) == "${env:") quoted += '$';
+  for (const char c : text) {
     if (c == '"' || c == '\\') {
       quoted += '\\';
       quoted += c;
@@ -142,7 +139,16 @@ std::string format_yaml_text(std::string_view text) {
       quoted += c;
     }
   }
-  return quoted + "\"";
+  return quoted + '"';
+}
+
+std::string format_yaml_text(std::string_view text) {
+  if (is_safe_as_plain(text)) return std::string(text);
+  std::string escaped(text);
+  for (std::size_t at = 0; (at = escaped.find("${env:", at)) != std::string::npos; at += 2) {
+    escaped.insert(at, 1, '$');
+  }
+  return quote_text(escaped);
 }
 
 }  // namespace tpudist

@@ -27,6 +27,8 @@ ParsedScalar<double> parse_number(std::string_view text);
 // The shortest text that parse_number reads as the same number; integral ones below 1e15 without
 // exponent.
 std::string format_number(double value);
+// `text` in double quotes on one line, with the escapes of YAML.
+std::string quote_text(std::string_view text);
 // `text` as a YAML scalar that stays the same text on one line in any place: plain where that is
 // safe, in double quotes otherwise. `${env:` is escaped.
 std::string format_yaml_text(std::string_view text);
