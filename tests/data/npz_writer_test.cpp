@@ -35,8 +35,8 @@ std::string member_of(const std::filesystem::path& path, const std::string& name
 
 template <typename T>
 std::vector<T> values_of(const std::string& npy) {
-  const std::size_t start = 10 + static_cast<unsigned char>(npy[8]) +
-                            256 * static_cast<unsigned char>(npy[9]);
+  const std::size_t start =
+      10 + static_cast<unsigned char>(npy[8]) + 256 * static_cast<unsigned char>(npy[9]);
   std::vector<T> values((npy.size() - start) / sizeof(T));
   std::memcpy(values.data(), npy.data() + start, values.size() * sizeof(T));
   return values;
@@ -124,9 +124,8 @@ TEST(NpzWriter, whatAFillFunctionThrowsComesOutAndLeavesNoFile) {
   const TempDir folder;
   {
     NpzWriter writer(folder / "a.npz");
-    writer.add_streamed<float>("x", {10}, [](std::int64_t, std::span<float>) {
-      throw DataError("no more rows");
-    });
+    writer.add_streamed<float>(
+        "x", {10}, [](std::int64_t, std::span<float>) { throw DataError("no more rows"); });
     EXPECT_THROW(writer.finish(), DataError);
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
