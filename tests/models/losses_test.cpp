@@ -1,0 +1,144 @@
+#include "models/losses.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "models/list_mle.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr double kNoClip = std::numeric_limits<double>::infinity();
+
+std::unique_ptr<SlateLoss> read(const char* yaml) {
+  ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
+  auto loss = read_loss(document.root().child("loss"));
+  document.finish();
+  return loss;
+}
+
+// tests/golden/list_mle.py
+TEST(ListMle, EqualsAllRankWithAutograd) {
+  const std::vector<double> scores = {0.5, -1.25, 3.0, 0.75, -40.0}, targets = {3, 9, 1, 4, 2};
+  const struct {
+    double clip_norm, loss;
+    std::vector<double> gradient;
+  } golden[] = {
+      {1e9,
+       52.43450424976,
+       {-0.7867120498454, -0.9881304329341, 3.59837916491, -0.8235366821302, -1.0}},
+      {2.0,
+       5.767023868674,
+       {-0.001330857454052, -0.03749840385002, 0.09671325609772, -0.02327050248744,
+        0.007972361687827}},
+  };
+  for (const auto& expected : golden) {
+    std::vector<double> gradient(5);
+    EXPECT_NEAR(ListMle(expected.clip_norm).evaluate(scores, targets, 1, gradient), expected.loss,
+                1e-10);
+    for (int i = 0; i < 5; ++i) EXPECT_NEAR(gradient[i], expected.gradient[i], 1e-10) << i;
+  }
+}
+
+RC_GTEST_PROP(ListMle, GradientEqualsFiniteDifferences, (std::uint64_t key)) {
+  CounterRng rng(key);
+  const std::size_t n = 2 + rng.below(8);
+  std::vector<double> scores(n), targets(n), gradient(n), ignored(n);
+  for (double& score : scores) score = rng.uniform(-3, 3);
+  for (double& target : targets) target = static_cast<double>(rng.below(4));  // with ties
+  for (const double clip_norm : {kNoClip, 1.5}) {
+    const ListMle loss(clip_norm);
+    loss.evaluate(scores, targets, key, gradient);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double step = 1e-6, at = scores[i];
+      scores[i] = at + step;
+      const double above = loss.evaluate(scores, targets, key, ignored);
+      scores[i] = at - step;
+      const double below = loss.evaluate(scores, targets, key, ignored);
+      scores[i] = at;
+      RC_ASSERT(std::abs((above - below) / (2 * step) - gradient[i]) < 1e-6);
+    }
+  }
+}
+
+TEST(ListMle, IsSmallestWhenSlowerScoresMore) {
+  const std::vector<double> targets = {1, 2, 3};
+  std::vector<double> gradient(3);
+  const ListMle loss(kNoClip);
+  const double right = loss.evaluate(std::vector<double>{-5, 0, 5}, targets, 0, gradient);
+  const double wrong = loss.evaluate(std::vector<double>{5, 0, -5}, targets, 0, gradient);
+  EXPECT_LT(right, 0.02);
+  EXPECT_GT(wrong, 14);
+}
+
+TEST(ListMle, DrawsTheOrderOfEqualTargetsFromTheKey) {
+  const std::vector<double> scores = {0, 1, 3}, targets = {7, 7, 7};
+  std::vector<double> gradient(3);
+  std::set<double> losses;
+  for (std::uint64_t key = 0; key < 60; ++key) {
+    const double loss = ListMle(kNoClip).evaluate(scores, targets, key, gradient);
+    EXPECT_EQ(loss, ListMle(kNoClip).evaluate(scores, targets, key, gradient));
+    losses.insert(loss);
+  }
+  EXPECT_EQ(losses.size(), 6u);  // all orders of three
+}
+
+TEST(ListMle, ShiftsChangeNothingWithoutAClip) {
+  const std::vector<double> scores = {0.5, -1, 2}, shifted = {64.5, 63, 66}, targets = {3, 1, 2};
+  std::vector<double> gradient(3), shifted_gradient(3);
+  const ListMle loss(kNoClip);
+  EXPECT_TRUE(loss.ignores_shift());
+  EXPECT_FALSE(ListMle(500).ignores_shift());
+  EXPECT_EQ(loss.evaluate(scores, targets, 0, gradient),
+            loss.evaluate(shifted, targets, 0, shifted_gradient));
+  EXPECT_EQ(gradient, shifted_gradient);
+}
+
+TEST(ListMle, OneConfigurationTeachesNothing) {
+  std::vector<double> gradient = {5};
+  EXPECT_EQ(ListMle(500).evaluate(std::vector<double>{3}, std::vector<double>{1}, 0, gradient), 0);
+  EXPECT_EQ(gradient[0], 0);
+}
+
+TEST(ListMle, RefusesWhatItCannotRank) {
+  std::vector<double> gradient(2);
+  const double nan = std::nan("");
+  EXPECT_THROW(
+      ListMle(500).evaluate(std::vector<double>{1, 2}, std::vector<double>{1, nan}, 0, gradient),
+      DataError);
+  EXPECT_THROW(
+      ListMle(500).evaluate(std::vector<double>{1, 2}, std::vector<double>{1}, 0, gradient), Error);
+  EXPECT_THROW(ListMle(0), ConfigError);
+}
+
+TEST(ListMle, PassesNotANumberOn) {
+  std::vector<double> gradient(2);
+  EXPECT_TRUE(std::isnan(ListMle(500).evaluate(std::vector<double>{std::nan(""), 1},
+                                               std::vector<double>{1, 2}, 0, gradient)));
+}
+
+TEST(ReadLoss, WeighsTheTerm) {
+  const std::vector<double> scores = {1, 5}, targets = {2, 1};
+  std::vector<double> gradient(2), plain(2);
+  const double loss =
+      read("loss: {list_mle: {weight: 2.5, clip_norm: 3}}")->evaluate(scores, targets, 0, gradient);
+  EXPECT_DOUBLE_EQ(loss, 2.5 * ListMle(3).evaluate(scores, targets, 0, plain));
+  EXPECT_DOUBLE_EQ(gradient[0], 2.5 * plain[0]);
+}
+
+TEST(ReadLoss, NamesMistakes) {
+  EXPECT_THROW(read("loss: {}"), ConfigError);
+  EXPECT_THROW(read("loss: {list_mel: {weight: 1}}"), ConfigError);
+  EXPECT_THROW(read("loss: {list_mle: {weight: -1}}"), ConfigError);
+  EXPECT_THROW(read("loss: {list_mle: {clip_norm: 0}}"), ConfigError);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,105 @@
+#include "models/network_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "models/network_layout.hpp"
+
+namespace tpudist {
+namespace {
+
+NetworkConfig read(const char* yaml) {
+  ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
+  const NetworkConfig config = NetworkConfig::read(document.root().child("model"));
+  document.finish();
+  return config;
+}
+
+TEST(NetworkConfig, PresetsHaveThePublishedSizes) {
+  // 270k and 2.3M, MODELS of the 2nd place's write-up.
+  EXPECT_EQ(NetworkLayout(NetworkConfig::preset("latenciaga_xla"), 18).table.parameters(),
+            1440 + 2820 + 1632 + 258'944 + 257);
+  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_nlp"), 18).table.parameters(), 2.3e6,
+              0.1e6);
+  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_tile"), 24).table.parameters(), 2.3e6,
+              0.1e6);
+}
+
+TEST(NetworkConfig, ReadsPresets) {
+  const NetworkConfig nlp = read("model: {preset: latenciaga_nlp}");
+  EXPECT_EQ(nlp.encoder.width, 64);
+  ASSERT_EQ(nlp.layers.size(), 8u);
+  EXPECT_TRUE(nlp.layers[1].residual);
+  EXPECT_EQ(nlp.layers[7].width, 512);
+  EXPECT_EQ(nlp.output_scale, 1e-3);
+  const NetworkConfig tile =
+      read("model: {preset: latenciaga_tile, encoder: {width: 32}, readout: {pool: mean}}");
+  EXPECT_EQ(tile.encoder.width, 32);
+  EXPECT_EQ(tile.output_scale, 1);
+  EXPECT_TRUE(tile.mean_readout);
+  EXPECT_FALSE(tile.layers[1].residual);
+  EXPECT_EQ(tile.plan_shape().layers.size(), 8u);
+}
+
+TEST(NetworkConfig, ReadsBlocksSpelledOut) {
+  const NetworkConfig network = read(
+      "model:\n"
+      "  encoder: {opcode_width: 8, node_width: 16, width: 24}\n"
+      "  blocks:\n"
+      "    - {layer: sage, width: 48, repeat: 2, residual: true}\n"
+      "    - {layer: sage, width: 5, directions: [consumer_to_producer, producer_to_consumer], "
+      "aggregation: sum,\n"
+      "       activation: none}\n");
+  ASSERT_EQ(network.layers.size(), 3u);
+  EXPECT_EQ(network.layers[1].width, 48);
+  EXPECT_TRUE(network.layers[1].residual);
+  EXPECT_EQ(network.layers[0].mix.directions, std::vector{EdgeDirection::consumer_to_producer});
+  EXPECT_EQ(network.layers[2].mix.directions.size(), 2u);
+  EXPECT_EQ(network.layers[2].mix.aggregation, Aggregation::sum);
+  EXPECT_EQ(network.layers[2].activation, Activation::none);
+}
+
+TEST(NetworkConfig, NamesMistakes) {
+  for (const char* yaml :
+       {"model: {}", "model: {preset: latenciaga}", "model: {preset: latenciaga_xla, blcoks: []}",
+        "model: {blocks: [{layer: sage}]}", "model: {blocks: [{layer: sage, width: 0}]}",
+        "model: {blocks: [{layer: gat, width: 8}]}",
+        "model: {blocks: [{width: 8, directions: [sideways]}]}"}) {
+    EXPECT_THROW(read(yaml), ConfigError) << yaml;
+  }
+  EXPECT_THROW(NetworkConfig::preset("resnet"), ConfigError);
+}
+
+TEST(ParameterTable, PadsEntriesTo64Bytes) {
+  ParameterTable table;
+  EXPECT_EQ(table.add("a", {3, 5}), 0);
+  EXPECT_EQ(table.add("b", {17}), 1);
+  EXPECT_EQ(table.add("c", {1}, true), 2);
+  EXPECT_EQ(table.entries()[1].offset, 16);
+  EXPECT_EQ(table.find("c").offset, 48);
+  EXPECT_TRUE(table.find("c").output_layer);
+  EXPECT_EQ(table.length(), 64);
+  EXPECT_EQ(table.parameters(), 33);
+  EXPECT_THROW(table.find("d"), Error);
+  EXPECT_THROW(table.add("a", {1}), Error);
+  EXPECT_THROW(table.add("e", {0}), Error);
+}
+
+TEST(NetworkLayout, NamesAreTheStandardOnes) {
+  const NetworkLayout layout(NetworkConfig::preset("latenciaga_xla"), 18);
+  std::vector<std::string> names;
+  for (const ParameterEntry& entry : layout.table.entries()) names.push_back(entry.name);
+  names.resize(8);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "encoder.opcode.weight", "encoder.node.weight", "encoder.node.bias",
+                "encoder.join.weight", "encoder.join.bias", "blocks.0.sage.neighbours.weight",
+                "blocks.0.sage.self.weight", "blocks.0.sage.neighbours.bias"}));
+  EXPECT_EQ(layout.table.find("encoder.join.weight").shape, (std::vector<std::int64_t>{50, 32}));
+  EXPECT_EQ(layout.table.find("head.weight").shape, (std::vector<std::int64_t>{256, 1}));
+  EXPECT_TRUE(layout.table.find("head.bias").output_layer);
+  EXPECT_EQ(layout.layers[0].parts.size(), 1u);  // both weights in one product
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,198 @@
+#include "models/row_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "core/random.hpp"
+#include "models/buffer_pool.hpp"
+#include "models/csr.hpp"
+#include "models/gemm.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Matrix {
+  Matrix(std::int64_t rows, std::int64_t width, std::uint64_t key)
+      : rows(rows), stride((width + 15) / 16 * 16) {
+    CounterRng rng(key);
+    data.resize(rows * stride);
+    for (float& x : data) x = static_cast<float>(rng.uniform(-1, 1));
+  }
+  Rows view() { return {data.data(), stride}; }
+  float operator()(std::int64_t i, std::int64_t c) const { return data[i * stride + c]; }
+  std::int64_t rows, stride;
+  AlignedFloats data;
+};
+
+Csr random_csr(std::int64_t rows, std::int64_t columns, CounterRng& rng) {
+  std::vector<CsrEntry> entries;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::uint64_t e = rng.below(4); e > 0; --e) {
+      entries.push_back({static_cast<std::int32_t>(i),
+                         static_cast<std::int32_t>(rng.below(columns)),
+                         static_cast<float>(rng.uniform(-2, 2))});
+    }
+  }
+  return make_csr(rows, entries);
+}
+
+TEST(GatherRows, EqualsTheNaiveProduct) {
+  CounterRng rng(4);
+  for (const std::int64_t width : {1, 7, 16, 33, 64}) {
+    for (const std::int64_t lanes : {1, 3}) {
+      const Csr csr = random_csr(6, 9, rng);
+      Matrix x(9 * lanes, width, 1), base(6 * lanes, width, 2), mask(6 * lanes, width, 3);
+      for (const bool with_base : {false, true}) {
+        for (const bool with_mask : {false, true}) {
+          const std::int64_t first = 2, count = 6 * lanes - 3;
+          Matrix y(count, width, 5);
+          gather_rows(
+              csr, lanes, first, count, x.view(), width, y.view(),
+              with_base ? ConstRows(Rows{base.view().row(first), base.stride}) : ConstRows{},
+              with_mask ? ConstRows(Rows{mask.view().row(first), mask.stride}) : ConstRows{});
+          for (std::int64_t i = 0; i < count; ++i) {
+            const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+            for (std::int64_t c = 0; c < width; ++c) {
+              double expected = with_base ? base(first + i, c) : 0;
+              for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e) {
+                expected += static_cast<double>(csr.weight[e]) * x(csr.source[e] * lanes + lane, c);
+              }
+              if (with_mask && mask(first + i, c) <= 0) expected = 0;
+              ASSERT_NEAR(y(i, c), expected, 1e-6);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GatherRows, AddsInPlace) {
+  const Csr csr = make_csr(2, std::vector<CsrEntry>{{0, 1, 2}, {1, 0, 3}});
+  AlignedFloats x = {1, 10}, y = {5, 6};
+  gather_rows(csr, 1, 0, 2, {x.data(), 1}, 1, {y.data(), 1}, {y.data(), 1});
+  EXPECT_EQ(y, (AlignedFloats{25, 9}));
+}
+
+TEST(RowKernels, EqualNaiveLoops) {
+  constexpr std::int64_t kRows = 5;
+  for (const std::int64_t width : {1, 15, 16, 37}) {
+    Matrix y(kRows, width, 1), x(kRows, width, 2), z(kRows, width, 3), bias(1, width, 4);
+    const Matrix y0 = y, z0 = z;
+    const float scale[kRows] = {1, -2, 0.5f, 3, 0};
+    finish_rows(y.view(), kRows, width, bias.data.data(), x.view(), true);
+    mask_rows(z.view(), kRows, width, x.view());
+    AlignedFloats sums(width, 1.0f), scaled(width, 1.0f);
+    add_column_sums(x.view(), kRows, width, sums.data());
+    add_scaled_rows(scale, x.view(), kRows, width, scaled.data());
+    Matrix outer(kRows, width, 6);
+    outer_rows(scale, kRows, width, bias.data.data(), outer.view());
+    double dots[kRows];
+    dot_rows(x.view(), kRows, width, bias.data.data(), dots);
+    for (std::int64_t c = 0; c < width; ++c) {
+      double sum = 1, scaled_sum = 1;
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        ASSERT_EQ(y(i, c), std::max(0.0f, y0(i, c) + bias(0, c) + x(i, c)));
+        ASSERT_EQ(z(i, c), x(i, c) > 0 ? z0(i, c) : 0);
+        ASSERT_EQ(outer(i, c), scale[i] * bias(0, c));
+        sum += x(i, c);
+        scaled_sum += scale[i] * x(i, c);
+      }
+      ASSERT_NEAR(sums[c], sum, 1e-5);
+      ASSERT_NEAR(scaled[c], scaled_sum, 1e-5);
+    }
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      double expected = 0;
+      for (std::int64_t c = 0; c < width; ++c)
+        expected += static_cast<double>(x(i, c)) * bias(0, c);
+      ASSERT_NEAR(dots[i], expected, 1e-12);
+    }
+  }
+}
+
+TEST(RowKernels, KeepNotANumber) {
+  AlignedFloats y = {std::nanf(""), -1}, bias = {0, 0};
+  finish_rows({y.data(), 2}, 1, 2, bias.data(), {}, true);
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_EQ(y[1], 0);
+}
+
+TEST(RowKernels, SumPartsAddsInOrder) {
+  const std::int64_t length = 2500;
+  Matrix parts(3, length, 1);
+  AlignedFloats sum(length);
+  sum_parts(parts.data.data(), parts.stride, 3, length, sum.data());
+  for (std::int64_t i = 0; i < length; ++i)
+    ASSERT_EQ(sum[i], (parts(0, i) + parts(1, i)) + parts(2, i));
+}
+
+TEST(Gemm, EqualsTheNaiveProductInAllForms) {
+  const std::int64_t m = 5, n = 7, k = 11;
+  for (const Transpose ta : {Transpose::no, Transpose::yes}) {
+    for (const Transpose tb : {Transpose::no, Transpose::yes}) {
+      for (const float beta : {0.0f, 1.0f}) {
+        Matrix a(11, 11, 1), b(11, 11, 2), c(m, n, 3);
+        const Matrix before = c;
+        if (beta == 0) std::fill(c.data.begin(), c.data.end(), std::nanf(""));  // must not be read
+        gemm(m, n, k, {a.data.data(), a.stride, ta}, {b.data.data(), b.stride, tb}, beta,
+             c.data.data(), c.stride);
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < n; ++j) {
+            double expected = beta == 0 ? 0 : before(i, j);
+            for (std::int64_t l = 0; l < k; ++l) {
+              expected += static_cast<double>(ta == Transpose::yes ? a(l, i) : a(i, l)) *
+                          (tb == Transpose::yes ? b(j, l) : b(l, j));
+            }
+            ASSERT_NEAR(c(i, j), expected, 1e-5);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BufferPool, HandsTheSameBlockOutAgain) {
+  BufferPool pool;
+  Buffer a = pool.take(5000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a.data()) % 64, 0u);
+  float* const first = a.data();
+  a.release();
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+  EXPECT_EQ(pool.take(4990).data(), first);
+  EXPECT_EQ(pool.take(0).data(), nullptr);
+}
+
+TEST(BufferPool, HoldsLittleMoreThanWasInUseAtOnce) {
+  BufferPool pool;
+  std::uint64_t peak = 0;
+  CounterRng rng(1);
+  for (int round = 0; round < 200; ++round) {
+    const Buffer a = pool.take(1000 + rng.below(2'000'000)),
+                 b = pool.take(1000 + rng.below(100'000));
+    peak = std::max(peak, pool.bytes_in_use());
+    EXPECT_LE(pool.bytes_held(), peak + peak / 4);
+  }
+}
+
+TEST(BufferPool, ServesThreads) {
+  BufferPool pool;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&pool, t] {
+      for (int i = 0; i < 300; ++i) {
+        Buffer buffer = pool.take(2000 + 100 * (i % 7));
+        std::fill_n(buffer.data(), 2000, static_cast<float>(t));
+        for (int j = 0; j < 2000; ++j) ASSERT_EQ(buffer.data()[j], static_cast<float>(t));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace tpudist
