@@ -19,15 +19,20 @@ std::string where(const OpenGraph& g) {
 template <typename Code>
 void check_codes(const std::vector<Code>& codes, const OpenGraph& g, std::int64_t first) {
   const auto nodes = static_cast<std::size_t>(g.width);
-  for (std::size_t i = 0; i < codes.size(); i += nodes) {
-    bool good = true;  // no branch within a row, so that the loop is vectorised
-    for (std::size_t j = 0; j < nodes; ++j)
-      good &= std::int32_t{codes[i + j]} < g.states.offsets[j + 1] - g.states.offsets[j];
-    if (good) continue;
-    throw DataError(
-        fmt::format("{}/config_codes: configuration {} has a code without a state; the file is "
-                    "damaged, convert again",
-                    where(g), first + static_cast<std::int64_t>(i / nodes)));
+  std::vector<Code> highest(nodes);  // a loop of maxima is vectorised
+  for (std::size_t i = 0; i < codes.size(); i += nodes)
+    for (std::size_t j = 0; j < nodes; ++j) highest[j] = std::max(highest[j], codes[i + j]);
+
+  for (std::size_t j = 0; j < nodes; ++j) {
+    const std::int32_t states = g.states.offsets[j + 1] - g.states.offsets[j];
+    if (highest[j] < states) continue;
+    std::size_t row = 0;
+    while (codes[row * nodes + j] < states) ++row;
+    throw DataError(fmt::format(
+        "{}/config_codes: configuration {} has code {} of node {}, which has {} states; "
+        "the file is damaged, convert again",
+        where(g), first + static_cast<std::int64_t>(row), codes[row * nodes + j],
+        g.graph.config_nodes[j], states));
   }
 }
 

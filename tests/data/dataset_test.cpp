@@ -347,8 +347,9 @@ TEST_F(DatasetTest, RefusesCodesWithoutAState) {
     graph.read_chunk(0);
     FAIL() << "should have thrown";
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("/config_codes: configuration 4 has a code without a state"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("/config_codes: configuration 4 has code 3 of node 3, which has 3 states"));
   }
 }
 
