@@ -1,0 +1,109 @@
+// convert, verify and inspect as a user calls them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "launch/commands.hpp"
+#include "tests/data/npz_fixture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NpzFixture;
+
+class ConvertCommandTest : public ::testing::Test {
+ protected:
+  // Runs `tpudist ARGUMENTS` and returns what it prints; `code` becomes the exit code.
+  std::string run(std::vector<std::string> arguments) {
+    CLI::App app{"tpudist"};
+    add_convert_command(app);
+    add_verify_command(app);
+    add_inspect_command(app);
+    std::ranges::reverse(arguments);  // CLI11 takes them from the back
+    code = 0;
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    try {
+      app.parse(arguments);
+    } catch (const Error& e) {
+      code = e.exit_code();
+      message = e.what();
+    } catch (const CLI::ParseError& e) {
+      code = -1;
+    }
+    errors = ::testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStdout();
+  }
+
+  void add(const std::string& file, const NpzFixture& fixture) { fixture.write(folder_ / file); }
+
+  testing::TempDir folder_;
+  const std::string npz_ = folder_ / "npz", shards_ = folder_ / "shards";
+  std::string message, errors;
+  int code = 0;
+};
+
+TEST_F(ConvertCommandTest, ConvertsVerifiesAndInspects) {
+  add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
+  add("npz/tile/xla/train/b.npz", NpzFixture::make_tile());
+  EXPECT_THAT(run({"convert", npz_, shards_, "--jobs", "2"}),
+              HasSubstr("layout:xla:random          1 graphs (1 converted, 0 kept, 0 bad)"));
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(run({"verify", shards_, "--npz", npz_}),
+              HasSubstr("6 configurations sound, 0 problems"));
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(run({"inspect", shards_}),
+              HasSubstr("train  1 graphs, 6 configurations (4 distinct)"));
+  const auto json =
+      nlohmann::json::parse(run({"inspect", shards_, "--collection", "tile:xla", "--json"}));
+  EXPECT_EQ(json.at("tile:xla").at(0).at("distinct_configs"), 3);
+  EXPECT_EQ(json.size(), 1u);
+}
+
+TEST_F(ConvertCommandTest, ABadFileIsNamedAndEndsWithExitCode3) {
+  add("npz/tile/xla/train/a.npz", NpzFixture::make_tile());
+  NpzFixture bad = NpzFixture::make_tile();
+  bad.edge_index[1] = 9;
+  add("npz/tile/xla/valid/b.npz", bad);
+  EXPECT_THAT(run({"convert", npz_, shards_}), HasSubstr("not published: 1 bad"));
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(errors, HasSubstr("b.npz: edge_index[0, 1] = 9 is not a node (the graph has 5)"));
+  EXPECT_THAT(message, HasSubstr("1 bad NPZ file, named above; not published: tile:xla"));
+  EXPECT_THAT(run({"convert", npz_, shards_, "--on-error", "skip"}), HasSubstr("1 graphs"));
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(run({"verify", shards_}), HasSubstr("0 problems"));
+  EXPECT_EQ(code, 0);
+}
+
+TEST_F(ConvertCommandTest, VerifyEndsWithExitCode3WhereSomethingIsWrong) {
+  add("npz/tile/xla/train/a.npz", NpzFixture::make_tile());
+  run({"convert", npz_, shards_});
+  std::filesystem::remove(shards_ + "/tile/xla/train/shard-00000.h5");
+  EXPECT_THAT(run({"verify", shards_}), HasSubstr("1 problems"));
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(errors, HasSubstr("shard-00000.h5 is missing"));
+}
+
+TEST_F(ConvertCommandTest, WrongUsage) {
+  run({"convert", npz_, shards_});  // there is no such folder
+  EXPECT_EQ(code, -1);
+  std::filesystem::create_directories(npz_);
+  run({"convert", npz_, shards_});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message, HasSubstr("holds no NPZ files"));
+  run({"convert", npz_, shards_, "--collections", "layout:xla:randm"});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message, HasSubstr("did you mean 'layout:xla:random'"));
+  run({"convert", npz_, shards_, "--on-error", "ignore"});
+  EXPECT_EQ(code, -1);
+}
+
+}  // namespace
+}  // namespace tpudist
