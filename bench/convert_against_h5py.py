@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Conversion of one NPZ file by `tpudist convert` against NumPy and h5py (gzip 4), in the same run.
 
-    make_config_npz.py /tmp/npz && convert_against_h5py.py build/release/tpudist /tmp/npz
+    make_config_npz.py npz && convert_against_h5py.py build/release/tpudist npz
 
 Prints the rate in MB of float32 configuration features a second and the peak resident memory of
 both, and the ratio of the rates. Needs NumPy and h5py; each conversion is a process of its own.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes one NPZ layout graph whose node_config_feat is (configs, config_nodes, 18) float32.
 
-    make_config_npz.py NPZ_ROOT [--configs 20000] [--config-nodes 400] [--kind repeating|unique|floats]
+    make_config_npz.py NPZ_ROOT [--configs 20000] [--config-nodes 400] [--kind KIND]
 
 repeating: 2 to 9 states for each node, drawn independently (what real graphs look like);
 unique: whole numbers -1..5 that hardly ever repeat; floats: random float32 that never do.

@@ -12,13 +12,14 @@ inline constexpr int kLayoutConfigFeatures = 18;  // columns of node_config_feat
 inline constexpr int kTileConfigFeatures = 24;    // columns of config_feat
 inline constexpr int kOpcodes = 120;              // rows of an opcode table
 
-// One of the five collections of TpuGraphs, named as in the competition: "tile:xla", "layout:xla:default", "layout:xla:random",
-// "layout:nlp:default", "layout:nlp:random".
+// One of the five collections of TpuGraphs, named as in the competition: "tile:xla",
+// "layout:xla:default", "layout:xla:random", "layout:nlp:default", "layout:nlp:random".
 struct Collection {
   std::string name;
 
   bool is_tile() const;
-  // Relative folder, e.g. "layout/xla/random" or "tile/xla", in the NPZ root and in the shard root alike.
+  // Relative folder, e.g. "layout/xla/random" or "tile/xla", in the NPZ root and in the shard root
+  // alike.
   std::filesystem::path folder() const;
   int config_features() const { return is_tile() ? kTileConfigFeatures : kLayoutConfigFeatures; }
 
