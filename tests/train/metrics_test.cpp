@@ -195,8 +195,8 @@ RC_GTEST_PROP(MetricsProperty, SlowdownEqualsAFullStableSort, ()) {
   RC_ASSERT(slowdown_at(score, target, k) == chosen / *std::ranges::min_element(target) - 1);
 }
 
-// The largest graph has 100,040 configurations and is evaluated often. The limit is twenty times
-// what it takes (see the figure in docs/data.md), for slow machines and sanitizers.
+// The largest graph has 100,040 configurations and is evaluated often: 30 ms here, and a wide limit
+// for slow machines and sanitizers.
 TEST(KendallTauB, IsFastForTheLargestGraph) {
   CounterRng random(1);
   Values x(100'040), y(100'040);
