@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -19,21 +20,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Seconds of the slowest rank, median of several rounds.
-double median_seconds(Communicator& world, const std::function<void()>& prepare,
-                      const std::function<void()>& measured) {
-  std::vector<double> times;
-  for (int round = 0; round < 15; ++round) {
-    prepare();
-    world.barrier();
-    const auto start = Clock::now();
-    measured();
-    double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    world.all_reduce(std::span(&seconds, 1), ReduceOp::max);
-    if (round >= 3) times.push_back(seconds);  // the first touch fresh memory
-  }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+constexpr int rounds = 21, warm_up = 3;  // the first rounds touch fresh memory
+
+// Seconds until the slowest rank is done.
+double time_of(Communicator& world, const std::function<void()>& measured) {
+  world.barrier();
+  const auto start = Clock::now();
+  measured();
+  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  world.all_reduce(std::span(&seconds, 1), ReduceOp::max);
+  return seconds;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
 }
 
 struct Size {
@@ -52,38 +53,48 @@ void run(Communicator& world, const Size& size) {
   const std::vector<float> row(size.floats, 1.25f);
   std::vector<float> flat(size.floats * size.members, 1.25f);
 
-  const double plain = median_seconds(
-      world, [] {}, [&] { world.all_reduce(std::span<float>(flat), ReduceOp::sum); });
-  if (world.rank() == 0) {
-    fmt::print("{} ranks, {} threads, {} members x {} leaves x {} floats ({} per member)\n",
-               world.size(), size.threads, size.members, size.leaves, size.floats,
-               format_bytes(size.floats * sizeof(float)));
-    fmt::print("{:<24}{:>9.1f} ms\n", "MPI_Allreduce", 1e3 * plain);
+  // All are timed in every round, so that what disturbs the machine disturbs them alike.
+  const std::array<std::unique_ptr<GradientReducer>, 2> reducers = {
+      make_tree_reducer(world, size.floats, pool),
+      make_all_reduce_reducer(world, size.floats, pool)};
+  std::vector<double> plain;
+  std::array<std::vector<double>, 2> add, finish, ratio;
+  for (int round = 0; round < rounds; ++round) {
+    const double reference =
+        time_of(world, [&] { world.all_reduce(std::span<float>(flat), ReduceOp::sum); });
+    if (round >= warm_up) plain.push_back(reference);
+    for (std::size_t i = 0; i < reducers.size(); ++i) {
+      GradientReducer& reducer = *reducers[i];
+      const double added = time_of(world, [&] {
+        reducer.begin(owners);
+        for (int leaf = 0; leaf < size.members * size.leaves; ++leaf) {
+          if (owners.owner[leaf] != world.rank()) continue;
+          reducer.add(leaf / size.leaves, leaf % size.leaves, row);
+        }
+      });
+      const double finished = time_of(world, [&] { reducer.finalize(); });
+      if (round < warm_up) continue;
+      add[i].push_back(added);
+      finish[i].push_back(finished);
+      ratio[i].push_back(finished / reference);
+    }
   }
-
-  const auto measure = [&](const char* name, GradientReducer& reducer) {
-    const auto add_all = [&] {
-      reducer.begin(owners);
-      for (int i = 0; i < size.members * size.leaves; ++i) {
-        if (owners.owner[i] == world.rank()) reducer.add(i / size.leaves, i % size.leaves, row);
-      }
-    };
-    const double add = median_seconds(
-        world, [] {}, add_all);  // leaves each step unfinished
-    const std::int64_t before = reducer.bytes_sent();
-    const double finish = median_seconds(world, add_all, [&] { reducer.finalize(); });
-    const auto sent = static_cast<double>(reducer.bytes_sent() - before) / 15;
-    const double ring = 2.0 * (world.size() - 1) / world.size() * flat.size() * sizeof(float);
-    if (world.rank() != 0) return;
-    fmt::print("{:<24}{:>9.1f} ms, adding leaves before {:.1f} ms", name, 1e3 * finish, 1e3 * add);
+  if (world.rank() != 0) return;
+  const double ring = 2.0 * (world.size() - 1) / world.size() * flat.size() * sizeof(float);
+  fmt::print("{} ranks, {} threads, {} members x {} leaves x {} floats ({} in all)\n", world.size(),
+             size.threads, size.members, size.leaves, size.floats,
+             format_bytes(flat.size() * sizeof(float)));
+  fmt::print("{:<12}{:>8.1f} ms\n", "MPI_Allreduce", 1e3 * median(plain));
+  for (std::size_t i = 0; i < reducers.size(); ++i) {
+    fmt::print("{:<12}{:>9.1f} ms, adding leaves before {:.1f} ms", i == 0 ? "tree" : "all_reduce",
+               1e3 * median(finish[i]), 1e3 * median(add[i]));
     if (world.size() > 1) {
-      fmt::print("; {:.2f} x MPI_Allreduce; rank 0 sent {} = {:.4f} x ring", finish / plain,
+      const double sent = static_cast<double>(reducers[i]->bytes_sent()) / rounds;
+      fmt::print("; {:.2f} x MPI_Allreduce; rank 0 sent {} = {:.4f} x ring", median(ratio[i]),
                  format_bytes(static_cast<std::uint64_t>(sent)), sent / ring);
     }
     fmt::print("\n");
-  };
-  measure("tree: finalize", *make_tree_reducer(world, size.floats, pool));
-  measure("all_reduce: finalize", *make_all_reduce_reducer(world, size.floats, pool));
+  }
 }
 
 }  // namespace
