@@ -34,8 +34,8 @@ class GradientReducer {
   virtual void add(int member, int leaf, std::span<const float> row) = 0;
 
   // Collective, one thread. Returns the sums [members, length], valid until the next `begin`; the
-  // same bits on every rank. The row of a member without a leaf is zero. Throws DistError when a
-  // leaf is missing.
+  // same bits on every rank. The row of a member without a leaf is zero. Throws DistError, on every
+  // rank, when a leaf is missing on any.
   virtual std::span<const float> finalize() = 0;
 
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
@@ -51,8 +51,7 @@ std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, s
 
 // Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer: the
 // fastest on NCCL, not bit-equal across rank counts. Rows and sums are host memory; with a device
-// communicator the sums travel through a buffer on the device. Needs its own rank's leaves only to
-// be complete.
+// communicator the sums travel through a buffer on the device. `pool` shares long additions.
 std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
                                                          std::int64_t length, ThreadPool& pool);
 
