@@ -1,12 +1,18 @@
 #include "core/log.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+
+#include "core/progress.hpp"
 
 namespace tpudist {
 namespace {
@@ -20,11 +26,46 @@ std::optional<spdlog::level::level_enum> level_of(std::string_view name) {
   return std::nullopt;
 }
 
+// Writes to standard error, or hands each line to a progress bar while there is one.
+class LogSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void redirect(ProgressSink* progress) {
+    std::lock_guard lock(mutex_);
+    progress_ = progress;
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!progress_) return standard_error_.log(message);
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string_view text(line.data(), line.size());
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    progress_->line(text);
+  }
+
+  void flush_() override { standard_error_.flush(); }
+
+  void set_formatter_(std::unique_ptr<spdlog::formatter> formatter) override {
+    standard_error_.set_formatter(formatter->clone());
+    formatter_ = std::move(formatter);
+  }
+
+ private:
+  spdlog::sinks::stderr_color_sink_st standard_error_;
+  ProgressSink* progress_ = nullptr;
+};
+
+// The sink of the default logger, if set_up_logging made it.
+LogSink* current_sink() {
+  const auto& sinks = spdlog::default_logger()->sinks();
+  return sinks.empty() ? nullptr : dynamic_cast<LogSink*>(sinks[0].get());
+}
+
 }  // namespace
 
 void set_up_logging(int rank, int ranks) {
-  auto logger =
-      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("", std::make_shared<LogSink>());
   logger->set_pattern(rank == 0 || ranks == 1 ? "%H:%M:%S %^%l%$ %v"
                                               : fmt::format("%H:%M:%S %^%l%$ [rank {}] %v", rank));
   const char* wanted = std::getenv("TPUDIST_LOG");
@@ -35,6 +76,14 @@ void set_up_logging(int rank, int ranks) {
     logger->warn("TPUDIST_LOG={} is none of trace, debug, info, warn, error", wanted);
   }
   spdlog::set_default_logger(std::move(logger));
+}
+
+LogAboveProgress::LogAboveProgress(ProgressSink& progress) {
+  if (LogSink* sink = current_sink()) sink->redirect(&progress);
+}
+
+LogAboveProgress::~LogAboveProgress() {
+  if (LogSink* sink = current_sink()) sink->redirect(nullptr);
 }
 
 }  // namespace tpudist

@@ -2,13 +2,23 @@
 
 #include <spdlog/spdlog.h>
 
-#include <string>
-
 namespace tpudist {
+
+class ProgressSink;
 
 // Sets up the process's logger (spdlog's default logger, on standard error): rank 0 logs from
 // `info` on, the other ranks from `warn` on and with their rank in front. `TPUDIST_LOG` (trace,
 // debug, info, warn, error) overrides both.
 void set_up_logging(int rank, int ranks);
+
+// While it lives, the default logger's lines go to `progress`, so that they stand above its live
+// bar and do not run into it. Make it after `set_up_logging`, and one at a time.
+class LogAboveProgress {
+ public:
+  explicit LogAboveProgress(ProgressSink& progress);
+  ~LogAboveProgress();
+  LogAboveProgress(const LogAboveProgress&) = delete;
+  LogAboveProgress& operator=(const LogAboveProgress&) = delete;
+};
 
 }  // namespace tpudist

@@ -5,6 +5,10 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/progress.hpp"
 
 namespace tpudist {
 namespace {
@@ -49,6 +53,31 @@ TEST(Log, AnUnknownLevelIsReported) {
   const std::string text = logged(0, 1, "loud");
   EXPECT_THAT(text, HasSubstr("TPUDIST_LOG=loud"));
   EXPECT_THAT(text, HasSubstr("a fact"));
+}
+
+// Keeps the lines that it is given.
+class Lines : public NoProgress {
+ public:
+  void line(std::string_view text) override { lines.emplace_back(text); }
+  std::vector<std::string> lines;
+};
+
+TEST(LogAboveProgress, TakesTheLinesWhileItLives) {
+  unsetenv("TPUDIST_LOG");
+  ::testing::internal::CaptureStderr();
+  set_up_logging(3, 4);
+  Lines progress;
+  {
+    const LogAboveProgress above(progress);
+    spdlog::warn("during");
+    spdlog::info("not worth a line");
+  }
+  spdlog::warn("after");
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(progress.lines.size(), 1u);
+  EXPECT_THAT(progress.lines[0], ::testing::MatchesRegex("..:..:.. warning \\[rank 3\\] during"));
+  EXPECT_THAT(text, HasSubstr("warning [rank 3] after"));
+  EXPECT_THAT(text, Not(HasSubstr("during")));
 }
 
 }  // namespace
