@@ -30,10 +30,7 @@ std::string describe(const YamlValue& value) {
     case YamlValue::Kind::scalar:
       break;
   }
-  std::size_t end = std::min<std::size_t>(value.text.size(), 80);
-  while (end < value.text.size() && (value.text[end] & 0xC0) == 0x80) ++end;  // no half characters
-  return fmt::format("is {}{}{}", value.quoted ? "the quoted text " : "",
-                     quote_text(value.text.substr(0, end)), end < value.text.size() ? "..." : "");
+  return fmt::format("is {}{}", value.quoted ? "the quoted text " : "", quote_briefly(value.text));
 }
 
 std::string to_yaml(std::int64_t value) {

@@ -13,11 +13,19 @@ namespace tpudist {
 
 class ConfigNode;
 
-// A strict YAML configuration. Loading resolves `include:` (a path or list of paths beside the
-// file; the including file wins key by key), `${env:NAME,default}` in scalars, and `key.sub=value`
-// overrides (the value is YAML). Duplicate keys, merge keys (`<<`), anchors that loop, and several
+// A strict YAML configuration. Loading resolves, in this order:
+// - `include:` at the top of a file: a path or a list of paths beside the file. Maps are merged key
+// by
+//   key; the including file wins, then later files over earlier ones. Lists are replaced as a
+//   whole.
+// - overrides `key.sub=value` (the value is YAML and replaces what was there; `list.0.key` reaches
+// into
+//   a list; maps that are missing are made).
+// - `${env:NAME,default}` anywhere in a scalar; empty counts as unset. `$${env:` is a literal
+// `${env:`. Duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several
 // documents are refused. Reading goes through ConfigNode, which records each key that was asked for
-// and its resolved value; mistakes are collected, and `finish` throws them all at once.
+// and its resolved value; mistakes are collected, and `finish` throws them all at once. Not
+// thread-safe.
 class ConfigDocument {
  public:
   // Throws ConfigError when a file cannot be read or is not YAML.
@@ -36,7 +44,7 @@ class ConfigDocument {
   // after everything has been read.
   void finish();
 
-  // Everything that was asked for, defaults included, as YAML (keys in the order of asking), after
+  // Everything that was read, defaults included, as YAML (keys in the order of asking), after
   // `finish`.
   std::string resolved_yaml() const;
   // The same as aligned lines `data.collection   layout:nlp:random`, a `*` behind values that were
@@ -62,7 +70,8 @@ struct Limits {
 // type or value records the mistake and returns the default, so that reading goes on.
 class ConfigNode {
  public:
-  // True when the file (or an override) gives the key.
+  // True when the file (or an override) gives the key. The resolved YAML gives every key that was
+  // read, so let `has` decide nothing but whether to read this key.
   bool has(std::string_view key) const;
   // "absent", "scalar", "list" or "map".
   std::string kind(std::string_view key) const;

@@ -81,7 +81,7 @@ void ConfigRecord::find_unknown(const YamlValue& map, const std::string& path,
 
 std::string ConfigRecord::unknown_key(const std::string& key, const std::string& path,
                                       const ConfigRecord& root) const {
-  std::string message = fmt::format("unknown key \"{}\"", key);
+  std::string message = "unknown key " + quote_briefly(key);
   if (!path.empty()) message += fmt::format(" in \"{}\"", path);
   std::vector<std::string> candidates(known_.begin(), known_.end());
   std::sort(candidates.begin(), candidates.end());

@@ -142,6 +142,12 @@ std::string quote_text(std::string_view text) {
   return quoted + '"';
 }
 
+std::string quote_briefly(std::string_view text) {
+  std::size_t end = std::min<std::size_t>(text.size(), 80);
+  while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;  // no half characters
+  return quote_text(text.substr(0, end)) + (end < text.size() ? "..." : "");
+}
+
 std::string format_yaml_text(std::string_view text) {
   if (is_safe_as_plain(text)) return std::string(text);
   std::string escaped(text);

@@ -29,6 +29,8 @@ ParsedScalar<double> parse_number(std::string_view text);
 std::string format_number(double value);
 // `text` in double quotes on one line, with the escapes of YAML.
 std::string quote_text(std::string_view text);
+// The same for messages: cut after about 80 bytes.
+std::string quote_briefly(std::string_view text);
 // `text` as a YAML scalar that stays the same text on one line in any place: plain where that is
 // safe, in double quotes otherwise. `${env:` is escaped.
 std::string format_yaml_text(std::string_view text);

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "core/yaml_scalar.hpp"
 
 namespace tpudist {
 namespace {
@@ -171,8 +172,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (is_new) {
       frame.value.entries.push_back(std::move(entry));
     } else {
-      mistakes_.add(entry.place, fmt::format("key \"{}\" is given twice, first in line {}",
-                                             entry.key, earlier->second));
+      mistakes_.add(entry.place, fmt::format("key {} is given twice, first in line {}",
+                                             quote_briefly(entry.key), earlier->second));
     }
   }
 
