@@ -10,23 +10,13 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
-#include <map>
 #include <vector>
 
-#include "models/aten_operators.hpp"
-#include "models/csr.hpp"
+#include "models/aten_unit.hpp"
 #include "models/executor.hpp"
 
 namespace tpudist {
 namespace {
-
-// The unit on the device.
-struct DeviceUnit {
-  at::Tensor features, opcode;     // of all graphs
-  at::Tensor states, node, state;  // state [rows]: -1 moved to a zero row behind the table
-  DeviceCsr rows_of_node, rows_of_state, nodes_of_opcode;
-  std::vector<std::shared_ptr<const DeviceStep>> steps;
-};
 
 // One member's parameters or gradient [P] on the device.
 struct FlatView {
@@ -57,7 +47,7 @@ class AtenExecutor : public Executor {
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
-    const DeviceUnit unit = upload_unit(input);
+    const DeviceUnit unit = to_device(input, net_.config_features, device_);
     UnitScores scores = make_scores(members, *input.plan);
     for (int m = 0; m < members.count; ++m)
       forward(member(members, m), unit, *input.plan, m, scores);
@@ -69,7 +59,7 @@ class AtenExecutor : public Executor {
                 std::span<const std::span<float>> gradients) const override {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
-    const DeviceUnit unit = upload_unit(input);
+    const DeviceUnit unit = to_device(input, net_.config_features, device_);
     UnitScores scores = make_scores(members, *input.plan);
     std::vector<Tape> tapes;
     for (int m = 0; m < members.count; ++m) {
@@ -86,7 +76,6 @@ class AtenExecutor : public Executor {
   }
 
  private:
-  DeviceUnit upload_unit(const UnitInput& input) const;
   FlatView member(const MemberRange& members, int index) const;
   static UnitScores make_scores(const MemberRange& members, const Plan& plan);
   Tape forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
@@ -100,61 +89,6 @@ class AtenExecutor : public Executor {
   const double output_scale_;
   const at::Device device_;
 };
-
-// [edge sets | self] for all of a layer's output rows; columns without padding.
-at::Tensor layer_input(const DeviceStep& step, const at::Tensor& x) {
-  std::vector<at::Tensor> parts;
-  for (const DeviceRelation& edges : step.edges)
-    parts.push_back(sparse_product(edges.in, edges.lanes, x));
-  parts.push_back(step.self ? sparse_product(step.self->in, step.self->lanes, x) : x);
-  return at::cat(parts, 1);
-}
-
-// The transpose: d loss / d x from the gradient of the layer's input.
-at::Tensor spread_input_gradient(const DeviceStep& step, const at::Tensor& gradient,
-                                 std::int64_t width) {
-  const auto part = [&](std::int64_t i) { return gradient.narrow(1, i * width, width); };
-  const std::int64_t sets = step.edges.size();
-  at::Tensor sum =
-      step.self ? sparse_product(step.self->out, step.self->lanes, part(sets)) : part(sets);
-  for (std::int64_t i = 0; i < sets; ++i) {
-    sum = sum + sparse_product(step.edges[i].out, step.edges[i].lanes, part(i));
-  }
-  return sum;
-}
-
-DeviceUnit AtenExecutor::upload_unit(const UnitInput& input) const {
-  const Plan& plan = *input.plan;
-  DeviceUnit unit;
-  std::vector<at::Tensor> features, opcodes;
-  std::vector<std::int32_t> opcode;
-  for (const auto& graph : input.graphs) {
-    std::shared_ptr<const void> held = graph->device();
-    if (!held) held = upload(*graph);
-    const auto& on_device = *static_cast<const DeviceGraph*>(held.get());
-    features.push_back(on_device.features);
-    opcodes.push_back(on_device.opcode);
-    opcode.insert(opcode.end(), graph->opcode().begin(), graph->opcode().end());
-  }
-  unit.features = at::cat(features);
-  unit.opcode = at::cat(opcodes);
-  unit.nodes_of_opcode = to_device(rows_of(opcode, GraphInput::opcodes), device_);
-  const at::Tensor states = at::from_blob(const_cast<float*>(input.states.data()),
-                                          {plan.states, net_.config_features}, at::kFloat);
-  unit.states = at::cat({states, at::zeros({1, net_.config_features}, at::kFloat)}).to(device_);
-  unit.node = to_device(plan.node, device_);
-  const at::Tensor state = to_device(plan.state, device_);
-  unit.state = state.masked_fill(state < 0, plan.states);
-  unit.rows_of_node = to_device(plan.rows_of_node, device_);
-  unit.rows_of_state = to_device(plan.rows_of_state, device_);
-  std::map<const Step*, std::shared_ptr<const DeviceStep>> known;
-  for (const auto& step : plan.steps) {
-    auto& on_device = known[step.get()];
-    if (!on_device) on_device = std::make_shared<DeviceStep>(to_device(*step, device_));
-    unit.steps.push_back(on_device);
-  }
-  return unit;
-}
 
 FlatView AtenExecutor::member(const MemberRange& members, int index) const {
   const std::int64_t length = net_.table.length();

@@ -3,7 +3,6 @@
 #include "models/cpu_blocks.hpp"
 #include "models/cpu_pass.hpp"
 #include "models/gemm.hpp"
-#include "models/graph_input.hpp"
 
 namespace tpudist {
 namespace {
@@ -70,27 +69,27 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
                              std::int64_t count, bool fresh, float* partial) {
   const LayerLayout& layer = layout_.layers[index];
   const float* const w = weights(member);
-  float* const range = partial - layer.begin;  // indexed like the flat parameters
+  const auto place_of = [&](std::int64_t offset) { return partial + (offset - layer.begin); };
   const Rows z{block_scratch(1, kBlockRows * layer.out_stride), layer.out_stride};
   const ConstRows out{x_[index + 1].of(member).row(first), layer.out_stride};
   if (index + 1 == layout_.layers.size()) {
     const float* const gradient =
         row_gradient_.data() + place * plan_.steps[index]->rows_out + first;
     outer_rows(gradient, count, layer.out, w + layout_.head_weight, z);
-    add_scaled_rows(gradient, out, count, layer.out, range + layout_.head_weight);
-    add_column_sums({gradient, 1}, count, 1, range + layout_.head_bias);
+    add_scaled_rows(gradient, out, count, layer.out, place_of(layout_.head_weight));
+    add_column_sums({gradient, 1}, count, 1, place_of(layout_.head_bias));
     if (layer.relu) mask_rows(z, count, layer.out, out);
   } else {
     fill_output_gradient(index + 1, place, first, count, z, layer.relu ? out : ConstRows{});
   }
-  add_column_sums(z, count, layer.out, range + layer.bias);
+  add_column_sums(z, count, layer.out, place_of(layer.bias));
 
   float* const input = block_scratch(0, kBlockRows * layer.input_stride);
   fill_input(index, member, first, count, input);
   const Rows below{below_.of(place).row(first), layer.input_stride};
   for (const WeightPart& part : layer.parts) {
     gemm(part.width, layer.out, count, {input + part.column, layer.input_stride, Transpose::yes},
-         {z.data, z.stride}, fresh ? 0 : 1, range + part.offset, layer.out);
+         {z.data, z.stride}, fresh ? 0 : 1, place_of(part.offset), layer.out);
     gemm(count, part.width, layer.out, {z.data, z.stride},
          {w + part.offset, layer.out, Transpose::yes}, 0, below.data + part.column, below.stride);
   }
@@ -104,91 +103,18 @@ void CpuPass::backward_layer(std::size_t index, Group group, Partials& partials)
   below_ = take(rows, layer.input_stride, group.count);
   partials = take_partials(group, chunk_count(blocks), layer.begin,
                            index + 1 == layout_.layers.size() ? layout_.head_end : layer.end);
-  for_chunks(group, blocks,
-             [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-               const int place = member - group.first;
-               float* const partial = partials.of(place, chunk);
-               std::fill(partial + layer.bias - layer.begin, partial + partials.length,
-                         0.0f);  // weights are written
-               for (std::int64_t block = begin; block < end; ++block) {
-                 const std::int64_t first = block * kBlockRows;
-                 backward_block(index, member, place, first, std::min(kBlockRows, rows - first),
-                                block == begin, partial);
-               }
-             });
-}
-
-void CpuPass::backward_nodes(const NodeBlock& block, int member, int place, float* partial) const {
-  const NetworkLayout& net = layout_;
-  const float* const w = weights(member);
-  const std::int64_t columns = net.opcode_width + net.node_width;
-  const Rows z{block_scratch(1, kBlockRows * net.stride), net.stride};
-  gather_rows(plan_.rows_of_node, 1, block.first, block.count, above_.of(place), net.width, z);
-  add_column_sums(z, block.count, net.width, partial + net.join_bias);
-  gemm(columns, net.width, block.count,
-       {node_input_.of(member).row(block.first), net.node_stride, Transpose::yes},
-       {z.data, z.stride}, 1, partial + net.join_weight, net.width);
-
-  const Rows input{block_scratch(0, kBlockRows * net.node_stride), net.node_stride};
-  gemm(block.count, columns, net.width, {z.data, z.stride},
-       {w + net.join_weight, net.width, Transpose::yes}, 0, input.data, input.stride);
-  const Rows node{input.data + net.opcode_width, input.stride};
-  add_column_sums(node, block.count, net.node_width, partial + net.node_bias);
-  gemm(GraphInput::features, net.node_width, block.count,
-       {block.features, GraphInput::stride, Transpose::yes}, {node.data, node.stride}, 1,
-       partial + net.node_weight, net.node_width);
-  for (std::int64_t n = 0; n < block.count; ++n) {
-    float* const opcode = partial + net.opcode_weight + block.opcode[n] * net.opcode_width;
-    for (std::int64_t c = 0; c < net.opcode_width; ++c) opcode[c] += input.row(n)[c];
-  }
-}
-
-void CpuPass::backward_states(int place, std::int64_t first, std::int64_t count,
-                              float* partial) const {
-  const std::int64_t features = layout_.config_features, stride = pad16(features);
-  const Rows z{block_scratch(1, kBlockRows * layout_.stride), layout_.stride};
-  gather_rows(plan_.rows_of_state, 1, first, count, above_.of(place), layout_.width, z);
-  float* const states = block_scratch(0, kBlockRows * stride);
-  copy_rows({input_.states.data() + first * features, features}, count, features, {states, stride});
-  gemm(features, layout_.width, count, {states, stride, Transpose::yes}, {z.data, z.stride}, 1,
-       partial + layout_.join_config, layout_.width);
-}
-
-void CpuPass::backward_encoder(Group group, Partials& partials) {
-  above_ = std::move(below_);
-  below_ = take(plan_.first_rows(), layout_.stride, group.count);
-  for_blocks(group, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
+  const auto run = [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
     const int place = member - group.first;
-    const Rows z{below_.of(place).row(first), layout_.stride};
-    fill_output_gradient(0, place, first, count, z, {x_[0].of(member).row(first), layout_.stride});
-  });
-  above_ = std::move(below_);
-
-  const std::int64_t node_blocks = node_blocks_.size(), state_blocks = block_count(plan_.states);
-  const std::int64_t node_chunks = chunk_count(node_blocks),
-                     state_chunks = chunk_count(state_blocks);
-  partials = take_partials(group, node_chunks + state_chunks, 0, layout_.encoder_end);
-  const auto fresh = [&](int place, std::int64_t part) {
-    float* const partial = partials.of(place, part);
-    std::fill_n(partial, partials.length, 0.0f);
-    return partial;
+    float* const partial = partials.of(place, chunk);
+    // Behind the weights, which the first block writes.
+    std::fill(partial + (layer.bias - layer.begin), partial + partials.length, 0.0f);
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::int64_t first = block * kBlockRows;
+      backward_block(index, member, place, first, std::min(kBlockRows, rows - first),
+                     block == begin, partial);
+    }
   };
-  for_chunks(group, node_blocks,
-             [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-               const int place = member - group.first;
-               float* const partial = fresh(place, chunk);
-               for (std::int64_t block = begin; block < end; ++block)
-                 backward_nodes(node_blocks_[block], member, place, partial);
-             });
-  for_chunks(group, state_blocks,
-             [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-               const int place = member - group.first;
-               float* const partial = fresh(place, node_chunks + chunk);
-               for (std::int64_t block = begin; block < end; ++block) {
-                 const std::int64_t first = block * kBlockRows;
-                 backward_states(place, first, std::min(kBlockRows, plan_.states - first), partial);
-               }
-             });
+  for_chunks(group, blocks, run);
 }
 
 void CpuPass::backward_group(Group group, std::span<const double> score_gradient,

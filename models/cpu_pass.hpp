@@ -99,8 +99,8 @@ class CpuPass {
   const float* weights_ = nullptr;
   std::vector<NodeBlock> node_blocks_;
 
-  MemberRows node_input_, nodes_,
-      states_;                       // [opcode | node] and its part of the join; the states' part
+  MemberRows node_input_;            // [opcode | node]
+  MemberRows nodes_, states_;        // their parts of the join
   std::vector<MemberRows> x_;        // states before layer 0 .. L
   std::vector<double> values_;       // [members, rows of the last layer] of the head
   MemberRows above_, below_;         // d loss / d layer input of the layer above and of this one

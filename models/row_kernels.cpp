@@ -166,7 +166,11 @@ void sum_parts(const float* x, std::int64_t stride, std::int64_t parts, std::int
   for (std::int64_t at = 0; at < length; at += kPiece) {
     const std::int64_t n = std::min(kPiece, length - at);
     float* const __restrict out = y + at;
-    std::copy_n(x + at, n, out);
+    if (parts > 0) {
+      std::copy_n(x + at, n, out);
+    } else {
+      std::fill_n(out, n, 0.0f);
+    }
     for (std::int64_t part = 1; part < parts; ++part) {
       const float* const __restrict in = x + part * stride + at;
       for (std::int64_t i = 0; i < n; ++i) out[i] += in[i];

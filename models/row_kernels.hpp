@@ -51,7 +51,7 @@ void add_scaled_rows(const float* scale, ConstRows x, std::int64_t count, std::i
                      float* sums);
 // y[i] = x[i] . w in double
 void dot_rows(ConstRows x, std::int64_t count, std::int64_t width, const float* w, double* y);
-// y = x[0] + x[1] + ... in this order, each of `length` floats
+// y = x[0] + x[1] + ... in this order, each of `length` floats; 0 where there are no parts
 void sum_parts(const float* x, std::int64_t stride, std::int64_t parts, std::int64_t length,
                float* y);
 
