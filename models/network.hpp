@@ -11,10 +11,6 @@
 #include "models/parameter_table.hpp"
 #include "models/plan.hpp"
 
-namespace at {
-class Tensor;
-}
-
 namespace tpudist {
 
 // The static inputs of one graph in the form the network takes, made once and kept: features
@@ -62,6 +58,9 @@ class Network {
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
 
+  // In both calls `flat` is copied where it does not lie on a 64-byte boundary (core/aligned.hpp).
+  // Throw Error where plan, graphs, states and parameters do not fit together.
+  //
   // Scores without gradient for members first .. first + count - 1 of `flat` [M, P].
   UnitScores scores(std::span<const float> flat, int first_member, int count,
                     const UnitInput& input) const;
