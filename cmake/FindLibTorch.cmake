@@ -139,6 +139,10 @@ _libtorch_include(LibTorch::LibTorch
 # libtorch_cuda registers itself when it is loaded and nobody calls it by name: it must be kept.
 target_link_libraries(LibTorch::LibTorch INTERFACE
   "-Wl,--push-state,--no-as-needed,${_libraries},--pop-state" ${_core_libraries} LibTorch::cudart)
+# libtorch.so exports parts of an older std::filesystem. The system's libstdc++ must come first in the
+# search order, or remove_all and others are taken from there and crash.
+target_link_options(LibTorch::LibTorch INTERFACE
+  "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
 # DT_RPATH also serves the libraries that LibTorch itself loads.
 target_link_options(LibTorch::LibTorch INTERFACE LINKER:--disable-new-dtags)
 target_link_options(LibTorch::NCCL INTERFACE LINKER:--disable-new-dtags)
