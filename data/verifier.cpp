@@ -12,9 +12,20 @@
 #include "core/thread_pool.hpp"
 #include "data/conversion_plan.hpp"
 #include "data/graph_verifier.hpp"
+#include "data/memory_budget.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr std::uint64_t kMemoryBytes = 160
+                                       << 20;  // shared by the graphs that are verified at a time
+
+// What verify_graph holds: the graph twice (shard and source), run times and groups, blocks of
+// configurations.
+std::uint64_t verification_bytes(const GraphSummary& graph) {
+  return static_cast<std::uint64_t>(graph.nodes) * kNodeFeatures * sizeof(float) * 5 / 2 +
+         static_cast<std::uint64_t>(graph.configs) * 64 + (12 << 20);
+}
 
 // Verifies one collection, shard by shard.
 class CollectionVerifier {
@@ -69,6 +80,7 @@ class CollectionVerifier {
           throw DataError(
               fmt::format("{}: the source {} is missing", path.string(), npz->string()));
         }
+        const MemoryBudget::Share share(memory_, verification_bytes(graph));
         verify_graph(path, graph, result_.collection, shard.split, npz);
         const std::lock_guard lock(mutex_);
         ++result_.graphs;
@@ -106,6 +118,7 @@ class CollectionVerifier {
   ThreadPool& pool_;
   ProgressSink& progress_;
   const std::filesystem::path folder_;
+  MemoryBudget memory_{kMemoryBytes};
   Manifest manifest_;
   std::mutex mutex_;
   VerifiedCollection result_;
