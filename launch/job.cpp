@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "launch/cores.hpp"
 #include "models/threads.hpp"
 
 namespace tpudist {
@@ -18,17 +18,20 @@ namespace {
 // Rank 0 tells first; the others only speak when it has nothing to say.
 constexpr std::chrono::milliseconds kOthersWait{1000};
 
-int thread_count(int asked, const NodePlace& place) {
-  if (asked > 0) return asked;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores / place.local_ranks);
-}
-
 [[noreturn]] void abort_all(int rank, int exit_code, const char* message) {
   if (rank != 0) std::this_thread::sleep_for(kOthersWait);
   fmt::print(stderr, "tpudist: error (rank {}): {}\n", rank, message);
   std::fflush(stderr);
   MpiSession::abort(exit_code);
+}
+
+// Under srun without PMIx every task is an MPI world of its own, and all would train the same run.
+void require_one_world(const Communicator& world) {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (world.size() > 1 || !tasks || std::atoi(tasks) <= 1) return;
+  throw ConfigError(fmt::format(
+      "srun started {} tasks, but MPI sees each alone; start them with srun --mpi=pmix, or mpirun",
+      tasks));
 }
 
 }  // namespace
@@ -44,9 +47,11 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
   const MpiSession session(nullptr, nullptr);
   const std::unique_ptr<Communicator> world = session.world();
   set_up_logging(world->rank(), world->size());
+  require_one_world(*world);
   const auto run = [&] {
     const NodePlace place = place_rank(*world, options.device);
-    ThreadPool pool(thread_count(options.threads, place), use_one_thread_per_worker);
+    const int threads = options.threads > 0 ? options.threads : share_of_cores(*world, place);
+    ThreadPool pool(threads, use_one_thread_per_worker);
     use_one_thread_per_worker();
     std::unique_ptr<ProgressSink> progress = std::make_unique<NoProgress>();
     if (world->rank() == 0) progress = std::make_unique<ProgressBar>();

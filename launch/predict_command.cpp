@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/file_system.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "train/inference.hpp"
@@ -15,10 +17,21 @@ namespace {
 
 struct Arguments {
   std::vector<std::filesystem::path> runs;
-  std::filesystem::path shards, csv;
+  std::filesystem::path shards, csv, json;
   std::string split = "test", device = "auto";
   int threads = 0;
 };
+
+// A list with the scores of each collection.
+void write_scores(const std::filesystem::path& path, const std::vector<CollectionResult>& results) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CollectionResult& result : results) {
+    if (!result.evaluation) continue;
+    list.push_back(evaluation_json(*result.evaluation));
+    list.back()["collection"] = result.collection;
+  }
+  write_file_atomically(path, list.dump(2) + "\n");
+}
 
 // Ranks a split by the mean of all members of all runs and writes the submission.
 void run(const Arguments& arguments) {
@@ -31,6 +44,7 @@ void run(const Arguments& arguments) {
       fmt::print("{}: {} graphs ranked\n", result.collection, result.graphs.size());
       if (result.evaluation) fmt::print("{}\n", evaluation_table(*result.evaluation));
     }
+    if (!arguments.json.empty()) write_scores(arguments.json, results);
     if (arguments.csv.empty()) return;
     const Submission submission = make_submission(results);
     submission.write(arguments.csv);
@@ -84,6 +98,7 @@ void add_ensemble_command(CLI::App& app) {
       ->required()
       ->check(CLI::ExistingDirectory);
   command->add_option("--csv", arguments->csv, "Submission to write");
+  command->add_option("--json", arguments->json, "Write the scores to this file");
   add_options(*command, *arguments);
   command->callback([arguments] { run(*arguments); });
 }
