@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "core/error.hpp"
+#include "train/experiment.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::filesystem::path folder() {
+  return std::filesystem::path(TPUDIST_SOURCE_DIR) / "experiments";
+}
+
+Experiment read(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  ConfigDocument document = ConfigDocument::load(folder() / (name + ".yaml"), overrides);
+  return read_experiment(document);
+}
+
+TEST(Experiments, EveryFileLoadsAndIsNamedAsItsFile) {
+  std::set<std::string> names, collections;
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    const std::string name = entry.path().stem().string();
+    const Experiment experiment = read(name);
+    EXPECT_EQ(experiment.name, name);
+    EXPECT_EQ(experiment.ensemble.members, 5) << name;
+    names.insert(name);
+    if (name != "demo" && name != "alexnet") collections.insert(experiment.data.collection.name);
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf(
+                         {"demo", "nlp", "nlp_default", "xla", "xla_default", "tile", "alexnet"}));
+  EXPECT_EQ(collections.size(), 5);  // one file for each
+}
+
+// A resolved file, as a run folder keeps it, loads again and means the same.
+TEST(Experiments, ResolvedFilesLoadAgain) {
+  for (const char* name : {"nlp", "xla_default", "tile", "alexnet"}) {
+    const Experiment experiment = read(name);
+    ConfigDocument document = ConfigDocument::parse(experiment.resolved_yaml, "resolved.yaml");
+    const Experiment again = read_experiment(document);
+    EXPECT_EQ(again.numbers_hash, experiment.numbers_hash) << name;
+    EXPECT_EQ(again.resolved_yaml, experiment.resolved_yaml) << name;
+  }
+}
+
+TEST(Experiments, TakeOverTheSecondPlacesNumbers) {
+  const Experiment nlp = read("nlp"), xla = read("xla"), tile = read("tile");
+  EXPECT_EQ(nlp.batch.slates, 4);
+  EXPECT_EQ(nlp.batch.configs, 10);
+  EXPECT_EQ(xla.batch.slates, 10);
+  EXPECT_EQ(xla.batch.configs, 4);
+  EXPECT_EQ(tile.batch.slates, 100);
+  EXPECT_EQ(tile.batch.configs, 10);
+  for (const Experiment& experiment : {nlp, xla, tile}) {
+    EXPECT_EQ(experiment.train.steps, 400'000);
+    EXPECT_EQ(experiment.optimizer.name, "adamw");
+    EXPECT_EQ(experiment.optimizer.eps, 1e-6);
+    EXPECT_EQ(experiment.optimizer.decay, 0);
+    EXPECT_EQ(experiment.optimizer.output_decay, 1e-4);
+    EXPECT_EQ(experiment.optimizer.clip_norm, 100);
+    EXPECT_NEAR(experiment.schedule(399'999, 400'000), 1e-2, 1e-7);
+  }
+  EXPECT_EQ(nlp.network.layers.size(), 8);
+  EXPECT_TRUE(nlp.network.layers[1].residual);
+  EXPECT_FALSE(xla.network.layers[1].residual);
+  EXPECT_EQ(read("xla_default").data.exclude_valid.size(), 2);
+  EXPECT_THAT(read("xla_default").data.exclude_train, ElementsAre("*unet*"));
+}
+
+TEST(Experiments, DataFolderComesFromTheEnvironment) {
+  ::setenv("TPUDIST_DATA", "/elsewhere", 1);
+  EXPECT_EQ(read("nlp_default").data.shards, "/elsewhere");
+  ::unsetenv("TPUDIST_DATA");
+  EXPECT_EQ(read("nlp_default").data.shards, "tpudist-data");
+}
+
+TEST(Experiments, OverridesWinAndMistakesAreNamed) {
+  EXPECT_EQ(read("nlp", {"train.steps=20", "batch.configs=32"}).batch.configs, 32);
+  try {
+    read("nlp", {"train.step=20"});
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"step\" in \"train\""));
+    EXPECT_THAT(error.what(), HasSubstr("\"steps\""));
+  }
+}
+
+// Where and how fast a run is computed leaves its numbers alone; what is computed does not.
+TEST(Experiments, TheHashOfTheNumbersKnowsWhatDecidesThem) {
+  const std::uint64_t hash = read("nlp").numbers_hash;
+  EXPECT_EQ(read("nlp", {"dist.threads=3", "train.log_every=7", "data.cache=stream"}).numbers_hash,
+            hash);
+  for (const char* change :
+       {"seed.init=2", "batch.configs=12", "optimizer.lr=2e-3", "model.encoder.width=48",
+        "ensemble.members=4", "train.steps=10", "data.duplicates=mean"}) {
+    EXPECT_NE(read("nlp", {change}).numbers_hash, hash) << change;
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

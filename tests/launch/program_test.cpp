@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using tpudist::testing::TempDir;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // stdout and stderr
+};
+
+Outcome run(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = ::popen((TPUDIST_PROGRAM " " + arguments + " 2>&1").c_str(), "r");
+  if (!pipe) return outcome;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.output.append(buffer.data(), count);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+std::string experiment(const std::string& name) {
+  return std::string(TPUDIST_SOURCE_DIR) + "/experiments/" + name;
+}
+
+TEST(Program, EveryCommandHelpsWithAnExample) {
+  for (const char* command : {"convert", "inspect", "verify", "synth", "train", "evaluate",
+                              "predict", "ensemble", "config show"}) {
+    const Outcome help = run(std::string(command) + " --help");
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
+    EXPECT_THAT(help.output, HasSubstr(std::string("tpudist ") + command)) << command;
+  }
+  EXPECT_EQ(run("--help").exit_code, 0);
+  EXPECT_EQ(run("--version").exit_code, 0);
+}
+
+TEST(Program, WrongUsageIsExitCode2) {
+  for (const char* arguments : {"", "trian", "train", "train none.yaml", "evaluate .",
+                                "convert --jobs 0 . x", "predict . --csv"}) {
+    const Outcome wrong = run(arguments);
+    EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
+    EXPECT_FALSE(wrong.output.empty()) << arguments;
+  }
+}
+
+TEST(Program, ConfigShowPrintsEveryValueAndTheHash) {
+  const Outcome table = run("config show " + experiment("nlp.yaml") + " train.steps=20");
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_THAT(table.output, HasSubstr("data.collection"));
+  EXPECT_THAT(table.output, HasSubstr("\nhash: "));
+  const Outcome yaml = run("config show " + experiment("nlp.yaml") + " train.steps=20 --yaml");
+  EXPECT_THAT(yaml.output, StartsWith("name: nlp\n"));
+  EXPECT_THAT(yaml.output, HasSubstr("steps: 20"));
+}
+
+TEST(Program, MistakesInAFileAreNamedWithTheirPlaceAllAtOnce) {
+  const TempDir folder;
+  std::ofstream(folder / "bad.yaml") << "name: bad\ndata: {shards: x, collection: layout:xla:rndom}"
+                                        "\nbatch:\n  slats: 4\nmodel: {preset: latenciaga_xla}\n"
+                                        "loss: {list_mle: {}}\ntrain: {steps: -1}\n";
+  for (const char* command : {"config show ", "train "}) {
+    const Outcome bad = run(command + (folder / "bad.yaml").string());
+    EXPECT_EQ(bad.exit_code, 2) << command;
+    EXPECT_THAT(bad.output, HasSubstr("tpudist: error: "));
+    EXPECT_THAT(bad.output, HasSubstr("bad.yaml:4:3: "));  // slats
+    EXPECT_THAT(bad.output, HasSubstr("slates"));
+    EXPECT_THAT(bad.output, HasSubstr("layout:xla:random"));
+    EXPECT_THAT(bad.output, HasSubstr("bad.yaml:7:"));
+  }
+}
+
+TEST(Program, MissingDataIsOneLineThatNamesTheFolder) {
+  const TempDir folder;
+  const Outcome missing =
+      run("train " + experiment("nlp.yaml") + " data.shards=" + (folder / "none").string() +
+          " --run-dir " + (folder / "run").string() + " --dry-run");
+  EXPECT_TRUE(missing.exit_code == 2 || missing.exit_code == 3) << missing.exit_code;
+  EXPECT_THAT(missing.output, HasSubstr((folder / "none").string()));
+  EXPECT_THAT(missing.output, HasSubstr("tpudist: error: "));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+}  // namespace
+}  // namespace tpudist
