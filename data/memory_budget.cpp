@@ -1,8 +1,16 @@
 #include "data/memory_budget.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 
 namespace tpudist {
+
+MemoryBudget::MemoryBudget(std::uint64_t bytes) : bytes_(bytes) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
 
 MemoryBudget::Share::Share(MemoryBudget& budget, std::uint64_t bytes)
     : budget_(budget), bytes_(std::min(bytes, budget.bytes_)) {
