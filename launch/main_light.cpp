@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "launch/commands.hpp"
+
+// The program that users call. Commands on data run here, in a process that never loads LibTorch:
+// loading it alone takes half a second and 480 MB, more than converting any file. All others are
+// handed to the program beside it.
+namespace {
+
+constexpr std::array<std::string_view, 4> kDataCommands{"convert", "inspect", "verify", "synth"};
+
+int run_data_command(int argc, char** argv) {
+  CLI::App app(
+      "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
+      "tpudist");
+  app.require_subcommand(1);
+  try {
+    tpudist::add_convert_command(app);
+    tpudist::add_inspect_command(app);
+    tpudist::add_verify_command(app);
+    tpudist::add_synth_command(app);
+    app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(tpudist::ErrorKind::usage);
+  } catch (const tpudist::Error& error) {
+    fmt::print(stderr, "tpudist: error: {}\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tpudist: error: {}\n", error.what());
+    return static_cast<int>(tpudist::ErrorKind::failed);
+  }
+  return 0;
+}
+
+int run_beside(char** argv) {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string program = (here.parent_path() / "tpudist-train").string();
+  execv(program.c_str(), argv);
+  fmt::print(
+      stderr,
+      "tpudist: error: cannot start {}: {}; install tpudist and tpudist-train into one folder\n",
+      program, std::strerror(errno));
+  return static_cast<int>(tpudist::ErrorKind::failed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool data = argc > 1 && std::find(kDataCommands.begin(), kDataCommands.end(), argv[1]) !=
+                                    kDataCommands.end();
+  return data ? run_data_command(argc, argv) : run_beside(argv);
+}
