@@ -1,0 +1,303 @@
+// One training step, or the scoring of all runs, of one graph, as train/ does it. Prints one line
+// of JSON; against_pyg.py runs it beside the same network in PyTorch Geometric.
+//   step_bench tpudist-data layout:xla:default resnet_main_10904 --configs 32 --plan dense
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/memory.hpp"
+#include "dist/communicators.hpp"
+#include "models/list_mle.hpp"
+#include "models/threads.hpp"
+#include "train/evaluation.hpp"
+#include "train/step_work.hpp"
+#include "train/training_state.hpp"
+#include "train/training_step.hpp"
+
+namespace tpudist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+struct Arguments {
+  std::string shards, collection, graph;
+  std::string model = "latenciaga_xla", plan = "auto", mode = "train";
+  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
+  std::int64_t steps = 20, block = 64, evaluate_every = 20;
+  double seconds = 1e9, target = 0.74;
+  std::uint64_t seed = 1;
+};
+
+// What experiments/xla.yaml and nlp.yaml say, for one graph.
+Experiment experiment_of(const Arguments& arguments) {
+  Experiment experiment;
+  experiment.init_seed = experiment.order_seed = arguments.seed;
+  experiment.data.shards = arguments.shards;
+  experiment.data.collection = Collection::parse(arguments.collection);
+  experiment.data.include_train = experiment.data.include_valid = {arguments.graph};
+  experiment.data.cache_bytes = 2ull << 30;
+  experiment.batch.slates = arguments.slates;
+  experiment.batch.configs = arguments.configs;
+  experiment.network = NetworkConfig::preset(arguments.model);
+  experiment.plan = arguments.plan == "dense"     ? PlanMode::dense
+                    : arguments.plan == "refined" ? PlanMode::refined
+                                                  : PlanMode::automatic;
+  experiment.loss = std::make_shared<ListMle>(500);
+  experiment.optimizer.eps = 1e-6;
+  experiment.optimizer.clip_norm = 100;
+  experiment.optimizer.output_decay = 1e-4;
+  experiment.train.steps = arguments.steps;
+  experiment.evaluate_block = arguments.block;
+  experiment.ensemble.members = arguments.members;
+  if (arguments.mode == "tau") {
+    experiment.schedule.name = "multistep";
+    experiment.schedule.at = {0.6, 0.7, 0.8, 0.9};
+    experiment.schedule.factor = 0.316228;
+  }
+  return experiment;
+}
+
+// Multiply-adds of one member's forward pass, times two, in units of 1e9.
+double forward_gflop(const NetworkConfig& network, std::span<const std::int64_t> rows_out,
+                     std::int64_t nodes) {
+  double flop = 2.0 * static_cast<double>(nodes) *
+                static_cast<double>(kNodeFeatures * network.encoder.node_width +
+                                    (network.encoder.opcode_width + network.encoder.node_width) *
+                                        network.encoder.width);
+  std::int64_t in = network.encoder.width;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const SageConfig& layer = network.layers[i];
+    const auto inputs = static_cast<std::int64_t>(layer.mix.directions.size() + 1) * in;
+    flop += 2.0 * static_cast<double>(rows_out[i]) * static_cast<double>(inputs * layer.width);
+    in = layer.width;
+  }
+  return flop * 1e-9;
+}
+
+void add_times(json& line, const std::string& name, std::vector<double> seconds) {
+  if (seconds.empty()) return;
+  std::sort(seconds.begin(), seconds.end());
+  line[name + "_median"] = seconds[seconds.size() / 2];
+  line[name + "_min"] = seconds.front();
+  line[name + "_max"] = seconds.back();
+}
+
+class StepBench {
+ public:
+  StepBench(const Arguments& arguments, JobContext& context)
+      : arguments_(arguments),
+        experiment_(experiment_of(arguments)),
+        context_(context),
+        data_(Dataset::open(options(), context.pool)),
+        network_(experiment_.network, experiment_.data.collection.config_features(), -1,
+                 context.pool),
+        units_(data_, network_, experiment_.plan),
+        state_(experiment_, network_) {
+    state_.initialise(experiment_, network_);
+  }
+
+  json run() {
+    json line = {{"mode", arguments_.mode},       {"graph", arguments_.graph},
+                 {"nodes", data_.graph(0).nodes}, {"edges", data_.graph(0).edges},
+                 {"model", arguments_.model},     {"plan", arguments_.plan},
+                 {"members", arguments_.members}, {"threads", context_.pool.threads()}};
+    if (arguments_.mode == "infer") {
+      infer(line);
+    } else {
+      train(line);
+    }
+    line["peak_rss_mb"] = static_cast<double>(peak_resident_bytes()) * 1e-6;
+    return line;
+  }
+
+ private:
+  // Training draws distinct configurations, scoring sees every measured run.
+  DatasetOptions options() const {
+    return arguments_.mode == "infer" ? experiment_.data.evaluation("train")
+                                      : experiment_.data.training();
+  }
+
+  void train(json& line) {
+    if (arguments_.configs > data_.rows(0)) {
+      throw ConfigError(fmt::format("--configs {}: the graph has {} distinct configurations",
+                                    arguments_.configs, data_.rows(0)));
+    }
+    const SlateOrder order(
+        {experiment_.order_seed, arguments_.slates, arguments_.configs, DrawMode::rows},
+        {data_.rows(0)}, data_.selection_hash());
+    const BatchPlanner planner(experiment_, order, {data_.graph(0).nodes}, {data_.rows(0)}, {}, 1);
+    const StepBuilder builder(experiment_, planner, order, units_, 0);
+    TrainingStep step(experiment_, network_, context_);
+    const bool to_target = arguments_.mode == "tau";
+    const int warm_up = to_target ? 0 : arguments_.warm_up;
+    std::vector<double> seconds, planning, losses;
+    json taus = json::array();
+    double total = 0;
+    for (std::int64_t i = 0; i < arguments_.steps + warm_up && total < arguments_.seconds; ++i) {
+      const Clock::time_point begin = Clock::now();
+      const StepWork work = builder.build(i);
+      const double planned = seconds_since(begin);
+      const StepResult result = step.run(work, state_);
+      const double taken = seconds_since(begin);
+      losses.push_back(result.loss[0]);
+      if (i == 0) line["first_step_seconds"] = taken;
+      if (i < warm_up) continue;
+      seconds.push_back(taken);
+      planning.push_back(planned);
+      total += taken;
+      if (i == warm_up) add_cost(line, work);
+      if (to_target && (i + 1) % arguments_.evaluate_every == 0) {
+        const double tau = validate();
+        taus.push_back({i + 1, total, tau});
+        if (tau >= arguments_.target) break;
+      }
+    }
+    line["configs"] = arguments_.configs;
+    line["slates"] = arguments_.slates;
+    line["steps"] = seconds.size();
+    line["total_seconds"] = total;
+    line["loss_first"] = losses.front();
+    line["loss_last"] = losses.back();
+    add_times(line, "seconds", seconds);
+    add_times(line, "planning_seconds", planning);
+    if (to_target) {
+      line["tau"] = taus;  // [step, seconds of training, tau]
+      line["reached"] = !taus.empty() && taus.back()[2] >= arguments_.target;
+    } else {
+      line["gflops"] = line["gflop"].get<double>() / line["seconds_median"].get<double>();
+    }
+  }
+
+  // Rows and arithmetic of a step, on the plan that was built and on a dense one.
+  void add_cost(json& line, const StepWork& work) const {
+    const std::size_t layers = experiment_.network.layers.size();
+    std::vector<std::int64_t> rows(layers, 0);
+    std::int64_t first_rows = 0;
+    for (const UnitPass& pass : work.passes) {
+      const Plan& plan = *pass.data->input.plan;
+      first_rows += plan.first_rows();
+      for (std::size_t i = 0; i < layers; ++i) rows[i] += plan.steps[i]->rows_out;
+    }
+    const std::int64_t nodes = data_.graph(0).nodes;
+    const std::int64_t dense = nodes * arguments_.configs * arguments_.slates;
+    const auto gflop = [&](std::span<const std::int64_t> rows_out) {
+      return 3 * arguments_.members *
+             forward_gflop(experiment_.network, rows_out, nodes * arguments_.slates);
+    };
+    line["rows_first"] = first_rows;
+    line["rows"] = rows;
+    line["rows_dense"] = dense;
+    line["gflop"] = gflop(rows);
+    line["gflop_dense"] = gflop(std::vector<std::int64_t>(layers, dense));
+  }
+
+  double validate() {
+    if (!valid_) {
+      valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
+      valid_units_.emplace(*valid_, network_, experiment_.plan);
+    }
+    const auto predictions = score_dataset(network_, state_.flat, arguments_.members, *valid_,
+                                           *valid_units_, {arguments_.block, 0}, context_);
+    return evaluate_predictions(predictions, *valid_, state_.alive(), context_.pool)
+        .ensemble_mean();
+  }
+
+  void infer(json& line) {
+    std::vector<double> seconds;
+    double total = 0;
+    for (std::int64_t i = 0;
+         i < arguments_.steps + arguments_.warm_up && total < arguments_.seconds; ++i) {
+      const Clock::time_point begin = Clock::now();
+      score_dataset(network_, state_.flat, arguments_.members, data_, units_, {arguments_.block, 0},
+                    context_);
+      const double taken = seconds_since(begin);
+      if (i == 0) line["first_pass_seconds"] = taken;
+      if (i < arguments_.warm_up) continue;
+      seconds.push_back(taken);
+      total += taken;
+    }
+    const std::vector<std::int32_t>& groups = data_.run_times(0).group;
+    line["block"] = arguments_.block;
+    line["runs"] = groups.size();
+    line["distinct"] = *std::max_element(groups.begin(), groups.end()) + 1;
+    add_times(line, "seconds", seconds);
+    line["runs_per_second"] =
+        static_cast<double>(groups.size()) / line["seconds_median"].get<double>();
+  }
+
+  const Arguments& arguments_;
+  const Experiment experiment_;
+  JobContext& context_;
+  const Dataset data_;
+  const Network network_;
+  const UnitBuilder units_;
+  TrainingState state_;
+  std::optional<Dataset> valid_;
+  std::optional<UnitBuilder> valid_units_;
+};
+
+void read_arguments(CLI::App& app, Arguments& arguments) {
+  app.add_option("shards", arguments.shards, "Folder of the shards")->required();
+  app.add_option("collection", arguments.collection, "E.g. layout:xla:random")->required();
+  app.add_option("graph", arguments.graph, "Name of a graph of the training split")->required();
+  app.add_option("--model", arguments.model, "latenciaga_xla or latenciaga_nlp")
+      ->capture_default_str();
+  app.add_option("--plan", arguments.plan)
+      ->check(CLI::IsMember({"auto", "dense", "refined"}))
+      ->capture_default_str();
+  app.add_option("--mode", arguments.mode,
+                 "train, infer (all runs of the graph) or tau (train until the valid split is "
+                 "ranked as well as --target)")
+      ->check(CLI::IsMember({"train", "infer", "tau"}))
+      ->capture_default_str();
+  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
+  app.add_option("--configs", arguments.configs, "Configurations of a slate")->check(positive);
+  app.add_option("--slates", arguments.slates, "Slates of a step")->check(positive);
+  app.add_option("--members", arguments.members)->check(positive);
+  app.add_option("--threads", arguments.threads)->check(positive)->capture_default_str();
+  app.add_option("--steps", arguments.steps, "Steps (infer: passes) that are measured, at most")
+      ->check(positive);
+  app.add_option("--seconds", arguments.seconds, "No step starts after so many measured seconds");
+  app.add_option("--warm-up", arguments.warm_up, "Steps before that are not measured")
+      ->capture_default_str();
+  app.add_option("--block", arguments.block, "infer, tau: configurations of a plan")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--evaluate-every", arguments.evaluate_every, "tau: steps")->check(positive);
+  app.add_option("--target", arguments.target, "tau: Kendall tau")->capture_default_str();
+  app.add_option("--seed", arguments.seed)->capture_default_str();
+}
+
+}  // namespace
+}  // namespace tpudist
+
+int main(int argc, char** argv) {
+  CLI::App app("Time of a training step or of scoring one graph");
+  tpudist::Arguments arguments;
+  tpudist::read_arguments(app, arguments);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const std::unique_ptr<tpudist::Communicator> self = tpudist::make_self_communicator();
+    tpudist::ThreadPool pool(arguments.threads, tpudist::use_one_thread_per_worker);
+    tpudist::use_one_thread_per_worker();
+    tpudist::NoProgress progress;
+    tpudist::JobContext context{*self, pool, {}, progress};
+    fmt::print("{}\n", tpudist::StepBench(arguments, context).run().dump());
+  } catch (const tpudist::Error& error) {
+    fmt::print(stderr, "step_bench: {}\n", error.what());
+    return error.exit_code();
+  }
+}
