@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""A training step, or scoring, of one graph with the 2nd place's network in PyTorch Geometric.
+
+    python3 -m venv peer && peer/bin/pip install torch==2.11.0 torch_geometric numpy
+    peer/bin/python bench/pyg_peer.py train graph.npz --configs 32
+
+The counterpart of step_bench: graph.npz is a layout graph in the arrays of TpuGraphs. A step draws
+its configurations, builds the batch, runs the network forward and backward, and updates. Prints one
+line of JSON.
+"""
+import argparse
+import json
+import time
+
+import numpy as np
+import torch
+from pyg_network import Graph, Network, kendall_tau_b, list_mle
+
+
+class Training:
+    def __init__(self, graph, network, slates, configs):
+        self.graph, self.network, self.slates, self.configs = graph, network, slates, configs
+        self.rows, self.targets = graph.distinct()
+        if configs > len(self.rows):
+            raise SystemExit(f"--configs {configs}: the graph has {len(self.rows)} distinct configurations")
+        self.optimizer = network.optimizer()
+
+    def step(self):
+        draws = [torch.randperm(len(self.rows))[:self.configs] for _ in range(self.slates)]
+        batch = self.graph.batch(self.rows[torch.cat(draws)])
+        scores = self.network(batch).view(self.slates, self.configs)
+        loss = sum(list_mle(s, self.targets[d]) for s, d in zip(scores, draws)) / self.slates
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 100)
+        self.optimizer.step()
+        return loss.item()
+
+
+@torch.no_grad()
+def score(graph, network, block, limit=None):
+    """Scores of the graph's runs, [runs]."""
+    runs = torch.arange(min(limit or len(graph.configs), len(graph.configs)))
+    return torch.cat([network(graph.batch(rows)) for rows in runs.split(block)])
+
+
+def timed(run, arguments, line):
+    """Measures calls of `run` after the warm-up; returns what the first one gave."""
+    seconds, first = [], None
+    for i in range(arguments.warm_up + arguments.steps):
+        if sum(seconds) >= arguments.seconds:
+            break
+        begin = time.monotonic()
+        result = run()
+        taken = time.monotonic() - begin
+        first = result if i == 0 else first
+        if i >= arguments.warm_up:
+            seconds.append(taken)
+    line.update(steps=len(seconds), seconds_median=float(np.median(seconds)),
+                seconds_min=min(seconds), seconds_max=max(seconds))
+    return first
+
+
+def train(graph, network, arguments, line):
+    training = Training(graph, network, arguments.slates, arguments.configs)
+    line["loss_first"] = timed(training.step, arguments, line)
+
+
+def infer(graph, network, arguments, line):
+    scores = timed(lambda: score(graph, network, arguments.block, arguments.limit), arguments, line)
+    line.update(block=arguments.block, runs=len(scores),
+                runs_per_second=len(scores) / line["seconds_median"])
+
+
+def train_to_tau(graph, network, arguments, line):
+    """Trains until the valid graph is ranked well; the time of evaluations does not count."""
+    training = Training(graph, network, arguments.slates, arguments.configs)
+    valid = Graph(arguments.valid)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(
+        training.optimizer, [round(arguments.steps * share) for share in (0.6, 0.7, 0.8, 0.9)], 0.316228)
+    line.update(tau=[], reached=False)
+    total = 0.0
+    for step in range(1, arguments.steps + 1):
+        begin = time.monotonic()
+        training.step()
+        schedule.step()
+        total += time.monotonic() - begin
+        if step % arguments.evaluate_every == 0:
+            scores = score(valid, network, arguments.block).numpy()
+            tau = kendall_tau_b(scores, valid.targets.numpy())
+            line["tau"].append([step, total, tau])
+            line["reached"] = bool(tau >= arguments.target)
+        if line["reached"] or total >= arguments.seconds:
+            break
+    line.update(steps=step, total_seconds=total, seconds_median=total / step)
+
+
+def peak_rss_mb():
+    # Not getrusage: its number survives exec, so that it may be the peak of whoever started this.
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1.024e-3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=["train", "infer", "tau"])
+    parser.add_argument("npz")
+    parser.add_argument("--model", choices=["latenciaga_xla", "latenciaga_nlp"], default="latenciaga_xla")
+    parser.add_argument("--configs", type=int, default=10, help="configurations of a slate")
+    parser.add_argument("--slates", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=20, help="steps or passes that are measured, at most")
+    parser.add_argument("--seconds", type=float, default=1e9, help="no step starts after so many measured seconds")
+    parser.add_argument("--warm-up", type=int, default=2, help="steps before that are not measured")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--block", type=int, default=16, help="infer, tau: graphs of a batch")
+    parser.add_argument("--limit", type=int, help="infer: only the first runs of the graph")
+    parser.add_argument("--valid", help="tau: the graph to rank")
+    parser.add_argument("--evaluate-every", type=int, default=20, help="tau: steps")
+    parser.add_argument("--target", type=float, default=0.74, help="tau: stop at this Kendall tau")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(arguments.seed)
+    graph, network = Graph(arguments.npz), Network(arguments.model)
+    line = {"mode": arguments.mode, "nodes": len(graph.opcodes), "model": arguments.model,
+            "configs": arguments.configs, "slates": arguments.slates, "threads": arguments.threads}
+    {"train": train, "infer": infer, "tau": train_to_tau}[arguments.mode](graph, network, arguments, line)
+    line["peak_rss_mb"] = peak_rss_mb()
+    print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()
