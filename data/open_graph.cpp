@@ -74,17 +74,15 @@ ConfigChunk OpenGraph::read_chunk(std::int64_t number) const {
     chunk.codes = reader->read_codes(first, count);
     std::visit([&](const auto& codes) { check_codes(codes, *this, first); }, chunk.codes);
   } else {
-    const std::vector<float> features = reader->read_config_features(first, count);
-    chunk.type = narrowest_type(features);
-    chunk.features.resize(features.size() * element_bytes(chunk.type));
-    narrow(features, chunk.type, chunk.features);
+    chunk.type = reader->feature_type();
+    chunk.features = reader->read_stored_features(first, count);
   }
   return chunk;
 }
 
 std::uint64_t OpenGraph::config_bytes() const {
-  const std::size_t element =
-      coded ? static_cast<std::size_t>(reader->code_bytes()) : element_bytes(read_chunk(0).type);
+  const std::size_t element = coded ? static_cast<std::size_t>(reader->code_bytes())
+                                    : element_bytes(reader->feature_type());
   return static_cast<std::uint64_t>(entry.configs) * static_cast<std::uint64_t>(width) * element;
 }
 

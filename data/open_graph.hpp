@@ -34,12 +34,10 @@ struct OpenGraph {
 
   std::int64_t chunk_count() const { return (entry.configs + chunk_rows - 1) / chunk_rows; }
 
-  // Reads one chunk and checks its codes; features are narrowed to the smallest type that holds
-  // them. Needs the reader. Throws DataError or IoError.
+  // Reads one chunk and checks its codes. Needs the reader. Throws DataError or IoError.
   ConfigChunk read_chunk(std::int64_t number) const;
 
-  // What all configurations would take in memory; for features that are not coded estimated by
-  // their first chunk. Needs the reader.
+  // What all configurations would take in memory. Needs the reader.
   std::uint64_t config_bytes() const;
 
   // Writes configuration `config`, a row of `chunk`, to slot k of a slate: states [K, nc] where the

@@ -103,13 +103,18 @@ ShardSummary summarize_shard(const std::filesystem::path& path) {
   return shard;
 }
 
-std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first,
-                                std::int64_t count) {
+void check_feature_type(const Hdf5Dataset& dataset) {
   const ElementType type = dataset.type();
   if (type != ElementType::i8 && type != ElementType::i16 && type != ElementType::i32 &&
       type != ElementType::f32) {
     throw DataError(dataset.where() + ": has an element type that features never have");
   }
+}
+
+std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first,
+                                std::int64_t count) {
+  check_feature_type(dataset);
+  const ElementType type = dataset.type();
   std::vector<float> values(static_cast<std::size_t>(count) * dataset.row_bytes() /
                             element_bytes(type));
   const auto bytes = std::as_writable_bytes(std::span(values));

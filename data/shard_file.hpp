@@ -37,7 +37,10 @@ Hdf5Id open_shard(const std::filesystem::path& path);
 // Everything about a shard but its large arrays. Throws like open_shard.
 ShardSummary summarize_shard(const std::filesystem::path& path);
 
-// Rows of narrow features as floats, in any of the types i8, i16, i32, f32; DataError for another.
+// Throws DataError for another type than i8, i16, i32 and f32.
+void check_feature_type(const Hdf5Dataset& dataset);
+
+// Rows of narrow features as floats. Throws like check_feature_type.
 std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first, std::int64_t count);
 
 }  // namespace tpudist

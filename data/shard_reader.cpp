@@ -56,13 +56,12 @@ struct GraphReader::Impl {
       const bool wide = configs.type() == ElementType::u16;
       check_array(configs, wide ? ElementType::u16 : ElementType::u8,
                   std::vector{entry.configs, entry.config_nodes});
-    } else if (entry.config_nodes > 0) {
-      check_array(
-          configs, configs.type(),
-          std::vector<std::int64_t>{entry.configs, entry.config_nodes, kLayoutConfigFeatures});
     } else {
-      check_array(configs, configs.type(),
-                  std::vector<std::int64_t>{entry.configs, kTileConfigFeatures});
+      check_feature_type(configs);
+      std::vector<std::int64_t> shape = {entry.configs, kTileConfigFeatures};
+      if (entry.config_nodes > 0)
+        shape = {entry.configs, entry.config_nodes, kLayoutConfigFeatures};
+      check_array(configs, configs.type(), shape);
     }
   }
 
@@ -170,6 +169,19 @@ ConfigCodes GraphReader::read_codes(std::int64_t first, std::int64_t count) cons
 std::vector<float> GraphReader::read_config_features(std::int64_t first, std::int64_t count) const {
   impl_->require(!impl_->coded, "read_config_features of a graph with codes");
   return read_widened(impl_->configs, first, count);
+}
+
+ElementType GraphReader::feature_type() const {
+  impl_->require(!impl_->coded, "feature_type of a graph with codes");
+  return impl_->configs.type();
+}
+
+std::vector<std::byte> GraphReader::read_stored_features(std::int64_t first,
+                                                         std::int64_t count) const {
+  impl_->require(!impl_->coded, "read_stored_features of a graph with codes");
+  std::vector<std::byte> features(static_cast<std::size_t>(count) * impl_->configs.row_bytes());
+  impl_->configs.read_rows(first, count, features);
+  return features;
 }
 
 std::int64_t GraphReader::chunk_rows() const {

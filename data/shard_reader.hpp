@@ -9,6 +9,7 @@
 
 #include "data/collection.hpp"
 #include "data/graph.hpp"
+#include "data/hdf5_dataset.hpp"
 
 namespace tpudist {
 
@@ -54,6 +55,9 @@ class GraphReader {
   // Uncoded layout graphs, [count, nc, 18], and tile graphs, [count, 24]: configurations first ..
   // first+count-1 as float.
   std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
+  // The same as they are stored: bytes of feature_type(), which is i8, i16, i32 or f32.
+  ElementType feature_type() const;
+  std::vector<std::byte> read_stored_features(std::int64_t first, std::int64_t count) const;
 
   // Rows per chunk of config_codes or config_feat: the unit in which reading is cheap.
   std::int64_t chunk_rows() const;
