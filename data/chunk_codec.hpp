@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace tpudist {
@@ -18,9 +17,8 @@ inline constexpr int kDeflateLevel = 1;
 
 std::vector<std::byte> deflate_chunk(std::span<const std::byte> raw, int level = kDeflateLevel);
 
-// Inflates into `raw`, which must have exactly the chunk's size. Throws DataError "WHERE: ..."
-// otherwise.
-void inflate_chunk(std::span<const std::byte> stored, std::span<std::byte> raw,
-                   std::string_view where);
+// Inflates into `raw` and compares the checksum. False when the chunk is damaged or does not have
+// exactly the size of `raw`, whose contents are undefined then.
+[[nodiscard]] bool inflate_chunk(std::span<const std::byte> stored, std::span<std::byte> raw);
 
 }  // namespace tpudist

@@ -51,8 +51,8 @@ class ConfigConverter {
   Status write_codes() {
     start();
     ConfigEncoder encoder(sizes_.config_nodes, limits_);
-    Hdf5Dataset dataset =
-        shard_.create("config_codes", element_type<Code>(), {sizes_.configs, sizes_.config_nodes});
+    Hdf5Dataset dataset = shard_.create("config_codes", element_type<Code>(),
+                                        {sizes_.configs, sizes_.config_nodes}, kCodeChunkBytes);
     FeatureStream stream(open_config_features(npz_, collection_));
     ChunkAppender appender(dataset, shard_.pool());
     Status status = Status::coded;
@@ -121,7 +121,7 @@ class ConfigConverter {
     start();
     std::vector<std::int64_t> shape = {sizes_.configs, sizes_.config_nodes, kLayoutConfigFeatures};
     if (collection_.is_tile()) shape = {sizes_.configs, kTileConfigFeatures};
-    Hdf5Dataset dataset = shard_.create("config_feat", type, shape);
+    Hdf5Dataset dataset = shard_.create("config_feat", type, shape, kFeatureChunkBytes);
     FeatureStream stream(open_config_features(npz_, collection_));
     ChunkAppender appender(dataset, shard_.pool());
     const auto values = static_cast<std::size_t>(sizes_.config_values);

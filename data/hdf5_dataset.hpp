@@ -30,17 +30,21 @@ constexpr ElementType element_type() {
   if constexpr (std::is_same_v<T, float>) return ElementType::f32;
 }
 
-// A dataset of one or more axes, read and written in chunks of whole rows (the first axis) of 64
-// KiB to 1 MiB where a row allows it. Chunks are deflated and inflated outside the HDF5 lock
-// (H5Dwrite_chunk, H5Dread_chunk). Datasets of at most 4 KiB are stored compact, as one chunk.
-// Reading is thread-safe, writing is not.
+// Chunks of arrays that are read as a whole.
+inline constexpr std::size_t kArrayChunkBytes = 256 << 10;
+
+// A dataset of one or more axes, read and written in chunks of whole rows (the first axis). Chunks
+// are deflated and inflated outside the HDF5 lock (H5Dwrite_chunk, H5Dread_chunk). Datasets of at
+// most 4 KiB are stored compact, as one chunk. Reading is thread-safe, writing is not.
 class Hdf5Dataset {
  public:
   Hdf5Dataset() = default;  // none
 
-  // `where` names file and group in messages.
+  // `where` names file and group in messages. A chunk has as many rows as fit into `chunk_bytes`,
+  // at least one: the file says how many, so that readers take any.
   static Hdf5Dataset create(const Hdf5Id& group, const std::string& name, ElementType type,
-                            std::vector<std::int64_t> shape, std::string_view where);
+                            std::vector<std::int64_t> shape, std::string_view where,
+                            std::size_t chunk_bytes = kArrayChunkBytes);
   // Throws DataError when it is missing or stored in a way that `create` never chooses.
   static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, std::string_view where);
 
@@ -58,7 +62,8 @@ class Hdf5Dataset {
   // deflated is inflated again and compared first.
   void write_chunks(std::int64_t first_chunk, std::span<const std::span<const std::byte>> chunks,
                     ThreadPool& pool, bool prove = false);
-  // Inflates one chunk; `rows` has rows_of_chunk(i) * row_bytes() bytes. Throws DataError.
+  // Inflates one chunk; `rows` has rows_of_chunk(i) * row_bytes() bytes. Throws DataError with
+  // file, dataset and chunk where it is damaged.
   void read_chunk(std::int64_t chunk, std::span<std::byte> rows) const;
 
   // All rows. The pool deflates.
@@ -73,10 +78,12 @@ class Hdf5Dataset {
   const std::string& where() const { return where_; }
 
  private:
-  void set_sizes();
+  void set_sizes(std::size_t chunk_bytes = kArrayChunkBytes);
   std::vector<std::byte> deflated(std::int64_t chunk, std::span<const std::byte> rows,
                                   bool prove) const;
   void store(std::int64_t chunk, std::span<const std::byte> stored);
+  std::span<const std::byte> stored_chunk(std::int64_t chunk) const;
+  [[noreturn]] void throw_damaged(std::int64_t chunk, std::string_view what) const;
 
   Hdf5Id id_;
   std::string where_;

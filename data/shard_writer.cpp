@@ -7,6 +7,12 @@
 #include "core/version.hpp"
 
 namespace tpudist {
+namespace {
+
+// What a thread deflates between two waits for the others.
+constexpr std::size_t kBytesPerThread = 256 << 10;
+
+}  // namespace
 
 ShardWriter::ShardWriter(const std::filesystem::path& path, const Collection& collection,
                          std::string_view split, ThreadPool& pool)
@@ -42,9 +48,10 @@ void ShardWriter::begin(const Graph& graph, std::int64_t configs, const SourceFi
 }
 
 Hdf5Dataset ShardWriter::create(const std::string& name, ElementType type,
-                                std::vector<std::int64_t> shape) {
+                                std::vector<std::int64_t> shape, std::size_t chunk_bytes) {
   remove(name);
-  return Hdf5Dataset::create(group_, name, type, std::move(shape), where_ + ":" + group_name());
+  return Hdf5Dataset::create(group_, name, type, std::move(shape), where_ + ":" + group_name(),
+                             chunk_bytes);
 }
 
 void ShardWriter::write(const RunTimes& times) {
@@ -82,7 +89,12 @@ void ShardWriter::close() {
 }
 
 ChunkAppender::ChunkAppender(Hdf5Dataset& dataset, ThreadPool& pool)
-    : dataset_(dataset), pool_(pool), chunks_(static_cast<std::size_t>(pool.threads())) {}
+    : dataset_(dataset), pool_(pool) {
+  const std::size_t bytes = static_cast<std::size_t>(dataset.chunk_rows()) * dataset.row_bytes();
+  const std::size_t chunks =
+      std::max<std::size_t>(kBytesPerThread / std::max<std::size_t>(bytes, 1), 1);
+  chunks_.resize(chunks * static_cast<std::size_t>(pool.threads()));
+}
 
 std::span<std::byte> ChunkAppender::room(std::int64_t most) {
   if (most < 1) throw std::out_of_range("ChunkAppender::room");

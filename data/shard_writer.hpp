@@ -34,7 +34,8 @@ class ShardWriter {
   void begin(const Graph& graph, std::int64_t configs, const SourceFile& source);
   // A dataset of the open group, to be filled chunk by chunk; an earlier one of that name is
   // replaced.
-  Hdf5Dataset create(const std::string& name, ElementType type, std::vector<std::int64_t> shape);
+  Hdf5Dataset create(const std::string& name, ElementType type, std::vector<std::int64_t> shape,
+                     std::size_t chunk_bytes = kArrayChunkBytes);
   template <typename T>
   void write(const std::string& name, std::vector<std::int64_t> shape, std::span<const T> values) {
     create(name, element_type<T>(), std::move(shape)).write_all(std::as_bytes(values), pool_);
@@ -76,7 +77,7 @@ class ChunkAppender {
   void flush();
   Hdf5Dataset& dataset_;
   ThreadPool& pool_;
-  std::vector<std::vector<std::byte>> chunks_;  // one for each thread
+  std::vector<std::vector<std::byte>> chunks_;  // some for each thread
   std::size_t used_chunks_ = 0;
   std::int64_t first_chunk_ = 0, rows_in_chunk_ = 0;
 };
