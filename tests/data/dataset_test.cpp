@@ -12,8 +12,10 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/random.hpp"
 #include "data/converter.hpp"
+#include "data/manifest.hpp"
 #include "data/open_graph.hpp"
 #include "tests/data/npz_fixture.hpp"
 #include "tests/support/real_data.hpp"
@@ -113,6 +115,27 @@ class DatasetTest : public ::testing::Test {
       return error.what();
     }
     return "no error";
+  }
+
+  // Stores the codes of a graph in chunks of another size.
+  void rewrite_codes(const GraphEntry& entry, std::size_t chunk_bytes) {
+    const auto old_size = std::to_string(std::filesystem::file_size(entry.shard));
+    {
+      const Hdf5Lock lock;
+      const Hdf5Id file(H5Fopen(entry.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+      const Hdf5Id group = open_group(file, entry.group, "shard");
+      const auto codes = read_array<std::uint8_t>(group, "config_codes", {-1, -1}, "shard");
+      ASSERT_GE(H5Ldelete(group.get(), "config_codes", H5P_DEFAULT), 0);
+      Hdf5Dataset::create(group, "config_codes", ElementType::u8,
+                          {entry.configs, entry.config_nodes}, "shard", chunk_bytes)
+          .write_all(std::as_bytes(std::span(codes)), pool_);
+    }
+    const auto manifest = folder_ / "shards" / kLayout.folder() / kManifestName;
+    std::string text = read_text_file(manifest);
+    const std::size_t at = text.find(old_size);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, old_size.size(), std::to_string(std::filesystem::file_size(entry.shard)));
+    write_file_atomically(manifest, text);
   }
 
   TempDir folder_;
@@ -241,6 +264,33 @@ TEST_F(DatasetTest, ReadsWhatWasConvertedHoweverItIsStored) {
         const Slate slate = dataset.slate(graph, rows);
         EXPECT_EQ(slate.configs, rows);
         EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate)) << name;
+      }
+    }
+  }
+}
+
+// Shards of any chunk size give the same slates: the size is the file's.
+TEST_F(DatasetTest, ReadsChunksOfAnySize) {
+  const NpzFixture fixture = many_configs(20'001, 60);  // 2 bytes of codes each
+  add(fixture, "g");
+  convert_all();
+  const auto entry = list_graphs(folder_ / "shards", kLayout).at(0);
+  for (const std::size_t chunk_bytes : {2, 1000, 16 << 10, 256 << 10}) {
+    rewrite_codes(entry, chunk_bytes);
+    const Dataset held = open(DuplicatesPolicy::keep, CacheMode::memory);
+    DatasetOptions bounded = options();
+    bounded.cache = CacheMode::stream;
+    for (const std::uint64_t cache_bytes : {0, 20'000}) {
+      bounded.cache_bytes = cache_bytes;
+      const Dataset streamed = Dataset::open(bounded, pool_);
+      CounterRng random(chunk_bytes);
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        Rows rows(10);
+        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(20'001));
+        rows.back() = 20'000;  // of the last chunk
+        const Slate slate = streamed.slate(0, rows);
+        EXPECT_EQ(slate.states, held.slate(0, rows).states);
+        ASSERT_EQ(features_of(streamed, slate), expected_features(fixture, slate)) << chunk_bytes;
       }
     }
   }
