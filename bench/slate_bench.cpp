@@ -1,9 +1,14 @@
-// Slates per second: K = 10 random configurations of a graph with 400 configurable nodes, read from
-// memory and through the chunk cache. Compare with BM_InflateChunk and BM_CopyBytes, the floor of
-// each way.
+// Slates per second of processor time: K = 10 random configurations of a graph with 400
+// configurable nodes, read from memory, through the chunk cache and without one. Compare with
+// BM_InflateChunk and BM_CopyBytes, the floor of each way, and with NumPy and h5py
+// (bench/slates_against_h5py.py). The graphs are made for it, one that is coded and one that is
+// not; TPUDIST_BENCH_SHARDS names a shard root with others, of layout:xla:random train.
 #include <benchmark/benchmark.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "core/random.hpp"
@@ -17,11 +22,22 @@
 namespace tpudist {
 namespace {
 
-constexpr std::int64_t kNodes = 5000, kConfigNodes = 400, kConfigs = 20'000;
+constexpr std::int64_t kNodes = 5000, kConfigNodes = 400;
 constexpr int kStates = 8, kSlate = 10;
 
+const Collection& collection() {
+  static const Collection layout = Collection::parse("layout:xla:random");
+  return layout;
+}
+
+// Features that hardly ever repeat, so that coding does not pay.
+void fill_uncoded_row(std::int64_t row, std::span<float> features) {
+  CounterRng random(static_cast<std::uint64_t>(row));
+  for (float& value : features) value = static_cast<float>(random.below(7)) - 1;
+}
+
 // Eight states of each node, told apart by their first two dimensions.
-void fill_row(std::int64_t row, std::span<float> features) {
+void fill_coded_row(std::int64_t row, std::span<float> features) {
   CounterRng random(static_cast<std::uint64_t>(row));
   for (std::size_t node = 0; node < kConfigNodes; ++node) {
     const auto state = random.below(kStates);
@@ -32,20 +48,21 @@ void fill_row(std::int64_t row, std::span<float> features) {
   }
 }
 
-void write_npz(const std::filesystem::path& path) {
+void write_npz(const std::filesystem::path& path, std::int64_t configs,
+               void (*fill_row)(std::int64_t, std::span<float>)) {
   std::filesystem::create_directories(path.parent_path());
   NpzWriter npz(path, {.deflate_level = 1});
   std::vector<std::int64_t> edges, config_ids, runtime;
   for (std::int64_t i = 1; i < kNodes; ++i) edges.insert(edges.end(), {i, i - 1});
   for (std::int64_t i = 0; i < kConfigNodes; ++i) config_ids.push_back(i * 10);
-  for (std::int64_t i = 0; i < kConfigs; ++i) runtime.push_back(1'000'000 + i * 7919 % 10'007);
+  for (std::int64_t i = 0; i < configs; ++i) runtime.push_back(1'000'000 + i * 7919 % 10'007);
   npz.add("node_feat", {kNodes, 140}, std::vector<float>(kNodes * 140, 1));
   npz.add("node_opcode", {kNodes}, std::vector<std::uint8_t>(kNodes, 1));
   npz.add("edge_index", {kNodes - 1, 2}, edges);
   npz.add("node_config_ids", {kConfigNodes}, config_ids);
-  npz.add("config_runtime", {kConfigs}, runtime);
-  npz.add_streamed<float>("node_config_feat", {kConfigs, kConfigNodes, 18},
-                          [](std::int64_t first, std::span<float> rows) {
+  npz.add("config_runtime", {configs}, runtime);
+  npz.add_streamed<float>("node_config_feat", {configs, kConfigNodes, 18},
+                          [&](std::int64_t first, std::span<float> rows) {
                             const std::size_t width = kConfigNodes * 18;
                             for (std::size_t i = 0; i < rows.size() / width; ++i)
                               fill_row(first + static_cast<std::int64_t>(i),
@@ -54,28 +71,37 @@ void write_npz(const std::filesystem::path& path) {
   npz.finish();
 }
 
-// A shard root in a temporary folder, made once and removed at the end.
+// A shard root in a temporary folder, made once and removed at the end, or the one that was named.
 class Shards {
  public:
   Shards() {
+    if (const char* given = std::getenv("TPUDIST_BENCH_SHARDS")) {
+      path_ = given;
+      return;
+    }
     std::string name = (std::filesystem::temp_directory_path() / "tpudist-bench-XXXXXX").string();
     if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
     root_ = name;
-    write_npz(root_ / "npz/layout/nlp/random/train/graph.npz");
+    path_ = root_ / "shards";
+    const auto folder = root_ / "npz" / collection().folder() / "train";
+    write_npz(folder / "coded.npz", 20'000, fill_coded_row);
+    write_npz(folder / "uncoded.npz", 2'000, fill_uncoded_row);
     NoProgress progress;
     ConvertOptions options;
     options.npz_root = root_ / "npz";
-    options.shard_root = path();
+    options.shard_root = path_;
     convert(options, progress);
   }
-  ~Shards() { std::filesystem::remove_all(root_); }
-  std::filesystem::path path() const { return root_ / "shards"; }
+  ~Shards() {
+    if (!root_.empty()) std::filesystem::remove_all(root_);
+  }
+  const std::filesystem::path& path() const { return path_; }
 
   Dataset open(CacheMode mode, std::uint64_t cache_bytes = 0) const {
     ThreadPool pool(2);
     DatasetOptions options;
-    options.shards = path();
-    options.collection = Collection::parse("layout:nlp:random");
+    options.shards = path_;
+    options.collection = collection();
     options.split = "train";
     options.cache = mode;
     options.cache_bytes = cache_bytes;
@@ -83,7 +109,7 @@ class Shards {
   }
 
  private:
-  std::filesystem::path root_;
+  std::filesystem::path root_, path_;
 };
 
 const Shards& shards() {
@@ -91,12 +117,21 @@ const Shards& shards() {
   return made;
 }
 
-void draw_slates(benchmark::State& state, const Dataset& dataset) {
+std::optional<int> find_graph(const Dataset& dataset, bool coded) {
+  for (int i = 0; i < dataset.size(); ++i)
+    if (dataset.coded(i) == coded) return i;
+  return std::nullopt;
+}
+
+void draw_slates(benchmark::State& state, const Dataset& dataset, bool coded = true) {
+  const auto graph = find_graph(dataset, coded);
+  if (!graph) return state.SkipWithError("the shards hold no such graph");
   OrderOptions options;
   options.configs_per_slate = kSlate;
-  const SlateOrder order(options, {dataset.rows(0)}, dataset.selection_hash());
+  options.seed = static_cast<std::uint64_t>(state.thread_index()) + 1;
+  const SlateOrder order(options, {dataset.rows(*graph)}, dataset.selection_hash());
   for (std::int64_t step = 0; auto _ : state) {
-    const Slate slate = dataset.slate(0, order.rows(order.item(step++, 0)));
+    const Slate slate = dataset.slate(*graph, order.rows(order.item(step++, 0)));
     benchmark::DoNotOptimize(slate.states.data());
   }
   state.SetItemsProcessed(state.iterations());  // slates
@@ -110,11 +145,28 @@ BENCHMARK(BM_SlateFromMemory);
 
 // The cache holds this share of the inflated codes, in percent; 0: every slate inflates its chunks.
 void BM_SlateFromChunks(benchmark::State& state) {
-  const auto share = static_cast<std::uint64_t>(state.range(0));
-  const Dataset dataset = shards().open(CacheMode::stream, kConfigs * kConfigNodes * share / 100);
+  const Dataset all = shards().open(CacheMode::stream);
+  const int graph = find_graph(all, /*coded=*/true).value_or(0);
+  const auto codes = all.entry(graph).configs * all.entry(graph).config_nodes;
+  const auto share = static_cast<std::uint64_t>(codes * state.range(0) / 100);
+  const Dataset dataset = shards().open(CacheMode::stream, share);
   draw_slates(state, dataset);
 }
-BENCHMARK(BM_SlateFromChunks)->Arg(0)->Arg(50)->Arg(90)->Arg(100);
+BENCHMARK(BM_SlateFromChunks)->Arg(0)->Arg(10)->Arg(50)->Arg(90)->Arg(100);
+
+// Threads share the HDF5 lock, but not the inflating: slates per second of all of them.
+void BM_SlateByThreads(benchmark::State& state) {
+  const Dataset dataset = shards().open(CacheMode::stream);
+  draw_slates(state, dataset);
+}
+BENCHMARK(BM_SlateByThreads)->UseRealTime()->Threads(1)->Threads(2);
+
+// Configurations without codes: 7,200 values each.
+void BM_UncodedSlateFromChunks(benchmark::State& state) {
+  const Dataset dataset = shards().open(CacheMode::stream);
+  draw_slates(state, dataset, /*coded=*/false);
+}
+BENCHMARK(BM_UncodedSlateFromChunks);
 
 // The rows of an evaluation in their order, 1,000 at a time.
 void BM_RowsInOrderFromChunks(benchmark::State& state) {
@@ -122,7 +174,7 @@ void BM_RowsInOrderFromChunks(benchmark::State& state) {
   std::vector<std::int64_t> rows(1000);
   for (std::int64_t first = 0; auto _ : state) {
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = first + static_cast<std::int64_t>(i);
-    first = (first + 1000) % kConfigs;
+    first = (first + 1000) % (dataset.rows(0) / 1000 * 1000);
     const Slate slate = dataset.slate(0, rows);
     benchmark::DoNotOptimize(slate.states.data());
   }
@@ -131,9 +183,8 @@ void BM_RowsInOrderFromChunks(benchmark::State& state) {
 BENCHMARK(BM_RowsInOrderFromChunks);
 
 void BM_InflateChunk(benchmark::State& state) {
-  const auto entries = list_graphs(shards().path(), Collection::parse("layout:nlp:random"));
-  const OpenGraph graph = OpenGraph::open(entries.at(0), Collection::parse("layout:nlp:random"),
-                                          DuplicatesPolicy::keep);
+  const auto entries = list_graphs(shards().path(), collection());
+  const OpenGraph graph = OpenGraph::open(entries.at(0), collection(), DuplicatesPolicy::keep);
   std::int64_t bytes = 0;
   for (std::int64_t i = 0; auto _ : state) {
     const ConfigChunk chunk = graph.read_chunk(i++ % graph.chunk_count());
