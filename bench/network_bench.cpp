@@ -120,7 +120,7 @@ void network_gradient(benchmark::State& state) {
     for (int m = 0; m < work.members; ++m)
       spans.push_back(std::span(gradients[unit]).subspan(m * length, length));
     const auto loss = [](const UnitScores& scores) {
-      return std::vector<double>(scores.delta.size(), 1.0);
+      return ScoreGradient{std::vector<double>(scores.delta.size(), 1.0), {}};
     };
     network.gradient(flat, 0, work.members, units[unit], loss, spans);
   };

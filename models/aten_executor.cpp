@@ -7,6 +7,7 @@
 #include <ATen/ops/outer.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
@@ -56,7 +57,7 @@ class AtenExecutor : public Executor {
 
   void gradient(const MemberRange& members, const UnitInput& input,
                 const Network::LossGradient& loss_gradient,
-                std::span<const std::span<float>> gradients) const override {
+                std::span<const std::span<float>> gradients, bool common) const override {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
     const DeviceUnit unit = to_device(input, net_.config_features, device_);
@@ -65,11 +66,14 @@ class AtenExecutor : public Executor {
     for (int m = 0; m < members.count; ++m) {
       tapes.push_back(forward(member(members, m), unit, *input.plan, m, scores));
     }
-    const std::vector<double> score_gradient = loss_gradient(scores);
+    const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
     for (int m = 0; m < members.count; ++m) {
-      const auto own = std::span(score_gradient).subspan(m * scores.configs, scores.configs);
-      const at::Tensor gradient = backward(member(members, m), unit, *input.plan, tapes[m], own);
+      const auto own = std::span(score_gradient.values).subspan(m * scores.configs, scores.configs);
+      const bool needed =
+          !common || (!score_gradient.shift_free.empty() && score_gradient.shift_free[m]);
+      const at::Tensor gradient =
+          backward(member(members, m), unit, *input.plan, tapes[m], own, needed);
       at::from_blob(gradients[m].data(), {gradient.size(0)}, at::kFloat).copy_(gradient);
       tapes[m] = {};
     }
@@ -81,7 +85,7 @@ class AtenExecutor : public Executor {
   Tape forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
                UnitScores& scores) const;
   at::Tensor backward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, const Tape& tape,
-                      std::span<const double> score_gradient) const;
+                      std::span<const double> score_gradient, bool needed) const;
   void backward_encoder(const FlatView& w, const FlatView& g, const DeviceUnit& unit,
                         const Tape& tape, const at::Tensor& z) const;
 
@@ -101,7 +105,7 @@ UnitScores AtenExecutor::make_scores(const MemberRange& members, const Plan& pla
   scores.members = members.count;
   scores.configs = plan.configs;
   scores.delta.resize(members.count * plan.configs);
-  scores.common.resize(members.count * plan.readout.common.rows());
+  scores.common.resize(members.count * plan.readout.common.in.rows());
   return scores;
 }
 
@@ -123,19 +127,25 @@ Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan
       at::relu(at::index_select(nodes, 0, unit.node) + at::index_select(states, 0, unit.state)));
   for (std::size_t i = 0; i < net_.layers.size(); ++i) {
     const LayerLayout& layer = net_.layers[i];
-    const at::Tensor input = layer_input(*unit.steps[i], tape.x[i]);
-    at::Tensor out = w.vector(layer.bias, layer.out);
-    for (std::size_t p = 0; p < layer.weights.size(); ++p) {
-      out = at::addmm(out, input.narrow(1, p * layer.in, layer.in),
-                      w.matrix(layer.weights[p].offset, layer.in, layer.out));
+    const DeviceStep& step = *unit.steps[i];
+    const at::Tensor& x = tape.x[i];
+    const auto weight = [&](std::size_t p) {
+      return w.matrix(layer.weights[p].offset, layer.in, layer.out);
+    };
+    const std::size_t sets = step.edges.size();
+    at::Tensor out = select(step.self, at::addmm(w.vector(layer.bias, layer.out), x, weight(sets)));
+    for (std::size_t set = 0; set < sets; ++set) {
+      const Relation& sum = plan.steps[i]->edges[set].sum;
+      const at::Tensor sums = sparse_product(step.edges[set].sum.in, sum.lanes, x);
+      out = out + select(step.edges[set].group, at::mm(sums, weight(set)));
     }
-    if (layer.residual) out = out + input.narrow(1, input.size(1) - layer.in, layer.in);
+    if (layer.residual) out = out + select(step.self, x);
     tape.x.push_back(layer.relu ? at::relu(out) : out);
   }
   const at::Tensor head = w.vector(net_.head_weight, net_.layers.back().out).to(at::kDouble);
   const at::Tensor bias = w.vector(net_.head_bias, 1).to(at::kDouble);
   const at::Tensor values = (at::mv(tape.x.back().to(at::kDouble), head) + bias).cpu();
-  const std::int64_t slates = plan.readout.common.rows();
+  const std::int64_t slates = plan.readout.common.in.rows();
   pool_scores(plan.readout,
               {values.const_data_ptr<double>(), static_cast<std::size_t>(values.size(0))},
               output_scale_, std::span(scores.delta).subspan(place * plan.configs, plan.configs),
@@ -143,30 +153,48 @@ Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan
   return tape;
 }
 
+// Where only the needed rows count, the others' gradients stay 0 and take no part in the products.
 at::Tensor AtenExecutor::backward(const FlatView& w, const DeviceUnit& unit, const Plan& plan,
-                                  const Tape& tape, std::span<const double> score_gradient) const {
+                                  const Tape& tape, std::span<const double> score_gradient,
+                                  bool needed) const {
   const FlatView g{at::zeros({net_.table.length()}, at::TensorOptions(at::kFloat).device(device_))};
   const at::Tensor& top = tape.x.back();
-  std::vector<float> of_rows(top.size(0));
-  spread_gradient(plan.readout, score_gradient, output_scale_, 0, of_rows);
+  std::vector<float> of_rows(top.size(0), 0.0f);
+  const std::int64_t top_rows = needed ? plan.needed_rows(net_.layers.size()) : top.size(0);
+  spread_to_rows(plan.readout, spread_to_cells(plan.readout, score_gradient, output_scale_), 0,
+                 std::span(of_rows).first(top_rows));
   const at::Tensor row = at::from_blob(of_rows.data(), {top.size(0)}, at::kFloat).to(device_);
   g.vector(net_.head_weight, top.size(1)).copy_(at::mv(top.t(), row));
   g.vector(net_.head_bias, 1).copy_(row.sum().view({1}));
   at::Tensor z = at::outer(row, w.vector(net_.head_weight, top.size(1)));
   for (std::size_t i = net_.layers.size(); i-- > 0;) {
     const LayerLayout& layer = net_.layers[i];
+    const DeviceStep& step = *unit.steps[i];
+    const at::Tensor& x = tape.x[i];
     if (layer.relu) z = z * (tape.x[i + 1] > 0);
-    g.vector(layer.bias, layer.out).copy_(z.sum(0));
-    const at::Tensor input = layer_input(*unit.steps[i], tape.x[i]);
-    std::vector<at::Tensor> below;
-    for (std::size_t p = 0; p < layer.weights.size(); ++p) {
+    const auto back = [&](std::size_t p, const at::Tensor& product, const at::Tensor& input) {
       const std::int64_t offset = layer.weights[p].offset;
-      g.matrix(offset, layer.in, layer.out)
-          .copy_(at::mm(input.narrow(1, p * layer.in, layer.in).t(), z));
-      below.push_back(at::mm(z, w.matrix(offset, layer.in, layer.out).t()));
+      g.matrix(offset, layer.in, layer.out).copy_(at::mm(input.t(), product));
+      return at::mm(product, w.matrix(offset, layer.in, layer.out).t());
+    };
+    const std::int64_t rows = needed ? plan.needed_rows(i) : x.size(0);
+    const at::Tensor own = sum_takers(step.self, z).narrow(0, 0, rows);
+    g.vector(layer.bias, layer.out).copy_(own.sum(0));
+    at::Tensor below = at::zeros_like(x);
+    at::Tensor used = below.narrow(0, 0, rows);
+    used.copy_(back(step.edges.size(), own, x.narrow(0, 0, rows)));
+    if (layer.residual) used.add_(own);
+    for (std::size_t set = 0; set < step.edges.size(); ++set) {
+      const DeviceEdgeSet& edges = step.edges[set];
+      const at::Tensor sums = sparse_product(edges.sum.in, edges.sum.lanes, x);
+      const std::int64_t groups = needed ? edges.needed : sums.size(0);
+      at::Tensor of_sums = at::zeros_like(sums);
+      of_sums.narrow(0, 0, groups)
+          .copy_(back(set, sum_takers(edges.group, z).narrow(0, 0, groups),
+                      sums.narrow(0, 0, groups)));
+      used.add_(sparse_product(edges.sum.out, edges.sum.lanes, of_sums).narrow(0, 0, rows));
     }
-    if (layer.residual) below.back() = below.back() + z;
-    z = spread_input_gradient(*unit.steps[i], at::cat(below, 1), layer.in);
+    z = below;
   }
   backward_encoder(w, g, unit, tape, z * (tape.x[0] > 0));
   return g.flat;

@@ -32,13 +32,22 @@ at::Tensor to_device(const std::vector<std::int32_t>& values, at::Device device)
 DeviceCsr to_device(const Csr& csr, at::Device device) {
   return {copy_of(csr.begin.data(), csr.begin.size(), at::kLong, device),
           to_device(csr.source, device),
-          copy_of(csr.weight.data(), csr.weight.size(), at::kFloat, device)};
+          csr.weight.empty() ? at::Tensor()
+                             : copy_of(csr.weight.data(), csr.weight.size(), at::kFloat, device)};
 }
 
 DeviceStep to_device(const Step& step, at::Device device) {
+  const auto selection = [&](const Selection& from) {
+    DeviceSelection result;
+    if (!from.identity()) result = {to_device(from.of, device), to_device(from.rows, device)};
+    return result;
+  };
   DeviceStep result;
-  for (const Relation& edges : step.edges) result.edges.push_back(to_device(edges, device));
-  if (step.self) result.self = std::make_unique<DeviceRelation>(to_device(*step.self, device));
+  result.rows_in = step.rows_in;
+  result.self = selection(step.self);
+  for (const EdgeSet& edges : step.edges) {
+    result.edges.push_back({to_device(edges.sum, device), selection(edges.group), edges.needed});
+  }
   return result;
 }
 
@@ -59,17 +68,26 @@ at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at:
   if (x.is_cuda()) {
     const at::Tensor in = x.contiguous();
     at::Tensor out = at::empty({rows * lanes, width}, x.options());
-    launch_aggregate(
-        matrix.begin.const_data_ptr<std::int64_t>(), matrix.source.const_data_ptr<std::int64_t>(),
-        matrix.weight.const_data_ptr<float>(), rows, lanes * width, in.const_data_ptr<float>(),
-        out.mutable_data_ptr<float>(), c10::cuda::getCurrentCUDAStream(x.get_device()).stream());
+    launch_aggregate(matrix.begin.const_data_ptr<std::int64_t>(),
+                     matrix.source.const_data_ptr<std::int64_t>(),
+                     matrix.weight.defined() ? matrix.weight.const_data_ptr<float>() : nullptr,
+                     rows, lanes * width, in.const_data_ptr<float>(), out.mutable_data_ptr<float>(),
+                     c10::cuda::getCurrentCUDAStream(x.get_device()).stream());
     return out;
   }
 #endif
-  const at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
-  return at::segment_reduce(picked * matrix.weight.unsqueeze(1), "sum", {}, {}, matrix.begin, 0,
-                            true, 0)
+  at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
+  if (matrix.weight.defined()) picked = picked * matrix.weight.unsqueeze(1);
+  return at::segment_reduce(picked, "sum", {}, {}, matrix.begin, 0, true, 0)
       .view({rows * lanes, width});
+}
+
+at::Tensor select(const DeviceSelection& selection, const at::Tensor& things) {
+  return selection.of.defined() ? at::index_select(things, 0, selection.of) : things;
+}
+
+at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows) {
+  return selection.of.defined() ? sparse_product(selection.rows, 1, rows) : rows;
 }
 
 }  // namespace tpudist

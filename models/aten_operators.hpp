@@ -16,7 +16,7 @@ namespace tpudist {
 
 struct DeviceCsr {
   at::Tensor begin, source;  // int64 [rows + 1], int64 [entries]
-  at::Tensor weight;         // float32 [entries]
+  at::Tensor weight;         // float32 [entries]; undefined: all 1
 };
 
 struct DeviceRelation {
@@ -24,9 +24,21 @@ struct DeviceRelation {
   std::int64_t lanes = 1;
 };
 
+struct DeviceSelection {
+  at::Tensor of;   // int64 [rows]; undefined: the identity
+  DeviceCsr rows;  // the transpose
+};
+
+struct DeviceEdgeSet {
+  DeviceRelation sum;
+  DeviceSelection group;
+  std::int64_t needed = 0;
+};
+
 struct DeviceStep {
-  std::vector<DeviceRelation> edges;
-  std::unique_ptr<DeviceRelation> self;
+  std::int64_t rows_in = 0;
+  DeviceSelection self;
+  std::vector<DeviceEdgeSet> edges;
 };
 
 struct DeviceGraph {
@@ -43,5 +55,9 @@ DeviceGraph to_device(const GraphInput& graph, at::Device device);
 // the entries, so the same bits in every run. Own kernel on CUDA where it was built, ATen's
 // segment_reduce otherwise.
 at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x);
+
+// What each row takes: x[of], and the transpose: the sums over the rows that take each thing.
+at::Tensor select(const DeviceSelection& selection, const at::Tensor& things);
+at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows);
 
 }  // namespace tpudist

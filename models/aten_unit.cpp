@@ -10,26 +10,6 @@
 
 namespace tpudist {
 
-at::Tensor layer_input(const DeviceStep& step, const at::Tensor& x) {
-  std::vector<at::Tensor> parts;
-  for (const DeviceRelation& edges : step.edges)
-    parts.push_back(sparse_product(edges.in, edges.lanes, x));
-  parts.push_back(step.self ? sparse_product(step.self->in, step.self->lanes, x) : x);
-  return at::cat(parts, 1);
-}
-
-at::Tensor spread_input_gradient(const DeviceStep& step, const at::Tensor& gradient,
-                                 std::int64_t width) {
-  const auto part = [&](std::int64_t i) { return gradient.narrow(1, i * width, width); };
-  const std::int64_t sets = step.edges.size();
-  at::Tensor sum =
-      step.self ? sparse_product(step.self->out, step.self->lanes, part(sets)) : part(sets);
-  for (std::int64_t i = 0; i < sets; ++i) {
-    sum = sum + sparse_product(step.edges[i].out, step.edges[i].lanes, part(i));
-  }
-  return sum;
-}
-
 DeviceUnit to_device(const UnitInput& input, std::int64_t config_features, at::Device device) {
   const Plan& plan = *input.plan;
   DeviceUnit unit;

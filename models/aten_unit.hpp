@@ -23,11 +23,4 @@ struct DeviceUnit {
 
 DeviceUnit to_device(const UnitInput& input, std::int64_t config_features, at::Device device);
 
-// [edge sets | self] for all of a layer's output rows; columns without padding.
-at::Tensor layer_input(const DeviceStep& step, const at::Tensor& x);
-
-// The transpose: d loss / d x [rows, width] from the gradient of the layer's input.
-at::Tensor spread_input_gradient(const DeviceStep& step, const at::Tensor& gradient,
-                                 std::int64_t width);
-
 }  // namespace tpudist

@@ -48,19 +48,15 @@ void CpuPass::fill_output_gradient(std::size_t layer, int place, std::int64_t fi
   const ConstRows self{gradient.data + above.self_column, gradient.stride};
   const std::size_t sets = step.edges.size();
   ConstRows sum{self.row(first), self.stride};  // so far; the last pass applies the mask
-  if (step.self) {
-    gather_rows(step.self->out, step.self->lanes, first, count, self, above.in, block, {},
-                sets ? ConstRows{} : mask);
-    sum = block;
-  } else if (sets == 0) {
+  if (sets == 0) {
     copy_rows(sum, count, above.in, block);
     if (mask.data) mask_rows(block, count, above.in, mask);
   }
   for (std::size_t set = 0; set < sets; ++set) {
-    const Relation& edges = step.edges[set];
-    gather_rows(edges.out, edges.lanes, first, count,
-                {gradient.data + above.weights[set].column, gradient.stride}, above.in, block, sum,
-                set + 1 == sets ? mask : ConstRows{});
+    const Relation& edges = step.edges[set].sum;
+    gather_rows(edges.out, first, count,
+                {gradient.data + above.weights[set].column, gradient.stride}, above.in, block,
+                {.lanes = edges.lanes, .base = sum, .mask = set + 1 == sets ? mask : ConstRows{}});
     sum = block;
   }
 }
@@ -96,7 +92,7 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
   if (layer.residual) add_rows(z, count, layer.in, {below.data + layer.self_column, below.stride});
 }
 
-void CpuPass::backward_layer(std::size_t index, Group group, Partials& partials) {
+void CpuPass::backward_aligned(std::size_t index, Group group, Partials& partials) {
   const LayerLayout& layer = layout_.layers[index];
   const std::int64_t rows = plan_.steps[index]->rows_out, blocks = block_count(rows);
   above_ = std::move(below_);
@@ -117,20 +113,51 @@ void CpuPass::backward_layer(std::size_t index, Group group, Partials& partials)
   for_chunks(group, blocks, run);
 }
 
-void CpuPass::backward_group(Group group, std::span<const double> score_gradient,
-                             std::span<const std::span<float>> gradients) {
-  const std::int64_t rows = x_.back().rows;
+// d loss / d value of the last layer's rows.
+void CpuPass::spread_scores(Group group, std::span<const double> score_gradient) {
+  const std::int64_t rows = this->rows(layout_.layers.size(), group.needed);
   row_gradient_.resize(group.count * rows);
+  std::vector<CellGradient> cells(group.count);
+  pool_.parallel_for(group.count, [&](std::int64_t place) {
+    const std::int64_t member = group.first + place;
+    cells[place] = spread_to_cells(plan_.readout,
+                                   score_gradient.subspan(member * plan_.configs, plan_.configs),
+                                   output_scale_);
+  });
   for_blocks(group, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const std::int64_t place = member - group.first;
-    spread_gradient(plan_.readout, score_gradient.subspan(member * plan_.configs, plan_.configs),
-                    output_scale_, first,
-                    std::span(row_gradient_).subspan(place * rows + first, count));
+    spread_to_rows(plan_.readout, cells[place], first,
+                   std::span(row_gradient_).subspan(place * rows + first, count));
   });
+}
+
+// d loss / d x_[0] before its activation, in above_.
+void CpuPass::join_gradient_aligned(Group group) {
+  above_ = std::move(below_);
+  below_ = take(plan_.first_rows(), layout_.stride, group.count);
+  for_blocks(group, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
+    const int place = member - group.first;
+    const Rows z{below_.of(place).row(first), layout_.stride};
+    fill_output_gradient(0, place, first, count, z, {x_[0].of(member).row(first), layout_.stride});
+  });
+  above_ = std::move(below_);
+}
+
+void CpuPass::backward_group(Group group, const ScoreGradient& score_gradient,
+                             std::span<const std::span<float>> gradients) {
+  spread_scores(group, score_gradient.values);
   Partials partials;
-  for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
-    backward_layer(layer, group, partials);
-    add_partials(partials, group, gradients);
+  if (plan_.shares_rows()) {
+    backward_head(group, gradients);
+    for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
+      backward_shared(layer, group, gradients);
+    }
+  } else {
+    for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
+      backward_aligned(layer, group, partials);
+      add_partials(partials, group, gradients);
+    }
+    join_gradient_aligned(group);
   }
   backward_encoder(group, partials);
   add_partials(partials, group, gradients);
@@ -150,14 +177,24 @@ void CpuPass::clear_padding(std::span<const std::span<float>> gradients) const {
   }
 }
 
-void CpuPass::backward(std::span<const double> score_gradient,
+void CpuPass::backward(const ScoreGradient& score_gradient,
                        std::span<const std::span<float>> gradients) {
+  const auto needed_only = [&](int member) {
+    return forward_needed() ||
+           (!score_gradient.shift_free.empty() && score_gradient.shift_free[member]);
+  };
   std::int64_t rows = 1;
   for (const MemberRows& x : x_) rows = std::max(rows, x.rows);
   const int together =
       static_cast<int>(std::clamp<std::int64_t>(kGroupRows / rows, 1, std::max(all_.count, 1)));
-  for (int first = 0; first < all_.count; first += together) {
-    backward_group({first, std::min(together, all_.count - first)}, score_gradient, gradients);
+  for (int first = 0; first < all_.count;) {
+    Group group{first, 1, needed_only(first)};
+    while (group.count < together && first + group.count < all_.count &&
+           needed_only(first + group.count) == group.needed) {
+      ++group.count;
+    }
+    backward_group(group, score_gradient, gradients);
+    first += group.count;
   }
   clear_padding(gradients);
 }

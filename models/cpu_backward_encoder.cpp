@@ -7,12 +7,14 @@
 
 namespace tpudist {
 
-void CpuPass::backward_nodes(const NodeBlock& block, int member, int place, float* partial) const {
+void CpuPass::backward_nodes(const NodeBlock& block, int member, Group group,
+                             float* partial) const {
   const NetworkLayout& net = layout_;
   const float* const w = weights(member);
   const std::int64_t columns = net.opcode_width + net.node_width;
   const Rows z{block_scratch(1, kBlockRows * net.stride), net.stride};
-  gather_rows(plan_.rows_of_node, 1, block.first, block.count, above_.of(place), net.width, z);
+  gather_rows(plan_.rows_of_node, block.first, block.count, above_.of(member - group.first),
+              net.width, z, {.sources = rows(0, group.needed)});
   add_column_sums(z, block.count, net.width, partial + net.join_bias);
   gemm(columns, net.width, block.count,
        {node_input_.of(member).row(block.first), net.node_stride, Transpose::yes},
@@ -32,11 +34,12 @@ void CpuPass::backward_nodes(const NodeBlock& block, int member, int place, floa
   }
 }
 
-void CpuPass::backward_states(int place, std::int64_t first, std::int64_t count,
+void CpuPass::backward_states(int place, Group group, std::int64_t first, std::int64_t count,
                               float* partial) const {
   const std::int64_t features = layout_.config_features, stride = pad16(features);
   const Rows z{block_scratch(1, kBlockRows * layout_.stride), layout_.stride};
-  gather_rows(plan_.rows_of_state, 1, first, count, above_.of(place), layout_.width, z);
+  gather_rows(plan_.rows_of_state, first, count, above_.of(place), layout_.width, z,
+              {.sources = rows(0, group.needed)});
   float* const states = block_scratch(0, kBlockRows * stride);
   copy_rows({input_.states.data() + first * features, features}, count, features, {states, stride});
   gemm(features, layout_.width, count, {states, stride, Transpose::yes}, {z.data, z.stride}, 1,
@@ -44,15 +47,6 @@ void CpuPass::backward_states(int place, std::int64_t first, std::int64_t count,
 }
 
 void CpuPass::backward_encoder(Group group, Partials& partials) {
-  above_ = std::move(below_);
-  below_ = take(plan_.first_rows(), layout_.stride, group.count);
-  for_blocks(group, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
-    const int place = member - group.first;
-    const Rows z{below_.of(place).row(first), layout_.stride};
-    fill_output_gradient(0, place, first, count, z, {x_[0].of(member).row(first), layout_.stride});
-  });
-  above_ = std::move(below_);
-
   const std::int64_t node_blocks = node_blocks_.size(), state_blocks = block_count(plan_.states);
   const std::int64_t node_chunks = chunk_count(node_blocks),
                      state_chunks = chunk_count(state_blocks);
@@ -66,7 +60,7 @@ void CpuPass::backward_encoder(Group group, Partials& partials) {
     const int place = member - group.first;
     float* const partial = fresh(place, chunk);
     for (std::int64_t block = begin; block < end; ++block) {
-      backward_nodes(node_blocks_[block], member, place, partial);
+      backward_nodes(node_blocks_[block], member, group, partial);
     }
   };
   const auto states = [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
@@ -74,7 +68,7 @@ void CpuPass::backward_encoder(Group group, Partials& partials) {
     float* const partial = fresh(place, node_chunks + chunk);
     for (std::int64_t block = begin; block < end; ++block) {
       const std::int64_t first = block * kBlockRows;
-      backward_states(place, first, std::min(kBlockRows, plan_.states - first), partial);
+      backward_states(place, group, first, std::min(kBlockRows, plan_.states - first), partial);
     }
   };
   for_chunks(group, node_blocks, nodes);

@@ -17,6 +17,10 @@ inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 1;
 inline std::int64_t pad16(std::int64_t n) {
   return (n + 15) / 16 * 16;
 }
+// Rows of one task where rows are shared: fewer for short matrices, so that there are enough tasks.
+inline std::int64_t shared_block_rows(std::int64_t rows) {
+  return std::clamp<std::int64_t>(pad16((rows + 7) / 8), 64, kBlockRows);
+}
 inline std::int64_t block_count(std::int64_t rows) {
   return (rows + kBlockRows - 1) / kBlockRows;
 }

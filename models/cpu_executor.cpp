@@ -1,6 +1,8 @@
-#include <string>
+#include <algorithm>
+#include <cstdint>
+#include <vector>
 
-#include "core/error.hpp"
+#include "core/aligned.hpp"
 #include "models/buffer_pool.hpp"
 #include "models/cpu_pass.hpp"
 #include "models/executor.hpp"
@@ -14,17 +16,29 @@ class CpuExecutor : public Executor {
       : layout_(layout), output_scale_(output_scale), pool_(pool) {}
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
-    return CpuPass(layout_, output_scale_, pool_, buffers_, members, input).forward(false);
+    return CpuPass(layout_, output_scale_, pool_, buffers_, members, input, PassKind::scores)
+        .forward();
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
                 const Network::LossGradient& loss_gradient,
-                std::span<const std::span<float>> gradients) const override {
-    CpuPass pass(layout_, output_scale_, pool_, buffers_, members, input);
-    const UnitScores scores = pass.forward(true);
-    const std::vector<double> score_gradient = loss_gradient(scores);
+                std::span<const std::span<float>> gradients, bool common) const override {
+    CpuPass pass(layout_, output_scale_, pool_, buffers_, members, input,
+                 common ? PassKind::gradient : PassKind::gradient_of_differences);
+    const UnitScores scores = pass.forward();
+    const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
-    pass.backward(score_gradient, gradients);
+    const auto aligned = [](std::span<float> gradient) {
+      return reinterpret_cast<std::uintptr_t>(gradient.data()) % 64 == 0;
+    };
+    if (std::all_of(gradients.begin(), gradients.end(), aligned)) {
+      pass.backward(score_gradient, gradients);
+      return;
+    }
+    std::vector<AlignedFloats> copies(gradients.size(), AlignedFloats(layout_.table.length()));
+    pass.backward(score_gradient, std::vector<std::span<float>>(copies.begin(), copies.end()));
+    for (std::size_t m = 0; m < copies.size(); ++m)
+      std::ranges::copy(copies[m], gradients[m].begin());
   }
 
  private:

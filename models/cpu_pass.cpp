@@ -9,13 +9,15 @@
 namespace tpudist {
 
 CpuPass::CpuPass(const NetworkLayout& layout, double output_scale, ThreadPool& pool,
-                 BufferPool& buffers, const MemberRange& members, const UnitInput& input)
+                 BufferPool& buffers, const MemberRange& members, const UnitInput& input,
+                 PassKind kind)
     : layout_(layout),
       output_scale_(output_scale),
       pool_(pool),
       buffers_(buffers),
       input_(input),
       plan_(*input.plan),
+      kind_(kind),
       all_{0, members.count} {
   const auto own = members.flat.subspan(members.first * layout.table.length(),
                                         members.count * layout.table.length());
@@ -60,6 +62,26 @@ void CpuPass::for_chunks(Group group, std::int64_t blocks, const ChunkTask& task
   });
 }
 
+void CpuPass::for_ranges(Group group, std::span<const std::int64_t> rows, const RangeTask& task,
+                         std::int64_t others,
+                         const std::function<void(int, std::int64_t)>& other) const {
+  std::vector<std::int64_t> end;  // tasks of one member up to the end of each range
+  std::int64_t tasks = others;
+  for (const std::int64_t n : rows) {
+    const std::int64_t size = shared_block_rows(n);
+    end.push_back(tasks += (n + size - 1) / size);
+  }
+  pool_.parallel_for(group.count * tasks, [&](std::int64_t i) {
+    const int member = group.first + static_cast<int>(i / tasks);
+    const std::int64_t at = i % tasks;
+    if (at < others) return other(member, at);
+    const std::size_t range = std::upper_bound(end.begin(), end.end(), at) - end.begin();
+    const std::int64_t size = shared_block_rows(rows[range]);
+    const std::int64_t first = (at - (range ? end[range - 1] : others)) * size;
+    task(member, range, first, std::min(size, rows[range] - first));
+  });
+}
+
 void CpuPass::encode_nodes() {
   const NetworkLayout& net = layout_;
   node_input_ = take(plan_.nodes, net.node_stride, all_.count);
@@ -99,8 +121,9 @@ void CpuPass::encode_states() {
 }
 
 void CpuPass::join() {
-  x_.push_back(take(plan_.first_rows(), layout_.stride, all_.count));
-  for_blocks(all_, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
+  const std::int64_t first_rows = rows(0, forward_needed());
+  x_.push_back(take(first_rows, layout_.stride, all_.count));
+  for_blocks(all_, first_rows, [&](int member, std::int64_t first, std::int64_t count) {
     join_rows(plan_.node.data() + first, plan_.state.data() + first, count, nodes_.of(member),
               states_.of(member), layout_.width, {x_[0].of(member).row(first), layout_.stride});
   });
@@ -113,19 +136,23 @@ void CpuPass::fill_input(std::size_t index, int member, std::int64_t first, std:
   const Step& step = *plan_.steps[index];
   const ConstRows x = x_[index].of(member);
   for (std::size_t set = 0; set < step.edges.size(); ++set) {
-    const Relation& edges = step.edges[set];
-    gather_rows(edges.in, edges.lanes, first, count, x, layer.in,
-                {block + layer.weights[set].column, layer.input_stride});
+    const Relation& sum = step.edges[set].sum;
+    gather_rows(sum.in, first, count, x, layer.in,
+                {block + layer.weights[set].column, layer.input_stride}, {.lanes = sum.lanes});
   }
-  const Rows self{block + layer.self_column, layer.input_stride};
-  if (step.self) {
-    gather_rows(step.self->in, step.self->lanes, first, count, x, layer.in, self);
-  } else {
-    copy_rows({x.row(first), x.stride}, count, layer.in, self);
-  }
+  copy_rows({x.row(first), x.stride}, count, layer.in,
+            {block + layer.self_column, layer.input_stride});
 }
 
-void CpuPass::forward_layer(std::size_t index) {
+// Values of the last layer's rows.
+void CpuPass::apply_head(int member, std::int64_t first, std::int64_t count, ConstRows out) {
+  const float* const w = weights(member);
+  double* const values = values_.data() + member * x_.back().rows + first;
+  dot_rows(out, count, layout_.layers.back().out, w + layout_.head_weight, values);
+  for (std::int64_t i = 0; i < count; ++i) values[i] += w[layout_.head_bias];
+}
+
+void CpuPass::forward_aligned(std::size_t index) {
   const LayerLayout& layer = layout_.layers[index];
   const std::int64_t rows = plan_.steps[index]->rows_out;
   const bool last = index + 1 == layout_.layers.size();
@@ -143,16 +170,13 @@ void CpuPass::forward_layer(std::size_t index) {
     const ConstRows self{block + layer.self_column, layer.input_stride};
     finish_rows(out, count, layer.out, w + layer.bias, layer.residual ? self : ConstRows{},
                 layer.relu);
-    if (!last) return;
-    double* const values = values_.data() + member * rows + first;
-    dot_rows(out, count, layer.out, w + layout_.head_weight, values);
-    for (std::int64_t i = 0; i < count; ++i) values[i] += w[layout_.head_bias];
+    if (last) apply_head(member, first, count, out);
   });
 }
 
 UnitScores CpuPass::read_out() const {
   UnitScores scores;
-  const std::int64_t slates = plan_.readout.common.rows(),
+  const std::int64_t slates = plan_.readout.common.in.rows(),
                      rows = values_.size() / std::max(all_.count, 1);
   scores.members = all_.count;
   scores.configs = plan_.configs;
@@ -166,18 +190,22 @@ UnitScores CpuPass::read_out() const {
   return scores;
 }
 
-UnitScores CpuPass::forward(bool keep) {
+UnitScores CpuPass::forward() {
   encode_nodes();
   encode_states();
   join();
-  if (!keep) {
+  if (!keep()) {
     node_input_ = {};
     nodes_ = {};
     states_ = {};
   }
   for (std::size_t layer = 0; layer < layout_.layers.size(); ++layer) {
-    forward_layer(layer);
-    if (!keep) x_[layer] = {};
+    if (plan_.shares_rows()) {
+      forward_shared(layer);
+    } else {
+      forward_aligned(layer);
+    }
+    if (!keep()) x_[layer] = {};
   }
   return read_out();
 }

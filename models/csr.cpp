@@ -54,13 +54,13 @@ Csr transpose(const Csr& matrix, std::int64_t columns) {
   for (const std::int32_t source : matrix.source) ++result.begin[source + 1];
   std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
   result.source.resize(matrix.source.size());
-  result.weight.resize(matrix.source.size());
+  result.weight.resize(matrix.weight.size());
   std::vector<std::int64_t> next(result.begin.begin(), result.begin.end() - 1);
   for (std::int64_t row = 0; row < matrix.rows(); ++row) {
     for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e) {
       const std::int64_t place = next[matrix.source[e]]++;
       result.source[place] = static_cast<std::int32_t>(row);
-      result.weight[place] = matrix.weight[e];
+      if (!matrix.weight.empty()) result.weight[place] = matrix.weight[e];
     }
   }
   return result;
@@ -74,7 +74,6 @@ Csr rows_of(std::span<const std::int32_t> index, std::int64_t groups) {
   }
   std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
   result.source.resize(result.begin.back());
-  result.weight.assign(result.begin.back(), 1.0f);
   std::vector<std::int64_t> next(result.begin.begin(), result.begin.end() - 1);
   for (std::size_t row = 0; row < index.size(); ++row) {
     if (index[row] >= 0) result.source[next[index[row]]++] = to_index32(row);

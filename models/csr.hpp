@@ -22,8 +22,7 @@ Csr make_csr(std::int64_t rows, std::span<const CsrEntry> entries);
 // The exact transpose of a matrix with `columns` columns: same weights, entries sorted.
 Csr transpose(const Csr& matrix, std::int64_t columns);
 
-// Rows -> columns as a matrix with one entry of weight 1 for each row whose index is not negative,
-// transposed: for each of `groups` values the rows that hold it.
+// For each of `groups` values the rows whose index it is, weights 1; negative ones are left out.
 Csr rows_of(std::span<const std::int32_t> index, std::int64_t groups);
 
 // Narrows an index that comes from counting; throws Error when it does not fit 32 bits.

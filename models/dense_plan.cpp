@@ -1,6 +1,8 @@
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "models/csr.hpp"
@@ -22,6 +24,11 @@ void check_slate(const PlanSlate& slate) {
   if (outside(slate.edges, slate.nodes)) fail("an edge leaves the graph");
   if (outside(slate.config_nodes, slate.nodes)) fail("a configurable node is not in the graph");
   if (outside(slate.states, slate.state_rows)) fail("a state is not in the state table");
+  if (outside(slate.input_row, slate.input_rows)) fail("an input row is not in the graph's inputs");
+  if (!slate.input_row.empty() &&
+      static_cast<std::int64_t>(slate.input_row.size()) != slate.nodes) {
+    fail("the number of input rows is not the number of nodes");
+  }
   const std::size_t configs = slate.configs, per_config = slate.config_nodes.size();
   const bool stateless = per_config == 0 && slate.states.empty();
   if (!stateless && slate.states.size() != configs * std::max<std::size_t>(per_config, 1)) {
@@ -56,62 +63,94 @@ void append_states(const PlanSlate& slate, std::int64_t first_state,
   }
 }
 
-// One edge set over all slates: every row takes the rows at the other ends of its edges.
-Relation make_relation(std::span<const PlanSlate> slates, EdgeDirection direction,
-                       Aggregation aggregation, std::int64_t rows, std::int64_t lanes) {
-  std::vector<CsrEntry> entries;
-  std::int64_t base = 0;
+// The edges of one slate as (taker, source), sorted.
+std::vector<std::pair<std::int32_t, std::int32_t>> sorted_edges(const PlanSlate& slate,
+                                                                EdgeDirection direction) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> edges;
+  edges.reserve(slate.edges.size() / 2);
   const bool to_producer = direction == EdgeDirection::consumer_to_producer;
+  for (std::size_t e = 0; e < slate.edges.size(); e += 2) {
+    const std::int32_t consumer = slate.edges[e], producer = slate.edges[e + 1];
+    edges.emplace_back(to_producer ? producer : consumer, to_producer ? consumer : producer);
+  }
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
+// One edge set over all slates: every row takes the rows at the other ends of its edges. Parallel
+// edges are merged by multiplicity, so that the sum of a row's weights stays exact.
+EdgeSet make_edge_set(std::span<const PlanSlate> slates, EdgeDirection direction,
+                      Aggregation aggregation, std::int64_t rows, std::int64_t lanes) {
+  EdgeSet set;
+  set.needed = rows;
+  Csr& in = set.sum.in;
+  in.begin.push_back(0);
+  std::int64_t base = 0;
   for (const PlanSlate& slate : slates) {
-    std::vector<std::int64_t> degree(slate.nodes, 0);
-    const auto ends = [&](std::size_t e) {
-      const std::int32_t consumer = slate.edges[e], producer = slate.edges[e + 1];
-      return to_producer ? std::pair(producer, consumer) : std::pair(consumer, producer);
-    };
-    for (std::size_t e = 0; e < slate.edges.size(); e += 2) ++degree[ends(e).first];
-    // Parallel edges are merged by multiplicity, so that the sum of a row's weights stays exact.
-    std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> count;
-    for (std::size_t e = 0; e < slate.edges.size(); e += 2) ++count[ends(e)];
+    const auto edges = sorted_edges(slate, direction);
     const std::int64_t copies = slate.configs / lanes;  // 1, or K where rows are written out
-    for (const auto& [edge, times] : count) {
-      const double divisor = aggregation == Aggregation::mean ? degree[edge.first] : 1;
-      const float weight = static_cast<float>(times / divisor);
+    auto next = edges.begin();
+    for (std::int64_t node = 0; node < slate.nodes; ++node) {
+      const auto first = next;
+      while (next != edges.end() && next->first == node) ++next;
+      const double divisor =
+          aggregation == Aggregation::mean ? static_cast<double>(next - first) : 1.0;
       for (std::int64_t k = 0; k < copies; ++k) {
-        entries.push_back({to_index32(base + edge.first * copies + k),
-                           to_index32(base + edge.second * copies + k), weight});
+        for (auto edge = first; edge != next;) {
+          const auto same = std::find_if(edge, next, [&](const auto& e) { return e != *edge; });
+          in.source.push_back(to_index32(base + edge->second * copies + k));
+          in.weight.push_back(static_cast<float>(static_cast<double>(same - edge) / divisor));
+          edge = same;
+        }
+        in.begin.push_back(in.entries());
       }
     }
     base += slate.nodes * copies;
   }
-  Relation relation;
-  relation.lanes = static_cast<std::int32_t>(lanes);
-  relation.in = make_csr(rows / lanes, entries);
-  relation.out = transpose(relation.in, rows / lanes);
-  return relation;
+  set.sum.lanes = static_cast<std::int32_t>(lanes);
+  set.sum.out = transpose(in, rows / lanes);
+  return set;
 }
 
+// 0, step, 2 * step, ... to n * step
+std::vector<std::int64_t> even_offsets(std::int64_t n, std::int64_t step) {
+  std::vector<std::int64_t> offsets(n + 1);
+  for (std::int64_t i = 0; i <= n; ++i) offsets[i] = i * step;
+  return offsets;
+}
+
+// One cell for each configuration: all its rows.
 Readout make_readout(std::span<const PlanSlate> slates, bool mean, std::int64_t rows) {
   Readout readout;
-  readout.pool.begin.push_back(0);
-  readout.pool.source.reserve(rows);
-  readout.pool.weight.reserve(rows);
-  std::int64_t base = 0;
+  Csr &cells = readout.cells.in, &rows_to_cells = readout.cells.out;
+  cells.begin.push_back(0);
+  cells.source.resize(rows);
+  cells.weight.resize(rows);
+  rows_to_cells = {even_offsets(rows, 1), std::vector<std::int32_t>(rows), {}};
+  rows_to_cells.weight.resize(rows);
+  std::int64_t base = 0, config = 0;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const std::int64_t nodes = slates[s].nodes, configs = slates[s].configs;
     const float weight = mean ? static_cast<float>(1.0 / nodes) : 1.0f;
     for (std::int64_t k = 0; k < configs; ++k) {
       for (std::int64_t node = 0; node < nodes; ++node) {
-        readout.pool.source.push_back(to_index32(base + node * configs + k));
-        readout.pool.weight.push_back(weight);
+        cells.source[base + k * nodes + node] = to_index32(base + node * configs + k);
       }
-      readout.pool.begin.push_back(readout.pool.entries());
+      cells.begin.push_back(base + (k + 1) * nodes);
       readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
     }
+    for (std::int64_t i = 0; i < nodes * configs; ++i) {
+      rows_to_cells.source[base + i] = to_index32(config + i % configs);
+      cells.weight[base + i] = rows_to_cells.weight[base + i] = weight;
+    }
     base += nodes * configs;
+    config += configs;
   }
-  readout.transpose = transpose(readout.pool, rows);
-  readout.common.begin.assign(slates.size() + 1, 0);
-  readout.common_transpose.begin.assign(rows + 1, 0);
+  std::vector<std::int32_t> every(config);
+  std::iota(every.begin(), every.end(), 0);
+  readout.pool.in = readout.pool.out = {even_offsets(config, 1), every, {}};
+  readout.common.in.begin.assign(slates.size() + 1, 0);
+  readout.common.out.begin.assign(rows + 1, 0);
   return readout;
 }
 
@@ -127,11 +166,14 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
   Plan plan;
   for (const PlanSlate& slate : slates) {
     check_slate(slate);
+    const std::int64_t inputs = slate.input_row.empty() ? slate.nodes : slate.input_rows;
+    const std::int64_t begin = slate.input_begin < 0 ? plan.nodes : slate.input_begin;
     for (std::int64_t node = 0; node < slate.nodes; ++node) {
-      plan.node.insert(plan.node.end(), slate.configs, to_index32(plan.nodes + node));
+      const std::int64_t input = slate.input_row.empty() ? node : slate.input_row[node];
+      plan.node.insert(plan.node.end(), slate.configs, to_index32(begin + input));
     }
     append_states(slate, plan.states, plan.state);
-    plan.nodes += slate.nodes;
+    plan.nodes = std::max(plan.nodes, begin + inputs);
     plan.states += slate.state_rows;
     plan.configs += slate.configs;
   }
@@ -139,6 +181,7 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
   plan.rows_of_state = rows_of(plan.state, plan.states);
 
   const std::int64_t rows = plan.first_rows(), lanes = common_lanes(slates);
+  plan.needed = rows;
   std::vector<std::pair<LayerShape, std::shared_ptr<const Step>>> made;
   for (const LayerShape& layer : shape.layers) {
     const auto known = std::find_if(made.begin(), made.end(),
@@ -148,9 +191,9 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
       continue;
     }
     auto step = std::make_shared<Step>();
-    step->rows_in = step->rows_out = rows;
+    step->rows_in = step->rows_out = step->needed = rows;
     for (const EdgeDirection direction : layer.directions) {
-      step->edges.push_back(make_relation(slates, direction, layer.aggregation, rows, lanes));
+      step->edges.push_back(make_edge_set(slates, direction, layer.aggregation, rows, lanes));
     }
     made.emplace_back(layer, step);
     plan.steps.push_back(std::move(step));

@@ -36,41 +36,56 @@ void check_call(const NetworkLayout& layout, const MemberRange& members, const U
           "members out of range");
 }
 
-void check_score_gradient(const UnitScores& scores, std::span<const double> gradient) {
-  require(gradient.size() == scores.delta.size(),
+void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient) {
+  require(gradient.values.size() == scores.delta.size(),
           "the loss gradient is not [members, configurations]");
+  require(
+      gradient.shift_free.empty() || static_cast<int>(gradient.shift_free.size()) == scores.members,
+      "the loss names another number of members");
 }
+
+namespace {
+
+double weighted_sum(const Csr& csr, std::int64_t row, std::span<const double> values) {
+  double total = 0;
+  for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e)
+    total += csr.weight_of(e) * values[csr.source[e]];
+  return total;
+}
+
+}  // namespace
 
 void pool_scores(const Readout& readout, std::span<const double> values, double scale,
                  std::span<double> delta, std::span<double> common) {
-  const auto sum = [&](const Csr& csr, std::int64_t row) {
-    double total = 0;
-    for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e)
-      total += csr.weight[e] * values[csr.source[e]];
-    return total * scale;
-  };
-  for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = sum(readout.pool, i);
-  for (std::size_t i = 0; i < common.size(); ++i) common[i] = sum(readout.common, i);
+  std::vector<double> cells(readout.cells.in.rows());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i] = scale * weighted_sum(readout.cells.in, i, values);
+  }
+  for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = weighted_sum(readout.pool.in, i, cells);
+  const bool all = static_cast<std::int64_t>(values.size()) == readout.common.out.rows();
+  for (std::size_t i = 0; i < common.size(); ++i) {
+    common[i] = all ? scale * weighted_sum(readout.common.in, i, values) : 0;
+  }
 }
 
-void spread_gradient(const Readout& readout, std::span<const double> score_gradient, double scale,
-                     std::int64_t first, std::span<float> gradient) {
-  const Csr &own = readout.transpose, &common = readout.common_transpose;
-  std::vector<double> of_slate;
-  if (common.entries()) {
-    of_slate.assign(readout.common.rows(), 0.0);
-    for (std::size_t k = 0; k < score_gradient.size(); ++k)
-      of_slate[readout.slate_of_config[k]] += score_gradient[k];
+CellGradient spread_to_cells(const Readout& readout, std::span<const double> score_gradient,
+                             double scale) {
+  CellGradient gradient;
+  for (std::int64_t cell = 0; cell < readout.pool.out.rows(); ++cell) {
+    gradient.cell.push_back(scale * weighted_sum(readout.pool.out, cell, score_gradient));
   }
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const std::int64_t row = first + i;
-    double sum = 0;
-    for (std::int64_t e = own.begin[row]; e < own.begin[row + 1]; ++e)
-      sum += own.weight[e] * score_gradient[own.source[e]];
-    for (std::int64_t e = common.begin[row]; e < common.begin[row + 1]; ++e) {
-      sum += common.weight[e] * of_slate[common.source[e]];
-    }
-    gradient[i] = static_cast<float>(sum * scale);
+  gradient.slate.assign(readout.common.in.rows(), 0.0);
+  for (std::size_t k = 0; k < score_gradient.size(); ++k)
+    gradient.slate[readout.slate_of_config[k]] += scale * score_gradient[k];
+  return gradient;
+}
+
+void spread_to_rows(const Readout& readout, const CellGradient& gradient, std::int64_t first,
+                    std::span<float> rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t row = first + static_cast<std::int64_t>(i);
+    rows[i] = static_cast<float>(weighted_sum(readout.cells.out, row, gradient.cell) +
+                                 weighted_sum(readout.common.out, row, gradient.slate));
   }
 }
 

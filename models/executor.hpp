@@ -26,7 +26,7 @@ class Executor {
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
                         const Network::LossGradient& loss_gradient,
-                        std::span<const std::span<float>> gradients) const = 0;
+                        std::span<const std::span<float>> gradients, bool common) const = 0;
 };
 
 // Own row-block kernels and BLAS on the CPU. `layout` and `pool` must outlive it.
@@ -42,15 +42,21 @@ std::unique_ptr<Executor> make_aten_executor(const NetworkLayout& layout, double
 void check_call(const NetworkLayout& layout, const MemberRange& members, const UnitInput& input);
 
 // Throws Error unless the loss gave one number for each score.
-void check_score_gradient(const UnitScores& scores, std::span<const double> gradient);
+void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
 
-// Sums the values of the last layer's rows [rows] over each configuration and over the common rows,
-// times `scale`: one member's part of the scores, in double and in the order of the plan.
+// Sums the values of the last layer's rows over each configuration and over the common rows, times
+// `scale`: one member's part of the scores, in double and in the order of the plan. Where only the
+// needed rows' values are given, `common` is 0.
 void pool_scores(const Readout& readout, std::span<const double> values, double scale,
                  std::span<double> delta, std::span<double> common);
-// The transpose: d loss / d value of rows first .. first + gradient.size() - 1 from d loss / d
-// score [configs].
-void spread_gradient(const Readout& readout, std::span<const double> score_gradient, double scale,
-                     std::int64_t first, std::span<float> gradient);
+// The transpose in two parts: d loss / d cell [cells] and d loss / d common sum [slates] from
+// d loss / d score [configs], then d loss / d value of rows first .. first + gradient.size() - 1.
+struct CellGradient {
+  std::vector<double> cell, slate;
+};
+CellGradient spread_to_cells(const Readout& readout, std::span<const double> score_gradient,
+                             double scale);
+void spread_to_rows(const Readout& readout, const CellGradient& gradient, std::int64_t first,
+                    std::span<float> rows);
 
 }  // namespace tpudist

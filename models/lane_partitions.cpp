@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace tpudist {
+namespace {
+
+constexpr std::int64_t kTablePerLane = 16;  // entries of a table of pairs that are cheap to clear
+
+}  // namespace
 
 LanePartitions::LanePartitions(std::int64_t lanes) : lanes_(lanes) {
   scratch_.assign(lanes, 0);
@@ -56,6 +61,17 @@ std::int32_t LanePartitions::refine(std::int32_t a, std::int32_t b) {
 // Labels the lanes by pairs of classes, numbered by first occurrence, in `scratch_`.
 void LanePartitions::number_pairs(std::int32_t a, std::int32_t b) {
   const auto in_a = class_of_lane(a), in_b = class_of_lane(b);
+  const std::int64_t columns = classes(b), pairs = classes(a) * columns;
+  std::int32_t next = 0;
+  if (pairs <= kTablePerLane * lanes_) {
+    table_.assign(pairs, -1);
+    for (std::int64_t k = 0; k < lanes_; ++k) {
+      std::int32_t& pair = table_[in_a[k] * columns + in_b[k]];
+      if (pair < 0) pair = next++;
+      scratch_[k] = pair;
+    }
+    return;
+  }
   std::vector<std::int32_t> lane_of_pair;  // first lane with each pair
   pairs_.clear();
   for (std::int64_t k = 0; k < lanes_; ++k) {
@@ -66,7 +82,7 @@ void LanePartitions::number_pairs(std::int32_t a, std::int32_t b) {
       return in_a[lane] == in_a[k] && in_b[lane] == in_b[k];
     });
     if (pair < 0) {
-      pair = static_cast<std::int32_t>(lane_of_pair.size());
+      pair = next++;
       pairs_.insert(hash, pair);
       lane_of_pair.push_back(static_cast<std::int32_t>(k));
     }

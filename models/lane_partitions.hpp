@@ -38,7 +38,7 @@ class LanePartitions {
   std::vector<std::int64_t> first_begin_{0};  // [partitions + 1]
   FlatIndex by_content_, by_pair_, pairs_;
   std::vector<std::int32_t> pair_a_, pair_b_, pair_result_;
-  std::vector<std::int32_t> scratch_;
+  std::vector<std::int32_t> scratch_, table_;
 };
 
 }  // namespace tpudist

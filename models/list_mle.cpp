@@ -31,14 +31,14 @@ bool ListMle::ignores_shift() const {
   return std::isinf(clip_norm_);
 }
 
-double ListMle::evaluate(std::span<const double> scores, std::span<const double> targets,
-                         std::uint64_t tie_key, std::span<double> gradient) const {
+SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<const double> targets,
+                                   std::uint64_t tie_key, std::span<double> gradient) const {
   const std::size_t n = scores.size();
   if (targets.size() != n || gradient.size() != n) {
     throw Error(ErrorKind::failed, "list_mle: scores, targets and gradient differ in length");
   }
   std::fill(gradient.begin(), gradient.end(), 0.0);
-  if (n < 2) return 0;
+  if (n < 2) return {};
   for (const double target : targets) {
     if (!std::isfinite(target)) throw DataError("list_mle: a run time is not a finite number");
   }
@@ -65,7 +65,7 @@ double ListMle::evaluate(std::span<const double> scores, std::span<const double>
     gradient[order[i]] = exponential[i] * inverse - 1;
   }
   gradient[top] += lost;
-  if (!clipped) return loss;
+  if (!clipped) return {loss, true};
 
   // p = clip_norm * s / ||s||: the part of the gradient along s is lost.
   double along = 0;
@@ -73,7 +73,7 @@ double ListMle::evaluate(std::span<const double> scores, std::span<const double>
   for (std::size_t i = 0; i < n; ++i) {
     gradient[i] = scale * (gradient[i] - along / square * scores[i]);
   }
-  return loss;
+  return {loss, false};
 }
 
 }  // namespace tpudist

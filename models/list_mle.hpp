@@ -18,8 +18,9 @@ class ListMle : public SlateLoss {
 
   // `clip_norm` > 0; infinity: no clip.
   explicit ListMle(double clip_norm);
-  double evaluate(std::span<const double> scores, std::span<const double> targets,
-                  std::uint64_t tie_key, std::span<double> gradient) const override;
+  // Shift-free unless the scores are clipped.
+  Value evaluate(std::span<const double> scores, std::span<const double> targets,
+                 std::uint64_t tie_key, std::span<double> gradient) const override;
   bool ignores_shift() const override;
 
  private:

@@ -17,13 +17,15 @@ class LossSum : public SlateLoss {
     terms_.emplace_back(weight, std::move(loss));
   }
 
-  double evaluate(std::span<const double> scores, std::span<const double> targets,
-                  std::uint64_t tie_key, std::span<double> gradient) const override {
+  Value evaluate(std::span<const double> scores, std::span<const double> targets,
+                 std::uint64_t tie_key, std::span<double> gradient) const override {
     std::vector<double> part(gradient.size());
     std::fill(gradient.begin(), gradient.end(), 0.0);
-    double sum = 0;
+    Value sum;
     for (const auto& [weight, loss] : terms_) {
-      sum += weight * loss->evaluate(scores, targets, tie_key, part);
+      const Value term = loss->evaluate(scores, targets, tie_key, part);
+      sum.loss += weight * term.loss;
+      sum.shift_free = sum.shift_free && term.shift_free;
       for (std::size_t i = 0; i < part.size(); ++i) gradient[i] += weight * part[i];
     }
     return sum;

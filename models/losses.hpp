@@ -15,12 +15,19 @@ class SlateLoss {
  public:
   virtual ~SlateLoss() = default;
 
+  // A loss, and whether at these scores a constant added to all of them changes nothing, so that
+  // the gradient sums to 0 apart from rounding.
+  struct Value {
+    double loss = 0;
+    bool shift_free = true;
+  };
+
   // Loss of scores [K] against targets [K] (smaller target = better = should get the smaller
   // score), and d loss / d score into `gradient` [K]. `tie_key` decides the order of equal targets
   // (a pure function of seed, member, step, slate). K = 1 gives 0 and a zero gradient.
-  virtual double evaluate(std::span<const double> scores, std::span<const double> targets,
-                          std::uint64_t tie_key, std::span<double> gradient) const = 0;
-  // True when a constant added to all scores of a slate changes nothing.
+  virtual Value evaluate(std::span<const double> scores, std::span<const double> targets,
+                         std::uint64_t tie_key, std::span<double> gradient) const = 0;
+  // True when a constant added to all scores of a slate changes nothing, whatever the scores.
   virtual bool ignores_shift() const = 0;
 };
 

@@ -79,7 +79,7 @@ UnitScores Network::scores(std::span<const float> flat, int first_member, int co
 
 void Network::gradient(std::span<const float> flat, int first_member, int count,
                        const UnitInput& input, const LossGradient& loss_gradient,
-                       std::span<const std::span<float>> gradients) const {
+                       std::span<const std::span<float>> gradients, bool common) const {
   const MemberRange members{flat, first_member, count};
   check_call(impl_->layout, members, input);
   bool fits = static_cast<int>(gradients.size()) == count;
@@ -87,7 +87,7 @@ void Network::gradient(std::span<const float> flat, int first_member, int count,
     fits = fits && static_cast<std::int64_t>(gradient.size()) == parameters().length();
   }
   if (!fits) throw Error(ErrorKind::failed, "network call: gradients are not [count, P]");
-  impl_->executor->gradient(members, input, loss_gradient, gradients);
+  impl_->executor->gradient(members, input, loss_gradient, gradients, common);
 }
 
 }  // namespace tpudist

@@ -20,7 +20,7 @@ class GraphInput;
 // What one unit computes on: the slates of one unit. All shared parts are held by pointer;
 // immutable.
 struct UnitInput {
-  std::vector<std::shared_ptr<const GraphInput>> graphs;  // one per slate
+  std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
   std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
   std::shared_ptr<const Plan> plan;
 };
@@ -33,6 +33,14 @@ struct UnitScores {
   std::vector<double> delta;   // [members, configs]
   std::vector<double> common;  // [members, slates] what is common to a slate's configurations (0
                                // where the plan does not separate it)
+};
+
+// What a loss says about the scores of a unit.
+struct ScoreGradient {
+  std::vector<double> values;  // [members, configs] d loss / d score
+  std::vector<bool>
+      shift_free;  // [members] the values of each slate sum to 0, apart from rounding,
+                   // because the loss ignores a shift of its scores; empty: none do
 };
 
 // A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer
@@ -65,13 +73,15 @@ class Network {
   UnitScores scores(std::span<const float> flat, int first_member, int count,
                     const UnitInput& input) const;
 
-  // Forward pass, then `loss_gradient(scores)` is asked for d loss / d score [count, configs], then
-  // the backward pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten,
-  // padding zero).
-  using LossGradient = std::function<std::vector<double>(const UnitScores&)>;
+  // Forward pass, then `loss_gradient(scores)` is asked for d loss / d score, then the backward
+  // pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten, padding
+  // zero). Rows that only shift a slate's scores are left out of the backward pass of members that
+  // `shift_free` names, and of both passes (scores.common is 0) where `common` is false: the
+  // caller's losses ignore a shift whatever the scores.
+  using LossGradient = std::function<ScoreGradient(const UnitScores&)>;
   void gradient(std::span<const float> flat, int first_member, int count, const UnitInput& input,
-                const LossGradient& loss_gradient,
-                std::span<const std::span<float>> gradients) const;
+                const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
+                bool common = true) const;
 
  private:
   struct Impl;

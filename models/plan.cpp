@@ -18,7 +18,8 @@ void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns, const st
           name + " has " + std::to_string(csr.rows()) + " rows instead of " + std::to_string(rows));
   require(csr.begin.front() == 0 && csr.begin.back() == csr.entries(),
           name + ": offsets do not span the entries");
-  require(csr.weight.size() == csr.source.size(), name + ": weights and sources differ in number");
+  require(csr.weight.empty() || csr.weight.size() == csr.source.size(),
+          name + ": weights and sources differ in number");
   for (std::int64_t row = 0; row < rows; ++row) {
     require(csr.begin[row] <= csr.begin[row + 1], name + ": offsets decrease");
     for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e) {
@@ -53,20 +54,55 @@ void check_index(const std::vector<std::int32_t>& index, std::int64_t low, std::
   }
   check_csr(rows, groups, index.size(), "rows_of_" + name);
   const Csr expected = rows_of(index, groups);
-  require(expected.begin == rows.begin && expected.source == rows.source &&
-              expected.weight == rows.weight,
+  require(expected.begin == rows.begin && expected.source == rows.source && rows.weight.empty(),
           "rows_of_" + name + ": not the transpose");
+}
+
+void check_selection(const Selection& selection, std::int64_t rows, std::int64_t things,
+                     const std::string& name) {
+  if (selection.identity()) {
+    require(rows == things, name + ": needs an explicit selection");
+    return;
+  }
+  require(static_cast<std::int64_t>(selection.of.size()) == rows, name + ": wrong length");
+  check_index(selection.of, 0, things, selection.rows, name);
+}
+
+// What the first `needed` rows of a selection take lies within the first `limit` things.
+void check_needed(const Selection& selection, std::int64_t needed, std::int64_t limit,
+                  const std::string& name) {
+  for (std::int64_t row = 0; row < needed; ++row) {
+    require(selection(row) < limit, name + ": a needed row takes what is not needed");
+  }
+}
+
+void check_step(const Step& step, std::int64_t needed_in, const std::string& name) {
+  require(step.needed >= 0 && step.needed <= step.rows_out, name + ": needed out of range");
+  check_selection(step.self, step.rows_out, step.rows_in, name + ".self");
+  check_needed(step.self, step.needed, needed_in, name + ".self");
+  for (const EdgeSet& edges : step.edges) {
+    const std::int64_t groups = edges.sum.in.rows() * edges.sum.lanes;
+    require(edges.group.identity() == step.self.identity(), name + ": shares rows only in part");
+    check_relation(edges.sum, step.rows_in, groups, name + ".edges");
+    check_selection(edges.group, step.rows_out, groups, name + ".edges");
+    check_needed(edges.group, step.needed, edges.needed, name + ".edges");
+    if (edges.needed == groups && needed_in == step.rows_in) continue;
+    for (std::int64_t e = 0; e < edges.sum.in.begin[edges.needed]; ++e) {
+      require(edges.sum.in.source[e] < needed_in,
+              name + ".edges: a needed group takes what is not needed");
+    }
+  }
 }
 
 void check_readout(const Plan& plan, std::int64_t rows) {
   const Readout& readout = plan.readout;
-  check_csr(readout.pool, plan.configs, rows, "readout.pool");
-  check_csr(readout.transpose, rows, plan.configs, "readout.transpose");
-  check_transposed(readout.pool, readout.transpose, "readout");
-  const std::int64_t slates = readout.common.rows();
-  check_csr(readout.common, slates, rows, "readout.common");
-  check_csr(readout.common_transpose, rows, slates, "readout.common_transpose");
-  check_transposed(readout.common, readout.common_transpose, "readout.common");
+  const std::int64_t cells = readout.cells.in.rows(), slates = readout.common.in.rows();
+  check_relation(readout.cells, rows, cells, "readout.cells");
+  check_relation(readout.pool, cells, plan.configs, "readout.pool");
+  check_relation(readout.common, rows, slates, "readout.common");
+  for (const std::int32_t row : readout.cells.in.source) {
+    require(row < plan.needed_rows(plan.steps.size()), "readout: takes what is not needed");
+  }
   require(static_cast<std::int64_t>(readout.slate_of_config.size()) == plan.configs,
           "readout.slate_of_config: wrong length");
   for (const std::int32_t slate : readout.slate_of_config) {
@@ -75,12 +111,16 @@ void check_readout(const Plan& plan, std::int64_t rows) {
 }
 
 std::uint64_t csr_bytes(const Csr& csr) {
-  return csr.begin.size() * sizeof(csr.begin[0]) +
-         csr.source.size() * (sizeof(csr.source[0]) + sizeof(csr.weight[0]));
+  return csr.begin.size() * sizeof(csr.begin[0]) + csr.source.size() * sizeof(csr.source[0]) +
+         csr.weight.size() * sizeof(csr.weight[0]);
 }
 
 std::uint64_t relation_bytes(const Relation& relation) {
   return csr_bytes(relation.in) + csr_bytes(relation.out);
+}
+
+std::uint64_t selection_bytes(const Selection& selection) {
+  return selection.of.size() * sizeof(selection.of[0]) + csr_bytes(selection.rows);
 }
 
 }  // namespace
@@ -93,15 +133,17 @@ std::int64_t Plan::total_rows() const {
 
 std::uint64_t Plan::bytes() const {
   std::uint64_t bytes = (node.size() + state.size() + readout.slate_of_config.size()) * 4;
-  for (const Csr* csr : {&rows_of_node, &rows_of_state, &readout.pool, &readout.transpose,
-                         &readout.common, &readout.common_transpose}) {
-    bytes += csr_bytes(*csr);
+  bytes += csr_bytes(rows_of_node) + csr_bytes(rows_of_state);
+  for (const Relation* relation : {&readout.cells, &readout.pool, &readout.common}) {
+    bytes += relation_bytes(*relation);
   }
   std::set<const Step*> seen;
   for (const auto& step : steps) {
     if (!seen.insert(step.get()).second) continue;
-    if (step->self) bytes += relation_bytes(*step->self);
-    for (const Relation& relation : step->edges) bytes += relation_bytes(relation);
+    bytes += selection_bytes(step->self);
+    for (const EdgeSet& edges : step->edges) {
+      bytes += relation_bytes(edges.sum) + selection_bytes(edges.group);
+    }
   }
   return bytes;
 }
@@ -110,16 +152,14 @@ void check_plan(const Plan& plan) {
   require(plan.node.size() == plan.state.size(), "node and state differ in length");
   check_index(plan.node, 0, plan.nodes, plan.rows_of_node, "node");
   check_index(plan.state, -1, plan.states, plan.rows_of_state, "state");
+  require(plan.needed >= 0 && plan.needed <= plan.first_rows(), "needed out of range");
   std::int64_t rows = plan.first_rows();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = *plan.steps[i];
     const std::string name = "step " + std::to_string(i);
     require(step.rows_in == rows, name + ": does not take the rows before it");
-    require(step.self || step.rows_in == step.rows_out, name + ": needs an explicit self");
-    if (step.self) check_relation(*step.self, step.rows_in, step.rows_out, name + ".self");
-    for (const Relation& relation : step.edges) {
-      check_relation(relation, step.rows_in, step.rows_out, name + ".edges");
-    }
+    require(step.self.identity() != plan.shares_rows(), name + ": shares rows unlike the others");
+    check_step(step, plan.needed_rows(i), name);
     rows = step.rows_out;
   }
   check_readout(plan, rows);

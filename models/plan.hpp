@@ -13,45 +13,66 @@ namespace tpudist {
 struct Csr {
   std::vector<std::int64_t> begin;   // [rows + 1]
   std::vector<std::int32_t> source;  // [entries]
-  std::vector<float> weight;         // [entries]
+  std::vector<float> weight;         // [entries]; empty: all 1
   std::int64_t rows() const { return static_cast<std::int64_t>(begin.size()) - 1; }
   std::int64_t entries() const { return static_cast<std::int64_t>(source.size()); }
+  float weight_of(std::int64_t entry) const { return weight.empty() ? 1.0f : weight[entry]; }
 };
 
-// A sparse product from one layer's rows to the next one's, with its exact transpose for the
-// backward pass. With `lanes` = K > 1 both sides are [rows / K, K] and one matrix over the rows / K
-// serves all K lanes.
+// A sparse product with its exact transpose for the backward pass. With `lanes` = K > 1 both sides
+// are [rows / K, K] and one matrix over the rows / K serves all K lanes.
 struct Relation {
-  Csr in;   // next layer's rows (/ lanes) <- this layer's rows (/ lanes)
-  Csr out;  // the transpose: this layer's rows <- next layer's
+  Csr in;   // what is made (/ lanes) <- this layer's rows (/ lanes)
+  Csr out;  // the transpose
   std::int32_t lanes = 1;
 };
 
-// One message-passing layer: what the next layer's rows take from this layer's.
-struct Step {
-  std::int64_t rows_in = 0, rows_out = 0;
-  std::optional<Relation> self;  // a row's own past; absent: row i's past is row i
-  std::vector<Relation>
-      edges;  // one for each edge set the layer mixes, weights with the layer's normalisation
+// What each row takes from things that are fewer than rows: row i takes thing of[i].
+struct Selection {
+  std::vector<std::int32_t> of;  // [rows]; empty: row i takes thing i
+  Csr rows;                      // transposed, weights 1: the rows that take each thing
+  bool identity() const { return of.empty(); }
+  std::int32_t operator()(std::int64_t row) const {
+    return of.empty() ? static_cast<std::int32_t>(row) : of[row];
+  }
 };
 
-// What a configuration's readout takes from the last layer's rows: score[k] = sum of count *
-// out[row].
+// One edge set of a layer. Rows with the same neighbours' states share one sum: a group.
+struct EdgeSet {
+  Relation sum;             // groups <- this layer's rows, weights with the layer's normalisation
+  Selection group;          // next layer's rows take groups
+  std::int64_t needed = 0;  // the first groups, those that needed rows take
+};
+
+// One message-passing layer: what the next layer's rows take from this layer's. The first `needed`
+// rows are those that the differences between the scores of a slate depend on; all they take is
+// needed too and comes first on its side. The gradient of a loss that ignores a shift of a slate's
+// scores is zero in all others.
+struct Step {
+  std::int64_t rows_in = 0, rows_out = 0;
+  std::int64_t needed = 0;  // of rows_out
+  Selection self;           // a row's own past
+  std::vector<EdgeSet> edges;
+};
+
+// What a configuration's readout takes from the last layer's rows, in two sums: cells of rows, and
+// for each configuration its cells. score[k] = sum over cells, sum of count * out[row].
 struct Readout {
-  Csr pool;  // [configs] <- rows; weight = multiplicity (for mean readouts divided by the nodes)
-  Csr transpose;  // [rows] <- configs
+  Relation cells;  // cells <- rows; weight = multiplicity (for mean readouts divided by the nodes)
+  Relation pool;   // [configs] <- cells, weights 1
   // Rows common to all configurations of a slate, with their multiplicities: they only shift the
   // slate's scores. [slates] <- rows; no entries where the builder does not separate them.
-  Csr common, common_transpose;
+  Relation common;
   std::vector<std::int32_t> slate_of_config;  // [configs]
 };
 
 // Everything integer that a network needs to run on some configurations of some graphs: a pure
 // function of graphs, slates and the network's PlanShape. Nodes and states are numbered through
-// over the slates of the unit.
+// over the slates of the unit. Where steps share rows (`self` is no identity) all steps do.
 struct Plan {
-  std::int64_t nodes = 0, states = 0, configs = 0;
-  std::vector<std::int32_t> node;   // [rows of the first layer] node of each row
+  std::int64_t nodes = 0, states = 0, configs = 0;  // nodes: rows of the graphs' inputs
+  std::int64_t needed = 0;                          // of the first layer's rows
+  std::vector<std::int32_t> node;   // [rows of the first layer] input row of each row's node
   std::vector<std::int32_t> state;  // [same] row of the state table, -1 = none (not configurable)
   Csr rows_of_node, rows_of_state;  // transposes of the two, weights 1
   std::vector<std::shared_ptr<const Step>>
@@ -59,6 +80,13 @@ struct Plan {
   Readout readout;
 
   std::int64_t first_rows() const { return static_cast<std::int64_t>(node.size()); }
+  std::int64_t rows(std::size_t layer) const {  // before layer 0 .. depth; depth: after the last
+    return layer == 0 ? first_rows() : steps[layer - 1]->rows_out;
+  }
+  std::int64_t needed_rows(std::size_t layer) const {
+    return layer == 0 ? needed : steps[layer - 1]->needed;
+  }
+  bool shares_rows() const { return !steps.empty() && !steps[0]->self.identity(); }
   std::int64_t total_rows() const;  // over all layers, the measure of cost
   std::uint64_t bytes() const;      // of the integers
 };
@@ -89,6 +117,12 @@ struct PlanSlate {
   std::span<const std::int32_t>
       states;                   // [K, nc], or [K] for tile; rows of this slate's state table
   std::int64_t state_rows = 0;  // rows of this slate's state table
+  // [nodes] row of the graph's inputs that each node takes, and how many there are: nodes of equal
+  // features and opcode can share one. Empty: one for each node.
+  std::span<const std::int32_t> input_row;
+  std::int64_t input_rows = 0;
+  // Where the graph's input rows begin among those of the unit; -1: behind the slate before.
+  std::int64_t input_begin = -1;
 };
 
 // The reference: one row for each (node, configuration), [node, K] with the configurations as

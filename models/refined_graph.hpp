@@ -23,13 +23,22 @@ struct StaticLayer {
   std::vector<std::int32_t> node;    // [rows] first node of each colour
 };
 
+// Sums over neighbours that no configuration reaches: one group for each multiset of colours.
+struct StaticGroups {
+  std::vector<std::int32_t> of_node;  // [n] group of a node's neighbours, -1 where one is reached
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int32_t> source;  // static rows of the layer before, sorted, with repetitions
+  std::int64_t size() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+};
+
 // What colour refinement knows of a graph before any configuration: adjacency, which nodes
 // configurations reach after how many layers, and the refinement of the rest. Made once for each
 // graph and network shape. Immutable, thread-safe.
 class RefinedGraph {
  public:
-  // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows).
-  // `config_nodes`: as in PlanSlate; empty: every node is configurable (tile).
+  // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows), also
+  // the input row that a node takes. `config_nodes`: as in PlanSlate; empty: every node is
+  // configurable (tile).
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                std::span<const std::int32_t> config_nodes, std::vector<std::int32_t> node_class,
                const PlanShape& shape);
@@ -37,6 +46,7 @@ class RefinedGraph {
   std::int64_t nodes() const { return nodes_; }
   const std::vector<std::int32_t>& config_nodes() const { return config_nodes_; }
   const std::vector<std::int32_t>& node_class() const { return node_class_; }
+  std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
   // Adjacency of a layer's edge set: what direction `d` of layer `layer` takes from.
@@ -47,17 +57,23 @@ class RefinedGraph {
   // configuration, in node order.
   const std::vector<std::int32_t>& reached(int layer) const { return reached_[layer]; }
   const StaticLayer& fixed(int layer) const { return static_[layer]; }
+  // What edge set `set` of layer `layer` sums over unreached neighbours.
+  const StaticGroups& fixed_groups(int layer, std::size_t set) const {
+    return static_groups_[layer][set];
+  }
 
  private:
   void reach();
   void refine_static();
+  StaticGroups group_static(int layer, EdgeDirection direction) const;
 
-  std::int64_t nodes_;
+  std::int64_t nodes_, classes_ = 0;
   std::vector<std::int32_t> config_nodes_, node_class_;
   PlanShape shape_;
   Adjacency to_producer_, to_consumer_;
-  std::vector<std::vector<std::int32_t>> reached_;  // [depth + 1]
-  std::vector<StaticLayer> static_;                 // [depth + 1]
+  std::vector<std::vector<std::int32_t>> reached_;        // [depth + 1]
+  std::vector<StaticLayer> static_;                       // [depth + 1]
+  std::vector<std::vector<StaticGroups>> static_groups_;  // [depth][edge sets]
 };
 
 }  // namespace tpudist

@@ -1,292 +1,32 @@
 #include "models/refined_plan.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 #include "core/error.hpp"
-#include "models/colour_table.hpp"
 #include "models/csr.hpp"
-#include "models/lane_partitions.hpp"
+#include "models/group_refiner.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr std::uint32_t kStatic =
-    0x80000000u;  // marks the colour of a node that no configuration reaches
-
-// Slates of one graph, refined together: their configurations are the lanes.
-struct Group {
-  const RefinedGraph* graph;
-  std::vector<std::size_t> slates;
-  std::int64_t lanes = 0;
-  std::int64_t first_node = 0;  // in the plan's numbering
-};
-
-// Where a slate's states and configurations begin in the plan's numbering.
-struct Offsets {
-  std::int64_t node, state, config;
-};
-
-// Colours of one node: the lanes' partition, and the colour of each of its classes.
-struct NodeColours {
-  std::int32_t partition = 0;
-  std::int64_t begin = 0;  // into Layer::colours
-};
-
-// One layer of one group while it is refined.
-struct Layer {
-  std::vector<NodeColours> of_node;   // [n], of reached nodes
-  std::vector<std::int32_t> colours;  // of all reached nodes' classes
-  std::int64_t rows = 0;              // reached rows; the static ones follow
-};
-
-// Entries of one matrix under construction, row by row.
-class CsrWriter {
- public:
-  // Adds a row from sorted sources, equal ones merged; each counts `unit`.
-  void add_row(std::span<const std::int32_t> sorted, double unit) {
-    for (std::size_t i = 0; i < sorted.size();) {
-      std::size_t end = i;
-      while (end < sorted.size() && sorted[end] == sorted[i]) ++end;
-      csr_.source.push_back(sorted[i]);
-      csr_.weight.push_back(static_cast<float>(static_cast<double>(end - i) * unit));
-      i = end;
-    }
-    csr_.begin.push_back(csr_.entries());
-  }
-  Csr take() { return std::move(csr_); }
-
- private:
-  Csr csr_{{0}, {}, {}};
-};
-
-Relation finish(CsrWriter& writer, std::int64_t rows_in) {
-  Relation relation;
-  relation.in = writer.take();
-  relation.out = transpose(relation.in, rows_in);
-  return relation;
-}
-
-double unit_weight(Aggregation aggregation, std::size_t degree) {
-  return aggregation == Aggregation::mean && degree > 0 ? 1.0 / static_cast<double>(degree) : 1.0;
-}
-
-// Matrices of one step over all groups.
-struct StepWriters {
-  CsrWriter self;
-  std::vector<CsrWriter> edges;
-};
-
-// Refines one group layer by layer.
-class GroupRefiner {
- public:
-  GroupRefiner(const Group& group, std::span<const RefinedSlate> slates, int hash_bits)
-      : graph_(*group.graph),
-        group_(group),
-        slates_(slates),
-        hash_bits_(hash_bits),
-        partitions_(group.lanes) {}
-
-  // Layer 0: colours by (node's class, state's class). Appends the rows' nodes and states to the
-  // plan.
-  void start(std::span<const Offsets> offsets, Plan& plan);
-  // Next layer; rows of the layer before begin at `base` in the plan. Appends rows to the writers.
-  void advance(int layer, std::int64_t base, StepWriters& writers);
-  std::int64_t rows(int layer) const {
-    return current_.rows + static_cast<std::int64_t>(graph_.fixed(layer).node.size());
-  }
-  void read_out(std::int64_t base, bool mean, std::vector<Csr>& pool,
-                std::vector<Csr>& common) const;
-
- private:
-  void label_lanes(std::size_t config_index, std::vector<std::int32_t>& labels,
-                   std::vector<std::int32_t>& states, std::span<const Offsets> offsets) const;
-  std::uint32_t colour_of(std::int32_t node, std::int32_t lane) const;
-  void make_key(int layer, std::int32_t node, std::int32_t lane);
-  void write_row(int layer, std::int64_t base, std::span<const std::uint32_t> key,
-                 StepWriters& writers);
-  void write_static(int layer, std::int64_t base, StepWriters& writers);
-  std::int32_t row_of(std::uint32_t colour, std::int64_t base) const {
-    return to_index32(base + (colour & kStatic ? current_.rows + (colour & ~kStatic) : colour));
-  }
-
-  const RefinedGraph& graph_;
-  const Group& group_;
-  std::span<const RefinedSlate> slates_;
-  int hash_bits_;
-  LanePartitions partitions_;
-  int layer_ = 0;
-  Layer current_;
-  std::vector<std::uint32_t> key_;
-  std::vector<std::int32_t> sources_;
-};
-
-// Class of the state, and the state's row in the plan, of every lane at one configurable node.
-void GroupRefiner::label_lanes(std::size_t config_index, std::vector<std::int32_t>& labels,
-                               std::vector<std::int32_t>& states,
-                               std::span<const Offsets> offsets) const {
-  const std::size_t width = std::max<std::size_t>(graph_.config_nodes().size(), 1);
-  labels.clear();
-  states.clear();
-  for (const std::size_t s : group_.slates) {
-    for (std::int64_t k = 0; k < slates_[s].configs; ++k) {
-      const std::int32_t state = slates_[s].states[k * width + config_index];
-      labels.push_back(slates_[s].state_class[state]);
-      states.push_back(to_index32(offsets[s].state + state));
-    }
-  }
-}
-
-void GroupRefiner::start(std::span<const Offsets> offsets, Plan& plan) {
-  current_.of_node.resize(graph_.nodes());
-  ColourTable table(hash_bits_);
-  std::vector<std::int32_t> labels, states, index_of(graph_.nodes(), 0);
-  const std::vector<std::int32_t>& config_nodes = graph_.config_nodes();
-  for (std::size_t j = 0; j < config_nodes.size(); ++j)
-    index_of[config_nodes[j]] = static_cast<std::int32_t>(j);
-  const bool everywhere = config_nodes.empty();
-  std::int32_t partition = 0;
-  for (const std::int32_t node : graph_.reached(0)) {
-    if (!everywhere || labels.empty()) {
-      label_lanes(index_of[node], labels, states, offsets);
-      partition = partitions_.of_labels(labels);
-    }
-    current_.of_node[node] = {partition, static_cast<std::int64_t>(current_.colours.size())};
-    for (const std::int32_t lane : partitions_.first_lane(partition)) {
-      bool fresh = false;
-      const std::uint32_t key[] = {static_cast<std::uint32_t>(graph_.node_class()[node]),
-                                   static_cast<std::uint32_t>(labels[lane])};
-      current_.colours.push_back(table.colour(key, fresh));
-      if (!fresh) continue;
-      plan.node.push_back(to_index32(group_.first_node + node));
-      plan.state.push_back(states[lane]);
-    }
-  }
-  current_.rows = table.size();
-  for (const std::int32_t node : graph_.fixed(0).node) {
-    plan.node.push_back(to_index32(group_.first_node + node));
-    plan.state.push_back(-1);
-  }
-}
-
-std::uint32_t GroupRefiner::colour_of(std::int32_t node, std::int32_t lane) const {
-  const std::int32_t fixed = graph_.fixed(layer_).colour[node];
-  if (fixed >= 0) return kStatic | static_cast<std::uint32_t>(fixed);
-  const NodeColours& colours = current_.of_node[node];
-  return current_.colours[colours.begin + partitions_.class_of_lane(colours.partition)[lane]];
-}
-
-// Own colour, then for each edge set the number of neighbours and their colours, sorted.
-void GroupRefiner::make_key(int layer, std::int32_t node, std::int32_t lane) {
-  key_.clear();
-  key_.push_back(colour_of(node, lane));
-  for (const EdgeDirection direction : graph_.shape().layers[layer].directions) {
-    const auto sources = graph_.adjacency(direction).of(node);
-    key_.push_back(static_cast<std::uint32_t>(sources.size()));
-    const auto first = static_cast<std::ptrdiff_t>(key_.size());
-    for (const std::int32_t source : sources) key_.push_back(colour_of(source, lane));
-    std::sort(key_.begin() + first, key_.end());
-  }
-}
-
-void GroupRefiner::write_row(int layer, std::int64_t base, std::span<const std::uint32_t> key,
-                             StepWriters& writers) {
-  const LayerShape& shape = graph_.shape().layers[layer];
-  sources_.assign(1, row_of(key[0], base));
-  writers.self.add_row(sources_, 1);
-  std::size_t at = 1;
-  for (std::size_t d = 0; d < shape.directions.size(); ++d) {
-    const std::size_t degree = key[at++];
-    sources_.clear();
-    for (std::size_t i = 0; i < degree; ++i) sources_.push_back(row_of(key[at++], base));
-    writers.edges[d].add_row(sources_, unit_weight(shape.aggregation, degree));
-  }
-}
-
-void GroupRefiner::write_static(int layer, std::int64_t base, StepWriters& writers) {
-  for (const std::int32_t node : graph_.fixed(layer + 1).node) {
-    make_key(layer, node, 0);
-    write_row(layer, base, key_, writers);
-  }
-}
-
-void GroupRefiner::advance(int layer, std::int64_t base, StepWriters& writers) {
-  layer_ = layer;
-  Layer next;
-  next.of_node.resize(graph_.nodes());
-  ColourTable table(hash_bits_);
-  const auto& reached_before = graph_.fixed(layer).colour;
-  for (const std::int32_t node : graph_.reached(layer + 1)) {
-    std::int32_t partition = reached_before[node] < 0 ? current_.of_node[node].partition : 0;
-    for (const EdgeDirection direction : graph_.shape().layers[layer].directions) {
-      for (const std::int32_t source : graph_.adjacency(direction).of(node)) {
-        if (reached_before[source] < 0) {
-          partition = partitions_.refine(partition, current_.of_node[source].partition);
-        }
-      }
-    }
-    next.of_node[node] = {partition, static_cast<std::int64_t>(next.colours.size())};
-    const std::int32_t classes = partitions_.classes(partition);
-    for (std::int32_t c = 0; c < classes; ++c) {
-      make_key(layer, node, partitions_.first_lane(partition)[c]);
-      bool fresh = false;
-      next.colours.push_back(table.colour(key_, fresh));
-      if (fresh) write_row(layer, base, key_, writers);
-    }
-  }
-  next.rows = table.size();
-  write_static(layer, base, writers);
-  current_ = std::move(next);
-  layer_ = layer + 1;
-}
-
-// Nodes whose lanes all agree are common to all configurations; the others are counted lane by
-// lane.
-void GroupRefiner::read_out(std::int64_t base, bool mean, std::vector<Csr>& pool,
-                            std::vector<Csr>& common) const {
-  const double unit = mean ? 1.0 / static_cast<double>(graph_.nodes()) : 1.0;
-  std::vector<std::int32_t> shared, varying;
-  for (std::int32_t node = 0; node < graph_.nodes(); ++node) {
-    const bool fixed = graph_.fixed(layer_).colour[node] >= 0;
-    if (fixed || current_.of_node[node].partition == 0) {
-      shared.push_back(row_of(colour_of(node, 0), base));
-    } else {
-      varying.push_back(node);
-    }
-  }
-  std::sort(shared.begin(), shared.end());
-  CsrWriter writer;
-  writer.add_row(shared, unit);
-  const Csr shared_row = writer.take();
-  std::int32_t lane = 0;
-  std::vector<std::int32_t> rows;
-  for (const std::size_t s : group_.slates) {
-    common[s] = shared_row;
-    CsrWriter slate;
-    for (std::int64_t k = 0; k < slates_[s].configs; ++k, ++lane) {
-      rows.clear();
-      for (const std::int32_t node : varying) rows.push_back(row_of(colour_of(node, lane), base));
-      std::sort(rows.begin(), rows.end());
-      slate.add_row(rows, unit);
-    }
-    pool[s] = slate.take();
-  }
-}
-
-std::vector<Group> group_by_graph(std::span<const RefinedSlate> slates) {
-  std::vector<Group> groups;
+std::vector<SlateGroup> group_by_graph(std::span<const RefinedSlate> slates,
+                                       std::span<const SlateOffsets> offsets) {
+  std::vector<SlateGroup> groups;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& g) { return g.graph == slates[s].graph; });
-    if (group == groups.end()) group = groups.insert(group, Group{slates[s].graph, {}, 0, 0});
+                              [&](const SlateGroup& g) { return g.graph == slates[s].graph; });
+    if (group == groups.end()) {
+      group = groups.insert(group, SlateGroup{slates[s].graph, {}, 0, offsets[s].node});
+    }
     group->slates.push_back(s);
     group->lanes += slates[s].configs;
   }
   return groups;
 }
 
-std::vector<Offsets> number_through(std::span<const RefinedSlate> slates, Plan& plan) {
-  std::vector<Offsets> offsets;
+std::vector<SlateOffsets> number_through(std::span<const RefinedSlate> slates, Plan& plan) {
+  std::vector<SlateOffsets> offsets;
   for (const RefinedSlate& slate : slates) {
     const std::size_t width = std::max<std::size_t>(slate.graph->config_nodes().size(), 1);
     if (slate.configs <= 0 || slate.states.size() != slate.configs * width ||
@@ -294,76 +34,247 @@ std::vector<Offsets> number_through(std::span<const RefinedSlate> slates, Plan& 
       throw Error(ErrorKind::failed,
                   "cannot plan a slate: states or their classes have the wrong length");
     }
-    offsets.push_back({plan.nodes, plan.states, plan.configs});
-    plan.nodes += slate.graph->nodes();
+    const std::int64_t begin = slate.input_begin < 0 ? plan.nodes : slate.input_begin;
+    offsets.push_back({begin, plan.states, plan.configs});
+    plan.nodes = std::max(plan.nodes, begin + slate.graph->classes());
     plan.states += slate.state_rows;
     plan.configs += slate.configs;
   }
   return offsets;
 }
 
-Csr concatenate(const std::vector<Csr>& parts) {
-  Csr all{{0}, {}, {}};
-  for (const Csr& part : parts) {
-    const std::int64_t base = all.entries();
-    for (std::int64_t i = 1; i <= part.rows(); ++i) all.begin.push_back(base + part.begin[i]);
-    all.source.insert(all.source.end(), part.source.begin(), part.source.end());
-    all.weight.insert(all.weight.end(), part.weight.begin(), part.weight.end());
+RawPlan refine(std::span<const SlateGroup> groups, std::span<const RefinedSlate> slates,
+               std::span<const SlateOffsets> offsets, int hash_bits) {
+  RawPlan raw;
+  std::vector<GroupRefiner> refiners;
+  refiners.reserve(groups.size());
+  for (const SlateGroup& group : groups) {
+    refiners.emplace_back(group, slates, hash_bits).start(offsets, raw);
   }
-  return all;
+  const PlanShape& shape = groups[0].graph->shape();
+  for (std::size_t layer = 0; layer < shape.layers.size(); ++layer) {
+    RawStep& step = raw.steps.emplace_back();
+    step.group.resize(shape.layers[layer].directions.size());
+    step.groups.resize(shape.layers[layer].directions.size());
+    std::int64_t base = 0;
+    for (GroupRefiner& refiner : refiners) {
+      const std::int64_t before = refiner.rows();
+      refiner.advance(static_cast<int>(layer), base, step);
+      base += before;
+    }
+  }
+  std::int64_t base = 0;
+  for (const GroupRefiner& refiner : refiners) {
+    raw.pools.push_back(refiner.read_out(base));
+    base += refiner.rows();
+  }
+  return raw;
+}
+
+// A new order: the needed things first, each part in the order found.
+struct Order {
+  std::vector<std::int32_t> place;  // [things] new number of each
+  std::vector<std::int32_t> found;  // the inverse
+  std::int64_t needed = 0;
+};
+
+Order needed_first(const std::vector<char>& needed) {
+  Order order;
+  const auto size = static_cast<std::int64_t>(needed.size());
+  order.needed = std::count(needed.begin(), needed.end(), 1);
+  order.place.resize(size);
+  order.found.resize(size);
+  std::int32_t first = 0, second = to_index32(order.needed);
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::int32_t place = needed[i] ? first++ : second++;
+    order.place[i] = place;
+    order.found[place] = static_cast<std::int32_t>(i);
+  }
+  return order;
+}
+
+// The orders of the rows before each step and behind the last one, and of each step's groups.
+struct Orders {
+  std::vector<Order> rows;                 // [depth + 1]
+  std::vector<std::vector<Order>> groups;  // [depth][edge sets]
+};
+
+// What the readout's differences depend on, from the top down.
+Orders order_rows(const RawPlan& raw) {
+  Orders orders;
+  const std::size_t depth = raw.steps.size();
+  orders.rows.resize(depth + 1);
+  orders.groups.resize(depth);
+  const auto rows_at = [&](std::size_t layer) {
+    return layer == 0 ? raw.node.size() : raw.steps[layer - 1].self.size();
+  };
+  std::vector<char> needed(rows_at(depth), 0);
+  for (const RawPlan::Pool& pool : raw.pools) {
+    for (const std::int32_t row : pool.cells.row) needed[row] = 1;
+  }
+  for (std::size_t layer = depth; layer-- > 0;) {
+    const RawStep& step = raw.steps[layer];
+    std::vector<char> below(rows_at(layer), 0);
+    for (std::size_t set = 0; set < step.group.size(); ++set) {
+      std::vector<char> groups(step.groups[set].size(), 0);
+      for (std::size_t row = 0; row < needed.size(); ++row) {
+        if (needed[row]) groups[step.group[set][row]] = 1;
+      }
+      for (std::int64_t g = 0; g < step.groups[set].size(); ++g) {
+        if (!groups[g]) continue;
+        for (const std::int32_t row : step.groups[set].of(g)) below[row] = 1;
+      }
+      orders.groups[layer].push_back(needed_first(groups));
+    }
+    for (std::size_t row = 0; row < needed.size(); ++row) {
+      if (needed[row]) below[step.self[row]] = 1;
+    }
+    orders.rows[layer + 1] = needed_first(needed);
+    needed = std::move(below);
+  }
+  orders.rows[0] = needed_first(needed);
+  return orders;
+}
+
+// Values in the new order of their rows, themselves renumbered.
+std::vector<std::int32_t> reorder(std::span<const std::int32_t> values, const Order& rows,
+                                  const Order* things) {
+  std::vector<std::int32_t> result(values.size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::int32_t value = values[rows.found[i]];
+    result[i] = things && value >= 0 ? things->place[value] : value;
+  }
+  return result;
+}
+
+// Appends one matrix row from a list of rows with repetitions: each counts `unit`.
+void append_row(std::span<const std::int32_t> list, const Order& rows, double unit,
+                std::vector<std::int32_t>& scratch, Csr& csr) {
+  if (list.size() == 1) {
+    csr.source.push_back(rows.place[list[0]]);
+    csr.weight.push_back(static_cast<float>(unit));
+  } else {
+    scratch.clear();
+    for (const std::int32_t row : list) scratch.push_back(rows.place[row]);
+    std::sort(scratch.begin(), scratch.end());
+    for (std::size_t i = 0; i < scratch.size();) {
+      std::size_t end = i;
+      while (end < scratch.size() && scratch[end] == scratch[i]) ++end;
+      csr.source.push_back(scratch[i]);
+      csr.weight.push_back(static_cast<float>(static_cast<double>(end - i) * unit));
+      i = end;
+    }
+  }
+  csr.begin.push_back(csr.entries());
+}
+
+Selection select(std::span<const std::int32_t> of, const Order& rows, const Order& things) {
+  Selection selection;
+  selection.of = reorder(of, rows, &things);
+  selection.rows = rows_of(selection.of, static_cast<std::int64_t>(things.place.size()));
+  return selection;
+}
+
+EdgeSet make_edge_set(const RowLists& lists, const Order& groups, const Order& rows_in,
+                      Aggregation aggregation) {
+  EdgeSet set;
+  set.needed = groups.needed;
+  Csr& in = set.sum.in;
+  in.begin.reserve(lists.size() + 1);
+  in.source.reserve(lists.row.size());
+  in.weight.reserve(lists.row.size());
+  in.begin.push_back(0);
+  std::vector<std::int32_t> scratch;
+  for (const std::int32_t found : groups.found) {
+    const auto list = lists.of(found);
+    const bool mean = aggregation == Aggregation::mean && !list.empty();
+    append_row(list, rows_in, mean ? 1.0 / static_cast<double>(list.size()) : 1.0, scratch, in);
+  }
+  set.sum.out = transpose(in, static_cast<std::int64_t>(rows_in.place.size()));
+  return set;
+}
+
+std::shared_ptr<const Step> make_step(const RawStep& raw, const LayerShape& shape,
+                                      const Order& rows_in, const Order& rows_out,
+                                      std::span<const Order> groups) {
+  auto step = std::make_shared<Step>();
+  step->rows_in = static_cast<std::int64_t>(rows_in.place.size());
+  step->rows_out = static_cast<std::int64_t>(rows_out.place.size());
+  step->needed = rows_out.needed;
+  step->self = select(raw.self, rows_out, rows_in);
+  for (std::size_t set = 0; set < raw.group.size(); ++set) {
+    EdgeSet& edges = step->edges.emplace_back(
+        make_edge_set(raw.groups[set], groups[set], rows_in, shape.aggregation));
+    edges.group = select(raw.group[set], rows_out, groups[set]);
+  }
+  return step;
+}
+
+// Pools of the groups, put back into the order of the slates.
+Readout make_readout(const RawPlan& raw, std::span<const SlateGroup> groups,
+                     std::span<const RefinedSlate> slates, const Order& rows, bool mean) {
+  Readout readout;
+  const auto row_count = static_cast<std::int64_t>(rows.place.size());
+  std::vector<std::int32_t> scratch;
+  struct Place {
+    std::size_t group;
+    std::int64_t lane, cell;
+  };
+  std::vector<Place> places(slates.size());
+  std::int64_t cell = 0;
+  readout.cells.in.begin.push_back(0);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const double unit = mean ? 1.0 / static_cast<double>(groups[g].graph->nodes()) : 1.0;
+    const RowLists& cells = raw.pools[g].cells;
+    for (std::int64_t c = 0; c < cells.size(); ++c) {
+      append_row(cells.of(c), rows, unit, scratch, readout.cells.in);
+    }
+    std::int64_t lane = 0;
+    for (const std::size_t s : groups[g].slates) {
+      places[s] = {g, lane, cell};
+      lane += slates[s].configs;
+    }
+    cell += cells.size();
+  }
+  readout.pool.in.begin.push_back(0);
+  readout.common.in.begin.push_back(0);
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const RawPlan::Pool& pool = raw.pools[places[s].group];
+    const auto nodes = static_cast<double>(slates[s].graph->nodes());
+    for (std::int64_t k = 0; k < slates[s].configs; ++k) {
+      for (const std::int32_t c : pool.cells_of_lane.of(places[s].lane + k)) {
+        readout.pool.in.source.push_back(to_index32(places[s].cell + c));
+      }
+      readout.pool.in.begin.push_back(readout.pool.in.entries());
+      readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
+    }
+    append_row(pool.common.of(0), rows, mean ? 1.0 / nodes : 1.0, scratch, readout.common.in);
+  }
+  readout.cells.out = transpose(readout.cells.in, row_count);
+  readout.pool.out = transpose(readout.pool.in, cell);
+  readout.common.out = transpose(readout.common.in, row_count);
+  return readout;
 }
 
 }  // namespace
 
 Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   Plan plan;
-  const std::vector<Offsets> offsets = number_through(slates, plan);
-  std::vector<Group> groups = group_by_graph(slates);
-  std::vector<GroupRefiner> refiners;
-  refiners.reserve(groups.size());
-  for (Group& group : groups) {
-    group.first_node = offsets[group.slates[0]].node;
-    refiners.emplace_back(group, slates, hash_bits).start(offsets, plan);
-  }
+  const std::vector<SlateOffsets> offsets = number_through(slates, plan);
+  const std::vector<SlateGroup> groups = group_by_graph(slates, offsets);
+  const RawPlan raw = refine(groups, slates, offsets, hash_bits);
+  const Orders orders = order_rows(raw);
+  const PlanShape& shape = slates[0].graph->shape();
+  plan.needed = orders.rows[0].needed;
+  plan.node = reorder(raw.node, orders.rows[0], nullptr);
+  plan.state = reorder(raw.state, orders.rows[0], nullptr);
   plan.rows_of_node = rows_of(plan.node, plan.nodes);
   plan.rows_of_state = rows_of(plan.state, plan.states);
-
-  const PlanShape& shape = slates[0].graph->shape();
-  std::int64_t rows_in = plan.first_rows();
-  for (int layer = 0; layer < static_cast<int>(shape.layers.size()); ++layer) {
-    StepWriters writers;
-    writers.edges.resize(shape.layers[layer].directions.size());
-    std::int64_t base = 0, rows_out = 0;
-    for (GroupRefiner& refiner : refiners) {
-      const std::int64_t before = refiner.rows(layer);
-      refiner.advance(layer, base, writers);
-      base += before;
-      rows_out += refiner.rows(layer + 1);
-    }
-    auto step = std::make_shared<Step>();
-    step->rows_in = rows_in;
-    step->rows_out = rows_out;
-    step->self = finish(writers.self, rows_in);
-    for (CsrWriter& writer : writers.edges) step->edges.push_back(finish(writer, rows_in));
-    plan.steps.push_back(std::move(step));
-    rows_in = rows_out;
+  for (std::size_t i = 0; i < raw.steps.size(); ++i) {
+    plan.steps.push_back(make_step(raw.steps[i], shape.layers[i], orders.rows[i],
+                                   orders.rows[i + 1], orders.groups[i]));
   }
-
-  std::vector<Csr> pool(slates.size()), common(slates.size());
-  std::int64_t base = 0;
-  for (const GroupRefiner& refiner : refiners) {
-    refiner.read_out(base, shape.mean_readout, pool, common);
-    base += refiner.rows(static_cast<int>(shape.layers.size()));
-  }
-  Readout& readout = plan.readout;
-  readout.pool = concatenate(pool);
-  readout.transpose = transpose(readout.pool, rows_in);
-  readout.common = concatenate(common);
-  readout.common_transpose = transpose(readout.common, rows_in);
-  for (std::size_t s = 0; s < slates.size(); ++s) {
-    readout.slate_of_config.insert(readout.slate_of_config.end(), slates[s].configs,
-                                   static_cast<std::int32_t>(s));
-  }
+  plan.readout = make_readout(raw, groups, slates, orders.rows.back(), shape.mean_readout);
   return plan;
 }
 

@@ -16,6 +16,7 @@ struct RefinedSlate {
   std::span<const std::int32_t> state_class;  // [state_rows] equal numbers for states of equal
                                               // content, in all slates of one graph
   std::int64_t state_rows = 0;
+  std::int64_t input_begin = -1;  // as in PlanSlate; input rows are the graph's node classes
 };
 
 // Exact state sharing by colour refinement over (node, configuration): a state after l layers
@@ -23,9 +24,10 @@ struct RefinedSlate {
 // before, so that equal inputs get one row (theory: Bollen et al., "Learning graph neural networks
 // using exact compression", arXiv 2304.14793; Sourek et al., "Lossless compression of structured
 // convolutional models via lifting", arXiv 2007.06567). Slates of the same graph are refined
-// together. Rows of a layer: for each graph those that configurations reach, by first occurrence
-// over (node, configuration), then the others. What all configurations of a graph share at the
-// readout is kept apart as `common`. Pure, thread-safe. `hash_bits` < 64 is for tests.
+// together. Rows of a layer: first those that the differences of the scores depend on; within each
+// part by graph, first those that configurations reach, by first occurrence over (node,
+// configuration), then the others. What all configurations of a graph share at the readout is kept
+// apart as `common`. Pure, thread-safe. `hash_bits` < 64 is for tests.
 Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits = 64);
 
 }  // namespace tpudist

@@ -15,39 +15,74 @@
 namespace tpudist {
 
 TPUDIST_VECTORISED
-void gather_rows(const Csr& matrix, std::int64_t lanes, std::int64_t first, std::int64_t count,
-                 ConstRows x, std::int64_t width, Rows y, ConstRows base, ConstRows mask) {
+void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                 std::int64_t width, Rows y, const GatherOptions& options) {
   const std::int64_t* const begin = matrix.begin.data();
   const std::int32_t* const source = matrix.source.data();
-  const float* const weight = matrix.weight.data();
+  const float* const weight = matrix.weight.empty() ? nullptr : matrix.weight.data();
+  const std::int64_t lanes = options.lanes;
   std::int64_t row = first / lanes, lane = first % lanes;
   for (std::int64_t i = 0; i < count; ++i) {
     float* const out = y.row(i);
-    const float* const own = base.data ? base.row(i) : nullptr;
+    const float* const own = options.base.data ? options.base.row(i) : nullptr;
     std::int64_t e = begin[row];
     const std::int64_t end = begin[row + 1];
-    if (e == end) {
+    if (e == end || source[e] >= options.sources) {
       for (std::int64_t c = 0; c < width; ++c) out[c] = own ? own[c] : 0;
     } else {
       const float* const __restrict in = x.row(source[e] * lanes + lane);
-      const float w = weight[e++];
+      const float w = weight ? weight[e] : 1.0f;
+      ++e;
+      if (own) {
 #pragma GCC ivdep
-      for (std::int64_t c = 0; c < width; ++c) out[c] = own ? own[c] + w * in[c] : w * in[c];
-    }
-    for (; e < end; ++e) {
-      const float* const __restrict in = x.row(source[e] * lanes + lane);
-      const float w = weight[e];
+        for (std::int64_t c = 0; c < width; ++c) out[c] = own[c] + w * in[c];
+      } else {
 #pragma GCC ivdep
-      for (std::int64_t c = 0; c < width; ++c) out[c] += w * in[c];
+        for (std::int64_t c = 0; c < width; ++c) out[c] = w * in[c];
+      }
+      for (; e < end && source[e] < options.sources; ++e) {
+        const float* const __restrict more = x.row(source[e] * lanes + lane);
+        const float v = weight ? weight[e] : 1.0f;
+#pragma GCC ivdep
+        for (std::int64_t c = 0; c < width; ++c) out[c] += v * more[c];
+      }
     }
-    if (mask.data) {
-      const float* const __restrict positive = mask.row(i);
+    if (options.mask.data) {
+      const float* const __restrict positive = options.mask.row(i);
       for (std::int64_t c = 0; c < width; ++c) out[c] = positive[c] > 0 ? out[c] : 0;
     }
     if (++lane == lanes) {
       lane = 0;
       ++row;
     }
+  }
+}
+
+TPUDIST_VECTORISED
+void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t width, bool relu,
+                  Rows y) {
+  const std::size_t sets = terms.groups.size();
+  const float* const __restrict bias = terms.bias;
+  for (std::int64_t i = 0; i < count; ++i) {
+    float* const __restrict out = y.row(i);
+    const float* const __restrict own = terms.own.row(terms.self[i]);
+    if (sets == 0) {
+      for (std::int64_t c = 0; c < width; ++c) out[c] = own[c] + bias[c];
+    } else {
+      const float* const __restrict group = terms.groups[0].row(terms.group[0][i]);
+      for (std::int64_t c = 0; c < width; ++c) out[c] = (own[c] + bias[c]) + group[c];
+    }
+    for (std::size_t set = 1; set < sets; ++set) {
+      const float* const __restrict group = terms.groups[set].row(terms.group[set][i]);
+      for (std::int64_t c = 0; c < width; ++c) out[c] += group[c];
+    }
+    if (terms.past.data) {
+      const float* const __restrict past = terms.past.row(terms.self[i]);
+      for (std::int64_t c = 0; c < width; ++c) out[c] += past[c];
+    }
+    if (!relu) continue;
+    // A NaN stays a NaN.
+    for (std::int64_t c = 0; c < width; ++c) out[c] = out[c] < 0 ? 0 : out[c];
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <span>
 
 #include "models/plan.hpp"
 
@@ -24,11 +26,30 @@ struct Rows {
 };
 
 // Block of the sparse product: y[i] = base[i] + sum of weight * x[source] over the entries of row
-// first + i, terms added in the order of the entries; 0 where there is no base. Where mask is given
-// and mask[i] is not positive, y is 0. With lanes K the row stands for (row / K, lane row % K) and
-// takes the same lane of its sources. The base may be y.
-void gather_rows(const Csr& matrix, std::int64_t lanes, std::int64_t first, std::int64_t count,
-                 ConstRows x, std::int64_t width, Rows y, ConstRows base = {}, ConstRows mask = {});
+// first + i, terms added in the order of the entries; 0 where there is no base. Entries whose
+// source is `sources` or more are left out. Where mask is given and mask[i] is not positive, y is
+// 0. With lanes K the row stands for (row / K, lane row % K) and takes the same lane of its
+// sources. The base may be y.
+struct GatherOptions {
+  std::int64_t lanes = 1;
+  std::int64_t sources = std::numeric_limits<std::int64_t>::max();
+  ConstRows base = {}, mask = {};
+};
+void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                 std::int64_t width, Rows y, const GatherOptions& options = {});
+
+// y[i] = own[self[i]] + bias + sum over the sets of groups[set][group[set][i]] + past[self[i]],
+// then the activation; no past (residual): null data. `self` and `group` begin at the block's first
+// row.
+struct SharedTerms {
+  const std::int32_t* self = nullptr;
+  ConstRows own, past;
+  const float* bias = nullptr;
+  std::span<const std::int32_t* const> group;
+  std::span<const ConstRows> groups;
+};
+void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t width, bool relu,
+                  Rows y);
 
 // y = x
 void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);

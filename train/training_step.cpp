@@ -52,7 +52,7 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
   network_.gradient(
       state.flat, pass.first_member, pass.members, pass.data->input,
       [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
-      gradients);
+      gradients, !experiment_.loss->ignores_shift());
   for (std::size_t m = 0; m < rows; ++m) {
     const std::span<float> row = std::span(*buffer).subspan(m * stride, stride);
     std::fill(row.begin() + length_, row.end(), 0.0f);
@@ -63,10 +63,11 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
 }
 
 // Weighted d loss / d score of a pass, [members, configs], and each member's weighted loss.
-std::vector<double> TrainingStep::loss_gradient(const StepWork& work, const UnitPass& pass,
-                                                const UnitScores& scores,
-                                                std::vector<double>& losses) const {
-  std::vector<double> gradient(scores.delta.size(), 0.0);
+ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& pass,
+                                          const UnitScores& scores,
+                                          std::vector<double>& losses) const {
+  ScoreGradient gradient{std::vector<double>(scores.delta.size(), 0.0),
+                         std::vector<bool>(static_cast<std::size_t>(pass.members), true)};
   losses.assign(static_cast<std::size_t>(pass.members), 0.0);
   const std::size_t slates = pass.data->slates.size();
   for (int i = 0; i < pass.members; ++i) {
@@ -87,9 +88,10 @@ std::vector<double> TrainingStep::loss_gradient(const StepWork& work, const Unit
         }
         const std::uint64_t ties = mix_key({experiment_.order_seed, static_cast<std::uint64_t>(m),
                                             static_cast<std::uint64_t>(work.batch.step), index});
-        const std::span<double> out = std::span(gradient).subspan(at, count);
-        losses[static_cast<std::size_t>(i)] +=
-            weight * experiment_.loss->evaluate(values, slate.targets, ties, out);
+        const std::span<double> out = std::span(gradient.values).subspan(at, count);
+        const SlateLoss::Value value = experiment_.loss->evaluate(values, slate.targets, ties, out);
+        losses[static_cast<std::size_t>(i)] += weight * value.loss;
+        if (!value.shift_free) gradient.shift_free[static_cast<std::size_t>(i)] = false;
         for (double& value : out) value *= weight;
       }
       at += count;

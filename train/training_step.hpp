@@ -33,8 +33,8 @@ class TrainingStep {
 
  private:
   void run_pass(const StepWork& work, const UnitPass& pass, const TrainingState& state);
-  std::vector<double> loss_gradient(const StepWork& work, const UnitPass& pass,
-                                    const UnitScores& scores, std::vector<double>& losses) const;
+  ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
+                              std::vector<double>& losses) const;
   StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);
   std::unique_ptr<AlignedFloats> take_buffer(std::size_t size);
   void give_back(std::unique_ptr<AlignedFloats> buffer);

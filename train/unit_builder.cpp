@@ -1,5 +1,8 @@
 #include "train/unit_builder.hpp"
 
+#include <map>
+
+#include "models/graph_input.hpp"
 #include "models/refined_plan.hpp"
 #include "models/row_classes.hpp"
 
@@ -24,7 +27,17 @@ const UnitBuilder::Cached& UnitBuilder::with_input(int graph) const {
   Cached& cached = graphs_[static_cast<std::size_t>(graph)];
   std::call_once(cached.input_once, [&] {
     const Graph& source = dataset_.graph(graph);
-    cached.input = network_.prepare_graph(source.node_features, source.opcodes);
+    cached.node_class = classes_of_rows(source.node_features, kNodeFeatures, source.opcodes);
+    // Nodes of one class are encoded once.
+    std::vector<float> features;
+    std::vector<std::uint8_t> opcodes;
+    for (std::size_t node = 0; node < cached.node_class.size(); ++node) {
+      if (static_cast<std::size_t>(cached.node_class[node]) < opcodes.size()) continue;
+      const auto row = std::span(source.node_features).subspan(node * kNodeFeatures, kNodeFeatures);
+      features.insert(features.end(), row.begin(), row.end());
+      opcodes.push_back(source.opcodes[node]);
+    }
+    cached.input = network_.prepare_graph(features, opcodes);
   });
   return cached;
 }
@@ -34,8 +47,7 @@ const UnitBuilder::Cached& UnitBuilder::with_refinement(int graph) const {
   std::call_once(cached.refined_once, [&] {
     const Graph& source = dataset_.graph(graph);
     cached.refined = std::make_unique<const RefinedGraph>(
-        source.nodes, source.edge_index, source.config_nodes,
-        classes_of_rows(source.node_features, kNodeFeatures, source.opcodes), shape_);
+        source.nodes, source.edge_index, source.config_nodes, with_input(graph).node_class, shape_);
     cached.state_class = classes_of_rows(dataset_.states(graph).features, config_features_);
   });
   return cached;
@@ -47,18 +59,21 @@ std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
   return static_cast<std::int64_t>(table.size()) / config_features_;
 }
 
-Plan UnitBuilder::dense_plan(const std::vector<Slate>& slates) const {
+Plan UnitBuilder::dense_plan(const std::vector<Slate>& slates,
+                             std::span<const std::int64_t> inputs) const {
   std::vector<PlanSlate> views;
-  for (const Slate& slate : slates) {
-    const Graph& graph = dataset_.graph(slate.graph);
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const Graph& graph = dataset_.graph(slates[s].graph);
+    const Cached& cached = with_input(slates[s].graph);
     views.push_back({graph.nodes, graph.edge_index, graph.config_nodes,
-                     static_cast<std::int64_t>(slate.configs.size()), slate.states,
-                     state_rows(slate)});
+                     static_cast<std::int64_t>(slates[s].configs.size()), slates[s].states,
+                     state_rows(slates[s]), cached.node_class, cached.input->nodes(), inputs[s]});
   }
   return build_dense_plan(views, shape_);
 }
 
-Plan UnitBuilder::refined_plan(const std::vector<Slate>& slates) const {
+Plan UnitBuilder::refined_plan(const std::vector<Slate>& slates,
+                               std::span<const std::int64_t> inputs) const {
   // Local state tables are classed together, so that slates of one graph can share states.
   std::vector<float> local;
   for (const Slate& slate : slates)
@@ -66,10 +81,12 @@ Plan UnitBuilder::refined_plan(const std::vector<Slate>& slates) const {
   const std::vector<std::int32_t> local_class = classes_of_rows(local, config_features_);
   std::vector<RefinedSlate> views;
   std::int64_t at = 0;
-  for (const Slate& slate : slates) {
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const Slate& slate = slates[s];
     const Cached& cached = with_refinement(slate.graph);
     RefinedSlate view{cached.refined.get(), static_cast<std::int64_t>(slate.configs.size()),
-                      slate.states, cached.state_class, state_rows(slate)};
+                      slate.states,         cached.state_class,
+                      state_rows(slate),    inputs[s]};
     if (!slate.local_states.empty()) {
       view.state_class = std::span(local_class).subspan(at, view.state_rows);
       at += view.state_rows;
@@ -81,25 +98,32 @@ Plan UnitBuilder::refined_plan(const std::vector<Slate>& slates) const {
 
 Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
   Unit unit;
-  std::int64_t dense_rows = 0;
+  std::int64_t dense_rows = 0, input_rows = 0;
+  std::vector<std::int64_t> inputs;  // where each slate's graph begins among the input rows
+  std::map<int, std::int64_t> input_of;
   for (const SlateRows& rows : slates) {
     const Slate& slate = unit.slates.emplace_back(dataset_.slate(rows.graph, rows.rows));
     const auto& table =
         slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
     unit.input.states.insert(unit.input.states.end(), table.begin(), table.end());
-    unit.input.graphs.push_back(with_input(slate.graph).input);
+    const auto [input, fresh] = input_of.emplace(slate.graph, input_rows);
+    if (fresh) {
+      unit.input.graphs.push_back(with_input(slate.graph).input);
+      input_rows += unit.input.graphs.back()->nodes();
+    }
+    inputs.push_back(input->second);
     dense_rows += dataset_.graph(slate.graph).nodes *
                   static_cast<std::int64_t>(slate.configs.size()) *
                   static_cast<std::int64_t>(shape_.layers.size() + 1);
   }
   Plan plan;
   bool refined = mode_ != PlanMode::dense;
-  if (refined) plan = refined_plan(unit.slates);
+  if (refined) plan = refined_plan(unit.slates, inputs);
   if (mode_ == PlanMode::automatic) {
     refined =
         static_cast<double>(plan.total_rows()) <= kRefinedPays * static_cast<double>(dense_rows);
   }
-  if (!refined) plan = dense_plan(unit.slates);
+  if (!refined) plan = dense_plan(unit.slates, inputs);
   unit.input.plan = std::make_shared<const Plan>(std::move(plan));
   return unit;
 }

@@ -38,14 +38,16 @@ class UnitBuilder {
   // What is kept of a graph.
   struct Cached {
     std::once_flag input_once, refined_once;
+    std::vector<std::int32_t> node_class;  // nodes of equal features and opcode: the input's row
     std::shared_ptr<const GraphInput> input;
     std::unique_ptr<const RefinedGraph> refined;
     std::vector<std::int32_t> state_class;  // of the graph's own state table
   };
   const Cached& with_input(int graph) const;
   const Cached& with_refinement(int graph) const;
-  Plan dense_plan(const std::vector<Slate>& slates) const;
-  Plan refined_plan(const std::vector<Slate>& slates) const;
+  // `inputs`: where each slate's graph begins among the unit's input rows.
+  Plan dense_plan(const std::vector<Slate>& slates, std::span<const std::int64_t> inputs) const;
+  Plan refined_plan(const std::vector<Slate>& slates, std::span<const std::int64_t> inputs) const;
   std::int64_t state_rows(const Slate& slate) const;
 
   const Dataset& dataset_;

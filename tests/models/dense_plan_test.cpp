@@ -34,8 +34,8 @@ TEST(DensePlan, IsOneRowForEachNodeAndConfiguration) {
   EXPECT_EQ(plan.total_rows(), dense_plan_rows(std::span(&slate, 1), {{kForth, kForth}, false}));
   ASSERT_EQ(plan.steps.size(), 2u);
   EXPECT_EQ(plan.steps[0], plan.steps[1]);  // shared
-  EXPECT_EQ(plan.readout.pool.source, (Ints{0, 2, 4, 1, 3, 5}));
-  EXPECT_EQ(plan.readout.pool.weight, Floats(6, 1.0f));
+  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(plan.readout.cells.in.weight, Floats(6, 1.0f));
   EXPECT_GT(plan.bytes(), 0u);
 }
 
@@ -43,15 +43,15 @@ TEST(DensePlan, ProducersTakeTheMeanOfTheirConsumers) {
   const SmallGraph graph;
   const PlanSlate slate = graph.slate();
   const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, kBack}, true});
-  const Relation& forth = plan.steps[0]->edges[0];
+  const Relation& forth = plan.steps[0]->edges[0].sum;
   EXPECT_EQ(forth.lanes, 2);
   EXPECT_EQ(forth.in.begin, (std::vector<std::int64_t>{0, 2, 3, 3}));
   EXPECT_EQ(forth.in.source, (Ints{1, 2, 2}));
   EXPECT_EQ(forth.in.weight, (Floats{1.0f / 3, 2.0f / 3, 1}));  // parallel edges count twice
-  const Relation& back = plan.steps[1]->edges[0];
+  const Relation& back = plan.steps[1]->edges[0].sum;
   EXPECT_EQ(back.in.source, (Ints{0, 0, 1}));
   EXPECT_EQ(back.in.weight, (Floats{1, 2, 1}));
-  EXPECT_EQ(plan.readout.pool.weight, Floats(6, 1.0f / 3));
+  EXPECT_EQ(plan.readout.cells.in.weight, Floats(6, 1.0f / 3));
 }
 
 TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
@@ -64,9 +64,23 @@ TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
   check_plan(plan);
   EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 2, 2, 3, 4, 5}));
   EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, -1, -1, 3, -1}));  // tables one behind the other
-  EXPECT_EQ(plan.steps[0]->edges[0].lanes, 1);
-  EXPECT_EQ(plan.steps[0]->edges[0].in.source, (Ints{2, 4, 3, 5, 4, 5, 7, 8, 8}));
+  EXPECT_EQ(plan.steps[0]->edges[0].sum.lanes, 1);
+  EXPECT_EQ(plan.steps[0]->edges[0].sum.in.source, (Ints{2, 4, 3, 5, 4, 5, 7, 8, 8}));
   EXPECT_EQ(plan.readout.slate_of_config, (Ints{0, 0, 1}));
+}
+
+TEST(DensePlan, NodesOfEqualInputsShareAnInputRow) {
+  const SmallGraph graph;
+  const Ints input_row = {0, 1, 0};
+  PlanSlate slate = graph.slate();
+  slate.input_row = input_row;
+  slate.input_rows = 2;
+  slate.input_begin = 0;
+  const std::vector<PlanSlate> slates = {slate, slate};  // of the same graph
+  const Plan plan = build_dense_plan(slates, {{kForth}, false});
+  check_plan(plan);
+  EXPECT_EQ(plan.nodes, 2);
+  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0}));
 }
 
 TEST(DensePlan, GivesTileStatesToAllNodes) {
@@ -129,10 +143,14 @@ TEST(CheckPlan, FindsBrokenInvariants) {
     EXPECT_THROW(check_plan(plan), Error);
   };
   with_step([](Step& step) { step.rows_out = 8; });
-  with_step([](Step& step) { step.edges[0].in.weight[0] = 9; });
-  with_step([](Step& step) { std::swap(step.edges[0].in.source[0], step.edges[0].in.source[1]); });
-  with_step([](Step& step) { step.edges[0].in.source[0] = 77; });
-  with_step([](Step& step) { step.edges[0].lanes = 4; });
+  with_step([](Step& step) { step.needed = 7; });
+  with_step([](Step& step) { step.self.of.assign(6, 0); });
+  with_step([](Step& step) { step.edges[0].sum.in.weight[0] = 9; });
+  with_step([](Step& step) {
+    std::swap(step.edges[0].sum.in.source[0], step.edges[0].sum.in.source[1]);
+  });
+  with_step([](Step& step) { step.edges[0].sum.in.source[0] = 77; });
+  with_step([](Step& step) { step.edges[0].sum.lanes = 4; });
   const auto with_plan = [&](auto change) {
     Plan plan = good;
     change(plan);

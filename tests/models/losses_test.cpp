@@ -41,8 +41,8 @@ TEST(ListMle, EqualsAllRankWithAutograd) {
   };
   for (const auto& expected : golden) {
     std::vector<double> gradient(5);
-    EXPECT_NEAR(ListMle(expected.clip_norm).evaluate(scores, targets, 1, gradient), expected.loss,
-                1e-10);
+    EXPECT_NEAR(ListMle(expected.clip_norm).evaluate(scores, targets, 1, gradient).loss,
+                expected.loss, 1e-10);
     for (int i = 0; i < 5; ++i) EXPECT_NEAR(gradient[i], expected.gradient[i], 1e-10) << i;
   }
 }
@@ -59,9 +59,9 @@ RC_GTEST_PROP(ListMle, GradientEqualsFiniteDifferences, (std::uint64_t key)) {
     for (std::size_t i = 0; i < n; ++i) {
       const double step = 1e-6, at = scores[i];
       scores[i] = at + step;
-      const double above = loss.evaluate(scores, targets, key, ignored);
+      const double above = loss.evaluate(scores, targets, key, ignored).loss;
       scores[i] = at - step;
-      const double below = loss.evaluate(scores, targets, key, ignored);
+      const double below = loss.evaluate(scores, targets, key, ignored).loss;
       scores[i] = at;
       RC_ASSERT(std::abs((above - below) / (2 * step) - gradient[i]) < 1e-6);
     }
@@ -72,8 +72,8 @@ TEST(ListMle, IsSmallestWhenSlowerScoresMore) {
   const std::vector<double> targets = {1, 2, 3};
   std::vector<double> gradient(3);
   const ListMle loss(kNoClip);
-  const double right = loss.evaluate(std::vector<double>{-5, 0, 5}, targets, 0, gradient);
-  const double wrong = loss.evaluate(std::vector<double>{5, 0, -5}, targets, 0, gradient);
+  const double right = loss.evaluate(std::vector<double>{-5, 0, 5}, targets, 0, gradient).loss;
+  const double wrong = loss.evaluate(std::vector<double>{5, 0, -5}, targets, 0, gradient).loss;
   EXPECT_LT(right, 0.02);
   EXPECT_GT(wrong, 14);
 }
@@ -83,8 +83,8 @@ TEST(ListMle, DrawsTheOrderOfEqualTargetsFromTheKey) {
   std::vector<double> gradient(3);
   std::set<double> losses;
   for (std::uint64_t key = 0; key < 60; ++key) {
-    const double loss = ListMle(kNoClip).evaluate(scores, targets, key, gradient);
-    EXPECT_EQ(loss, ListMle(kNoClip).evaluate(scores, targets, key, gradient));
+    const double loss = ListMle(kNoClip).evaluate(scores, targets, key, gradient).loss;
+    EXPECT_EQ(loss, ListMle(kNoClip).evaluate(scores, targets, key, gradient).loss);
     losses.insert(loss);
   }
   EXPECT_EQ(losses.size(), 6u);  // all orders of three
@@ -96,14 +96,35 @@ TEST(ListMle, ShiftsChangeNothingWithoutAClip) {
   const ListMle loss(kNoClip);
   EXPECT_TRUE(loss.ignores_shift());
   EXPECT_FALSE(ListMle(500).ignores_shift());
-  EXPECT_EQ(loss.evaluate(scores, targets, 0, gradient),
-            loss.evaluate(shifted, targets, 0, shifted_gradient));
+  EXPECT_EQ(loss.evaluate(scores, targets, 0, gradient).loss,
+            loss.evaluate(shifted, targets, 0, shifted_gradient).loss);
   EXPECT_EQ(gradient, shifted_gradient);
+}
+
+RC_GTEST_PROP(ListMle, IsShiftFreeExactlyWhereNothingIsClipped, (std::uint64_t key)) {
+  CounterRng rng(key);
+  const std::size_t n = 2 + rng.below(8);
+  std::vector<double> scores(n), targets(n), gradient(n);
+  double square = 0, largest = 0, sum = 0;
+  for (double& score : scores) {
+    score = rng.uniform(-3, 3);
+    square += score * score;
+  }
+  for (double& target : targets) target = static_cast<double>(rng.below(4));
+  const double clip_norm = rng.uniform(0.5, 8);
+  const auto value = ListMle(clip_norm).evaluate(scores, targets, key, gradient);
+  RC_ASSERT(value.shift_free == (std::sqrt(square) <= clip_norm));
+  for (const double g : gradient) {
+    sum += g;
+    largest = std::max(largest, std::abs(g));
+  }
+  if (value.shift_free) RC_ASSERT(std::abs(sum) <= 1e-12 * static_cast<double>(n) * largest);
 }
 
 TEST(ListMle, OneConfigurationTeachesNothing) {
   std::vector<double> gradient = {5};
-  EXPECT_EQ(ListMle(500).evaluate(std::vector<double>{3}, std::vector<double>{1}, 0, gradient), 0);
+  EXPECT_EQ(ListMle(500).evaluate(std::vector<double>{3}, std::vector<double>{1}, 0, gradient).loss,
+            0);
   EXPECT_EQ(gradient[0], 0);
 }
 
@@ -120,16 +141,19 @@ TEST(ListMle, RefusesWhatItCannotRank) {
 
 TEST(ListMle, PassesNotANumberOn) {
   std::vector<double> gradient(2);
-  EXPECT_TRUE(std::isnan(ListMle(500).evaluate(std::vector<double>{std::nan(""), 1},
-                                               std::vector<double>{1, 2}, 0, gradient)));
+  EXPECT_TRUE(std::isnan(
+      ListMle(500)
+          .evaluate(std::vector<double>{std::nan(""), 1}, std::vector<double>{1, 2}, 0, gradient)
+          .loss));
 }
 
 TEST(ReadLoss, WeighsTheTerm) {
   const std::vector<double> scores = {1, 5}, targets = {2, 1};
   std::vector<double> gradient(2), plain(2);
-  const double loss =
-      read("loss: {list_mle: {weight: 2.5, clip_norm: 3}}")->evaluate(scores, targets, 0, gradient);
-  EXPECT_DOUBLE_EQ(loss, 2.5 * ListMle(3).evaluate(scores, targets, 0, plain));
+  const double loss = read("loss: {list_mle: {weight: 2.5, clip_norm: 3}}")
+                          ->evaluate(scores, targets, 0, gradient)
+                          .loss;
+  EXPECT_DOUBLE_EQ(loss, 2.5 * ListMle(3).evaluate(scores, targets, 0, plain).loss);
   EXPECT_DOUBLE_EQ(gradient[0], 2.5 * plain[0]);
 }
 

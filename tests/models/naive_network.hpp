@@ -33,11 +33,12 @@ class NaiveNetwork {
     return at::stack(scores);
   }
 
-  // d sum(score * score_weight) / d parameters, flat [P], padding zero.
-  std::vector<double> gradient(std::span<const SlateCase> slates) const {
+  // d sum(score * weight) / d parameters, flat [P], padding zero.
+  std::vector<double> gradient(std::span<const SlateCase> slates,
+                               std::span<const double> weights) const {
     const at::Tensor value = scores(slates);
     at::Tensor loss = at::zeros({}, at::kDouble);
-    for (std::int64_t k = 0; k < value.size(0); ++k) loss = loss + value[k] * score_weight(k);
+    for (std::int64_t k = 0; k < value.size(0); ++k) loss = loss + value[k] * weights[k];
     loss.backward();
     std::vector<double> flat(network_.parameters().length(), 0.0);
     for (const ParameterEntry& entry : network_.parameters().entries()) {

@@ -85,24 +85,49 @@ struct CallResult {
   std::vector<std::vector<float>> gradients;
 };
 
-inline double score_weight(std::int64_t config) {
-  return static_cast<double>(config * 7 % 11) - 4.5;
+// How a call treats a shift of a slate's scores.
+enum class Shift {
+  counts,             // nothing is said of it
+  ignored,            // the numbers sum to 0 over each slate, but nothing is said of it
+  ignored_and_told,   // and the loss tells
+  ignored_by_caller,  // the caller says so before
+};
+
+// d loss / d score of every configuration.
+inline std::vector<double> score_weights(const Plan& plan, Shift shift) {
+  std::vector<double> weights, sum(plan.readout.common.in.rows()), count(sum.size());
+  for (std::int64_t k = 0; k < plan.configs; ++k) {
+    weights.push_back(static_cast<double>(k * 7 % 11) - 4.5);
+    sum[plan.readout.slate_of_config[k]] += weights.back();
+    count[plan.readout.slate_of_config[k]] += 1;
+  }
+  for (std::int64_t k = 0; shift != Shift::counts && k < plan.configs; ++k) {
+    const std::int32_t slate = plan.readout.slate_of_config[k];
+    weights[k] -= sum[slate] / count[slate];
+  }
+  return weights;
+}
+
+// The loss of `call`, which keeps the scores it is given.
+inline Network::LossGradient weighted_sum(const Plan& plan, Shift shift, UnitScores& seen) {
+  return [&plan, shift, &seen](const UnitScores& scores) {
+    seen = scores;
+    ScoreGradient gradient;
+    const std::vector<double> own = score_weights(plan, shift);
+    for (int m = 0; m < scores.members; ++m)
+      gradient.values.insert(gradient.values.end(), own.begin(), own.end());
+    if (shift == Shift::ignored_and_told) gradient.shift_free.assign(scores.members, true);
+    return gradient;
+  };
 }
 
 inline CallResult call(const Network& network, std::span<const float> flat, int first, int count,
-                       const UnitInput& unit) {
+                       const UnitInput& unit, Shift shift = Shift::counts) {
   CallResult result;
   result.gradients.assign(count, std::vector<float>(network.parameters().length(), 7.0f));
-  std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
-  const auto loss = [&](const UnitScores& scores) {
-    result.scores = scores;
-    std::vector<double> gradient;
-    for (int m = 0; m < count; ++m) {
-      for (std::int64_t k = 0; k < scores.configs; ++k) gradient.push_back(score_weight(k));
-    }
-    return gradient;
-  };
-  network.gradient(flat, first, count, unit, loss, spans);
+  const std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
+  network.gradient(flat, first, count, unit, weighted_sum(*unit.plan, shift, result.scores), spans,
+                   shift != Shift::ignored_by_caller);
   return result;
 }
 

@@ -76,7 +76,7 @@ TEST(NetworkGolden, EqualsPyTorchGeometric) {
       flat, 0, 1, unit,
       [](const UnitScores& scores) {
         for (int k = 0; k < 3; ++k) EXPECT_NEAR(scores.delta[k], kScores[k], 2e-9);
-        return std::vector<double>{1, -2, 0.5};
+        return ScoreGradient{{1, -2, 0.5}, {}};
       },
       std::span(&span, 1));
   for (const auto& [name, expected] : kGradients) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "models/executor.hpp"
@@ -20,6 +21,7 @@ namespace {
 using test::call;
 using test::CallResult;
 using test::NaiveNetwork;
+using test::Shift;
 using test::SlateCase;
 
 SageConfig sage(std::int64_t width,
@@ -95,7 +97,8 @@ void expect_close(std::span<const float> actual, std::span<const double> expecte
 }
 
 void expect_naive(const Network& network, std::span<const float> flat, int members,
-                  std::span<const SlateCase> slates, const CallResult& result) {
+                  std::span<const SlateCase> slates, const CallResult& result,
+                  std::span<const double> weights) {
   const std::int64_t length = network.parameters().length();
   for (int m = 0; m < members; ++m) {
     const NaiveNetwork naive(network, flat.subspan(m * length, length));
@@ -112,7 +115,7 @@ void expect_naive(const Network& network, std::span<const float> flat, int membe
                     2e-5 * std::abs(expected[k].item<double>()) + 1e-7);
       }
     }
-    expect_close(result.gradients[m], naive.gradient(slates), 2e-4, network.parameters());
+    expect_close(result.gradients[m], naive.gradient(slates, weights), 2e-4, network.parameters());
   }
 }
 
@@ -124,38 +127,89 @@ TEST(Network, EqualsPlainAutogradOnDensePlans) {
     const AlignedFloats flat = test::random_parameters(network, 3, 42);
     const UnitInput unit = test::make_unit(network, test.slates);
     check_plan(*unit.plan);
-    expect_naive(network, flat, 3, test.slates, call(network, flat, 0, 3, unit));
+    expect_naive(network, flat, 3, test.slates, call(network, flat, 0, 3, unit),
+                 test::score_weights(*unit.plan, Shift::counts));
   }
 }
 
-// Plans with rectangular steps, explicit self, and rows apart that all configurations share.
+// A unit on a refined plan: rectangular steps, rows that are shared, and rows apart that all
+// configurations have in common.
+UnitInput refined_unit(const Network& network, std::span<const SlateCase> cases) {
+  std::vector<RefinedGraph> graphs;
+  std::vector<std::vector<std::int32_t>> classes;
+  graphs.reserve(cases.size());
+  std::vector<RefinedSlate> slates;
+  const auto numbers = [](std::int64_t n) {
+    std::vector<std::int32_t> all(n);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  };
+  for (const SlateCase& slate : cases) {
+    graphs.emplace_back(slate.nodes, slate.edges, slate.config_nodes, numbers(slate.nodes),
+                        network.plan_shape());
+    classes.push_back(numbers(slate.state_rows));
+  }
+  for (std::size_t s = 0; s < cases.size(); ++s) {
+    slates.push_back(
+        {&graphs[s], cases[s].configs, cases[s].states, classes[s], cases[s].state_rows});
+  }
+  const auto plan = std::make_shared<Plan>(build_refined_plan(slates));
+  check_plan(*plan);
+  return test::make_unit(network, cases, plan);
+}
+
 TEST(Network, EqualsPlainAutogradOnRefinedPlans) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
     const Network network(test.config, test.config_features, -1, pool);
-    std::vector<RefinedGraph> graphs;
-    std::vector<std::vector<std::int32_t>> classes;
-    graphs.reserve(test.slates.size());
-    std::vector<RefinedSlate> slates;
-    for (const SlateCase& slate : test.slates) {
-      std::vector<std::int32_t> node_class(slate.nodes), state_class(slate.state_rows);
-      for (std::int64_t v = 0; v < slate.nodes; ++v) node_class[v] = static_cast<std::int32_t>(v);
-      for (std::int64_t i = 0; i < slate.state_rows; ++i)
-        state_class[i] = static_cast<std::int32_t>(i);
-      graphs.emplace_back(slate.nodes, slate.edges, slate.config_nodes, node_class,
-                          network.plan_shape());
-      classes.push_back(state_class);
-    }
-    for (std::size_t s = 0; s < test.slates.size(); ++s) {
-      slates.push_back({&graphs[s], test.slates[s].configs, test.slates[s].states, classes[s],
-                        test.slates[s].state_rows});
-    }
-    const auto plan = std::make_shared<Plan>(build_refined_plan(slates));
-    check_plan(*plan);
+    const UnitInput unit = refined_unit(network, test.slates);
     const AlignedFloats flat = test::random_parameters(network, 2, 1);
-    expect_naive(network, flat, 2, test.slates,
-                 call(network, flat, 0, 2, test::make_unit(network, test.slates, plan)));
+    expect_naive(network, flat, 2, test.slates, call(network, flat, 0, 2, unit),
+                 test::score_weights(*unit.plan, Shift::counts));
+  }
+}
+
+double norm(std::span<const float> x) {
+  double square = 0;
+  for (const float v : x) square += static_cast<double>(v) * v;
+  return std::sqrt(square);
+}
+
+// A loss that ignores a shift has the same gradient whether all rows are run, or only the needed
+// ones backward, or only those in both passes.
+TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
+  ThreadPool pool(2, use_one_thread_per_worker);
+  for (const Case& test : cases()) {
+    SCOPED_TRACE(test.name);
+    const Network network(test.config, test.config_features, -1, pool);
+    const AlignedFloats flat = test::random_parameters(network, 2, 1);
+    const NetworkLayout layout(test.config, test.config_features);
+    const auto aten = make_aten_executor(layout, test.config.output_scale, -1);
+    for (const UnitInput& unit :
+         {refined_unit(network, test.slates), test::make_unit(network, test.slates)}) {
+      const CallResult all = call(network, flat, 0, 2, unit, Shift::ignored);
+      const auto expect_same = [&](const CallResult& result) {
+        for (std::size_t i = 0; i < all.scores.delta.size(); ++i) {
+          EXPECT_NEAR(result.scores.delta[i], all.scores.delta[i],
+                      1e-5 * std::abs(all.scores.delta[i]) + 1e-7);
+        }
+        for (int m = 0; m < 2; ++m) {
+          std::vector<float> difference = result.gradients[m];
+          for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= all.gradients[m][i];
+          EXPECT_LE(norm(difference), 1e-5 * norm(all.gradients[m]) + 1e-9);
+        }
+      };
+      expect_same(call(network, flat, 0, 2, unit, Shift::ignored_and_told));
+      expect_same(call(network, flat, 0, 2, unit, Shift::ignored_by_caller));
+      CallResult other;
+      other.gradients.assign(2, std::vector<float>(layout.table.length()));
+      const std::vector<std::span<float>> spans(other.gradients.begin(), other.gradients.end());
+      aten->gradient({flat, 0, 2}, unit,
+                     test::weighted_sum(*unit.plan, Shift::ignored_and_told, other.scores), spans,
+                     true);
+      expect_same(other);
+    }
   }
 }
 
@@ -165,65 +219,65 @@ TEST(Network, AtenExecutorEqualsCpuExecutor) {
     SCOPED_TRACE(test.name);
     const Network network(test.config, test.config_features, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 3, 8);
-    const UnitInput unit = test::make_unit(network, test.slates);
-    const CallResult expected = call(network, flat, 1, 2, unit);
-
     const NetworkLayout layout(test.config, test.config_features);
     const auto aten = make_aten_executor(layout, test.config.output_scale, -1);
-    std::vector<std::vector<float>> gradients(2, std::vector<float>(layout.table.length(), 7.0f));
-    const std::vector<std::span<float>> spans(gradients.begin(), gradients.end());
-    UnitScores scores;
-    const auto loss = [&](const UnitScores& own) {
-      scores = own;
-      std::vector<double> gradient;
-      for (std::size_t i = 0; i < own.delta.size(); ++i)
-        gradient.push_back(test::score_weight(i % own.configs));
-      return gradient;
-    };
-    aten->gradient({flat, 1, 2}, unit, loss, spans);
-    for (std::size_t i = 0; i < scores.delta.size(); ++i) {
-      EXPECT_NEAR(scores.delta[i], expected.scores.delta[i],
-                  1e-5 * std::abs(scores.delta[i]) + 1e-7);
+    for (const UnitInput& unit :
+         {test::make_unit(network, test.slates), refined_unit(network, test.slates)}) {
+      const CallResult expected = call(network, flat, 1, 2, unit);
+      std::vector<std::vector<float>> gradients(2, std::vector<float>(layout.table.length(), 7.0f));
+      const std::vector<std::span<float>> spans(gradients.begin(), gradients.end());
+      UnitScores scores;
+      aten->gradient({flat, 1, 2}, unit, test::weighted_sum(*unit.plan, Shift::counts, scores),
+                     spans, true);
+      for (std::size_t i = 0; i < scores.delta.size(); ++i) {
+        EXPECT_NEAR(scores.delta[i], expected.scores.delta[i],
+                    1e-5 * std::abs(scores.delta[i]) + 1e-7);
+      }
+      EXPECT_EQ(aten->scores({flat, 1, 2}, unit).delta, scores.delta);
+      for (int m = 0; m < 2; ++m) {
+        const std::vector<double> wide(expected.gradients[m].begin(), expected.gradients[m].end());
+        expect_close(gradients[m], wide, 1e-4, layout.table);
+      }
     }
-    EXPECT_EQ(aten->scores({flat, 1, 2}, unit).delta, scores.delta);
-    for (int m = 0; m < 2; ++m) {
-      const std::vector<double> wide(expected.gradients[m].begin(), expected.gradients[m].end());
-      expect_close(gradients[m], wide, 1e-4, layout.table);
+  }
+}
+
+void expect_bits(const Case& test, bool refined) {
+  constexpr int kMembers = 4;
+  std::vector<CallResult> alone;
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads, use_one_thread_per_worker);
+    const Network network(test.config, test.config_features, -1, pool);
+    const AlignedFloats flat = test::random_parameters(network, kMembers, 3);
+    AlignedFloats moved(flat.size() + 1);  // not aligned
+    std::copy(flat.begin(), flat.end(), moved.begin() + 1);
+    const UnitInput unit =
+        refined ? refined_unit(network, test.slates) : test::make_unit(network, test.slates);
+    for (int m = 0; threads == 1 && m < kMembers; ++m)
+      alone.push_back(call(network, flat, m, 1, unit));
+    for (const auto& [first, count] :
+         {std::pair(0, 4), std::pair(1, 3), std::pair(2, 1), std::pair(0, 2)}) {
+      const CallResult together = call(
+          network, first ? std::span<const float>(flat) : std::span<const float>(moved).subspan(1),
+          first, count, unit);
+      const UnitScores only_scores = network.scores(flat, first, count, unit);
+      EXPECT_EQ(only_scores.delta, together.scores.delta);
+      for (int m = 0; m < count; ++m) {
+        EXPECT_EQ(together.gradients[m], alone[first + m].gradients[0]) << "member " << first + m;
+        const auto scores = std::span(together.scores.delta)
+                                .subspan(m * together.scores.configs, together.scores.configs);
+        EXPECT_TRUE(std::ranges::equal(scores, alone[first + m].scores.delta))
+            << "member " << first + m;
+      }
     }
   }
 }
 
 TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
-  constexpr int kMembers = 4;
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
-    std::vector<CallResult> alone;
-    for (const int threads : {1, 2, 3}) {
-      ThreadPool pool(threads, use_one_thread_per_worker);
-      const Network network(test.config, test.config_features, -1, pool);
-      const AlignedFloats flat = test::random_parameters(network, kMembers, 3);
-      AlignedFloats moved(flat.size() + 1);  // not aligned
-      std::copy(flat.begin(), flat.end(), moved.begin() + 1);
-      const UnitInput unit = test::make_unit(network, test.slates);
-      for (int m = 0; threads == 1 && m < kMembers; ++m)
-        alone.push_back(call(network, flat, m, 1, unit));
-      for (const auto& [first, count] :
-           {std::pair(0, 4), std::pair(1, 3), std::pair(2, 1), std::pair(0, 2)}) {
-        const CallResult together =
-            call(network,
-                 first ? std::span<const float>(flat) : std::span<const float>(moved).subspan(1),
-                 first, count, unit);
-        const UnitScores only_scores = network.scores(flat, first, count, unit);
-        EXPECT_EQ(only_scores.delta, together.scores.delta);
-        for (int m = 0; m < count; ++m) {
-          EXPECT_EQ(together.gradients[m], alone[first + m].gradients[0]) << "member " << first + m;
-          const auto scores = std::span(together.scores.delta)
-                                  .subspan(m * together.scores.configs, together.scores.configs);
-          EXPECT_TRUE(std::ranges::equal(scores, alone[first + m].scores.delta))
-              << "member " << first + m;
-        }
-      }
-    }
+    expect_bits(test, false);
+    expect_bits(test, true);
   }
 }
 

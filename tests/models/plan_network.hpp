@@ -26,7 +26,7 @@ struct PlanNetwork {
       for (std::int64_t e = csr.begin[i]; e < csr.begin[i + 1]; ++e) {
         for (std::int32_t lane = 0; lane < lanes; ++lane) {
           for (int c = 0; c < kChannels; ++c) {
-            y[i * lanes + lane][c] += csr.weight[e] * x[csr.source[e] * lanes + lane][c];
+            y[i * lanes + lane][c] += csr.weight_of(e) * x[csr.source[e] * lanes + lane][c];
           }
         }
       }
@@ -43,10 +43,17 @@ struct PlanNetwork {
     }
   }
 
+  static std::vector<Row> select(const Selection& selection, const std::vector<Row>& things,
+                                 std::int64_t rows) {
+    std::vector<Row> y;
+    for (std::int64_t i = 0; i < rows; ++i) y.push_back(things[selection(i)]);
+    return y;
+  }
+
   // Scores of all configurations. `node_value` [plan.nodes], `state_value` [plan.states]: what rows
-  // are told apart by.
+  // are told apart by. `needed_only`: rows that are not needed are overwritten in every layer.
   static std::vector<double> scores(const Plan& plan, std::span<const double> node_value,
-                                    std::span<const double> state_value) {
+                                    std::span<const double> state_value, bool needed_only = false) {
     std::vector<Row> x;
     for (std::size_t i = 0; i < plan.node.size(); ++i) {
       const double state = plan.state[i] < 0 ? 0.37 : state_value[plan.state[i]];
@@ -56,21 +63,29 @@ struct PlanNetwork {
       x.push_back(row);
     }
     int layer = 0;
+    const auto forget = [&](std::vector<Row>& rows) {
+      for (std::size_t i = plan.needed_rows(layer); needed_only && i < rows.size(); ++i) {
+        rows[i].assign(kChannels, 99.0);
+      }
+    };
+    forget(x);
     for (const auto& step : plan.steps) {
       std::vector<Row> y(step->rows_out, Row(kChannels, 0.0));
-      mix(step->self ? multiply(step->self->in, x, step->self->lanes) : x, layer, 0, y);
+      mix(select(step->self, x, step->rows_out), layer, 0, y);
       for (std::size_t d = 0; d < step->edges.size(); ++d) {
-        mix(multiply(step->edges[d].in, x, step->edges[d].lanes), layer, static_cast<int>(d) + 1,
-            y);
+        const EdgeSet& edges = step->edges[d];
+        const auto sums = multiply(edges.sum.in, x, edges.sum.lanes);
+        mix(select(edges.group, sums, step->rows_out), layer, static_cast<int>(d) + 1, y);
       }
       for (Row& row : y) {
         for (double& value : row) value = std::tanh(value);
       }
       x = std::move(y);
       ++layer;
+      forget(x);
     }
-    const auto pooled = multiply(plan.readout.pool, x, 1),
-               common = multiply(plan.readout.common, x, 1);
+    const auto pooled = multiply(plan.readout.pool.in, multiply(plan.readout.cells.in, x, 1), 1),
+               common = multiply(plan.readout.common.in, x, 1);
     std::vector<double> scores;
     for (std::int64_t k = 0; k < plan.configs; ++k) {
       const Row& shared = common[plan.readout.slate_of_config[k]];

@@ -22,13 +22,23 @@ struct Case {
   std::vector<std::vector<std::int32_t>> states;  // of each slate
   std::vector<std::int64_t> configs;
 
-  PlanSlate dense(std::size_t s) const {
+  std::int64_t classes() const { return 1 + *std::ranges::max_element(node_class); }
+  // `input`: where the graph's input rows begin.
+  PlanSlate dense(std::size_t s, std::int64_t input = 0) const {
     return {nodes,      edges,     config_nodes,
-            configs[s], states[s], static_cast<std::int64_t>(state_class.size())};
+            configs[s], states[s], static_cast<std::int64_t>(state_class.size()),
+            node_class, classes(), input};
   }
-  RefinedSlate refined(std::size_t s, const RefinedGraph& graph) const {
-    return {&graph, configs[s], states[s], state_class,
-            static_cast<std::int64_t>(state_class.size())};
+  RefinedSlate refined(std::size_t s, const RefinedGraph& graph, std::int64_t input = 0) const {
+    return {
+        &graph, configs[s], states[s], state_class, static_cast<std::int64_t>(state_class.size()),
+        input};
+  }
+  // What tells the input rows apart.
+  std::vector<double> inputs() const {
+    std::vector<double> values;
+    for (std::int64_t c = 0; c < classes(); ++c) values.push_back(0.7 * static_cast<double>(c + 1));
+    return values;
   }
 };
 
@@ -95,6 +105,17 @@ std::vector<double> values(const std::vector<std::int32_t>& classes, std::size_t
   return result;
 }
 
+// Differences between the scores of a slate come from the needed rows alone.
+void expect_needed_rows_suffice(const Plan& plan, const std::vector<double>& nodes,
+                                const std::vector<double>& states) {
+  const auto all = PlanNetwork::scores(plan, nodes, states, false);
+  const auto needed = PlanNetwork::scores(plan, nodes, states, true);
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    if (plan.readout.slate_of_config[k] != plan.readout.slate_of_config[k - 1]) continue;
+    EXPECT_NEAR(all[k] - all[k - 1], needed[k] - needed[k - 1], 1e-9);
+  }
+}
+
 void expect_equal_scores(const Plan& dense, const Plan& refined, const std::vector<double>& nodes,
                          const std::vector<double>& states) {
   check_plan(dense);
@@ -106,6 +127,7 @@ void expect_equal_scores(const Plan& dense, const Plan& refined, const std::vect
     EXPECT_NEAR(expected[k], actual[k], 1e-6 * std::max(1.0, std::abs(expected[k])));
   }
   EXPECT_LE(refined.total_rows(), dense.total_rows());
+  expect_needed_rows_suffice(refined, nodes, states);
 }
 
 // Weights are floats (count / degree), merged differently: 1e-6 is their rounding, far below what a
@@ -124,8 +146,7 @@ void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bi
       refined.push_back(made.refined(s, graph));
     }
     expect_equal_scores(build_dense_plan(dense, shape), build_refined_plan(refined, hash_bits),
-                        values(made.node_class, slates, 0.7),
-                        values(made.state_class, slates, 1.3));
+                        made.inputs(), values(made.state_class, slates, 1.3));
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -152,15 +173,14 @@ TEST(RefinedPlan, JoinsUnitsOfSeveralGraphs) {
   const Case a = random_case(random, 2, false), b = random_case(random, 1, false);
   const RefinedGraph graph_a(a.nodes, a.edges, a.config_nodes, a.node_class, shape);
   const RefinedGraph graph_b(b.nodes, b.edges, b.config_nodes, b.node_class, shape);
-  const std::vector<PlanSlate> dense{a.dense(0), b.dense(0), a.dense(1)};
-  const std::vector<RefinedSlate> refined{a.refined(0, graph_a), b.refined(0, graph_b),
+  const std::int64_t behind = a.classes();
+  const std::vector<PlanSlate> dense{a.dense(0), b.dense(0, behind), a.dense(1)};
+  const std::vector<RefinedSlate> refined{a.refined(0, graph_a), b.refined(0, graph_b, behind),
                                           a.refined(1, graph_a)};
-  auto nodes = values(a.node_class, 1, 0.7), more = values(b.node_class, 1, 0.7);
-  nodes.insert(nodes.end(), more.begin(), more.end());
-  more = values(a.node_class, 1, 0.7);
-  nodes.insert(nodes.end(), more.begin(), more.end());
+  auto nodes = a.inputs();
+  std::ranges::copy(b.inputs(), std::back_inserter(nodes));
   auto states = values(a.state_class, 1, 1.3);
-  more = values(b.state_class, 1, 1.3);
+  auto more = values(b.state_class, 1, 1.3);
   states.insert(states.end(), more.begin(), more.end());
   more = values(a.state_class, 1, 1.3);
   states.insert(states.end(), more.begin(), more.end());
@@ -176,20 +196,23 @@ TEST(RefinedPlan, GivesEqualConfigurationsTheSameRows) {
   const Plan plan = build_refined_plan(slates);
   EXPECT_EQ(plan.first_rows(), 3);
   EXPECT_EQ(plan.steps[0]->rows_out, 3);
-  EXPECT_EQ(plan.readout.pool.entries(), 0);  // nothing differs
-  EXPECT_EQ(plan.readout.common.entries(), 3);
+  EXPECT_EQ(plan.readout.pool.in.entries(), 0);  // nothing differs
+  EXPECT_EQ(plan.needed, 0);
+  EXPECT_EQ(plan.readout.common.in.entries(), 3);
 }
 
 TEST(RefinedPlan, MergesRepeatedBlocksAndSplitsWhereConfigurationsDiffer) {
   // Two equal chains without configuration, and one node whose two states differ.
   const std::vector<std::int32_t> edges{1, 0, 3, 2}, config_nodes{4}, states{0, 1}, classes{0, 1};
   const PlanShape shape{{{{EdgeDirection::consumer_to_producer}, Aggregation::mean}}, false};
-  const RefinedGraph graph(5, edges, config_nodes, {7, 8, 7, 8, 9}, shape);
+  const RefinedGraph graph(5, edges, config_nodes, {0, 1, 0, 1, 2}, shape);
   const std::vector<RefinedSlate> slates{{&graph, 2, states, classes, 2}};
   const Plan plan = build_refined_plan(slates);
-  EXPECT_EQ(plan.first_rows(), 4);  // two states of node 4, then the classes 7 and 8 once each
+  EXPECT_EQ(plan.first_rows(), 4);  // two states of node 4, then the classes 0 and 1 once each
   const std::vector<float> counts{2, 2};
-  EXPECT_EQ(plan.readout.common.weight, counts);
+  EXPECT_EQ(plan.readout.common.in.weight, counts);
+  EXPECT_EQ(plan.needed, 2);  // the rows of node 4, which come first
+  EXPECT_EQ(plan.node, (std::vector<std::int32_t>{2, 2, 0, 1}));
 }
 
 TEST(RowClasses, TreatsMinusZeroAsZeroAndComparesTheExtraByte) {

@@ -44,22 +44,29 @@ TEST(GatherRows, EqualsTheNaiveProduct) {
   CounterRng rng(4);
   for (const std::int64_t width : {1, 7, 16, 33, 64}) {
     for (const std::int64_t lanes : {1, 3}) {
-      const Csr csr = random_csr(6, 9, rng);
+      Csr csr = random_csr(6, 9, rng);
+      if (rng.below(3) == 0) csr.weight.clear();  // all 1
+      const std::int64_t limit = 3 + rng.below(7);
       Matrix x(9 * lanes, width, 1), base(6 * lanes, width, 2), mask(6 * lanes, width, 3);
       for (const bool with_base : {false, true}) {
         for (const bool with_mask : {false, true}) {
           const std::int64_t first = 2, count = 6 * lanes - 3;
           Matrix y(count, width, 5);
-          gather_rows(
-              csr, lanes, first, count, x.view(), width, y.view(),
-              with_base ? ConstRows(Rows{base.view().row(first), base.stride}) : ConstRows{},
-              with_mask ? ConstRows(Rows{mask.view().row(first), mask.stride}) : ConstRows{});
+          gather_rows(csr, first, count, x.view(), width, y.view(),
+                      {.lanes = lanes,
+                       .sources = limit,
+                       .base = with_base ? ConstRows(Rows{base.view().row(first), base.stride})
+                                         : ConstRows{},
+                       .mask = with_mask ? ConstRows(Rows{mask.view().row(first), mask.stride})
+                                         : ConstRows{}});
           for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
             for (std::int64_t c = 0; c < width; ++c) {
               double expected = with_base ? base(first + i, c) : 0;
               for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e) {
-                expected += static_cast<double>(csr.weight[e]) * x(csr.source[e] * lanes + lane, c);
+                if (csr.source[e] >= limit) continue;
+                expected +=
+                    static_cast<double>(csr.weight_of(e)) * x(csr.source[e] * lanes + lane, c);
               }
               if (with_mask && mask(first + i, c) <= 0) expected = 0;
               ASSERT_NEAR(y(i, c), expected, 1e-6);
@@ -74,8 +81,35 @@ TEST(GatherRows, EqualsTheNaiveProduct) {
 TEST(GatherRows, AddsInPlace) {
   const Csr csr = make_csr(2, std::vector<CsrEntry>{{0, 1, 2}, {1, 0, 3}});
   AlignedFloats x = {1, 10}, y = {5, 6};
-  gather_rows(csr, 1, 0, 2, {x.data(), 1}, 1, {y.data(), 1}, {y.data(), 1});
+  gather_rows(csr, 0, 2, {x.data(), 1}, 1, {y.data(), 1}, {.base = {y.data(), 1}});
   EXPECT_EQ(y, (AlignedFloats{25, 9}));
+}
+
+TEST(CombineRows, AddsWhatEachRowTakes) {
+  const std::int32_t self[] = {2, 0}, near[] = {1, 1}, far[] = {0, 2};
+  const std::int32_t* const group[] = {near, far};
+  for (const std::int64_t width : {1, 16, 19}) {
+    Matrix own(3, width, 1), past(3, width, 2), a(2, width, 3), b(3, width, 4), bias(1, width, 5);
+    const ConstRows groups[] = {a.view(), b.view()};
+    for (const std::size_t sets : {0, 1, 2}) {
+      for (const bool residual : {false, true}) {
+        Matrix y(2, width, 6);
+        combine_rows(
+            {self, own.view(), residual ? ConstRows(past.view()) : ConstRows{}, bias.data.data(),
+             std::span(group).first(sets), std::span(groups).first(sets)},
+            2, width, residual, y.view());
+        for (std::int64_t i = 0; i < 2; ++i) {
+          for (std::int64_t c = 0; c < width; ++c) {
+            double expected = own(self[i], c) + bias(0, c);
+            if (sets > 0) expected += a(near[i], c);
+            if (sets > 1) expected += b(far[i], c);
+            if (residual) expected = std::max(0.0, expected + past(self[i], c));
+            ASSERT_NEAR(y(i, c), expected, 1e-6);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(RowKernels, EqualNaiveLoops) {

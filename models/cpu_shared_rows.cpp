@@ -1,0 +1,177 @@
+#include <algorithm>
+
+#include "models/cpu_blocks.hpp"
+#include "models/cpu_pass.hpp"
+#include "models/gemm.hpp"
+
+// Layers of plans that share rows. A row is a past and a group of neighbours in each edge set, and
+// there are fewer pasts and groups than rows: each is multiplied by its weights once.
+
+namespace tpudist {
+namespace {
+
+// Rows of a weight that make one task of its gradient.
+constexpr std::int64_t kTileRows = 128;
+// Columns of the head's weight that make one task of its gradient.
+constexpr std::int64_t kHeadColumns = 64;
+
+}  // namespace
+
+// own = x Wself for every past, products[set] = (sum over neighbours) Wset for every group.
+void CpuPass::make_products(std::size_t index, const MemberRows& own,
+                            std::span<const MemberRows> products) {
+  const LayerLayout& layer = layout_.layers[index];
+  const Step& step = *plan_.steps[index];
+  const MemberRows& x = x_[index];
+  std::vector<std::int64_t> ranges{x.rows};
+  for (const MemberRows& product : products) ranges.push_back(product.rows);
+  for_ranges(all_, ranges,
+             [&](int member, std::size_t range, std::int64_t first, std::int64_t count) {
+               const bool self = range == 0;
+               const std::size_t set = range - 1;
+               const Rows input = self ? x.of(member) : sums_[index][set].of(member);
+               if (!self) {
+                 gather_rows(step.edges[set].sum.in, first, count, x.of(member), layer.in,
+                             {input.row(first), input.stride});
+               }
+               const WeightPart& weight = self ? layer.weights.back() : layer.weights[set];
+               gemm(count, layer.out, layer.in, {input.row(first), input.stride},
+                    {weights(member) + weight.offset, layer.out}, 0,
+                    (self ? own : products[set]).of(member).row(first), layer.out_stride);
+             });
+}
+
+void CpuPass::forward_shared(std::size_t index) {
+  const LayerLayout& layer = layout_.layers[index];
+  const Step& step = *plan_.steps[index];
+  const std::int64_t rows = this->rows(index + 1, forward_needed());
+  const bool last = index + 1 == layout_.layers.size();
+  const std::size_t sets = step.edges.size();
+  const MemberRows own = take(x_[index].rows, layer.out_stride, all_.count);
+  std::vector<MemberRows> products;
+  std::vector<MemberRows>& sums = sums_.emplace_back();
+  for (std::size_t set = 0; set < sets; ++set) {
+    const std::int64_t count = groups(index, set, forward_needed());
+    products.push_back(take(count, layer.out_stride, all_.count));
+    sums.push_back(take(count, layer.in_stride, all_.count));
+  }
+  make_products(index, own, products);
+  if (!keep()) sums.clear();
+  x_.push_back(take(rows, layer.out_stride, all_.count));
+  if (last) values_.resize(all_.count * rows);
+  for_blocks(all_, rows, [&](int member, std::int64_t first, std::int64_t count) {
+    const Rows out{x_[index + 1].of(member).row(first), layer.out_stride};
+    std::vector<const std::int32_t*> group;
+    std::vector<ConstRows> of_group;
+    for (std::size_t set = 0; set < sets; ++set) {
+      group.push_back(step.edges[set].group.of.data() + first);
+      of_group.push_back(products[set].of(member));
+    }
+    const ConstRows past = layer.residual ? x_[index].of(member) : ConstRows{};
+    combine_rows({step.self.of.data() + first, own.of(member), past, weights(member) + layer.bias,
+                  group, of_group},
+                 count, layer.out, layer.relu, out);
+    if (last) apply_head(member, first, count, out);
+  });
+}
+
+// The head's gradient, and d loss / d output of the last layer before its activation in above_.
+void CpuPass::backward_head(Group group, std::span<const std::span<float>> gradients) {
+  const LayerLayout& layer = layout_.layers.back();
+  const std::int64_t rows = this->rows(layout_.layers.size(), group.needed);
+  above_ = take(rows, layer.out_stride, group.count);
+  const auto row_gradient = [&](int member) {
+    return row_gradient_.data() + (member - group.first) * rows;
+  };
+  const std::int64_t ranges[] = {rows};
+  const auto spread = [&](int member, std::size_t, std::int64_t first, std::int64_t count) {
+    const Rows z{above_.of(member - group.first).row(first), layer.out_stride};
+    outer_rows(row_gradient(member) + first, count, layer.out,
+               weights(member) + layout_.head_weight, z);
+    if (layer.relu) {
+      mask_rows(z, count, layer.out, {x_.back().of(member).row(first), layer.out_stride});
+    }
+  };
+  const std::int64_t tiles = (layer.out + kHeadColumns - 1) / kHeadColumns;
+  const auto weigh = [&](int member, std::int64_t tile) {
+    float* const gradient = gradients[member].data();
+    const std::int64_t column = tile * kHeadColumns;
+    const std::int64_t width = std::min(kHeadColumns, layer.out - column);
+    std::fill_n(gradient + layout_.head_weight + column, width, 0.0f);
+    add_scaled_rows(row_gradient(member), {x_.back().of(member).data + column, layer.out_stride},
+                    rows, width, gradient + layout_.head_weight + column);
+    if (tile > 0) return;
+    gradient[layout_.head_bias] = 0;
+    add_column_sums({row_gradient(member), 1}, rows, 1, gradient + layout_.head_bias);
+  };
+  for_ranges(group, ranges, spread, tiles, weigh);
+}
+
+// From d loss / d output before the activation in above_ to the gradients of the layer's parameters
+// and the same of the layer below.
+void CpuPass::backward_shared(std::size_t index, Group group,
+                              std::span<const std::span<float>> gradients) {
+  const LayerLayout& layer = layout_.layers[index];
+  const Step& step = *plan_.steps[index];
+  const std::size_t sets = step.edges.size();
+  // Of the products in forward_shared (range 0: own, then the sets), and of what was multiplied.
+  std::vector<std::int64_t> ranges{rows(index, group.needed)};
+  for (std::size_t set = 0; set < sets; ++set) ranges.push_back(groups(index, set, group.needed));
+  std::vector<MemberRows> products, inputs;
+  for (const std::int64_t rows : ranges) {
+    products.push_back(take(rows, layer.out_stride, group.count));
+    inputs.push_back(take(rows, layer.in_stride, group.count));
+  }
+  const auto weight_of = [&](std::size_t range) {
+    return range == 0 ? layer.weights.back() : layer.weights[range - 1];
+  };
+  for_ranges(group, ranges,
+             [&](int member, std::size_t range, std::int64_t first, std::int64_t count) {
+               const int place = member - group.first;
+               const Rows product{products[range].of(place).row(first), layer.out_stride};
+               const Rows input{inputs[range].of(place).row(first), layer.in_stride};
+               gather_rows(range == 0 ? step.self.rows : step.edges[range - 1].group.rows, first,
+                           count, above_.of(place), layer.out, product, {.sources = above_.rows});
+               gemm(count, layer.in, layer.out, {product.data, product.stride},
+                    {weights(member) + weight_of(range).offset, layer.out, Transpose::yes}, 0,
+                    input.data, input.stride);
+               if (range == 0 && layer.residual) add_rows(product, count, layer.in, input);
+             });
+
+  const std::int64_t tiles = (layer.in + kTileRows - 1) / kTileRows;
+  const std::int64_t weight_tiles = tiles * static_cast<std::int64_t>(ranges.size());
+  const auto weight_gradient = [&](int member, std::int64_t i) {
+    float* const gradient = gradients[member].data();
+    const int place = member - group.first;
+    if (i == weight_tiles) {
+      std::fill_n(gradient + layer.bias, layer.out, 0.0f);
+      add_column_sums(products[0].of(place), products[0].rows, layer.out, gradient + layer.bias);
+      return;
+    }
+    const std::size_t range = i / tiles;
+    const std::int64_t first = i % tiles * kTileRows;
+    const ConstRows input = range == 0 ? x_[index].of(member) : sums_[index][range - 1].of(member);
+    gemm(std::min(kTileRows, layer.in - first), layer.out, ranges[range],
+         {input.data + first, input.stride, Transpose::yes},
+         {products[range].of(place).data, layer.out_stride}, 0,
+         gradient + weight_of(range).offset + first * layer.out, layer.out);
+  };
+  const ConstRows no_mask{};
+  const bool relu = index == 0 || layout_.layers[index - 1].relu;
+  const auto gather_below = [&](int member, std::size_t, std::int64_t first, std::int64_t count) {
+    const int place = member - group.first;
+    const Rows below{inputs[0].of(place).row(first), layer.in_stride};
+    const ConstRows x{x_[index].of(member).row(first), layer.in_stride};
+    if (sets == 0 && relu) mask_rows(below, count, layer.in, x);
+    for (std::size_t set = 0; set < sets; ++set) {
+      gather_rows(step.edges[set].sum.out, first, count, inputs[set + 1].of(place), layer.in, below,
+                  {.sources = ranges[set + 1],
+                   .base = below,
+                   .mask = relu && set + 1 == sets ? x : no_mask});
+    }
+  };
+  for_ranges(group, std::span(ranges).first(1), gather_below, weight_tiles + 1, weight_gradient);
+  above_ = std::move(inputs[0]);
+}
+
+}  // namespace tpudist
