@@ -1,4 +1,4 @@
-"""The 2nd place's networks, ListMLE and one graph in PyTorch Geometric, written as its users would."""
+"""The 2nd place's networks, ListMLE and one graph, as users of PyTorch Geometric write them."""
 import numpy as np
 import torch
 from torch_geometric.data import Batch, Data
@@ -87,5 +87,7 @@ def kendall_tau_b(x, y):
     for first in range(0, len(x), 256):
         a = np.sign(x[first:first + 256, None] - x[None])
         b = np.sign(y[first:first + 256, None] - y[None])
-        agree, untied_x, untied_y = agree + (a * b).sum(), untied_x + (a * a).sum(), untied_y + (b * b).sum()
+        agree += (a * b).sum()
+        untied_x += (a * a).sum()
+        untied_y += (b * b).sum()
     return agree / np.sqrt(untied_x * untied_y)

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 import torch
-from pyg_network import Graph, Network, kendall_tau_b, list_mle
+from pyg_network import PRESETS, Graph, Network, kendall_tau_b, list_mle
 
 
 class Training:
@@ -22,7 +22,7 @@ class Training:
         self.graph, self.network, self.slates, self.configs = graph, network, slates, configs
         self.rows, self.targets = graph.distinct()
         if configs > len(self.rows):
-            raise SystemExit(f"--configs {configs}: the graph has {len(self.rows)} distinct configurations")
+            raise SystemExit(f"--configs {configs}: the graph has {len(self.rows)} distinct ones")
         self.optimizer = network.optimizer()
 
     def step(self):
@@ -76,8 +76,8 @@ def train_to_tau(graph, network, arguments, line):
     """Trains until the valid graph is ranked well; the time of evaluations does not count."""
     training = Training(graph, network, arguments.slates, arguments.configs)
     valid = Graph(arguments.valid)
-    schedule = torch.optim.lr_scheduler.MultiStepLR(
-        training.optimizer, [round(arguments.steps * share) for share in (0.6, 0.7, 0.8, 0.9)], 0.316228)
+    milestones = [round(arguments.steps * share) for share in (0.6, 0.7, 0.8, 0.9)]
+    schedule = torch.optim.lr_scheduler.MultiStepLR(training.optimizer, milestones, 0.316228)
     line.update(tau=[], reached=False)
     total = 0.0
     for step in range(1, arguments.steps + 1):
@@ -101,16 +101,18 @@ def peak_rss_mb():
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1.024e-3
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=["train", "infer", "tau"])
     parser.add_argument("npz")
-    parser.add_argument("--model", choices=["latenciaga_xla", "latenciaga_nlp"], default="latenciaga_xla")
+    parser.add_argument("--model", choices=list(PRESETS), default="latenciaga_xla")
     parser.add_argument("--configs", type=int, default=10, help="configurations of a slate")
     parser.add_argument("--slates", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=20, help="steps or passes that are measured, at most")
-    parser.add_argument("--seconds", type=float, default=1e9, help="no step starts after so many measured seconds")
+    parser.add_argument("--steps", type=int, default=20, help="most measured steps or passes")
+    parser.add_argument("--seconds", type=float, default=1e9,
+                        help="no step starts after so many measured seconds")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before that are not measured")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--block", type=int, default=16, help="infer, tau: graphs of a batch")
@@ -118,13 +120,18 @@ def main():
     parser.add_argument("--valid", help="tau: the graph to rank")
     parser.add_argument("--evaluate-every", type=int, default=20, help="tau: steps")
     parser.add_argument("--target", type=float, default=0.74, help="tau: stop at this Kendall tau")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     graph, network = Graph(arguments.npz), Network(arguments.model)
     line = {"mode": arguments.mode, "nodes": len(graph.opcodes), "model": arguments.model,
             "configs": arguments.configs, "slates": arguments.slates, "threads": arguments.threads}
-    {"train": train, "infer": infer, "tau": train_to_tau}[arguments.mode](graph, network, arguments, line)
+    modes = {"train": train, "infer": infer, "tau": train_to_tau}
+    modes[arguments.mode](graph, network, arguments, line)
     line["peak_rss_mb"] = peak_rss_mb()
     print(json.dumps(line))
 

@@ -1,0 +1,101 @@
+"""What against_pyg.py measures: graphs, networks and sizes of slates."""
+import dataclasses
+import pathlib
+import subprocess
+
+RESNET = ("layout:xla:default", "resnet_main_10904")
+ALEXNET = ("layout:xla:random", "alexnet_train_batch_32")
+# One graph each of `tpudist synth --graphs 1,0,0`: 5,659 nodes in 12 blocks, and 14,105 nodes.
+SYNTHETIC_NLP = ("layout:nlp:random", "bert_en_cased_L-12_H-768_A-12_batch_size_16_train")
+SYNTHETIC_XLA = ("layout:xla:random", "resnet50.4x2.fp16")
+SYNTHETIC_CONFIGS = 400
+
+# Sum over the layers of the columns that go in and come out, see PRESETS in pyg_network.py.
+COLUMNS = {"latenciaga_xla": 1568, "latenciaga_nlp": 5696}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    graph: tuple  # collection, name
+    model: str = "latenciaga_xla"
+    configs: int = 10
+    slates: int = 1
+    members: int = 1
+    plan: str = "auto"
+    mode: str = "train"
+
+    def peer_bytes(self, nodes):
+        """Memory of a step of the peer, by what was measured on graphs of 3,163 nodes."""
+        return 0.65e9 + 18.0 * COLUMNS[self.model] * nodes * self.configs * self.slates
+
+    def title(self):
+        work = f"{self.slates} x {self.configs}"
+        if self.mode != "train":
+            work = "score a run" if self.mode == "infer" else f"{work} until tau"
+        if self.plan != "auto":
+            work += f", plan={self.plan}"
+        if self.members > 1:
+            work += f", {self.members} members"
+        return " | ".join([self.graph[1][:18], self.model.removeprefix("latenciaga_"), work])
+
+
+def sizes(graph, model, configs):
+    return [Case(graph, model, k) for k in configs]
+
+
+CASES = {
+    "resnet-xla": sizes(RESNET, "latenciaga_xla", (4, 10, 32, 91)),
+    "resnet-nlp": sizes(RESNET, "latenciaga_nlp", (4, 10, 32, 91)),
+    "alexnet-xla": sizes(ALEXNET, "latenciaga_xla", (4, 10, 32, 100)),
+    "alexnet-nlp": sizes(ALEXNET, "latenciaga_nlp", (4, 10, 32, 100)),
+    # The 2nd place's batches, and five members of them: the peer trains one after the other.
+    "batch": [Case(ALEXNET, configs=4, slates=10), Case(ALEXNET, configs=4, slates=10, members=5),
+              Case(ALEXNET, "latenciaga_nlp", configs=10, slates=4)],
+    "dense": [Case(RESNET, configs=10, plan="dense"), Case(RESNET, "latenciaga_nlp", plan="dense"),
+              Case(ALEXNET, configs=32, plan="dense")],
+    "infer": [Case(RESNET, mode="infer"), Case(RESNET, "latenciaga_nlp", mode="infer"),
+              Case(ALEXNET, mode="infer")],
+    "synthetic": sizes(SYNTHETIC_NLP, "latenciaga_nlp", (4, 10, 32, 100))
+                 + sizes(SYNTHETIC_XLA, "latenciaga_xla", (4, 10, 32, 100)),
+    "tau": [Case(ALEXNET, configs=4, slates=10, mode="tau")],
+}
+
+
+class Inputs:
+    """NPZ files and shards of the graphs, made in `work`; `npz` as `tpudist convert` takes it."""
+
+    def __init__(self, tpudist, npz, work):
+        self.tpudist, self.npz, self.work = tpudist, pathlib.Path(npz), pathlib.Path(work)
+
+    def path(self, graph, split="train"):
+        """The NPZ file of a graph, None where there is none."""
+        if graph in (SYNTHETIC_NLP, SYNTHETIC_XLA):
+            root = self._synthetic(graph[0])
+        else:
+            root = self.npz
+        path = root / graph[0].replace(":", "/") / split / f"{graph[1]}.npz"
+        return path if path.exists() else None
+
+    def shards(self, graph):
+        """Shards of this graph alone, with its valid split if it has one."""
+        root = self.work / graph[1]
+        for split in ("train", "valid"):
+            path = self.path(graph, split)
+            link = root / "npz" / graph[0].replace(":", "/") / split / f"{graph[1]}.npz"
+            if path and not link.exists():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path.absolute())
+        if not (root / "shards").exists():
+            self._run("convert", root / "npz", root / "shards")
+        return root / "shards"
+
+    def _synthetic(self, collection):
+        preset = collection.split(":")[1]
+        root = self.work / f"synthetic-{preset}"
+        if not root.exists():
+            self._run("synth", root, "--preset", preset, "--collections", collection,
+                      "--graphs", "1,0,0", "--configs", SYNTHETIC_CONFIGS)
+        return root
+
+    def _run(self, *command):
+        subprocess.run([self.tpudist, *map(str, command)], check=True, capture_output=True)
