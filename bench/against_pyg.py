@@ -14,8 +14,8 @@ ratios are the peer's time over tpudist's, so that more is better for tpudist.
 A step is drawing configurations, plans or batches, forward, loss, backward and update. Scoring is
 in seconds a measured run: tpudist scores all runs, equal configurations once; the peer every one of
 the first `--limit` runs, in batches of the size that is fastest. For tau, seconds are those of
-training. Let nothing else run: a third busy process on two cores slows the peer's OpenMP threads by
-several times.
+training. Let nothing else run: a third busy process on two cores slows the peer's spinning OpenMP
+threads several times (OMP_WAIT_POLICY=passive softens that).
 """
 import argparse
 import json
