@@ -5,9 +5,13 @@
 namespace tpudist {
 
 std::int32_t ColourTable::colour(std::span<const std::uint32_t> key, bool& fresh) {
+  // One multiplication a word; the finaliser spreads what the low bits collect.
   std::uint64_t hash = key.size();
-  for (const std::uint32_t word : key) hash = mix_hash(hash ^ word) + 0x9e3779b97f4a7c15ull;
-  hash &= mask_;
+  for (const std::uint32_t word : key) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 32;
+  }
+  hash = mix_hash(hash) & mask_;
   const std::int32_t known = index_.find(
       hash, [&](std::int32_t colour) { return std::ranges::equal(this->key(colour), key); });
   fresh = known < 0;

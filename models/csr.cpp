@@ -1,7 +1,6 @@
 #include "models/csr.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -9,13 +8,10 @@
 
 namespace tpudist {
 
-std::int32_t to_index32(std::int64_t value) {
-  if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
-    throw Error(ErrorKind::failed, "a plan needs " + std::to_string(value) +
-                                       " rows, more than 32-bit indices reach: use fewer "
-                                       "configurations in a slate or fewer slates in a unit");
-  }
-  return static_cast<std::int32_t>(value);
+void refuse_index(std::int64_t value) {
+  throw Error(ErrorKind::failed, "a plan needs " + std::to_string(value) +
+                                     " rows, more than 32-bit indices reach: use fewer "
+                                     "configurations in a slate or fewer slates in a unit");
 }
 
 Csr make_csr(std::int64_t rows, std::span<const CsrEntry> entries) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,13 @@ Csr transpose(const Csr& matrix, std::int64_t columns);
 // For each of `groups` values the rows whose index it is, weights 1; negative ones are left out.
 Csr rows_of(std::span<const std::int32_t> index, std::int64_t groups);
 
+// Throws Error: an index does not fit 32 bits.
+[[noreturn]] void refuse_index(std::int64_t value);
+
 // Narrows an index that comes from counting; throws Error when it does not fit 32 bits.
-std::int32_t to_index32(std::int64_t value);
+inline std::int32_t to_index32(std::int64_t value) {
+  if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) refuse_index(value);
+  return static_cast<std::int32_t>(value);
+}
 
 }  // namespace tpudist

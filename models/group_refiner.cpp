@@ -60,14 +60,6 @@ void GroupRefiner::start(std::span<const SlateOffsets> offsets, RawPlan& plan) {
   }
 }
 
-// Row of the current layer, counted from this group's first.
-std::int32_t GroupRefiner::row_of(std::int32_t node, std::int32_t lane) const {
-  const std::int32_t fixed = graph_.fixed(layer_).colour[node];
-  if (fixed >= 0) return static_cast<std::int32_t>(reached_rows_ + fixed);
-  const NodeColours& colours = of_node_[node];
-  return colours_[colours.begin + partitions_.class_of_lane(colours.partition)[lane]];
-}
-
 // The static groups come first.
 void GroupRefiner::start_groups(int layer, std::size_t set, std::int64_t base, RowLists& groups) {
   first_group_[set] = groups.size();
@@ -121,7 +113,11 @@ void GroupRefiner::group_neighbours(int layer, std::size_t set, std::int32_t nod
     for (const std::int32_t source : sources) {
       key_.push_back(static_cast<std::uint32_t>(row_of(source, lane)));
     }
-    if (key_.size() > 1) std::sort(key_.begin(), key_.end());
+    if (key_.size() == 2) {
+      if (key_[0] > key_[1]) std::swap(key_[0], key_[1]);
+    } else if (key_.size() > 2) {
+      std::sort(key_.begin(), key_.end());
+    }
     result.group.push_back(group_of_rows(set, base, groups));
   }
 }
@@ -138,7 +134,8 @@ void GroupRefiner::advance(int layer, std::int64_t base, RawStep& step) {
   std::vector<NodeColours> next_of_node(graph_.nodes());
   std::vector<std::int32_t> next_colours;
   next_colours.reserve(2 * colours_.size());
-  std::vector<PairTable> tables(std::max<std::size_t>(sets, 1), PairTable(hash_bits_));
+  std::vector<PairTable> tables(std::max<std::size_t>(sets, 1),
+                                PairTable(hash_bits_, 2 * colours_.size()));
   std::vector<NodeGroups> around(sets);
   for (const std::int32_t node : graph_.reached(layer + 1)) {
     const bool fixed = graph_.fixed(layer).colour[node] >= 0;
@@ -150,8 +147,7 @@ void GroupRefiner::advance(int layer, std::int64_t base, RawStep& step) {
     next_of_node[node] = {partition, static_cast<std::int64_t>(next_colours.size())};
     for (const std::int32_t lane : partitions_.first_lane(partition)) {
       const auto group_at = [&](std::size_t set) {
-        const auto classes = partitions_.class_of_lane(around[set].partition);
-        return around[set].group[classes[lane]];
+        return around[set].group[partitions_.class_of_lane(around[set].partition)[lane]];
       };
       const std::int32_t own = row_of(node, lane);
       // A row is told apart by its own past and a group of each set.

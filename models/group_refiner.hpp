@@ -84,7 +84,13 @@ class GroupRefiner {
 
   void label_lanes(std::size_t config_index, std::vector<std::int32_t>& labels,
                    std::vector<std::int32_t>& states, std::span<const SlateOffsets> offsets) const;
-  std::int32_t row_of(std::int32_t node, std::int32_t lane) const;
+  // Row of the current layer, counted from this group's first.
+  std::int32_t row_of(std::int32_t node, std::int32_t lane) const {
+    const std::int32_t fixed = graph_.fixed(layer_).colour[node];
+    if (fixed >= 0) return static_cast<std::int32_t>(reached_rows_ + fixed);
+    const NodeColours& colours = of_node_[node];
+    return colours_[colours.begin + partitions_.class_of_lane(colours.partition)[lane]];
+  }
   void start_groups(int layer, std::size_t set, std::int64_t base, RowLists& groups);
   void group_neighbours(int layer, std::size_t set, std::int32_t node, std::int64_t base,
                         RowLists& groups, NodeGroups& result);

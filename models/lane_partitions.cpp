@@ -14,18 +14,6 @@ LanePartitions::LanePartitions(std::int64_t lanes) : lanes_(lanes) {
   intern(scratch_);
 }
 
-std::int32_t LanePartitions::classes(std::int32_t partition) const {
-  return static_cast<std::int32_t>(first_begin_[partition + 1] - first_begin_[partition]);
-}
-
-std::span<const std::int32_t> LanePartitions::class_of_lane(std::int32_t partition) const {
-  return std::span(class_of_lane_).subspan(partition * lanes_, lanes_);
-}
-
-std::span<const std::int32_t> LanePartitions::first_lane(std::int32_t partition) const {
-  return std::span(first_lane_).subspan(first_begin_[partition], classes(partition));
-}
-
 std::int32_t LanePartitions::of_labels(std::span<const std::int32_t> labels) {
   std::vector<std::int32_t> label_of_class;
   std::vector<std::int32_t> numbered(lanes_);

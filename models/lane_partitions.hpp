@@ -22,11 +22,18 @@ class LanePartitions {
   // The common refinement: lanes agree where they agree in both.
   std::int32_t refine(std::int32_t a, std::int32_t b);
 
-  std::int32_t classes(std::int32_t partition) const;
+  std::int32_t classes(std::int32_t partition) const {
+    return static_cast<std::int32_t>(first_begin_[partition + 1] - first_begin_[partition]);
+  }
   // Class of each lane, numbered by first occurrence. [K]
-  std::span<const std::int32_t> class_of_lane(std::int32_t partition) const;
+  std::span<const std::int32_t> class_of_lane(std::int32_t partition) const {
+    return {class_of_lane_.data() + partition * lanes_, static_cast<std::size_t>(lanes_)};
+  }
   // First lane of each class. [classes]
-  std::span<const std::int32_t> first_lane(std::int32_t partition) const;
+  std::span<const std::int32_t> first_lane(std::int32_t partition) const {
+    return {first_lane_.data() + first_begin_[partition],
+            static_cast<std::size_t>(classes(partition))};
+  }
 
  private:
   std::int32_t intern(std::span<const std::int32_t> classes);

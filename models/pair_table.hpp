@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -10,9 +12,11 @@ namespace tpudist {
 // Numbers pairs of non-negative integers by first occurrence. Not thread-safe.
 class PairTable {
  public:
-  // `hash_bits` < 64 weakens the hash, for tests of the full comparison.
-  explicit PairTable(int hash_bits = 64)
-      : mask_(hash_bits >= 64 ? ~0ull : (1ull << hash_bits) - 1), slots_(64) {}
+  // `hash_bits` < 64 weakens the hash, for tests of the full comparison. `expected` pairs fit
+  // without growing.
+  explicit PairTable(int hash_bits = 64, std::size_t expected = 0)
+      : mask_(hash_bits >= 64 ? ~0ull : (1ull << hash_bits) - 1),
+        slots_(std::bit_ceil(std::max<std::size_t>(2 * expected, 64))) {}
 
   // Number of a pair; `fresh` tells whether it is new.
   std::int32_t number(std::int32_t a, std::int32_t b, bool& fresh) {
@@ -34,18 +38,15 @@ class PairTable {
 
   std::int32_t size() const { return size_; }
 
-  // Forgets the pairs, keeps the memory.
-  void clear() {
-    slots_.assign(slots_.size(), Slot{});
-    size_ = 0;
-  }
-
  private:
   struct Slot {
     std::uint64_t key = 0;
     std::int32_t number = -1;
   };
-  std::uint64_t hash(std::uint64_t key) const { return mix_hash(key) & mask_; }
+  std::uint64_t hash(std::uint64_t key) const {
+    key *= 0x9e3779b97f4a7c15ull;
+    return (key ^ (key >> 32)) & mask_;
+  }
 
   void grow() {
     std::vector<Slot> old(4 * slots_.size());

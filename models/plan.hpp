@@ -119,7 +119,7 @@ struct PlanSlate {
   std::int64_t state_rows = 0;  // rows of this slate's state table
   // [nodes] row of the graph's inputs that each node takes, and how many there are: nodes of equal
   // features and opcode can share one. Empty: one for each node.
-  std::span<const std::int32_t> input_row;
+  std::span<const std::int32_t> input_row = {};
   std::int64_t input_rows = 0;
   // Where the graph's input rows begin among those of the unit; -1: behind the slate before.
   std::int64_t input_begin = -1;

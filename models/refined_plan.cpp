@@ -150,9 +150,11 @@ std::vector<std::int32_t> reorder(std::span<const std::int32_t> values, const Or
 // Appends one matrix row from a list of rows with repetitions: each counts `unit`.
 void append_row(std::span<const std::int32_t> list, const Order& rows, double unit,
                 std::vector<std::int32_t>& scratch, Csr& csr) {
-  if (list.size() == 1) {
-    csr.source.push_back(rows.place[list[0]]);
-    csr.weight.push_back(static_cast<float>(unit));
+  if (list.size() == 1 || (list.size() == 2 && list[0] != list[1])) {
+    const std::int32_t first = rows.place[list.front()], second = rows.place[list.back()];
+    csr.source.push_back(std::min(first, second));
+    if (list.size() == 2) csr.source.push_back(std::max(first, second));
+    csr.weight.insert(csr.weight.end(), list.size(), static_cast<float>(unit));
   } else {
     scratch.clear();
     for (const std::int32_t row : list) scratch.push_back(rows.place[row]);

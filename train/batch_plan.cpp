@@ -17,10 +17,6 @@ BatchPlanner::BatchPlanner(const Experiment& experiment, const SlateOrder& order
       fold_(std::move(fold)),
       ranks_(ranks) {}
 
-int BatchPlanner::units() const {
-  return (batch_.slates + batch_.unit_slates - 1) / batch_.unit_slates;
-}
-
 bool BatchPlanner::held_out(int member, int graph) const {
   return !fold_.empty() && ensemble_.vary_fold &&
          fold_[static_cast<std::size_t>(graph)] == member % ensemble_.folds;
@@ -30,6 +26,7 @@ BatchPlan BatchPlanner::plan(std::int64_t step) const {
   BatchPlan plan;
   plan.step = step;
   for (int i = 0; i < batch_.slates; ++i) plan.slates.push_back(order_.item(step, i));
+  cut_units(plan);
   for (int m = 0; m < ensemble_.members; ++m) {
     std::vector<double> weights;
     double total = 0;
@@ -44,10 +41,25 @@ BatchPlan BatchPlanner::plan(std::int64_t step) const {
   return plan;
 }
 
+void BatchPlanner::cut_units(BatchPlan& plan) const {
+  if (batch_.unit == UnitKind::graph) {
+    std::stable_sort(plan.slates.begin(), plan.slates.end(),
+                     [](const SlateId& a, const SlateId& b) { return a.graph < b.graph; });
+  }
+  for (int i = 0; i < batch_.slates; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool full = !plan.unit_begin.empty() && i - plan.unit_begin.back() == batch_.unit_slates;
+    const bool other = i > 0 && batch_.unit == UnitKind::graph &&
+                       plan.slates[at].graph != plan.slates[at - 1].graph;
+    if (i == 0 || full || other) plan.unit_begin.push_back(i);
+  }
+  plan.unit_begin.push_back(batch_.slates);
+}
+
 double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
   double cost = 0;
-  const int end = std::min((unit + 1) * batch_.unit_slates, batch_.slates);
-  for (int i = unit * batch_.unit_slates; i < end; ++i) {
+  for (int i = plan.unit_begin[static_cast<std::size_t>(unit)];
+       i < plan.unit_begin[static_cast<std::size_t>(unit) + 1]; ++i) {
     const auto graph = static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(i)].graph);
     cost += static_cast<double>(nodes_[graph]) *
             static_cast<double>(std::min<std::int64_t>(batch_.configs, rows_[graph]));
@@ -62,13 +74,14 @@ void BatchPlanner::assign(BatchPlan& plan) const {
   const int members = ensemble_.members;
   std::vector<double> costs;
   std::vector<std::pair<int, int>> items;  // (unit, member)
-  for (int unit = 0; unit < units(); ++unit) {
+  for (int unit = 0; unit < plan.units(); ++unit) {
     const double cost = unit_cost(plan, unit);
-    const int end = std::min((unit + 1) * batch_.unit_slates, batch_.slates);
+    const int begin = plan.unit_begin[static_cast<std::size_t>(unit)];
+    const int end = plan.unit_begin[static_cast<std::size_t>(unit) + 1];
     for (int m = 0; m < members; ++m) {
       const auto& weights = plan.weights[static_cast<std::size_t>(m)];
-      const bool any = std::any_of(weights.begin() + unit * batch_.unit_slates,
-                                   weights.begin() + end, [](double weight) { return weight > 0; });
+      const bool any = std::any_of(weights.begin() + begin, weights.begin() + end,
+                                   [](double weight) { return weight > 0; });
       if (!any) continue;
       items.emplace_back(unit, m);
       costs.push_back(cost);
@@ -76,13 +89,13 @@ void BatchPlanner::assign(BatchPlan& plan) const {
   }
   const std::vector<int> ranks = assign_by_cost(costs, ranks_);
   plan.owners.members = members;
-  plan.owners.leaves = units();
-  plan.owners.owner.assign(static_cast<std::size_t>(members) * static_cast<std::size_t>(units()),
-                           -1);
+  plan.owners.leaves = plan.units();
+  plan.owners.owner.assign(
+      static_cast<std::size_t>(members) * static_cast<std::size_t>(plan.units()), -1);
   plan.rank_cost.assign(static_cast<std::size_t>(ranks_), 0);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto [unit, member] = items[i];
-    plan.owners.owner[static_cast<std::size_t>(member) * static_cast<std::size_t>(units()) +
+    plan.owners.owner[static_cast<std::size_t>(member) * static_cast<std::size_t>(plan.units()) +
                       static_cast<std::size_t>(unit)] = ranks[i];
     plan.rank_cost[static_cast<std::size_t>(ranks[i])] += costs[i];
   }

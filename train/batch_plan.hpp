@@ -14,11 +14,14 @@ namespace tpudist {
 // computes what.
 struct BatchPlan {
   std::int64_t step = 0;
-  std::vector<SlateId> slates;  // [batch.slates]
+  std::vector<SlateId> slates;  // [batch.slates]; with unit: graph those of a graph stand together
+  std::vector<int> unit_begin;  // [units + 1] first slate of each unit
   std::vector<std::vector<double>>
       weights;        // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i
-  LeafOwners owners;  // leaves are units: batch.unit_slates slates each
+  LeafOwners owners;  // leaves are units
   std::vector<double> rank_cost;  // [ranks] rows of the first layer that a rank computes
+
+  int units() const { return static_cast<int>(unit_begin.size()) - 1; }
 };
 
 // Makes batch plans: pure, thread-safe.
@@ -32,9 +35,9 @@ class BatchPlanner {
 
   BatchPlan plan(std::int64_t step) const;
   bool held_out(int member, int graph) const;
-  int units() const;
 
  private:
+  void cut_units(BatchPlan& plan) const;
   double unit_cost(const BatchPlan& plan, int unit) const;
   void assign(BatchPlan& plan) const;
 

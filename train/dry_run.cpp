@@ -96,8 +96,8 @@ std::string describe_work(const Experiment& experiment, int ranks) {
   text += fmt::format(
       "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n  training     "
       "{} steps\n",
-      order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs, planner.units(),
-      experiment.train.steps);
+      order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
+      planner.plan(0).units(), experiment.train.steps);
   text += fmt::format(
       "largest unit\n  graph        {} ({} nodes, {} edges)\n  plan         {} rows over all "
       "layers, {}\n"

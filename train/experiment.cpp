@@ -62,7 +62,10 @@ BatchConfig read_batch(ConfigNode batch) {
   BatchConfig config;
   config.slates = positive(batch, "slates", 4);
   config.configs = positive(batch, "configs", 10);
-  config.unit_slates = positive(batch, "unit_slates", 1);
+  config.unit = batch.choice("unit", "slates", {"slates", "graph"}) == "graph" ? UnitKind::graph
+                                                                               : UnitKind::slates;
+  config.unit_slates =
+      positive(batch, "unit_slates", config.unit == UnitKind::graph ? config.slates : 1);
   config.order = batch.choice("order", "shared", {"shared", "per_member"}) == "shared"
                      ? RowOrder::shared
                      : RowOrder::per_member;

@@ -18,6 +18,8 @@ namespace tpudist {
 
 enum class RowOrder { shared, per_member };
 enum class PlanMode { automatic, dense, refined };
+// What is computed as one piece of work: slates as they come, or those of the same graph.
+enum class UnitKind { slates, graph };
 enum class ReduceMode { tree, all_reduce };
 
 // `data:`, apart from what DatasetOptions takes over.
@@ -36,9 +38,10 @@ struct DataConfig {
 };
 
 struct BatchConfig {
-  int slates = 4;       // per batch
-  int configs = 10;     // K, per slate
-  int unit_slates = 1;  // slates that run as one piece of work (several for small tile graphs)
+  int slates = 4;    // per batch
+  int configs = 10;  // K, per slate
+  UnitKind unit = UnitKind::slates;
+  int unit_slates = 1;  // most slates of a unit
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
 };

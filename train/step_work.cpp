@@ -11,14 +11,14 @@ StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& plann
 StepWork StepBuilder::build(std::int64_t step) const {
   StepWork work;
   work.batch = planner_.plan(step);
-  for (int unit = 0; unit < planner_.units(); ++unit) add_passes(work, unit);
+  for (int unit = 0; unit < work.batch.units(); ++unit) add_passes(work, unit);
   return work;
 }
 
 std::vector<SlateRows> StepBuilder::rows_of(const BatchPlan& batch, int unit, int member) const {
   std::vector<SlateRows> slates;
-  const int end = std::min((unit + 1) * experiment_.batch.unit_slates, experiment_.batch.slates);
-  for (int i = unit * experiment_.batch.unit_slates; i < end; ++i) {
+  const auto at = static_cast<std::size_t>(unit);
+  for (int i = batch.unit_begin[at]; i < batch.unit_begin[at + 1]; ++i) {
     const SlateId& slate = batch.slates[static_cast<std::size_t>(i)];
     slates.push_back({slate.graph, order_.rows(slate, member)});
   }

@@ -77,7 +77,7 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& 
       const Slate& slate = pass.data->slates[s];
       const std::size_t count = slate.targets.size();
       const std::size_t index =
-          static_cast<std::size_t>(pass.unit * experiment_.batch.unit_slates) + s;
+          static_cast<std::size_t>(work.batch.unit_begin[static_cast<std::size_t>(pass.unit)]) + s;
       const double weight = work.batch.weights[static_cast<std::size_t>(m)][index];
       if (weight > 0) {
         std::vector<double> values(scores.delta.begin() + static_cast<std::ptrdiff_t>(at),

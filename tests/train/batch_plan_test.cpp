@@ -83,8 +83,35 @@ TEST(BatchPlan, GroupsSeveralSlatesIntoAUnit) {
   fixture.experiment.batch.unit_slates = 3;
   const SlateOrder order = fixture.order();
   const BatchPlanner planner = fixture.planner(order, 2);
-  EXPECT_EQ(planner.units(), 2);
+  EXPECT_EQ(planner.plan(0).unit_begin, (std::vector<int>{0, 3, 4}));
   EXPECT_EQ(planner.plan(0).owners.leaves, 2);
+}
+
+TEST(BatchPlan, PutsTheSlatesOfAGraphIntoAUnit) {
+  Fixture fixture;
+  fixture.experiment.batch.slates = 8;
+  fixture.experiment.batch.unit = UnitKind::graph;
+  fixture.experiment.batch.unit_slates = 2;
+  const SlateOrder order({1, 8, 10, DrawMode::rows}, fixture.rows, kSelection);
+  const BatchPlanner planner = fixture.planner(order, 2);
+  for (std::int64_t step = 0; step < 20; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    ASSERT_EQ(plan.unit_begin.front(), 0);
+    ASSERT_EQ(plan.unit_begin.back(), 8);
+    for (int unit = 0; unit < plan.units(); ++unit) {
+      const int begin = plan.unit_begin[unit], end = plan.unit_begin[unit + 1];
+      EXPECT_GE(end, begin + 1);
+      EXPECT_LE(end, begin + 2);
+      for (int i = begin; i < end; ++i) EXPECT_EQ(plan.slates[i].graph, plan.slates[begin].graph);
+    }
+    std::set<std::pair<int, std::int64_t>> drawn, planned;
+    for (int i = 0; i < 8; ++i) {
+      drawn.emplace(order.item(step, i).graph, order.item(step, i).number);
+      planned.emplace(plan.slates[i].graph, plan.slates[i].number);
+    }
+    EXPECT_EQ(planned, drawn);
+    EXPECT_EQ(plan.owners.leaves, plan.units());
+  }
 }
 
 }  // namespace

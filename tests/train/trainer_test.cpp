@@ -111,6 +111,17 @@ TEST(Trainer, TrainsTileGraphsWithSeveralSlatesInAUnit) {
   EXPECT_TRUE(std::isfinite(outcome.evaluation->ensemble_mean()));
 }
 
+// The same slates: only the order of the sums differs, so that the two runs stay close.
+TEST(Trainer, MergesTheSlatesOfAGraph) {
+  const TempDir folder;
+  const auto with = [&](const char* unit) {
+    return run(tiny_experiment({"batch.slates=12", "ensemble.folds=none", unit}), folder / unit);
+  };
+  const TrainOutcome apart = with("batch.unit=slates"), merged = with("batch.unit=graph");
+  EXPECT_NE(apart.parameter_hash, merged.parameter_hash);
+  EXPECT_NEAR(apart.evaluation->ensemble_mean(), merged.evaluation->ensemble_mean(), 0.02);
+}
+
 TEST(Trainer, LearnsTheTinyData) {
   const TempDir folder;
   const TrainOutcome before =
