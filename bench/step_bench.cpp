@@ -14,8 +14,10 @@
 
 #include "core/error.hpp"
 #include "core/memory.hpp"
+#include "data/prefetcher.hpp"
 #include "dist/communicators.hpp"
 #include "models/list_mle.hpp"
+#include "models/plan_cost.hpp"
 #include "models/threads.hpp"
 #include "train/evaluation.hpp"
 #include "train/step_work.hpp"
@@ -68,23 +70,6 @@ Experiment experiment_of(const Arguments& arguments) {
     experiment.schedule.factor = 0.316228;
   }
   return experiment;
-}
-
-// Multiply-adds of one member's forward pass, times two, in units of 1e9.
-double forward_gflop(const NetworkConfig& network, std::span<const std::int64_t> rows_out,
-                     std::int64_t nodes) {
-  double flop = 2.0 * static_cast<double>(nodes) *
-                static_cast<double>(kNodeFeatures * network.encoder.node_width +
-                                    (network.encoder.opcode_width + network.encoder.node_width) *
-                                        network.encoder.width);
-  std::int64_t in = network.encoder.width;
-  for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const SageConfig& layer = network.layers[i];
-    const auto inputs = static_cast<std::int64_t>(layer.mix.directions.size() + 1) * in;
-    flop += 2.0 * static_cast<double>(rows_out[i]) * static_cast<double>(inputs * layer.width);
-    in = layer.width;
-  }
-  return flop * 1e-9;
 }
 
 void add_times(json& line, const std::string& name, std::vector<double> seconds) {
@@ -143,13 +128,23 @@ class StepBench {
     TrainingStep step(experiment_, network_, context_);
     const bool to_target = arguments_.mode == "tau";
     const int warm_up = to_target ? 0 : arguments_.warm_up;
-    std::vector<double> seconds, planning, losses;
+    std::vector<double> seconds, planning, losses, rates, work_gflop;
     json taus = json::array();
     double total = 0;
+    // As in training: a loader thread plans the next steps meanwhile, on the same cores.
+    struct Planned {
+      StepWork work;
+      double seconds = 0;
+    };
+    Prefetcher<Planned> prefetcher(0, experiment_.train.prefetch, 1, [&](std::int64_t i) {
+      const Clock::time_point begin = Clock::now();
+      Planned planned{builder.build(i), 0};
+      planned.seconds = seconds_since(begin);
+      return planned;
+    });
     for (std::int64_t i = 0; i < arguments_.steps + warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
-      const StepWork work = builder.build(i);
-      const double planned = seconds_since(begin);
+      const auto [work, planned] = prefetcher.next();
       const StepResult result = step.run(work, state_);
       const double taken = seconds_since(begin);
       losses.push_back(result.loss[0]);
@@ -157,6 +152,8 @@ class StepBench {
       if (i < warm_up) continue;
       seconds.push_back(taken);
       planning.push_back(planned);
+      work_gflop.push_back(gflop(work));
+      rates.push_back(work_gflop.back() / taken);
       total += taken;
       if (i == warm_up) add_cost(line, work);
       if (to_target && (i + 1) % arguments_.evaluate_every == 0) {
@@ -169,6 +166,7 @@ class StepBench {
     line["slates"] = arguments_.slates;
     line["steps"] = seconds.size();
     line["total_seconds"] = total;
+    line["waited_seconds"] = prefetcher.waited().count();
     line["loss_first"] = losses.front();
     line["loss_last"] = losses.back();
     add_times(line, "seconds", seconds);
@@ -177,7 +175,8 @@ class StepBench {
       line["tau"] = taus;  // [step, seconds of training, tau]
       line["reached"] = !taus.empty() && taus.back()[2] >= arguments_.target;
     } else {
-      line["gflops"] = line["gflop"].get<double>() / line["seconds_median"].get<double>();
+      add_times(line, "gflop", work_gflop);
+      add_times(line, "gflops", rates);
     }
   }
 
@@ -193,15 +192,24 @@ class StepBench {
     }
     const std::int64_t nodes = data_.graph(0).nodes;
     const std::int64_t dense = nodes * arguments_.configs * arguments_.slates;
-    const auto gflop = [&](std::span<const std::int64_t> rows_out) {
-      return 3 * arguments_.members *
-             forward_gflop(experiment_.network, rows_out, nodes * arguments_.slates);
-    };
     line["rows_first"] = first_rows;
     line["rows"] = rows;
     line["rows_dense"] = dense;
-    line["gflop"] = gflop(rows);
-    line["gflop_dense"] = gflop(std::vector<std::int64_t>(layers, dense));
+    line["gflop_dense"] = arguments_.members * 1e-9 *
+                          dense_plan_cost(dense, nodes * arguments_.slates, 0, experiment_.network,
+                                          network_.config_features())
+                              .step();
+  }
+
+  // Floating-point operations of a step in units of 1e9, while the scores are not clipped.
+  double gflop(const StepWork& work) const {
+    double sum = 0;
+    for (const UnitPass& pass : work.passes) {
+      sum +=
+          pass.members * 1e-9 *
+          plan_cost(*pass.data->input.plan, experiment_.network, network_.config_features()).step();
+    }
+    return sum;
   }
 
   double validate() {

@@ -12,17 +12,22 @@
 namespace tpudist {
 namespace {
 
+// A kept block is taken for a request of at least this part of it: used again it is in the caches.
+constexpr std::int64_t kMaxWaste = 2;
 constexpr std::size_t kLine = 64, kHugePage = std::size_t{2} << 20;
 
 // Rounded up to one of eight sizes per power of two, so that units of similar size share blocks.
+// Large ones are whole huge pages.
 std::int64_t size_class(std::int64_t floats) {
   const std::int64_t least = std::max<std::int64_t>(floats, 1024);
-  const std::int64_t step = std::bit_floor(static_cast<std::uint64_t>(least)) / 8;
+  constexpr std::int64_t kPage = kHugePage / sizeof(float);
+  const std::int64_t eighth = std::bit_floor(static_cast<std::uint64_t>(least)) / 8;
+  const std::int64_t step = 2 * least > kPage ? std::max(eighth, kPage) : eighth;
   return (least + step - 1) / step * step;
 }
 
 std::size_t alignment(std::int64_t capacity) {
-  return capacity * sizeof(float) >= 2 * kHugePage ? kHugePage : kLine;
+  return capacity * sizeof(float) >= kHugePage ? kHugePage : kLine;
 }
 
 float* allocate(std::int64_t capacity) {
@@ -66,20 +71,21 @@ Buffer BufferPool::take(std::int64_t floats) {
   if (floats <= 0) return buffer;
   const std::int64_t capacity = size_class(floats);
   std::unique_lock lock(mutex_);
-  const auto found = kept_.find(capacity);
-  if (found != kept_.end()) {
+  const auto found = kept_.lower_bound(capacity);
+  if (found != kept_.end() && found->first <= kMaxWaste * capacity) {
     buffer.data_ = found->second.back();
+    buffer.capacity_ = found->first;
     found->second.pop_back();
     if (found->second.empty()) kept_.erase(found);
-    kept_floats_ -= capacity;
+    kept_floats_ -= buffer.capacity_;
   } else {
     lock.unlock();
     buffer.data_ = allocate(capacity);
+    buffer.capacity_ = capacity;
     lock.lock();
   }
-  buffer.capacity_ = capacity;
   buffer.pool_ = this;
-  in_use_ += capacity;
+  in_use_ += buffer.capacity_;
   peak_ = std::max(peak_, in_use_);
   while (kept_floats_ > 0 && in_use_ + kept_floats_ > peak_ + peak_ / 4) free_largest();
   return buffer;

@@ -149,8 +149,12 @@ void CpuPass::backward_group(Group group, const ScoreGradient& score_gradient,
   Partials partials;
   if (plan_.shares_rows()) {
     backward_head(group, gradients);
+    const bool last = group.first + group.count == all_.count;
     for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
+      if (last)
+        x_[layer + 1] = {};  // the memory of one layer is that of the next, and in the caches
       backward_shared(layer, group, gradients);
+      if (last) sums_[layer].clear();
     }
   } else {
     for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {

@@ -115,12 +115,13 @@ void CpuPass::backward_shared(std::size_t index, Group group,
   const Step& step = *plan_.steps[index];
   const std::size_t sets = step.edges.size();
   // Of the products in forward_shared (range 0: own, then the sets), and of what was multiplied.
-  std::vector<std::int64_t> ranges{rows(index, group.needed)};
+  const std::int64_t rows_in = rows(index, group.needed);
+  std::vector<std::int64_t> ranges{group.needed ? step.needed_pasts : rows_in};
   for (std::size_t set = 0; set < sets; ++set) ranges.push_back(groups(index, set, group.needed));
   std::vector<MemberRows> products, inputs;
   for (const std::int64_t rows : ranges) {
     products.push_back(take(rows, layer.out_stride, group.count));
-    inputs.push_back(take(rows, layer.in_stride, group.count));
+    inputs.push_back(take(inputs.empty() ? rows_in : rows, layer.in_stride, group.count));
   }
   const auto weight_of = [&](std::size_t range) {
     return range == 0 ? layer.weights.back() : layer.weights[range - 1];
@@ -162,6 +163,9 @@ void CpuPass::backward_shared(std::size_t index, Group group,
     const int place = member - group.first;
     const Rows below{inputs[0].of(place).row(first), layer.in_stride};
     const ConstRows x{x_[index].of(member).row(first), layer.in_stride};
+    for (std::int64_t i = std::max<std::int64_t>(ranges[0] - first, 0); i < count; ++i) {
+      std::fill_n(below.row(i), layer.in, 0.0f);  // no needed row's past
+    }
     if (sets == 0 && relu) mask_rows(below, count, layer.in, x);
     for (std::size_t set = 0; set < sets; ++set) {
       gather_rows(step.edges[set].sum.out, first, count, inputs[set + 1].of(place), layer.in, below,
@@ -170,7 +174,7 @@ void CpuPass::backward_shared(std::size_t index, Group group,
                    .mask = relu && set + 1 == sets ? x : no_mask});
     }
   };
-  for_ranges(group, std::span(ranges).first(1), gather_below, weight_tiles + 1, weight_gradient);
+  for_ranges(group, std::span(&rows_in, 1), gather_below, weight_tiles + 1, weight_gradient);
   above_ = std::move(inputs[0]);
 }
 

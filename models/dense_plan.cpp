@@ -191,7 +191,7 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
       continue;
     }
     auto step = std::make_shared<Step>();
-    step->rows_in = step->rows_out = step->needed = rows;
+    step->rows_in = step->rows_out = step->needed = step->needed_pasts = rows;
     for (const EdgeDirection direction : layer.directions) {
       step->edges.push_back(make_edge_set(slates, direction, layer.aggregation, rows, lanes));
     }

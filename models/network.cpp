@@ -40,6 +40,9 @@ const NetworkConfig& Network::config() const {
 const ParameterTable& Network::parameters() const {
   return impl_->layout.table;
 }
+int Network::config_features() const {
+  return static_cast<int>(impl_->layout.config_features);
+}
 PlanShape Network::plan_shape() const {
   return impl_->config.plan_shape();
 }

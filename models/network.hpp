@@ -58,6 +58,7 @@ class Network {
   const NetworkConfig& config() const;
   const ParameterTable& parameters() const;
   PlanShape plan_shape() const;
+  int config_features() const;
 
   // Initialises one member, flat [P], as PyTorch Geometric would (Linear and SAGEConv: uniform
   // +-1/sqrt(fan_in), Embedding: normal), from a counter-based key.

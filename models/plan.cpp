@@ -79,7 +79,8 @@ void check_needed(const Selection& selection, std::int64_t needed, std::int64_t 
 void check_step(const Step& step, std::int64_t needed_in, const std::string& name) {
   require(step.needed >= 0 && step.needed <= step.rows_out, name + ": needed out of range");
   check_selection(step.self, step.rows_out, step.rows_in, name + ".self");
-  check_needed(step.self, step.needed, needed_in, name + ".self");
+  require(step.needed_pasts <= needed_in, name + ": a past is not needed");
+  check_needed(step.self, step.needed, step.needed_pasts, name + ".self");
   for (const EdgeSet& edges : step.edges) {
     const std::int64_t groups = edges.sum.in.rows() * edges.sum.lanes;
     require(edges.group.identity() == step.self.identity(), name + ": shares rows only in part");

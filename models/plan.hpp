@@ -50,8 +50,9 @@ struct EdgeSet {
 // scores is zero in all others.
 struct Step {
   std::int64_t rows_in = 0, rows_out = 0;
-  std::int64_t needed = 0;  // of rows_out
-  Selection self;           // a row's own past
+  std::int64_t needed = 0;        // of rows_out
+  std::int64_t needed_pasts = 0;  // of rows_in: the first ones, those that are a needed row's past
+  Selection self;                 // a row's own past
   std::vector<EdgeSet> edges;
 };
 

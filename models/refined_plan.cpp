@@ -71,22 +71,29 @@ RawPlan refine(std::span<const SlateGroup> groups, std::span<const RefinedSlate>
   return raw;
 }
 
-// A new order: the needed things first, each part in the order found.
+// How much depends on a thing.
+enum Need : char { kNothing, kNeeded, kPastOfNeeded };
+
+// A new order: pasts of needed rows, then the other needed things, then the rest, each part in the
+// order found.
 struct Order {
   std::vector<std::int32_t> place;  // [things] new number of each
   std::vector<std::int32_t> found;  // the inverse
-  std::int64_t needed = 0;
+  std::int64_t pasts = 0, needed = 0;
 };
 
-Order needed_first(const std::vector<char>& needed) {
+Order order_by(const std::vector<Need>& need) {
   Order order;
-  const auto size = static_cast<std::int64_t>(needed.size());
-  order.needed = std::count(needed.begin(), needed.end(), 1);
+  const auto size = static_cast<std::int64_t>(need.size());
+  std::int32_t count[3] = {};
+  for (const Need n : need) ++count[n];
+  order.pasts = count[kPastOfNeeded];
+  order.needed = order.pasts + count[kNeeded];
+  std::int32_t next[3] = {to_index32(order.needed), count[kPastOfNeeded], 0};
   order.place.resize(size);
   order.found.resize(size);
-  std::int32_t first = 0, second = to_index32(order.needed);
   for (std::int64_t i = 0; i < size; ++i) {
-    const std::int32_t place = needed[i] ? first++ : second++;
+    const std::int32_t place = next[need[i]]++;
     order.place[i] = place;
     order.found[place] = static_cast<std::int32_t>(i);
   }
@@ -108,31 +115,31 @@ Orders order_rows(const RawPlan& raw) {
   const auto rows_at = [&](std::size_t layer) {
     return layer == 0 ? raw.node.size() : raw.steps[layer - 1].self.size();
   };
-  std::vector<char> needed(rows_at(depth), 0);
+  std::vector<Need> need(rows_at(depth), kNothing);
   for (const RawPlan::Pool& pool : raw.pools) {
-    for (const std::int32_t row : pool.cells.row) needed[row] = 1;
+    for (const std::int32_t row : pool.cells.row) need[row] = kNeeded;
   }
   for (std::size_t layer = depth; layer-- > 0;) {
     const RawStep& step = raw.steps[layer];
-    std::vector<char> below(rows_at(layer), 0);
+    std::vector<Need> below(rows_at(layer), kNothing);
     for (std::size_t set = 0; set < step.group.size(); ++set) {
-      std::vector<char> groups(step.groups[set].size(), 0);
-      for (std::size_t row = 0; row < needed.size(); ++row) {
-        if (needed[row]) groups[step.group[set][row]] = 1;
+      std::vector<Need> groups(step.groups[set].size(), kNothing);
+      for (std::size_t row = 0; row < need.size(); ++row) {
+        if (need[row]) groups[step.group[set][row]] = kNeeded;
       }
       for (std::int64_t g = 0; g < step.groups[set].size(); ++g) {
         if (!groups[g]) continue;
-        for (const std::int32_t row : step.groups[set].of(g)) below[row] = 1;
+        for (const std::int32_t row : step.groups[set].of(g)) below[row] = kNeeded;
       }
-      orders.groups[layer].push_back(needed_first(groups));
+      orders.groups[layer].push_back(order_by(groups));
     }
-    for (std::size_t row = 0; row < needed.size(); ++row) {
-      if (needed[row]) below[step.self[row]] = 1;
+    for (std::size_t row = 0; row < need.size(); ++row) {
+      if (need[row]) below[step.self[row]] = kPastOfNeeded;
     }
-    orders.rows[layer + 1] = needed_first(needed);
-    needed = std::move(below);
+    orders.rows[layer + 1] = order_by(need);
+    need = std::move(below);
   }
-  orders.rows[0] = needed_first(needed);
+  orders.rows[0] = order_by(need);
   return orders;
 }
 
@@ -203,6 +210,7 @@ std::shared_ptr<const Step> make_step(const RawStep& raw, const LayerShape& shap
   step->rows_in = static_cast<std::int64_t>(rows_in.place.size());
   step->rows_out = static_cast<std::int64_t>(rows_out.place.size());
   step->needed = rows_out.needed;
+  step->needed_pasts = rows_in.pasts;
   step->self = select(raw.self, rows_out, rows_in);
   for (std::size_t set = 0; set < raw.group.size(); ++set) {
     EdgeSet& edges = step->edges.emplace_back(

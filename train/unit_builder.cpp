@@ -3,14 +3,15 @@
 #include <map>
 
 #include "models/graph_input.hpp"
+#include "models/plan_cost.hpp"
 #include "models/refined_plan.hpp"
 #include "models/row_classes.hpp"
 
 namespace tpudist {
 namespace {
 
-// A refined plan must have this share of the dense one's rows or fewer: its rows have no lanes, so
-// that each costs a little more.
+// A refined plan must cost this share of the dense one's arithmetic or less: its blocks are read
+// and written once more.
 constexpr double kRefinedPays = 0.9;
 
 }  // namespace
@@ -112,16 +113,17 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
       input_rows += unit.input.graphs.back()->nodes();
     }
     inputs.push_back(input->second);
-    dense_rows += dataset_.graph(slate.graph).nodes *
-                  static_cast<std::int64_t>(slate.configs.size()) *
-                  static_cast<std::int64_t>(shape_.layers.size() + 1);
+    dense_rows +=
+        dataset_.graph(slate.graph).nodes * static_cast<std::int64_t>(slate.configs.size());
   }
   Plan plan;
   bool refined = mode_ != PlanMode::dense;
   if (refined) plan = refined_plan(unit.slates, inputs);
   if (mode_ == PlanMode::automatic) {
+    const PlanCost dense =
+        dense_plan_cost(dense_rows, plan.nodes, plan.states, network_.config(), config_features_);
     refined =
-        static_cast<double>(plan.total_rows()) <= kRefinedPays * static_cast<double>(dense_rows);
+        plan_cost(plan, network_.config(), config_features_).step() <= kRefinedPays * dense.step();
   }
   if (!refined) plan = dense_plan(unit.slates, inputs);
   unit.input.plan = std::make_shared<const Plan>(std::move(plan));

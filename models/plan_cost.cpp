@@ -1,0 +1,59 @@
+#include "models/plan_cost.hpp"
+
+#include "models/graph_input.hpp"
+
+namespace tpudist {
+namespace {
+
+double flops(std::int64_t rows, std::int64_t in, std::int64_t out) {
+  return 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+}
+
+double encoder_flops(std::int64_t input_rows, std::int64_t states, const NetworkConfig& network,
+                     std::int64_t config_features) {
+  const EncoderConfig& encoder = network.encoder;
+  return flops(input_rows, GraphInput::features, encoder.node_width) +
+         flops(input_rows, encoder.opcode_width + encoder.node_width, encoder.width) +
+         flops(states, config_features, encoder.width);
+}
+
+}  // namespace
+
+PlanCost plan_cost(const Plan& plan, const NetworkConfig& network, std::int64_t config_features) {
+  PlanCost cost;
+  const double encoder = encoder_flops(plan.nodes, plan.states, network, config_features);
+  cost.forward = encoder;
+  cost.backward = cost.needed_backward = 2 * encoder;
+  std::int64_t in = network.encoder.width;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    // What the weights multiply: each past and each group once, or everything for each row.
+    const Step& step = *plan.steps[i];
+    std::int64_t all = step.rows_in, needed = step.needed_pasts;
+    for (const EdgeSet& edges : step.edges) {
+      all += edges.sum.in.rows() * edges.sum.lanes;
+      needed += edges.needed;
+    }
+    const std::int64_t out = network.layers[i].width;
+    cost.forward += flops(all, in, out);
+    cost.backward += 2 * flops(all, in, out);
+    cost.needed_backward += 2 * flops(needed, in, out);
+    in = out;
+  }
+  return cost;
+}
+
+PlanCost dense_plan_cost(std::int64_t rows, std::int64_t input_rows, std::int64_t states,
+                         const NetworkConfig& network, std::int64_t config_features) {
+  PlanCost cost;
+  cost.forward = encoder_flops(input_rows, states, network, config_features);
+  std::int64_t in = network.encoder.width;
+  for (const SageConfig& layer : network.layers) {
+    const auto inputs = static_cast<std::int64_t>(layer.mix.directions.size()) + 1;
+    cost.forward += flops(rows, inputs * in, layer.width);
+    in = layer.width;
+  }
+  cost.backward = cost.needed_backward = 2 * cost.forward;
+  return cost;
+}
+
+}  // namespace tpudist
