@@ -147,22 +147,20 @@ void CpuPass::backward_group(Group group, const ScoreGradient& score_gradient,
                              std::span<const std::span<float>> gradients) {
   spread_scores(group, score_gradient.values);
   Partials partials;
-  if (plan_.shares_rows()) {
-    backward_head(group, gradients);
-    const bool last = group.first + group.count == all_.count;
-    for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
-      if (last)
-        x_[layer + 1] = {};  // the memory of one layer is that of the next, and in the caches
+  if (plan_.shares_rows()) backward_head(group, gradients);
+  for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
+    run_again(layer, group);
+    if (plan_.shares_rows()) {
+      forget_states(layer + 1, group);
       backward_shared(layer, group, gradients);
-      if (last) sums_[layer].clear();
-    }
-  } else {
-    for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
+      if (recompute_ || group.first + group.count == all_.count) sums_[layer].clear();
+    } else {
       backward_aligned(layer, group, partials);
       add_partials(partials, group, gradients);
+      forget_states(layer + 1, group);
     }
-    join_gradient_aligned(group);
   }
+  if (!plan_.shares_rows()) join_gradient_aligned(group);
   backward_encoder(group, partials);
   add_partials(partials, group, gradients);
   above_ = {};

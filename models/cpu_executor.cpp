@@ -12,11 +12,11 @@ namespace {
 
 class CpuExecutor : public Executor {
  public:
-  CpuExecutor(const NetworkLayout& layout, double output_scale, ThreadPool& pool)
-      : layout_(layout), output_scale_(output_scale), pool_(pool) {}
+  CpuExecutor(const NetworkLayout& layout, double output_scale, bool recompute, ThreadPool& pool)
+      : layout_(layout), output_scale_(output_scale), recompute_(recompute), pool_(pool) {}
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
-    return CpuPass(layout_, output_scale_, pool_, buffers_, members, input, PassKind::scores)
+    return CpuPass(layout_, output_scale_, pool_, buffers_, members, input, PassKind::scores, false)
         .forward();
   }
 
@@ -24,7 +24,7 @@ class CpuExecutor : public Executor {
                 const Network::LossGradient& loss_gradient,
                 std::span<const std::span<float>> gradients, bool common) const override {
     CpuPass pass(layout_, output_scale_, pool_, buffers_, members, input,
-                 common ? PassKind::gradient : PassKind::gradient_of_differences);
+                 common ? PassKind::gradient : PassKind::gradient_of_differences, recompute_);
     const UnitScores scores = pass.forward();
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
@@ -44,6 +44,7 @@ class CpuExecutor : public Executor {
  private:
   const NetworkLayout& layout_;
   const double output_scale_;
+  const bool recompute_;
   ThreadPool& pool_;
   mutable BufferPool buffers_;
 };
@@ -51,8 +52,8 @@ class CpuExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_cpu_executor(const NetworkLayout& layout, double output_scale,
-                                            ThreadPool& pool) {
-  return std::make_unique<CpuExecutor>(layout, output_scale, pool);
+                                            bool recompute, ThreadPool& pool) {
+  return std::make_unique<CpuExecutor>(layout, output_scale, recompute, pool);
 }
 
 }  // namespace tpudist

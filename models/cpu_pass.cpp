@@ -10,7 +10,7 @@ namespace tpudist {
 
 CpuPass::CpuPass(const NetworkLayout& layout, double output_scale, ThreadPool& pool,
                  BufferPool& buffers, const MemberRange& members, const UnitInput& input,
-                 PassKind kind)
+                 PassKind kind, bool recompute)
     : layout_(layout),
       output_scale_(output_scale),
       pool_(pool),
@@ -18,7 +18,10 @@ CpuPass::CpuPass(const NetworkLayout& layout, double output_scale, ThreadPool& p
       input_(input),
       plan_(*input.plan),
       kind_(kind),
-      all_{0, members.count} {
+      recompute_(recompute),
+      all_{0, members.count},
+      x_(layout.layers.size() + 1),
+      sums_(layout.layers.size()) {
   const auto own = members.flat.subspan(members.first * layout.table.length(),
                                         members.count * layout.table.length());
   weights_ = own.data();
@@ -122,7 +125,7 @@ void CpuPass::encode_states() {
 
 void CpuPass::join() {
   const std::int64_t first_rows = rows(0, forward_needed());
-  x_.push_back(take(first_rows, layout_.stride, all_.count));
+  x_[0] = take(first_rows, layout_.stride, all_.count);
   for_blocks(all_, first_rows, [&](int member, std::int64_t first, std::int64_t count) {
     join_rows(plan_.node.data() + first, plan_.state.data() + first, count, nodes_.of(member),
               states_.of(member), layout_.width, {x_[0].of(member).row(first), layout_.stride});
@@ -152,13 +155,11 @@ void CpuPass::apply_head(int member, std::int64_t first, std::int64_t count, Con
   for (std::int64_t i = 0; i < count; ++i) values[i] += w[layout_.head_bias];
 }
 
-void CpuPass::forward_aligned(std::size_t index) {
+void CpuPass::forward_aligned(std::size_t index, Group members) {
   const LayerLayout& layer = layout_.layers[index];
   const std::int64_t rows = plan_.steps[index]->rows_out;
   const bool last = index + 1 == layout_.layers.size();
-  x_.push_back(take(rows, layer.out_stride, all_.count));
-  if (last) values_.resize(all_.count * rows);
-  for_blocks(all_, rows, [&](int member, std::int64_t first, std::int64_t count) {
+  for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const float* const w = weights(member);
     float* const block = block_scratch(0, kBlockRows * layer.input_stride);
     fill_input(index, member, first, count, block);
@@ -190,6 +191,36 @@ UnitScores CpuPass::read_out() const {
   return scores;
 }
 
+// Whether the forward pass keeps the states before a layer for the backward pass.
+bool CpuPass::kept(std::size_t layer) const {
+  return keep() && (!recompute_ || layer % 2 == 0 || layer == layout_.layers.size());
+}
+
+void CpuPass::forward_layer(std::size_t layer, Group members) {
+  const std::int64_t rows = this->rows(layer + 1, forward_needed());
+  if (!x_[layer + 1].buffer.data()) {
+    x_[layer + 1] = take(rows, layout_.layers[layer].out_stride, all_.count);
+  }
+  if (layer + 1 == layout_.layers.size()) values_.resize(all_.count * rows);
+  if (plan_.shares_rows()) {
+    forward_shared(layer, members);
+  } else {
+    forward_aligned(layer, members);
+  }
+}
+
+// Makes what the backward pass of a layer needs and the forward pass did not keep.
+void CpuPass::run_again(std::size_t layer, Group members) {
+  if (!x_[layer].buffer.data()) forward_layer(layer - 1, members);
+  if (plan_.shares_rows() && sums_[layer].empty()) make_sums(layer, members);
+}
+
+// Gives back states that the backward pass has used: behind the last members, so that the memory of
+// one layer is that of the next and in the caches, and what was run again in any case.
+void CpuPass::forget_states(std::size_t layer, Group members) {
+  if (members.first + members.count == all_.count || !kept(layer)) x_[layer] = {};
+}
+
 UnitScores CpuPass::forward() {
   encode_nodes();
   encode_states();
@@ -200,12 +231,9 @@ UnitScores CpuPass::forward() {
     states_ = {};
   }
   for (std::size_t layer = 0; layer < layout_.layers.size(); ++layer) {
-    if (plan_.shares_rows()) {
-      forward_shared(layer);
-    } else {
-      forward_aligned(layer);
-    }
-    if (!keep()) x_[layer] = {};
+    forward_layer(layer, all_);
+    if (!kept(layer)) x_[layer] = {};
+    if (!keep() || recompute_) sums_[layer].clear();
   }
   return read_out();
 }

@@ -33,7 +33,7 @@ enum class PassKind { scores, gradient, gradient_of_differences };
 class CpuPass {
  public:
   CpuPass(const NetworkLayout& layout, double output_scale, ThreadPool& pool, BufferPool& buffers,
-          const MemberRange& members, const UnitInput& input, PassKind kind);
+          const MemberRange& members, const UnitInput& input, PassKind kind, bool recompute);
 
   UnitScores forward();
   // Once, after forward. The gradients must lie on 64-byte boundaries.
@@ -96,14 +96,19 @@ class CpuPass {
   void encode_nodes();
   void encode_states();
   void join();
-  void forward_aligned(std::size_t layer);
+  bool kept(std::size_t layer) const;
+  void forward_layer(std::size_t layer, Group members);
+  void run_again(std::size_t layer, Group members);
+  void forget_states(std::size_t layer, Group members);
+  void forward_aligned(std::size_t layer, Group members);
   void fill_input(std::size_t layer, int member, std::int64_t first, std::int64_t count,
                   float* block) const;
   void apply_head(int member, std::int64_t first, std::int64_t count, ConstRows out);
   UnitScores read_out() const;
 
-  void forward_shared(std::size_t layer);
-  void make_products(std::size_t layer, const MemberRows& own,
+  void forward_shared(std::size_t layer, Group members);
+  void make_sums(std::size_t layer, Group members);
+  void make_products(std::size_t layer, Group members, const MemberRows& own,
                      std::span<const MemberRows> products);
 
   void backward_group(Group group, const ScoreGradient& score_gradient,
@@ -135,6 +140,7 @@ class CpuPass {
   const UnitInput& input_;
   const Plan& plan_;
   const PassKind kind_;
+  const bool recompute_;  // keep every other layer's states only
   const Group all_;
   AlignedFloats aligned_;  // a copy of the parameters where the caller's are not aligned
   const float* weights_ = nullptr;

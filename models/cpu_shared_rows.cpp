@@ -17,15 +17,32 @@ constexpr std::int64_t kHeadColumns = 64;
 
 }  // namespace
 
+// The neighbours' sums of every group, without the products.
+void CpuPass::make_sums(std::size_t index, Group members) {
+  const LayerLayout& layer = layout_.layers[index];
+  const Step& step = *plan_.steps[index];
+  std::vector<std::int64_t> ranges;
+  for (std::size_t set = 0; set < step.edges.size(); ++set) {
+    ranges.push_back(groups(index, set, forward_needed()));
+    sums_[index].push_back(take(ranges.back(), layer.in_stride, all_.count));
+  }
+  for_ranges(members, ranges,
+             [&](int member, std::size_t set, std::int64_t first, std::int64_t count) {
+               const Rows sums = sums_[index][set].of(member);
+               gather_rows(step.edges[set].sum.in, first, count, x_[index].of(member), layer.in,
+                           {sums.row(first), sums.stride});
+             });
+}
+
 // own = x Wself for every past, products[set] = (sum over neighbours) Wset for every group.
-void CpuPass::make_products(std::size_t index, const MemberRows& own,
+void CpuPass::make_products(std::size_t index, Group members, const MemberRows& own,
                             std::span<const MemberRows> products) {
   const LayerLayout& layer = layout_.layers[index];
   const Step& step = *plan_.steps[index];
   const MemberRows& x = x_[index];
   std::vector<std::int64_t> ranges{x.rows};
   for (const MemberRows& product : products) ranges.push_back(product.rows);
-  for_ranges(all_, ranges,
+  for_ranges(members, ranges,
              [&](int member, std::size_t range, std::int64_t first, std::int64_t count) {
                const bool self = range == 0;
                const std::size_t set = range - 1;
@@ -41,7 +58,7 @@ void CpuPass::make_products(std::size_t index, const MemberRows& own,
              });
 }
 
-void CpuPass::forward_shared(std::size_t index) {
+void CpuPass::forward_shared(std::size_t index, Group members) {
   const LayerLayout& layer = layout_.layers[index];
   const Step& step = *plan_.steps[index];
   const std::int64_t rows = this->rows(index + 1, forward_needed());
@@ -49,17 +66,15 @@ void CpuPass::forward_shared(std::size_t index) {
   const std::size_t sets = step.edges.size();
   const MemberRows own = take(x_[index].rows, layer.out_stride, all_.count);
   std::vector<MemberRows> products;
-  std::vector<MemberRows>& sums = sums_.emplace_back();
+  std::vector<MemberRows>& sums = sums_[index];
+  sums.clear();
   for (std::size_t set = 0; set < sets; ++set) {
     const std::int64_t count = groups(index, set, forward_needed());
     products.push_back(take(count, layer.out_stride, all_.count));
     sums.push_back(take(count, layer.in_stride, all_.count));
   }
-  make_products(index, own, products);
-  if (!keep()) sums.clear();
-  x_.push_back(take(rows, layer.out_stride, all_.count));
-  if (last) values_.resize(all_.count * rows);
-  for_blocks(all_, rows, [&](int member, std::int64_t first, std::int64_t count) {
+  make_products(index, members, own, products);
+  for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const Rows out{x_[index + 1].of(member).row(first), layer.out_stride};
     std::vector<const std::int32_t*> group;
     std::vector<ConstRows> of_group;

@@ -31,7 +31,7 @@ class Executor {
 
 // Own row-block kernels and BLAS on the CPU. `layout` and `pool` must outlive it.
 std::unique_ptr<Executor> make_cpu_executor(const NetworkLayout& layout, double output_scale,
-                                            ThreadPool& pool);
+                                            bool recompute, ThreadPool& pool);
 
 // ATen operators on a device; -1 = CPU (for tests). One member after the other. `layout` must
 // outlive it.

@@ -14,12 +14,13 @@
 namespace tpudist {
 
 struct Network::Impl {
-  Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool)
+  Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
+       const NetworkOptions& options)
       : config(config),
         layout(config, config_features),
-        executor(device_index < 0 ? make_cpu_executor(layout, config.output_scale, pool)
-                                  : make_aten_executor(layout, config.output_scale, device_index)) {
-  }
+        executor(device_index < 0
+                     ? make_cpu_executor(layout, config.output_scale, options.recompute, pool)
+                     : make_aten_executor(layout, config.output_scale, device_index)) {}
 
   const NetworkConfig config;
   const NetworkLayout layout;
@@ -27,9 +28,9 @@ struct Network::Impl {
 };
 
 Network::Network(const NetworkConfig& config, int config_features, int device_index,
-                 ThreadPool& pool) {
+                 ThreadPool& pool, const NetworkOptions& options) {
   if (config.layers.empty()) throw ConfigError("model: a network needs at least one block");
-  impl_ = std::make_unique<Impl>(config, config_features, device_index, pool);
+  impl_ = std::make_unique<Impl>(config, config_features, device_index, pool, options);
 }
 
 Network::~Network() = default;

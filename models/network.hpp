@@ -43,6 +43,13 @@ struct ScoreGradient {
                    // because the loss ignores a shift of its scores; empty: none do
 };
 
+// How a network uses memory. The numbers do not depend on it.
+struct NetworkOptions {
+  // Keep the states between every other layer only, and run the layers between again in the
+  // backward pass (on the CPU).
+  bool recompute = false;
+};
+
 // A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer
 // [M, P] float32 that the caller owns, laid out by `parameters()`. Immutable, thread-safe: units
 // run side by side; row blocks inside a unit are shared through the pool. The result for a member
@@ -50,7 +57,8 @@ struct ScoreGradient {
 class Network {
  public:
   // `config_features`: 18 (layout) or 24 (tile). `device_index` -1 = CPU.
-  Network(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool);
+  Network(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
+          const NetworkOptions& options = {});
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;

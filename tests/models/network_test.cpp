@@ -281,6 +281,25 @@ TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
   }
 }
 
+TEST(Network, RecomputingChangesNoBit) {
+  ThreadPool pool(2, use_one_thread_per_worker);
+  for (const Case& test : cases()) {
+    SCOPED_TRACE(test.name);
+    const Network keeps(test.config, test.config_features, -1, pool);
+    const Network recomputes(test.config, test.config_features, -1, pool, {.recompute = true});
+    const AlignedFloats flat = test::random_parameters(keeps, 3, 3);
+    for (const UnitInput& unit :
+         {refined_unit(keeps, test.slates), test::make_unit(keeps, test.slates)}) {
+      for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
+        const CallResult expected = call(keeps, flat, 0, 3, unit, shift);
+        const CallResult actual = call(recomputes, flat, 0, 3, unit, shift);
+        EXPECT_EQ(actual.scores.delta, expected.scores.delta);
+        EXPECT_EQ(actual.gradients, expected.gradients);
+      }
+    }
+  }
+}
+
 TEST(Network, UnitsRunSideBySideWithEqualBits) {
   ThreadPool pool(3, use_one_thread_per_worker);
   const Case test = cases()[0];
