@@ -38,7 +38,7 @@ struct Arguments {
   std::string shards, collection, graph;
   std::string model = "latenciaga_xla", plan = "auto", mode = "train";
   int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
-  std::int64_t steps = 20, block = 64, evaluate_every = 20;
+  std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
   std::uint64_t seed = 1;
 };
@@ -62,7 +62,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.optimizer.clip_norm = 100;
   experiment.optimizer.output_decay = 1e-4;
   experiment.train.steps = arguments.steps;
-  experiment.evaluate_block = arguments.block;
+  experiment.evaluate_block.configs = arguments.block;
   experiment.ensemble.members = arguments.members;
   if (arguments.mode == "tau") {
     experiment.schedule.name = "multistep";
@@ -217,8 +217,9 @@ class StepBench {
       valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
       valid_units_.emplace(*valid_, network_, experiment_.plan);
     }
-    const auto predictions = score_dataset(network_, state_.flat, arguments_.members, *valid_,
-                                           *valid_units_, {arguments_.block, 0}, context_);
+    const auto predictions =
+        score_dataset(network_, state_.flat, arguments_.members, *valid_, *valid_units_,
+                      {experiment_.evaluate_block, 0}, context_);
     return evaluate_predictions(predictions, *valid_, state_.alive(), context_.pool)
         .ensemble_mean();
   }
@@ -229,8 +230,8 @@ class StepBench {
     for (std::int64_t i = 0;
          i < arguments_.steps + arguments_.warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
-      score_dataset(network_, state_.flat, arguments_.members, data_, units_, {arguments_.block, 0},
-                    context_);
+      score_dataset(network_, state_.flat, arguments_.members, data_, units_,
+                    {experiment_.evaluate_block, 0}, context_);
       const double taken = seconds_since(begin);
       if (i == 0) line["first_pass_seconds"] = taken;
       if (i < arguments_.warm_up) continue;
@@ -238,7 +239,7 @@ class StepBench {
       total += taken;
     }
     const std::vector<std::int32_t>& groups = data_.run_times(0).group;
-    line["block"] = arguments_.block;
+    line["block"] = experiment_.evaluate_block.size(data_.graph(0).nodes);
     line["runs"] = groups.size();
     line["distinct"] = *std::max_element(groups.begin(), groups.end()) + 1;
     add_times(line, "seconds", seconds);
@@ -281,8 +282,8 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
   app.add_option("--seconds", arguments.seconds, "No step starts after so many measured seconds");
   app.add_option("--warm-up", arguments.warm_up, "Steps before that are not measured")
       ->capture_default_str();
-  app.add_option("--block", arguments.block, "infer, tau: configurations of a plan")
-      ->check(positive)
+  app.add_option("--block", arguments.block, "infer, tau: configurations of a plan; 0: by its rows")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--evaluate-every", arguments.evaluate_every, "tau: steps")->check(positive);
   app.add_option("--target", arguments.target, "tau: Kendall tau")->capture_default_str();

@@ -216,7 +216,9 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.schedule = ScheduleConfig::read(root.child("schedule"));
   experiment.train = read_train(root.child("train"));
   ConfigNode evaluate = root.child("evaluate");
-  experiment.evaluate_block = evaluate.integer("block", 64, {1, 1 << 20});
+  experiment.evaluate_block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
+  experiment.evaluate_block.rows =
+      evaluate.integer("block_rows", experiment.evaluate_block.rows, {1, kMany});
   experiment.ensemble = read_ensemble(root.child("ensemble"));
   experiment.dist = read_dist(root.child("dist"));
   document.finish();

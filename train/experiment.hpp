@@ -13,6 +13,7 @@
 #include "models/network_config.hpp"
 #include "train/optimizer.hpp"
 #include "train/schedule.hpp"
+#include "train/scoring_block.hpp"
 
 namespace tpudist {
 
@@ -81,7 +82,7 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  std::int64_t evaluate_block = 64;  // configurations of a graph that are scored in one plan
+  ScoringBlock evaluate_block;  // configurations of a graph that are scored in one plan
   EnsembleConfig ensemble;
   DistConfig dist;
 

@@ -51,15 +51,24 @@ struct Block {
   std::int64_t first, count;
 };
 
-std::vector<Block> cut_blocks(const std::vector<Distinct>& graphs, std::int64_t size) {
+std::vector<Block> cut_blocks(const Dataset& dataset, const std::vector<Distinct>& graphs,
+                              const ScoringBlock& block) {
   std::vector<Block> blocks;
   for (std::size_t g = 0; g < graphs.size(); ++g) {
     const auto total = static_cast<std::int64_t>(graphs[g].rows.size());
+    const std::int64_t size = block.size(dataset.graph(static_cast<int>(g)).nodes);
     for (std::int64_t first = 0; first < total; first += size) {
       blocks.push_back({static_cast<int>(g), first, std::min(size, total - first)});
     }
   }
   return blocks;
+}
+
+// Members that run in one pass, so that its memory has a bound. The scores do not depend on it.
+int members_together(const Plan& plan, int members) {
+  constexpr std::int64_t kRows = 65536;
+  const std::int64_t rows = std::max<std::int64_t>(plan.rows(plan.steps.size()), 1);
+  return static_cast<int>(std::clamp<std::int64_t>(kRows / rows, 1, std::max(members, 1)));
 }
 
 // Scores of this rank's blocks, block by block: [count of block][M] with the member running slowest
@@ -79,12 +88,16 @@ std::vector<double> score_blocks(const Network& network, std::span<const float> 
     const SlateRows slate{block.graph,
                           {rows.begin() + block.first, rows.begin() + block.first + block.count}};
     const Unit unit = units.build(std::span(&slate, 1));
-    const UnitScores result = network.scores(flat, 0, members, unit.input);
     double* out = scores.data() + offset[static_cast<std::size_t>(i)];
-    for (int m = 0; m < members; ++m) {
-      for (std::int64_t k = 0; k < block.count; ++k) {
-        *out++ = result.common[static_cast<std::size_t>(m)] +
-                 result.delta[static_cast<std::size_t>(m * block.count + k)];
+    const int together = members_together(*unit.input.plan, members);
+    for (int first = 0; first < members; first += together) {
+      const int count = std::min(together, members - first);
+      const UnitScores result = network.scores(flat, first, count, unit.input);
+      for (int m = 0; m < count; ++m) {
+        for (std::int64_t k = 0; k < block.count; ++k) {
+          *out++ = result.common[static_cast<std::size_t>(m)] +
+                   result.delta[static_cast<std::size_t>(m * block.count + k)];
+        }
       }
     }
     context.progress.advance(block.count);
@@ -107,7 +120,7 @@ std::vector<GraphPrediction> score_dataset(const Network& network, std::span<con
     distinct[static_cast<std::size_t>(g)] =
         distinct_rows(dataset, prediction.graph, prediction.rows);
   });
-  const std::vector<Block> blocks = cut_blocks(distinct, options.block);
+  const std::vector<Block> blocks = cut_blocks(dataset, distinct, options.block);
   std::vector<double> costs;
   for (const Block& block : blocks) {
     costs.push_back(static_cast<double>(block.count) *

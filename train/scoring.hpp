@@ -7,6 +7,7 @@
 #include "data/dataset.hpp"
 #include "models/network.hpp"
 #include "train/context.hpp"
+#include "train/scoring_block.hpp"
 #include "train/unit_builder.hpp"
 
 namespace tpudist {
@@ -19,8 +20,7 @@ struct GraphPrediction {
 };
 
 struct ScoringOptions {
-  std::int64_t block =
-      64;  // configurations in one plan: a recorded config value, never a matter of ranks or memory
+  ScoringBlock block;
   std::int64_t most_rows = 0;  // of a graph, drawn once by a fixed permutation; 0 = all
 };
 
