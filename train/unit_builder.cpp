@@ -1,9 +1,10 @@
 #include "train/unit_builder.hpp"
 
+#include <chrono>
 #include <map>
+#include <set>
 
 #include "models/graph_input.hpp"
-#include "models/plan_cost.hpp"
 #include "models/refined_plan.hpp"
 #include "models/row_classes.hpp"
 
@@ -16,10 +17,16 @@ constexpr double kRefinedPays = 0.9;
 
 }  // namespace
 
-UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode)
+bool PlanComparison::refined_pays() const {
+  return refined_cost.step() <= kRefinedPays * dense_cost.step();
+}
+
+UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
+                         int config_chunk)
     : dataset_(dataset),
       network_(network),
       mode_(mode),
+      config_chunk_(static_cast<std::size_t>(config_chunk)),
       shape_(network.plan_shape()),
       config_features_(dataset.options().collection.config_features()),
       graphs_(std::make_unique<Cached[]>(static_cast<std::size_t>(dataset.size()))) {}
@@ -60,8 +67,20 @@ std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
   return static_cast<std::int64_t>(table.size()) / config_features_;
 }
 
-Plan UnitBuilder::dense_plan(const std::vector<Slate>& slates,
-                             std::span<const std::int64_t> inputs) const {
+std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slates) const {
+  std::map<int, std::int64_t> begin_of;
+  std::int64_t rows = 0;
+  std::vector<std::int64_t> begins;
+  for (const Slate& slate : slates) {
+    const auto [begin, fresh] = begin_of.emplace(slate.graph, rows);
+    if (fresh) rows += with_input(slate.graph).input->nodes();
+    begins.push_back(begin->second);
+  }
+  return begins;
+}
+
+Plan UnitBuilder::dense_plan(std::span<const Slate> slates) const {
+  const std::vector<std::int64_t> inputs = input_begins(slates);
   std::vector<PlanSlate> views;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Graph& graph = dataset_.graph(slates[s].graph);
@@ -73,8 +92,8 @@ Plan UnitBuilder::dense_plan(const std::vector<Slate>& slates,
   return build_dense_plan(views, shape_);
 }
 
-Plan UnitBuilder::refined_plan(const std::vector<Slate>& slates,
-                               std::span<const std::int64_t> inputs) const {
+Plan UnitBuilder::refined_plan(std::span<const Slate> slates) const {
+  const std::vector<std::int64_t> inputs = input_begins(slates);
   // Local state tables are classed together, so that slates of one graph can share states.
   std::vector<float> local;
   for (const Slate& slate : slates)
@@ -97,36 +116,64 @@ Plan UnitBuilder::refined_plan(const std::vector<Slate>& slates,
   return build_refined_plan(views);
 }
 
-Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
-  Unit unit;
-  std::int64_t dense_rows = 0, input_rows = 0;
-  std::vector<std::int64_t> inputs;  // where each slate's graph begins among the input rows
-  std::map<int, std::int64_t> input_of;
-  for (const SlateRows& rows : slates) {
-    const Slate& slate = unit.slates.emplace_back(dataset_.slate(rows.graph, rows.rows));
-    const auto& table =
-        slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
-    unit.input.states.insert(unit.input.states.end(), table.begin(), table.end());
-    const auto [input, fresh] = input_of.emplace(slate.graph, input_rows);
-    if (fresh) {
-      unit.input.graphs.push_back(with_input(slate.graph).input);
-      input_rows += unit.input.graphs.back()->nodes();
-    }
-    inputs.push_back(input->second);
-    dense_rows +=
+PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
+  PlanComparison plans;
+  for (const Slate& slate : slates) {
+    with_refinement(slate.graph);
+    plans.dense_rows +=
         dataset_.graph(slate.graph).nodes * static_cast<std::int64_t>(slate.configs.size());
   }
-  Plan plan;
-  bool refined = mode_ != PlanMode::dense;
-  if (refined) plan = refined_plan(unit.slates, inputs);
-  if (mode_ == PlanMode::automatic) {
-    const PlanCost dense =
-        dense_plan_cost(dense_rows, plan.nodes, plan.states, network_.config(), config_features_);
-    refined =
-        plan_cost(plan, network_.config(), config_features_).step() <= kRefinedPays * dense.step();
+  const auto start = std::chrono::steady_clock::now();
+  plans.refined = refined_plan(slates);
+  plans.build_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  plans.refined_cost = plan_cost(plans.refined, network_.config(), config_features_);
+  plans.dense_cost = dense_plan_cost(plans.dense_rows, plans.refined.nodes, plans.refined.states,
+                                     network_.config(), config_features_);
+  return plans;
+}
+
+bool UnitBuilder::takes_refined(const PlanComparison& plans) const {
+  return mode_ == PlanMode::refined || (mode_ == PlanMode::automatic && plans.refined_pays());
+}
+
+Plan UnitBuilder::chosen_plan(std::span<const Slate> slates) const {
+  if (mode_ == PlanMode::dense) return dense_plan(slates);
+  PlanComparison plans = compare(slates);
+  return takes_refined(plans) ? std::move(plans.refined) : dense_plan(slates);
+}
+
+UnitInput UnitBuilder::input_of(std::span<const Slate> slates) const {
+  UnitInput input;
+  std::set<int> graphs;
+  for (const Slate& slate : slates) {
+    const auto& table =
+        slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
+    input.states.insert(input.states.end(), table.begin(), table.end());
+    if (graphs.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
   }
-  if (!refined) plan = dense_plan(unit.slates, inputs);
-  unit.input.plan = std::make_shared<const Plan>(std::move(plan));
+  input.plan = std::make_shared<const Plan>(chosen_plan(slates));
+  return input;
+}
+
+Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
+  Unit unit;
+  for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
+  const Slate& slate = unit.slates.front();
+  const std::size_t configs = slate.configs.size();
+  if (config_chunk_ == 0 || slates.size() != 1 || configs <= config_chunk_) {
+    unit.input = input_of(unit.slates);
+    return unit;
+  }
+  const std::size_t width = slate.states.size() / configs;
+  for (std::size_t first = 0; first < configs; first += config_chunk_) {
+    const std::size_t last = std::min(configs, first + config_chunk_);
+    Slate chunk = slate;
+    chunk.configs.assign(slate.configs.begin() + first, slate.configs.begin() + last);
+    chunk.targets.assign(slate.targets.begin() + first, slate.targets.begin() + last);
+    chunk.states.assign(slate.states.begin() + first * width, slate.states.begin() + last * width);
+    unit.chunks.push_back(input_of(std::span(&chunk, 1)));
+  }
   return unit;
 }
 
