@@ -19,6 +19,7 @@ namespace {
 struct Arguments {
   std::filesystem::path shard_root;
   std::vector<std::string> collections;
+  InspectPlanArguments plan;
   bool json = false;
 };
 
@@ -136,25 +137,69 @@ void run(const Arguments& arguments) {
   if (arguments.json) fmt::print("{}\n", json.dump(1));
 }
 
+// Without --plan the command line names shards and nothing else.
+void require_shards(const Arguments& arguments) {
+  if (!arguments.plan.overrides.empty()) {
+    throw CLI::ValidationError("shards",
+                               "Directory does not exist: " + arguments.plan.overrides.front());
+  }
+  if (arguments.shard_root.empty()) throw CLI::RequiredError("shards");
+}
+
 }  // namespace
 
-void add_inspect_command(CLI::App& app) {
+void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArguments&)> plans) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what shards hold");
+  CLI::App* command = app.add_subcommand("inspect", "Show what shards hold, or what plans save");
   command->footer(
       "One line for each graph: sizes, distinct configurations, run times, quartiles of max / min "
       "- 1 over\n"
       "repeated measurements (the noise), and how small the configurations are stored.\n\n"
-      "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random");
+      "With --plan one line for each graph that an experiment trains on: the arithmetic of a step "
+      "of one member\n"
+      "on one slate (GFLOP) with the dense and the refined plan, dense / refined, the time to "
+      "build "
+      "the refined\n"
+      "plan, which one `plan: auto` takes, rows before each layer and after the last, and of the "
+      "last ones those\n"
+      "that the backward pass needs.\n\n"
+      "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
+      "  tpudist inspect --plan experiments/xla.yaml --configs 16");
+  command->validate_positionals();  // so that key=value is not taken for the folder
   command->add_option("shards", arguments->shard_root, "Folder of the shards")
-      ->required()
       ->check(CLI::ExistingDirectory);
-  command
-      ->add_option("--collection,--collections", arguments->collections,
-                   "E.g. layout:xla:random (default: all that are there)")
-      ->delimiter(',');
+  command->add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
+  CLI::Option* collection = command
+                                ->add_option("--collection,--collections", arguments->collections,
+                                             "E.g. layout:xla:random (default: all that are there)")
+                                ->delimiter(',');
   command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] { run(*arguments); });
+  CLI::Option* plan =
+      command
+          ->add_option("--plan", arguments->plan.config,
+                       "Experiment file (YAML) whose training data to plan; shards: as it says")
+          ->check(CLI::ExistingFile)
+          ->excludes(collection);
+  command
+      ->add_option("--configs", arguments->plan.configs,
+                   "Configurations of a slate (default: batch.configs)")
+      ->check(CLI::Range(2, 1 << 20))
+      ->needs(plan);
+  command
+      ->add_option("--threads", arguments->plan.threads,
+                   "Graphs that are planned side by side (default: one for each core)")
+      ->check(CLI::Range(1, 1024))
+      ->needs(plan);
+  command->callback([arguments, plans = std::move(plans)] {
+    if (arguments->plan.config.empty()) {
+      require_shards(*arguments);
+      run(*arguments);
+      return;
+    }
+    arguments->plan.shards = arguments->shard_root;
+    arguments->plan.json = arguments->json;
+    plans(arguments->plan);
+  });
 }
 
 }  // namespace tpudist

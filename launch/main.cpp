@@ -12,7 +12,7 @@ namespace {
 
 void add_commands(CLI::App& app) {
   tpudist::add_convert_command(app);
-  tpudist::add_inspect_command(app);
+  tpudist::add_inspect_command(app, tpudist::inspect_plans);
   tpudist::add_verify_command(app);
   tpudist::add_synth_command(app);
   tpudist::add_train_command(app);

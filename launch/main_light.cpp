@@ -14,11 +14,23 @@
 #include "launch/commands.hpp"
 
 // The program that users call. Commands on data run here, in a process that never loads LibTorch:
-// loading it alone takes half a second and 480 MB, more than converting any file. All others are
-// handed to the program beside it.
+// loading it alone takes half a second and 480 MB, more than converting any file. All others, and
+// `inspect --plan`, are handed to the program beside it.
 namespace {
 
 constexpr std::array<std::string_view, 4> kDataCommands{"convert", "inspect", "verify", "synth"};
+
+int run_beside(char** argv) {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string program = (here.parent_path() / "tpudist-train").string();
+  execv(program.c_str(), argv);
+  fmt::print(
+      stderr,
+      "tpudist: error: cannot start {}: {}; install tpudist and tpudist-train into one folder\n",
+      program, std::strerror(errno));
+  return static_cast<int>(tpudist::ErrorKind::failed);
+}
 
 int run_data_command(int argc, char** argv) {
   CLI::App app(
@@ -27,7 +39,9 @@ int run_data_command(int argc, char** argv) {
   app.require_subcommand(1);
   try {
     tpudist::add_convert_command(app);
-    tpudist::add_inspect_command(app);
+    tpudist::add_inspect_command(app, [argv](const tpudist::InspectPlanArguments&) {
+      throw CLI::RuntimeError(run_beside(argv));
+    });
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
     app.parse(argc, argv);
@@ -43,18 +57,6 @@ int run_data_command(int argc, char** argv) {
     return static_cast<int>(tpudist::ErrorKind::failed);
   }
   return 0;
-}
-
-int run_beside(char** argv) {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string program = (here.parent_path() / "tpudist-train").string();
-  execv(program.c_str(), argv);
-  fmt::print(
-      stderr,
-      "tpudist: error: cannot start {}: {}; install tpudist and tpudist-train into one folder\n",
-      program, std::strerror(errno));
-  return static_cast<int>(tpudist::ErrorKind::failed);
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 #include "models/network.hpp"
 #include "train/batch_plan.hpp"
 #include "train/folds.hpp"
+#include "train/step_work.hpp"
 #include "train/unit_builder.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr int kSteps = 20;  // over which costs are averaged
+constexpr int kSteps = 20;        // over which costs are averaged
+constexpr int kPlannedSteps = 3;  // whose units are planned
 
 // Bytes of activations of the largest unit of a step: states of all layers, kept for the backward
 // pass, and as much for their gradients.
@@ -42,6 +44,35 @@ std::string rank_lines(const BatchPlanner& planner, int ranks) {
   text += fmt::format("  balance    {:.1f} % (mean rank / slowest rank, step by step)\n",
                       slowest > 0 ? 100 * total / ranks / slowest : 100);
   return text;
+}
+
+// Which plan a unit gets, and the arithmetic that this saves.
+std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
+  if (!units.takes_refined(plans)) {
+    return fmt::format("dense (the refined one would save a factor of {:.2f})", plans.saving());
+  }
+  return fmt::format("refined, saves a factor of {:.2f} in arithmetic", plans.saving());
+}
+
+// Units of the first steps, and how many of them get a refined plan.
+std::string refined_line(const Experiment& experiment, const Dataset& data, const SlateOrder& order,
+                         const BatchPlanner& planner, const UnitBuilder& units) {
+  const int member = shares_slates(experiment) ? -1 : 0;
+  std::int64_t all = 0, refined = 0;
+  for (int step = 0; step < kPlannedSteps; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    for (int unit = 0; unit < plan.units(); ++unit) {
+      const auto at = static_cast<std::size_t>(unit);
+      std::vector<Slate> slates;
+      for (int i = plan.unit_begin[at]; i < plan.unit_begin[at + 1]; ++i) {
+        const SlateId& slate = plan.slates[static_cast<std::size_t>(i)];
+        slates.push_back(data.slate(slate.graph, order.rows(slate, member)));
+      }
+      ++all;
+      refined += units.takes_refined(units.compare(slates));
+    }
+  }
+  return fmt::format("{} of {} units of the first {} steps refined", refined, all, kPlannedSteps);
 }
 
 std::vector<std::int64_t> rows_of(const Dataset& data) {
@@ -72,11 +103,10 @@ std::string describe_work(const Experiment& experiment, int ranks) {
   const auto nodes = nodes_of(data);
   const auto largest =
       static_cast<int>(std::max_element(nodes.begin(), nodes.end()) - nodes.begin());
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(
-      std::min<std::int64_t>(experiment.batch.configs, data.rows(largest))));
-  std::iota(rows.begin(), rows.end(), 0);
-  const std::vector<SlateRows> slates{{largest, rows}};
+  const std::vector<SlateRows> slates{
+      {largest, order.rows({.graph = largest}, shares_slates(experiment) ? -1 : 0)}};
   const Unit unit = units.build(slates);
+  const PlanComparison plans = units.compare(unit.slates);
   const std::int64_t parameters = network.parameters().parameters();
   const auto flat = static_cast<std::uint64_t>(network.parameters().length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);
@@ -95,16 +125,18 @@ std::string describe_work(const Experiment& experiment, int ranks) {
       format_bytes(4 * flat));
   text += fmt::format(
       "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n  training     "
-      "{} steps\n",
+      "{} steps\n  plans        {}\n",
       order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
-      planner.plan(0).units(), experiment.train.steps);
+      planner.plan(0).units(), experiment.train.steps,
+      refined_line(experiment, data, order, planner, units));
   text += fmt::format(
       "largest unit\n  graph        {} ({} nodes, {} edges)\n  plan         {} rows over all "
       "layers, {}\n"
+      "  taken        {}\n"
       "  activations  {} for all members\n",
       data.graph(largest).name, data.graph(largest).nodes, data.graph(largest).edges,
       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
-      format_bytes(unit.input.plan->bytes()),
+      format_bytes(unit.input.plan->bytes()), choice_line(units, plans),
       format_bytes(activation_bytes(experiment.network,
                                     static_cast<double>(unit.input.plan->first_rows()),
                                     experiment.ensemble.members)));

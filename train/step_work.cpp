@@ -4,6 +4,10 @@
 
 namespace tpudist {
 
+bool shares_slates(const Experiment& experiment) {
+  return experiment.batch.order == RowOrder::shared && !experiment.ensemble.vary_order;
+}
+
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
                          const SlateOrder& order, const UnitBuilder& units, int rank)
     : experiment_(experiment), planner_(planner), order_(order), units_(units), rank_(rank) {}
@@ -27,13 +31,13 @@ std::vector<SlateRows> StepBuilder::rows_of(const BatchPlan& batch, int unit, in
 
 // Members that see the same rows share the unit's data; a run of neighbouring members is one pass.
 void StepBuilder::add_passes(StepWork& work, int unit) const {
-  const bool shared =
-      experiment_.batch.order == RowOrder::shared && !experiment_.ensemble.vary_order;
+  const bool shared = shares_slates(experiment_);
   std::shared_ptr<const Unit> data;
   for (int m = 0; m < experiment_.ensemble.members; ++m) {
     if (work.batch.owners.of(m, unit) != rank_) continue;
     const bool extends = shared && !work.passes.empty() && work.passes.back().unit == unit &&
-                         work.passes.back().first_member + work.passes.back().members == m;
+                         work.passes.back().first_member + work.passes.back().members == m &&
+                         work.passes.back().members != experiment_.batch.member_chunk;
     if (extends) {
       ++work.passes.back().members;
       continue;

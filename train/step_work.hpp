@@ -21,6 +21,9 @@ struct StepWork {
   std::vector<UnitPass> passes;
 };
 
+// Whether all members learn from the same slates; else each draws its own rows of the same graphs.
+bool shares_slates(const Experiment& experiment);
+
 // Prepares this rank's share of steps. Thread-safe: called from the prefetcher's threads.
 class StepBuilder {
  public:

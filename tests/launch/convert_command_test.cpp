@@ -25,7 +25,7 @@ class ConvertCommandTest : public ::testing::Test {
     CLI::App app{"tpudist"};
     add_convert_command(app);
     add_verify_command(app);
-    add_inspect_command(app);
+    add_inspect_command(app, inspect_plans);
     std::ranges::reverse(arguments);  // CLI11 takes them from the back
     code = 0;
     ::testing::internal::CaptureStdout();

@@ -1,0 +1,176 @@
+// `tpudist inspect --plan` as a user calls it.
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/train/tiny_data.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tpudist::testing::TempDir;
+using tpudist::testing::tiny_experiment;
+using tpudist::testing::tiny_shards;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;
+};
+
+Outcome run(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = ::popen((TPUDIST_PROGRAM " inspect " + arguments).c_str(), "r");
+  if (!pipe) return outcome;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.output.append(buffer.data(), count);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+class InspectPlans : public ::testing::Test {
+ protected:
+  InspectPlans() : file_((folder_ / "tiny.yaml").string()) {
+    std::ofstream(file_) << tiny_experiment().resolved_yaml;
+  }
+
+  // The JSON of `inspect --plan ARGUMENTS`.
+  nlohmann::json plans(const std::string& arguments) const {
+    const Outcome outcome = run("--plan " + file_ + " --json " + arguments + " 2>/dev/null");
+    EXPECT_EQ(outcome.exit_code, 0) << arguments;
+    return nlohmann::json::parse(outcome.output);
+  }
+
+  const TempDir folder_;
+  const std::string file_;
+};
+
+// Same numbers without the times.
+nlohmann::json timeless(nlohmann::json json) {
+  for (auto& graph : json.at("graphs")) graph.erase("plan_seconds");
+  return json;
+}
+
+TEST_F(InspectPlans, GivesNumbersThatBelongTogether) {
+  for (const char* collection : {"layout:xla:random", "layout:nlp:random", "tile:xla"}) {
+    const auto json = plans(std::string("data.collection=") + collection);
+    ASSERT_FALSE(json.at("graphs").empty()) << collection;
+    double dense = 0, refined = 0, taken = 0;
+    int count = 0;
+    for (const auto& graph : json.at("graphs")) {
+      const std::vector<std::int64_t> rows = graph.at("rows");
+      ASSERT_EQ(rows.size(), tiny_experiment().network.layers.size() + 1);
+      EXPECT_EQ(graph.at("dense_rows"),
+                graph.at("nodes").get<std::int64_t>() * graph.at("configs").get<std::int64_t>());
+      for (const std::int64_t n : rows) {
+        EXPECT_GT(n, 0);
+        EXPECT_LE(n, graph.at("dense_rows").get<std::int64_t>());
+      }
+      // What tells two nodes apart before a layer tells them apart behind it.
+      EXPECT_TRUE(std::ranges::is_sorted(rows));
+      EXPECT_LE(graph.at("needed_rows").get<std::int64_t>(), rows.back());
+      EXPECT_LE(graph.at("config_nodes").get<std::int64_t>(),
+                graph.at("nodes").get<std::int64_t>());
+      EXPECT_LE(graph.at("configs"), 4);
+      EXPECT_LE(graph.at("configs"), graph.at("distinct_configs"));
+      EXPECT_GE(graph.at("plan_seconds"), 0.0);
+      const double d = graph.at("dense_gflop"), r = graph.at("refined_gflop");
+      EXPECT_GE(graph.at("saving"), 1.0);
+      EXPECT_DOUBLE_EQ(graph.at("saving"), d / r);
+      EXPECT_EQ(graph.at("auto"), r <= 0.9 * d ? "refined" : "dense");
+      dense += d;
+      refined += r;
+      taken += graph.at("auto") == "refined" ? r : d;
+      count += graph.at("auto") == "refined";
+    }
+    EXPECT_DOUBLE_EQ(json.at("total_saving"), dense / refined);
+    EXPECT_DOUBLE_EQ(json.at("auto_saving"), dense / taken);
+    EXPECT_EQ(json.at("auto_refined"), count);
+  }
+}
+
+TEST_F(InspectPlans, IsTheSameForAnyNumberOfThreadsAndWhateverPlanIsTrained) {
+  const auto json = timeless(plans(""));
+  EXPECT_EQ(timeless(plans("--threads 3")), json);
+  EXPECT_EQ(timeless(plans("--threads 1 plan=dense")), json);
+}
+
+TEST_F(InspectPlans, TakesSizeShardsAndFiltersFromTheCommandLine) {
+  const auto all = plans("");
+  const std::string first = all.at("graphs").at(0).at("name");
+  const auto two = plans("--configs 2 data.include.train=[" + first + "] data.shards=none " +
+                         tiny_shards().string());
+  EXPECT_EQ(two.at("configs"), 2);
+  ASSERT_EQ(two.at("graphs").size(), 1u);
+  EXPECT_EQ(two.at("graphs").at(0).at("name"), first);
+  EXPECT_EQ(two.at("graphs").at(0).at("configs"), 2);
+  EXPECT_EQ(plans("batch.configs=2").at("graphs").at(0).at("rows").size(),
+            all.at("graphs").at(0).at("rows").size());
+}
+
+TEST_F(InspectPlans, PrintsATableAndTheSummary) {
+  const auto json = plans("");
+  const Outcome table = run("--plan " + file_ + " 2>/dev/null");
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_THAT(table.output,
+              HasSubstr("layout:xla:random train, plans of a slate of 4 configurations\n"));
+  for (const auto& graph : json.at("graphs"))
+    EXPECT_THAT(table.output, HasSubstr("\n" + graph.at("name").get<std::string>() + " "));
+  EXPECT_THAT(table.output,
+              HasSubstr("\n" + std::to_string(json.at("graphs").size()) + " graphs: saving "));
+}
+
+TEST_F(InspectPlans, NamesADamagedShard) {
+  std::filesystem::copy(tiny_shards(), folder_ / "damaged",
+                        std::filesystem::copy_options::recursive);
+  const auto shard = folder_ / "damaged/layout/xla/random/train/shard-00000.h5";
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) / 2);
+  const Outcome bad = run((folder_ / "damaged").string() + " --plan " + file_ + " 2>&1");
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_THAT(bad.output, HasSubstr("tpudist: error: "));
+  EXPECT_THAT(bad.output, HasSubstr("shard-00000.h5"));
+}
+
+TEST_F(InspectPlans, WrongUsageIsExitCode2) {
+  const std::string shards = tiny_shards().string();
+  for (const std::string& arguments :
+       {std::string(), std::string("no-such-folder"), std::string("--plan none.yaml"),
+        "--plan " + file_ + " --configs 1", "--plan " + file_ + " batch.confgs=3",
+        "--plan " + file_ + " --collection tile:xla", shards + " --threads 2",
+        shards + " batch.configs=3", "--plan " + file_ + " data.include.train=[nothing]"}) {
+    const Outcome wrong = run(arguments + " 2>&1");
+    EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
+    EXPECT_FALSE(wrong.output.empty()) << arguments;
+  }
+  EXPECT_THAT(run("no-such-folder 2>&1").output, HasSubstr("no-such-folder"));
+}
+
+// Without --plan nothing needs the program beside it.
+TEST_F(InspectPlans, PlainInspectNeedsNoLibTorch) {
+  std::filesystem::copy_file(TPUDIST_PROGRAM, folder_ / "tpudist");
+  const std::string alone = (folder_ / "tpudist").string() + " inspect ";
+  EXPECT_EQ(std::system((alone + tiny_shards().string() + " >/dev/null 2>&1").c_str()), 0);
+  EXPECT_EQ(WEXITSTATUS(std::system((alone + "--plan " + file_ + " >/dev/null 2>&1").c_str())), 1);
+}
+
+TEST_F(InspectPlans, DryRunSaysWhatIsTaken) {
+  FILE* pipe = ::popen((TPUDIST_PROGRAM " train --dry-run " + file_ + " 2>&1").c_str(), "r");
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  EXPECT_EQ(::pclose(pipe), 0);
+  EXPECT_THAT(text, HasSubstr(" of 9 units of the first 3 steps refined"));
+  EXPECT_THAT(text, HasSubstr("\n  taken "));
+}
+
+}  // namespace
+}  // namespace tpudist
