@@ -66,6 +66,11 @@ BatchConfig read_batch(ConfigNode batch) {
                                                                                : UnitKind::slates;
   config.unit_slates =
       positive(batch, "unit_slates", config.unit == UnitKind::graph ? config.slates : 1);
+  config.config_chunk = static_cast<int>(batch.integer_or_auto("config_chunk", 0, {1, 1 << 20}));
+  config.member_chunk = static_cast<int>(batch.integer_or_auto("member_chunk", 0, {1, 1024}));
+  if (config.config_chunk > 0 && config.unit_slates > 1) {
+    batch.mistake("config_chunk", "cuts units of one slate: leave out unit and unit_slates");
+  }
   config.order = batch.choice("order", "shared", {"shared", "per_member"}) == "shared"
                      ? RowOrder::shared
                      : RowOrder::per_member;
@@ -86,6 +91,7 @@ TrainConfig read_train(ConfigNode train) {
   config.evaluate_rows = train.integer("evaluate_rows", 1000, {2, kMany});
   config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
   config.prefetch = positive(train, "prefetch", 2, 64);
+  config.recompute = train.boolean("recompute", false);
   return config;
 }
 
@@ -137,10 +143,12 @@ DistConfig read_dist(ConfigNode dist) {
 
 // Lines of the resolved table whose values may differ between a run and its resumption.
 bool decides_numbers(std::string_view line) {
-  static constexpr std::array<std::string_view, 13> kFree = {"name ",
+  static constexpr std::array<std::string_view, 15> kFree = {"name ",
                                                              "data.shards ",
                                                              "data.cache ",
                                                              "data.cache_bytes ",
+                                                             "batch.member_chunk ",
+                                                             "train.recompute ",
                                                              "dist.threads ",
                                                              "dist.device ",
                                                              "ensemble.placement ",

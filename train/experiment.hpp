@@ -42,7 +42,9 @@ struct BatchConfig {
   int slates = 4;    // per batch
   int configs = 10;  // K, per slate
   UnitKind unit = UnitKind::slates;
-  int unit_slates = 1;  // most slates of a unit
+  int unit_slates = 1;   // most slates of a unit
+  int config_chunk = 0;  // configurations of a slate that are computed at a time; 0 = all
+  int member_chunk = 0;  // members that are computed together; 0 = all
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
 };
@@ -55,7 +57,8 @@ struct TrainConfig {
   std::int64_t evaluate_rows =
       1000;  // most rows of a graph in evaluations on the way; the last one takes all
   int keep_checkpoints = 2;
-  int prefetch = 2;  // steps prepared ahead
+  int prefetch = 2;        // steps prepared ahead
+  bool recompute = false;  // run layers again in the backward pass instead of keeping all states
 };
 
 struct EnsembleConfig {

@@ -49,15 +49,73 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
     gradients.push_back(std::span(*buffer).subspan(m * stride, static_cast<std::size_t>(length_)));
   }
   std::vector<double> losses;
-  network_.gradient(
-      state.flat, pass.first_member, pass.members, pass.data->input,
-      [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
-      gradients, !experiment_.loss->ignores_shift());
+  if (pass.data->chunks.empty()) {
+    network_.gradient(
+        state.flat, pass.first_member, pass.members, pass.data->input,
+        [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
+        gradients, !experiment_.loss->ignores_shift());
+  } else {
+    run_chunks(work, pass, state, gradients, losses);
+  }
   for (std::size_t m = 0; m < rows; ++m) {
     const std::span<float> row = std::span(*buffer).subspan(m * stride, stride);
     std::fill(row.begin() + length_, row.end(), 0.0f);
     row[static_cast<std::size_t>(length_)] = static_cast<float>(losses[m]);
     reducer_->add(pass.first_member + static_cast<int>(m), pass.unit, row);
+  }
+  give_back(std::move(buffer));
+}
+
+// A slate in two passes: the scores of all chunks, then the gradient chunk by chunk. What all
+// configurations of a chunk have in common differs between chunks, so that a shift counts.
+void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
+                              const TrainingState& state,
+                              std::span<const std::span<float>> gradients,
+                              std::vector<double>& losses) {
+  const std::vector<UnitInput>& chunks = pass.data->chunks;
+  const auto members = static_cast<std::size_t>(pass.members);
+  const std::size_t configs = pass.data->slates[0].configs.size();
+  UnitScores all{pass.members, static_cast<std::int64_t>(configs),
+                 std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
+  std::size_t first = 0;
+  for (const UnitInput& chunk : chunks) {
+    const UnitScores scores = network_.scores(state.flat, pass.first_member, pass.members, chunk);
+    const auto count = static_cast<std::size_t>(scores.configs);
+    for (std::size_t m = 0; m < members; ++m) {
+      for (std::size_t k = 0; k < count; ++k) {
+        all.delta[m * configs + first + k] = scores.common[m] + scores.delta[m * count + k];
+      }
+    }
+    first += count;
+  }
+  const ScoreGradient whole = loss_gradient(work, pass, all, losses);
+
+  const auto length = static_cast<std::size_t>(length_);
+  const auto stride = static_cast<std::size_t>(row_length_);
+  auto buffer = take_buffer(members * stride);
+  std::vector<std::span<float>> parts;
+  for (std::size_t m = 0; m < members; ++m) {
+    parts.push_back(std::span(*buffer).subspan(m * stride, length));
+  }
+  first = 0;
+  for (const UnitInput& chunk : chunks) {
+    const auto count = static_cast<std::size_t>(chunk.plan->configs);
+    const auto own = [&](const UnitScores&) {
+      ScoreGradient gradient;
+      for (std::size_t m = 0; m < members; ++m) {
+        const auto begin = whole.values.begin() + static_cast<std::ptrdiff_t>(m * configs + first);
+        gradient.values.insert(gradient.values.end(), begin,
+                               begin + static_cast<std::ptrdiff_t>(count));
+      }
+      return gradient;
+    };
+    const bool fresh = first == 0;
+    network_.gradient(state.flat, pass.first_member, pass.members, chunk, own,
+                      fresh ? gradients : std::span<const std::span<float>>(parts));
+    for (std::size_t m = 0; !fresh && m < members; ++m) {
+      for (std::size_t i = 0; i < length; ++i) gradients[m][i] += parts[m][i];
+    }
+    first += count;
   }
   give_back(std::move(buffer));
 }

@@ -33,6 +33,8 @@ class TrainingStep {
 
  private:
   void run_pass(const StepWork& work, const UnitPass& pass, const TrainingState& state);
+  void run_chunks(const StepWork& work, const UnitPass& pass, const TrainingState& state,
+                  std::span<const std::span<float>> gradients, std::vector<double>& losses);
   ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
                               std::vector<double>& losses) const;
   StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);

@@ -122,6 +122,26 @@ TEST(Trainer, MergesTheSlatesOfAGraph) {
   EXPECT_NEAR(apart.evaluation->ensemble_mean(), merged.evaluation->ensemble_mean(), 0.02);
 }
 
+TEST(Trainer, MemoryKeysChangeNoBit) {
+  const TempDir folder;
+  const std::uint64_t plain = run(tiny_experiment(), folder / "plain").parameter_hash;
+  EXPECT_EQ(run(tiny_experiment({"batch.member_chunk=1"}), folder / "members").parameter_hash,
+            plain);
+  EXPECT_EQ(run(tiny_experiment({"train.recompute=true"}), folder / "again").parameter_hash, plain);
+}
+
+// Exact but for the order of the sums.
+TEST(Trainer, ComputesSlatesInChunks) {
+  const TempDir folder;
+  const std::vector<std::string> base{"batch.configs=8", "ensemble.folds=none"};
+  std::vector<std::string> cut = base;
+  cut.push_back("batch.config_chunk=3");
+  const TrainOutcome whole = run(tiny_experiment(base), folder / "whole");
+  const TrainOutcome chunks = run(tiny_experiment(cut), folder / "chunks");
+  EXPECT_NE(chunks.parameter_hash, whole.parameter_hash);
+  EXPECT_NEAR(chunks.evaluation->ensemble_mean(), whole.evaluation->ensemble_mean(), 0.02);
+}
+
 TEST(Trainer, LearnsTheTinyData) {
   const TempDir folder;
   const TrainOutcome before =
