@@ -1,0 +1,194 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/graph_input.hpp"
+#include "models/network.hpp"
+
+namespace tpudist::test {
+
+// The divisor that the weights of one row of a plan have in common: the smallest that makes all of
+// them integers, up to the rounding of float32 (2^-24). Weights are count / degree, or count /
+// nodes.
+inline std::int64_t divisor_of(std::span<const float> weights) {
+  constexpr std::int64_t kLargest = 1 << 20;
+  const auto counts = [](double value) {
+    const double count = std::round(value);
+    return count >= 1 && std::abs(value - count) <= 1e-7 * count;
+  };
+  for (std::int64_t divisor = 1; divisor <= kLargest; ++divisor) {
+    const auto d = static_cast<double>(divisor);
+    if (std::ranges::all_of(weights, [&](float weight) { return counts(weight * d); })) {
+      return divisor;
+    }
+  }
+  throw std::runtime_error("a plan's weights are no counts over a divisor");
+}
+
+// The first `rows` rows of a plan's sparse matrix, with the exact rationals in place of their
+// float32 values, for [., lanes] rows. Differentiable.
+class ExactMatrix {
+ public:
+  ExactMatrix(const Csr& csr, std::int64_t rows, std::int64_t lanes = 1) : rows_(rows * lanes) {
+    std::vector<std::int64_t> row, source;
+    std::vector<double> weight;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t begin = csr.begin[i], end = csr.begin[i + 1];
+      const bool weighted = !csr.weight.empty() && end > begin;
+      const auto own =
+          weighted ? std::span(csr.weight).subspan(begin, end - begin) : std::span<const float>();
+      const auto divisor = static_cast<double>(weighted ? divisor_of(own) : 1);
+      for (std::int64_t e = begin; e < end; ++e) {
+        const double value = weighted ? std::round(csr.weight[e] * divisor) / divisor : 1.0;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+          row.push_back(i * lanes + lane);
+          source.push_back(csr.source[e] * lanes + lane);
+          weight.push_back(value);
+        }
+      }
+    }
+    row_ = at::tensor(row, at::kLong);
+    source_ = at::tensor(source, at::kLong);
+    weight_ = at::tensor(weight, at::kDouble).unsqueeze(1);
+  }
+
+  at::Tensor operator()(const at::Tensor& x) const {
+    return at::zeros({rows_, x.size(1)}, at::kDouble)
+        .index_add(0, row_, x.index_select(0, source_) * weight_);
+  }
+
+ private:
+  std::int64_t rows_;
+  at::Tensor row_, source_, weight_;
+};
+
+// The network on a plan in plain LibTorch with autograd, in double: what a plan says, apart from
+// the rounding of float32, so that two plans of the same slates can be compared.
+class PlanAutograd {
+ public:
+  // `needed`: only the rows that the differences between a slate's scores depend on.
+  enum class Rows { all, needed };
+
+  struct Scores {
+    at::Tensor delta;   // [configs]
+    at::Tensor common;  // [configs] what the configuration shares with its slate; 0 for `needed`
+  };
+
+  PlanAutograd(const Network& network, std::span<const float> member) : network_(network) {
+    for (const ParameterEntry& entry : network.parameters().entries()) {
+      const at::Tensor values =
+          at::from_blob(const_cast<float*>(member.data()) + entry.offset, entry.shape, at::kFloat);
+      parameters_[entry.name] = values.to(at::kDouble).clone().requires_grad_();
+    }
+  }
+
+  Scores scores(const UnitInput& unit, Rows rows = Rows::all) const {
+    const Plan& plan = *unit.plan;
+    const bool needed = rows == Rows::needed;
+    at::Tensor x = encode(unit, needed ? plan.needed : plan.first_rows());
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) x = advance(i, *plan.steps[i], x, needed);
+    const at::Tensor values = at::mm(x, p("head.weight")) + p("head.bias");
+    const Readout& readout = plan.readout;
+    const ExactMatrix cells(readout.cells.in, readout.cells.in.rows());
+    const ExactMatrix pool(readout.pool.in, plan.configs);
+    const double scale = network_.config().output_scale;
+    Scores scores{scale * pool(cells(values)).squeeze(1), at::zeros({plan.configs}, at::kDouble)};
+    if (!needed) {
+      const at::Tensor common = ExactMatrix(readout.common.in, readout.common.in.rows())(values);
+      scores.common =
+          scale * common.squeeze(1).index_select(0, indices(readout.slate_of_config, plan.configs));
+    }
+    return scores;
+  }
+
+  // d sum(score * weight) / d parameters, flat [P], padding zero.
+  std::vector<double> gradient(const UnitInput& unit, std::span<const double> weights,
+                               Rows rows = Rows::all) {
+    for (auto& [name, value] : parameters_) value.mutable_grad() = at::Tensor();
+    const Scores made = scores(unit, rows);
+    const at::Tensor weight = at::tensor(at::ArrayRef<double>(weights.data(), weights.size()));
+    ((made.delta + made.common) * weight).sum().backward();
+    std::vector<double> flat(network_.parameters().length(), 0.0);
+    for (const ParameterEntry& entry : network_.parameters().entries()) {
+      const at::Tensor own = parameters_.at(entry.name).grad();
+      if (!own.defined()) continue;
+      std::copy_n(own.contiguous().const_data_ptr<double>(), entry.size(),
+                  flat.begin() + entry.offset);
+    }
+    return flat;
+  }
+
+ private:
+  const at::Tensor& p(const std::string& name) const { return parameters_.at(name); }
+
+  static at::Tensor indices(const std::vector<std::int32_t>& of, std::int64_t count) {
+    return at::tensor(at::ArrayRef<std::int32_t>(of.data(), count), at::kLong);
+  }
+
+  static at::Tensor wide(const float* values, std::int64_t rows, std::int64_t stride) {
+    return at::from_blob(const_cast<float*>(values), {rows, stride}, at::kFloat).to(at::kDouble);
+  }
+
+  static at::Tensor select(const Selection& selection, const at::Tensor& things,
+                           std::int64_t rows) {
+    return selection.identity() ? things.narrow(0, 0, rows)
+                                : things.index_select(0, indices(selection.of, rows));
+  }
+
+  // The first `rows` rows before the first layer.
+  at::Tensor encode(const UnitInput& unit, std::int64_t rows) const {
+    std::vector<at::Tensor> features;
+    std::vector<std::int32_t> opcodes;
+    for (const auto& graph : unit.graphs) {
+      features.push_back(wide(graph->feature_rows(), graph->nodes(), GraphInput::stride)
+                             .narrow(1, 0, GraphInput::features));
+      opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
+    }
+    const at::Tensor opcode =
+        p("encoder.opcode.weight").index_select(0, indices(opcodes, opcodes.size()));
+    const at::Tensor node =
+        at::mm(at::cat(features), p("encoder.node.weight")) + p("encoder.node.bias");
+    // A row of zeros behind the states, for nodes without one.
+    const std::int64_t states = unit.plan->states, width = network_.config_features();
+    const at::Tensor table =
+        at::cat({wide(unit.states.data(), states, width), at::zeros({1, width}, at::kDouble)});
+    const at::Tensor state = indices(unit.plan->state, rows);
+    const at::Tensor columns =
+        at::cat({at::cat({opcode, node}, 1).index_select(0, indices(unit.plan->node, rows)),
+                 table.index_select(0, at::where(state < 0, states, state))},
+                1);
+    return at::relu(at::mm(columns, p("encoder.join.weight")) + p("encoder.join.bias"));
+  }
+
+  at::Tensor advance(std::size_t index, const Step& step, const at::Tensor& x, bool needed) const {
+    const SageConfig& layer = network_.config().layers[index];
+    const std::string prefix = "blocks." + std::to_string(index) + ".sage.";
+    const std::int64_t rows = needed ? step.needed : step.rows_out;
+    const at::Tensor past = select(step.self, x, rows);
+    at::Tensor out = at::mm(past, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
+    for (std::size_t d = 0; d < step.edges.size(); ++d) {
+      const EdgeSet& edges = step.edges[d];
+      const std::int64_t lanes = edges.sum.lanes;
+      const std::int64_t groups = needed ? edges.needed / lanes : edges.sum.in.rows();
+      const at::Tensor sums = ExactMatrix(edges.sum.in, groups, lanes)(x);
+      const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
+      out = out + at::mm(select(edges.group, sums, rows), p(prefix + name + ".weight"));
+    }
+    if (layer.residual && out.size(1) == x.size(1)) out = out + past;
+    return layer.activation == Activation::relu ? at::relu(out) : out;
+  }
+
+  const Network& network_;
+  std::map<std::string, at::Tensor> parameters_;
+};
+
+}  // namespace tpudist::test
