@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "models/network.hpp"
+#include "tests/models/plan_autograd.hpp"
+#include "tests/models/score_vectors.hpp"
+
+namespace tpudist::test {
+
+// Norms of what float32 adds to the numbers of a network on one plan, and of the numbers
+// themselves: scores less their slate's mean, and the gradient of a loss that ignores a shift.
+struct FloatError {
+  double scores = 0, score_size = 0;
+  double gradient = 0, gradient_size = 0;
+};
+
+// What double gives for one member. `weights`: d loss / d score.
+struct ExactValues {
+  std::vector<double> scores, gradient;
+};
+
+inline ExactValues exact_values(const Network& network, std::span<const float> member,
+                                const UnitInput& unit, std::span<const double> weights) {
+  PlanAutograd net(network, member);
+  return {centred(values(net.scores(unit, PlanAutograd::Rows::needed).delta), *unit.plan),
+          net.gradient(unit, weights, PlanAutograd::Rows::needed)};
+}
+
+inline FloatError float_error(const Network& network, std::span<const float> member,
+                              const UnitInput& unit, std::span<const double> weights,
+                              const ExactValues& exact) {
+  std::vector<float> gradient(network.parameters().length());
+  const std::vector<std::span<float>> spans{gradient};
+  std::vector<double> scores;
+  network.gradient(
+      member, 0, 1, unit,
+      [&](const UnitScores& seen) {
+        scores = centred(seen.delta, *unit.plan);
+        return ScoreGradient{{weights.begin(), weights.end()}, {true}};
+      },
+      spans);
+  return {distance(scores, exact.scores), norm(exact.scores),
+          distance(std::vector<double>(gradient.begin(), gradient.end()), exact.gradient),
+          norm(exact.gradient)};
+}
+
+}  // namespace tpudist::test

@@ -1,0 +1,95 @@
+// The rounding of float32 in the scores and gradients that ranking depends on: refined plans sum
+// shared rows once with their multiplicity, which must not cost precision.
+
+#include "tests/models/float_error.hpp"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "models/threads.hpp"
+#include "tests/models/network_case.hpp"
+#include "tests/models/repeated_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::Configurable;
+using test::RepeatedUnit;
+
+// Summed over graphs and members.
+struct SumOfErrors {
+  test::FloatError square;
+  void add(const test::FloatError& error) {
+    square.scores += error.scores * error.scores;
+    square.score_size += error.score_size * error.score_size;
+    square.gradient += error.gradient * error.gradient;
+    square.gradient_size += error.gradient_size * error.gradient_size;
+  }
+  double scores() const { return std::sqrt(square.scores / square.score_size); }
+  double gradient() const { return std::sqrt(square.gradient / square.gradient_size); }
+};
+
+void expect_at_most_twice(const char* what, double dense, double refined) {
+  fmt::print("{}: error over size, dense {:.3g}, refined {:.3g}, ratio {:.2f}\n", what, dense,
+             refined, refined / dense);
+  EXPECT_LE(refined, 2 * dense) << what;
+}
+
+NetworkConfig network_of(std::vector<std::int64_t> widths, bool residual) {
+  NetworkConfig config;
+  config.encoder = {12, 20, 32};
+  for (const std::int64_t width : widths) {
+    SageConfig layer;
+    layer.width = width;
+    layer.residual = residual;
+    layer.mix.directions = {EdgeDirection::consumer_to_producer};
+    config.layers.push_back(layer);
+  }
+  return config;
+}
+
+void compare(const NetworkConfig& config, Configurable configurable, std::uint64_t seed) {
+  use_one_thread_per_worker();
+  ThreadPool pool(1);
+  const Network network(config, configurable == Configurable::tile ? 24 : 18, -1, pool);
+  SumOfErrors dense_error, refined_error;
+  std::int64_t dense_rows = 0, refined_rows = 0;
+  for (int i = 0; i < 6; ++i) {
+    CounterRng random(seed, i);
+    RepeatedUnit unit;
+    unit.graphs.push_back(test::random_graph(random, 15 + random.below(15), 12, configurable,
+                                             network.config_features()));
+    for (int s = 0; s < 2; ++s)
+      unit.slates.push_back(test::random_configs(random, unit.graphs, 0, 8));
+    const UnitInput dense = test::dense_unit(network, unit),
+                    refined = test::refined_unit(network, unit);
+    dense_rows += dense.plan->total_rows();
+    refined_rows += refined.plan->total_rows();
+    std::vector<double> weights;
+    for (std::int64_t k = 0; k < dense.plan->configs; ++k) weights.push_back(random.normal());
+    weights = test::centred(weights, *dense.plan);
+    const AlignedFloats member = test::random_parameters(network, 1, random.next_u64());
+    const test::ExactValues exact = test::exact_values(network, member, dense, weights);
+    dense_error.add(test::float_error(network, member, dense, weights, exact));
+    refined_error.add(test::float_error(network, member, refined, weights, exact));
+  }
+  EXPECT_LT(2 * refined_rows, dense_rows) << "too little is shared to prove anything";
+  expect_at_most_twice("centred scores", dense_error.scores(), refined_error.scores());
+  expect_at_most_twice("gradient", dense_error.gradient(), refined_error.gradient());
+}
+
+TEST(FloatError, RefinedIsAtMostTwiceDense) {
+  compare(network_of({64, 64, 64}, false), Configurable::few, 1);
+}
+TEST(FloatError, RefinedIsAtMostTwiceDenseInADeepNetwork) {
+  compare(network_of({32, 32, 32, 32, 48, 48, 48, 48}, true), Configurable::few, 2);
+}
+TEST(FloatError, RefinedIsAtMostTwiceDenseWhereEveryNodeIsConfigurable) {
+  compare(network_of({64, 64, 64}, false), Configurable::all, 3);
+}
+TEST(FloatError, RefinedIsAtMostTwiceDenseOnTileGraphs) {
+  compare(network_of({32, 32, 48, 48}, false), Configurable::tile, 4);
+}
+
+}  // namespace
+}  // namespace tpudist
