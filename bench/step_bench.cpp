@@ -36,7 +36,7 @@ double seconds_since(Clock::time_point begin) {
 
 struct Arguments {
   std::string shards, collection, graph;
-  std::string model = "latenciaga_xla", plan = "auto", mode = "train";
+  std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates";
   int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
@@ -53,6 +53,10 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.data.cache_bytes = 2ull << 30;
   experiment.batch.slates = arguments.slates;
   experiment.batch.configs = arguments.configs;
+  if (arguments.unit == "graph") {
+    experiment.batch.unit = UnitKind::graph;
+    experiment.batch.unit_slates = arguments.slates;
+  }
   experiment.network = NetworkConfig::preset(arguments.model);
   experiment.plan = arguments.plan == "dense"     ? PlanMode::dense
                     : arguments.plan == "refined" ? PlanMode::refined
@@ -263,6 +267,9 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
   app.add_option("collection", arguments.collection, "E.g. layout:xla:random")->required();
   app.add_option("graph", arguments.graph, "Name of a graph of the training split")->required();
   app.add_option("--model", arguments.model, "latenciaga_xla or latenciaga_nlp")
+      ->capture_default_str();
+  app.add_option("--unit", arguments.unit, "Slates that share a plan: none, or those of the graph")
+      ->check(CLI::IsMember({"slates", "graph"}))
       ->capture_default_str();
   app.add_option("--plan", arguments.plan)
       ->check(CLI::IsMember({"auto", "dense", "refined"}))
