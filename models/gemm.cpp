@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 
+#include "models/bf16_gemm.hpp"
 #include "models/threads.hpp"
 
 // The BLAS inside LibTorch. Called directly, since a call through at::mm costs several
@@ -58,6 +59,18 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixVi
   const float one = 1;
   sgemm_(&left, &right, &rows, &columns, &inner, &one, b.data, &b_stride, a.data, &a_stride, &beta,
          c, &out_stride);
+}
+
+void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a,
+          MatrixView b, float beta, float* c, std::int64_t c_stride) {
+  static const bool pairs = has_bf16_dot_products();
+  if (precision == Precision::fp32) {
+    gemm(m, n, k, a, b, beta, c, c_stride);
+  } else if (pairs) {
+    gemm_of_pairs(m, n, k, a, b, beta, c, c_stride);
+  } else {
+    gemm_of_rounded(m, n, k, a, b, beta, c, c_stride);
+  }
 }
 
 }  // namespace tpudist

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "models/precision.hpp"
+
 namespace tpudist {
 
 enum class Transpose { no, yes };
@@ -19,5 +21,10 @@ struct MatrixView {
 // three addresses: keep equal work equally aligned.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride);
+
+// The same with operands of this precision: bf16 by the kernel of models/bf16_gemm.hpp that the CPU
+// can run.
+void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a,
+          MatrixView b, float beta, float* c, std::int64_t c_stride);
 
 }  // namespace tpudist

@@ -1,6 +1,7 @@
 #include "models/row_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 
 // One version of each loop for each vector width, chosen when the program is loaded. (Sanitizers
 // are not ready yet at that moment.)
@@ -88,6 +89,20 @@ void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t wid
 
 void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
   for (std::int64_t i = 0; i < count; ++i) std::copy_n(x.row(i), width, y.row(i));
+}
+
+TPUDIST_VECTORISED
+void round_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const __restrict in = x.row(i);
+    float* const __restrict out = y.row(i);
+    for (std::int64_t c = 0; c < width; ++c) {
+      const auto bits = std::bit_cast<std::uint32_t>(in[c]);
+      const std::uint32_t up = bits + 0x7fff + (bits >> 16 & 1);  // beyond the largest: infinity
+      const bool nan = (bits & 0x7fffffff) > 0x7f800000;
+      out[c] = std::bit_cast<float>((nan ? bits | 0x400000 : up) & 0xffff0000);
+    }
+  }
 }
 
 TPUDIST_VECTORISED

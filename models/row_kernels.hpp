@@ -53,6 +53,8 @@ void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t wid
 
 // y = x
 void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
+// y = x rounded to bf16, to nearest even; a NaN stays a NaN
+void round_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y += x
 void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y = act(y + bias + residual); no residual: null data.

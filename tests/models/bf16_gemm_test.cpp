@@ -1,0 +1,209 @@
+#include "models/bf16_gemm.hpp"
+
+#include <c10/util/BFloat16.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/random.hpp"
+#include "models/row_kernels.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+using Gemm = void (*)(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                      float beta, float* c, std::int64_t c_stride);
+
+// An operand [rows, columns] amid NaNs that no product may read.
+class Operand {
+ public:
+  Operand(std::int64_t rows, std::int64_t columns, Transpose transpose)
+      : transpose_(transpose),
+        stride_((transpose == Transpose::yes ? rows : columns) + 3),
+        data_(1 + stride_ * (transpose == Transpose::yes ? columns : rows), kNan) {}
+
+  float& at(std::int64_t i, std::int64_t j) {
+    return data_[1 + (transpose_ == Transpose::yes ? j * stride_ + i : i * stride_ + j)];
+  }
+  MatrixView view() const { return {data_.data() + 1, stride_, transpose_}; }
+
+ private:
+  Transpose transpose_;
+  std::int64_t stride_;
+  std::vector<float> data_;
+};
+
+struct Problem {
+  Problem(std::int64_t m, std::int64_t n, std::int64_t k, Transpose ta = Transpose::no,
+          Transpose tb = Transpose::no)
+      : m(m), n(n), k(k), a(m, k, ta), b(k, n, tb), c(m, n, Transpose::no) {}
+
+  template <typename Draw>
+  void fill(Draw draw) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t l = 0; l < k; ++l) a.at(i, l) = draw();
+    }
+    for (std::int64_t l = 0; l < k; ++l) {
+      for (std::int64_t j = 0; j < n; ++j) b.at(l, j) = draw();
+    }
+  }
+  void run(Gemm gemm, float beta = 0) {
+    const MatrixView out = c.view();
+    gemm(m, n, k, a.view(), b.view(), beta, const_cast<float*>(out.data), out.stride);
+  }
+
+  std::int64_t m, n, k;
+  Operand a, b, c;
+};
+
+std::vector<Gemm> kernels() {
+  std::vector<Gemm> all{gemm_of_rounded};
+  if (has_bf16_dot_products()) all.push_back(gemm_of_pairs);
+  return all;
+}
+
+constexpr Transpose kForms[] = {Transpose::no, Transpose::yes};
+
+// Small whole numbers: no rounding anywhere, so that every element is exact.
+void expect_exact(Problem& problem, Gemm gemm) {
+  CounterRng rng(problem.m * 10007 + problem.n * 101 + problem.k);
+  problem.fill([&] { return static_cast<float>(rng.below(17)) - 8; });
+  for (const float beta : {0.0f, 1.0f, -0.5f}) {
+    for (std::int64_t i = 0; i < problem.m; ++i) {
+      for (std::int64_t j = 0; j < problem.n; ++j) {
+        problem.c.at(i, j) = beta == 0 ? kNan : static_cast<float>(i - 2 * j);  // NaN: not read
+      }
+    }
+    problem.run(gemm, beta);
+    for (std::int64_t i = 0; i < problem.m; ++i) {
+      for (std::int64_t j = 0; j < problem.n; ++j) {
+        float expected = beta == 0 ? 0 : beta * static_cast<float>(i - 2 * j);
+        for (std::int64_t l = 0; l < problem.k; ++l)
+          expected += problem.a.at(i, l) * problem.b.at(l, j);
+        ASSERT_EQ(problem.c.at(i, j), expected) << i << " " << j << " beta " << beta;
+      }
+    }
+  }
+}
+
+TEST(Bf16Gemm, IsExactOnWholeNumbersInAllShapesAndForms) {
+  for (const Gemm gemm : kernels()) {
+    for (const Transpose ta : kForms) {
+      for (const Transpose tb : kForms) {
+        for (const std::int64_t m : {1, 5, 6, 7, 12, 35}) {
+          for (const std::int64_t n : {1, 15, 16, 33, 64, 65, 130}) {
+            for (const std::int64_t k : {0, 1, 2, 31, 32, 33, 95}) {
+              SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
+              Problem problem(m, n, k, ta, tb);
+              ASSERT_NO_FATAL_FAILURE(expect_exact(problem, gemm));
+            }
+          }
+        }
+        for (const std::int64_t k : {511, 512, 513, 1025, 1600}) {
+          SCOPED_TRACE(testing::Message() << "k " << k);
+          Problem problem(13, 70, k, ta, tb);
+          ASSERT_NO_FATAL_FAILURE(expect_exact(problem, gemm));
+        }
+      }
+    }
+  }
+}
+
+float to_bf16(float x) {
+  return static_cast<float>(c10::BFloat16(x));
+}
+
+TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
+  for (const Gemm gemm : kernels()) {
+    for (const Transpose ta : kForms) {
+      for (const Transpose tb : kForms) {
+        CounterRng rng(7);
+        Problem problem(9, 20, 700, ta, tb);
+        problem.fill([&] { return static_cast<float>(rng.uniform(-1, 1)); });
+        problem.run(gemm);
+        for (std::int64_t i = 0; i < problem.m; ++i) {
+          for (std::int64_t j = 0; j < problem.n; ++j) {
+            double expected = 0, size = 0;
+            for (std::int64_t l = 0; l < problem.k; ++l) {
+              const double term =
+                  static_cast<double>(to_bf16(problem.a.at(i, l))) * to_bf16(problem.b.at(l, j));
+              expected += term;
+              size += std::abs(term);
+            }
+            ASSERT_NEAR(problem.c.at(i, j), expected, 1e-6 * size);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Bf16Gemm, KeepsInfinityAndNotANumberWhereTheyBelong) {
+  for (const Gemm gemm : kernels()) {
+    for (const Transpose ta : kForms) {
+      for (const Transpose tb : kForms) {
+        Problem problem(8, 40, 35, ta, tb);
+        problem.fill([] { return 1.0f; });
+        problem.a.at(2, 34) = kNan;
+        problem.a.at(3, 0) = std::bit_cast<float>(0x7f800001u);  // a NaN below the bf16 digits
+        problem.b.at(5, 17) = -kInfinity;
+        problem.b.at(6, 39) = std::numeric_limits<float>::max();  // rounds to infinity
+        problem.run(gemm);
+        for (std::int64_t i = 0; i < problem.m; ++i) {
+          for (std::int64_t j = 0; j < problem.n; ++j) {
+            const float value = problem.c.at(i, j);
+            if (i == 2 || i == 3) {
+              EXPECT_TRUE(std::isnan(value)) << i << " " << j;
+            } else {
+              EXPECT_EQ(value, j == 17 ? -kInfinity : j == 39 ? kInfinity : 35.0f) << i << " " << j;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// What the split into blocks of rows, and tails of tiles, may not change.
+TEST(Bf16Gemm, BitsOfARowDoNotDependOnTheOthers) {
+  if (!has_bf16_dot_products()) GTEST_SKIP() << "this CPU has no bf16 dot products";
+  CounterRng rng(9);
+  Problem all(23, 50, 600);
+  all.fill([&] { return static_cast<float>(rng.uniform(-1, 1)); });
+  all.run(gemm_of_pairs);
+  for (std::int64_t first = 0; first < all.m; ++first) {
+    std::vector<float> row(all.n);
+    const MatrixView a = all.a.view();
+    gemm_of_pairs(1, all.n, all.k, {a.data + first * a.stride, a.stride}, all.b.view(), 0,
+                  row.data(), all.n);
+    for (std::int64_t j = 0; j < all.n; ++j) ASSERT_EQ(row[j], all.c.at(first, j));
+  }
+}
+
+TEST(RoundRows, AgreesWithLibTorch) {
+  CounterRng rng(3);
+  std::vector<float> x{0.0f, -0.0f, kInfinity, -kInfinity, kNan, std::numeric_limits<float>::max()};
+  for (int i = 0; i < 5000; ++i)
+    x.push_back(
+        std::bit_cast<float>(static_cast<std::uint32_t>(rng.below(std::uint64_t{1} << 32))));
+  for (std::uint32_t i = 0; i < 64; ++i) x.push_back(std::bit_cast<float>(0x3f800000u + (i << 14)));
+  std::vector<float> y(x.size());
+  const auto width = static_cast<std::int64_t>(x.size());
+  round_rows({x.data(), width}, 1, width, {y.data(), width});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) {
+      EXPECT_TRUE(std::isnan(y[i]));
+    } else {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(to_bf16(x[i])));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tpudist
