@@ -81,6 +81,8 @@ class AtenExecutor : public Executor {
 
  private:
   FlatView member(const MemberRange& members, int index) const;
+  at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) const;
+  at::Tensor multiply_add(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b) const;
   static UnitScores make_scores(const MemberRange& members, const Plan& plan);
   Tape forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
                UnitScores& scores) const;
@@ -100,6 +102,21 @@ FlatView AtenExecutor::member(const MemberRange& members, int index) const {
   return {at::from_blob(const_cast<float*>(data), {length}, at::kFloat).to(device_)};
 }
 
+// a b with operands of the network's precision, summed up in float32.
+at::Tensor AtenExecutor::multiply(const at::Tensor& a, const at::Tensor& b) const {
+  if (net_.precision == Precision::fp32) return at::mm(a, b);
+  const at::Tensor left = a.to(at::kBFloat16), right = b.to(at::kBFloat16);
+  if (device_.is_cuda()) return at::mm(left, right, at::kFloat);
+  return at::mm(left.to(at::kFloat), right.to(at::kFloat));  // the CPU's would round the result too
+}
+
+// bias + a b
+at::Tensor AtenExecutor::multiply_add(const at::Tensor& bias, const at::Tensor& a,
+                                      const at::Tensor& b) const {
+  if (net_.precision == Precision::fp32) return at::addmm(bias, a, b);
+  return multiply(a, b).add_(bias);
+}
+
 UnitScores AtenExecutor::make_scores(const MemberRange& members, const Plan& plan) {
   UnitScores scores;
   scores.members = members.count;
@@ -116,13 +133,13 @@ Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan
   const at::Tensor opcode = at::index_select(
       w.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width), 0, unit.opcode);
   const at::Tensor node =
-      at::addmm(w.vector(net_.node_bias, net_.node_width), unit.features,
-                w.matrix(net_.node_weight, GraphInput::features, net_.node_width));
+      multiply_add(w.vector(net_.node_bias, net_.node_width), unit.features,
+                   w.matrix(net_.node_weight, GraphInput::features, net_.node_width));
   tape.node_input = at::cat({opcode, node}, 1);
-  const at::Tensor nodes = at::addmm(w.vector(net_.join_bias, net_.width), tape.node_input,
-                                     w.matrix(net_.join_weight, columns, net_.width));
+  const at::Tensor nodes = multiply_add(w.vector(net_.join_bias, net_.width), tape.node_input,
+                                        w.matrix(net_.join_weight, columns, net_.width));
   const at::Tensor states =
-      at::mm(unit.states, w.matrix(net_.join_config, net_.config_features, net_.width));
+      multiply(unit.states, w.matrix(net_.join_config, net_.config_features, net_.width));
   tape.x.push_back(
       at::relu(at::index_select(nodes, 0, unit.node) + at::index_select(states, 0, unit.state)));
   for (std::size_t i = 0; i < net_.layers.size(); ++i) {
@@ -133,11 +150,12 @@ Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan
       return w.matrix(layer.weights[p].offset, layer.in, layer.out);
     };
     const std::size_t sets = step.edges.size();
-    at::Tensor out = select(step.self, at::addmm(w.vector(layer.bias, layer.out), x, weight(sets)));
+    at::Tensor out =
+        select(step.self, multiply_add(w.vector(layer.bias, layer.out), x, weight(sets)));
     for (std::size_t set = 0; set < sets; ++set) {
       const Relation& sum = plan.steps[i]->edges[set].sum;
       const at::Tensor sums = sparse_product(step.edges[set].sum.in, sum.lanes, x);
-      out = out + select(step.edges[set].group, at::mm(sums, weight(set)));
+      out = out + select(step.edges[set].group, multiply(sums, weight(set)));
     }
     if (layer.residual) out = out + select(step.self, x);
     tape.x.push_back(layer.relu ? at::relu(out) : out);
@@ -174,8 +192,8 @@ at::Tensor AtenExecutor::backward(const FlatView& w, const DeviceUnit& unit, con
     if (layer.relu) z = z * (tape.x[i + 1] > 0);
     const auto back = [&](std::size_t p, const at::Tensor& product, const at::Tensor& input) {
       const std::int64_t offset = layer.weights[p].offset;
-      g.matrix(offset, layer.in, layer.out).copy_(at::mm(input.t(), product));
-      return at::mm(product, w.matrix(offset, layer.in, layer.out).t());
+      g.matrix(offset, layer.in, layer.out).copy_(multiply(input.t(), product));
+      return multiply(product, w.matrix(offset, layer.in, layer.out).t());
     };
     const std::int64_t rows = needed ? plan.needed_rows(i) : x.size(0);
     const at::Tensor own = sum_takers(step.self, z).narrow(0, 0, rows);
@@ -206,15 +224,16 @@ void AtenExecutor::backward_encoder(const FlatView& w, const FlatView& g, const 
                      states = unit.states.size(0) - 1;
   const at::Tensor of_state = sparse_product(unit.rows_of_state, 1, z);
   g.matrix(net_.join_config, net_.config_features, net_.width)
-      .copy_(at::mm(unit.states.narrow(0, 0, states).t(), of_state));
+      .copy_(multiply(unit.states.narrow(0, 0, states).t(), of_state));
   const at::Tensor of_node = sparse_product(unit.rows_of_node, 1, z);
   g.vector(net_.join_bias, net_.width).copy_(of_node.sum(0));
-  g.matrix(net_.join_weight, columns, net_.width).copy_(at::mm(tape.node_input.t(), of_node));
-  const at::Tensor of_input = at::mm(of_node, w.matrix(net_.join_weight, columns, net_.width).t());
+  g.matrix(net_.join_weight, columns, net_.width).copy_(multiply(tape.node_input.t(), of_node));
+  const at::Tensor of_input =
+      multiply(of_node, w.matrix(net_.join_weight, columns, net_.width).t());
   const at::Tensor node = of_input.narrow(1, net_.opcode_width, net_.node_width);
   g.vector(net_.node_bias, net_.node_width).copy_(node.sum(0));
   g.matrix(net_.node_weight, GraphInput::features, net_.node_width)
-      .copy_(at::mm(unit.features.t(), node));
+      .copy_(multiply(unit.features.t(), node));
   g.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width)
       .copy_(sparse_product(unit.nodes_of_opcode, 1, of_input.narrow(1, 0, net_.opcode_width)));
 }

@@ -84,9 +84,10 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
   fill_input(index, member, first, count, input);
   const Rows below{below_.of(place).row(first), layer.input_stride};
   for (const WeightPart& part : layer.parts) {
-    gemm(part.width, layer.out, count, {input + part.column, layer.input_stride, Transpose::yes},
-         {z.data, z.stride}, fresh ? 0 : 1, place_of(part.offset), layer.out);
-    gemm(count, part.width, layer.out, {z.data, z.stride},
+    gemm(layout_.precision, part.width, layer.out, count,
+         {input + part.column, layer.input_stride, Transpose::yes}, {z.data, z.stride},
+         fresh ? 0 : 1, place_of(part.offset), layer.out);
+    gemm(layout_.precision, count, part.width, layer.out, {z.data, z.stride},
          {w + part.offset, layer.out, Transpose::yes}, 0, below.data + part.column, below.stride);
   }
   if (layer.residual) add_rows(z, count, layer.in, {below.data + layer.self_column, below.stride});

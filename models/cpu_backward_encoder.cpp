@@ -16,16 +16,16 @@ void CpuPass::backward_nodes(const NodeBlock& block, int member, Group group,
   gather_rows(plan_.rows_of_node, block.first, block.count, above_.of(member - group.first),
               net.width, z, {.sources = rows(0, group.needed)});
   add_column_sums(z, block.count, net.width, partial + net.join_bias);
-  gemm(columns, net.width, block.count,
+  gemm(layout_.precision, columns, net.width, block.count,
        {node_input_.of(member).row(block.first), net.node_stride, Transpose::yes},
        {z.data, z.stride}, 1, partial + net.join_weight, net.width);
 
   const Rows input{block_scratch(0, kBlockRows * net.node_stride), net.node_stride};
-  gemm(block.count, columns, net.width, {z.data, z.stride},
+  gemm(layout_.precision, block.count, columns, net.width, {z.data, z.stride},
        {w + net.join_weight, net.width, Transpose::yes}, 0, input.data, input.stride);
   const Rows node{input.data + net.opcode_width, input.stride};
   add_column_sums(node, block.count, net.node_width, partial + net.node_bias);
-  gemm(GraphInput::features, net.node_width, block.count,
+  gemm(layout_.precision, GraphInput::features, net.node_width, block.count,
        {block.features, GraphInput::stride, Transpose::yes}, {node.data, node.stride}, 1,
        partial + net.node_weight, net.node_width);
   for (std::int64_t n = 0; n < block.count; ++n) {
@@ -42,8 +42,8 @@ void CpuPass::backward_states(int place, Group group, std::int64_t first, std::i
               {.sources = rows(0, group.needed)});
   float* const states = block_scratch(0, kBlockRows * stride);
   copy_rows({input_.states.data() + first * features, features}, count, features, {states, stride});
-  gemm(features, layout_.width, count, {states, stride, Transpose::yes}, {z.data, z.stride}, 1,
-       partial + layout_.join_config, layout_.width);
+  gemm(layout_.precision, features, layout_.width, count, {states, stride, Transpose::yes},
+       {z.data, z.stride}, 1, partial + layout_.join_config, layout_.width);
 }
 
 void CpuPass::backward_encoder(Group group, Partials& partials) {

@@ -101,11 +101,12 @@ void CpuPass::encode_nodes() {
                   input.row(n));
     }
     const Rows columns{input.data + net.opcode_width, net.node_stride};
-    gemm(block.count, net.node_width, GraphInput::features, {block.features, GraphInput::stride},
-         {w + net.node_weight, net.node_width}, 0, columns.data, columns.stride);
+    gemm(layout_.precision, block.count, net.node_width, GraphInput::features,
+         {block.features, GraphInput::stride}, {w + net.node_weight, net.node_width}, 0,
+         columns.data, columns.stride);
     finish_rows(columns, block.count, net.node_width, w + net.node_bias, {}, false);
-    gemm(block.count, net.width, net.opcode_width + net.node_width, {input.data, input.stride},
-         {w + net.join_weight, net.width}, 0, nodes.data, nodes.stride);
+    gemm(layout_.precision, block.count, net.width, net.opcode_width + net.node_width,
+         {input.data, input.stride}, {w + net.join_weight, net.width}, 0, nodes.data, nodes.stride);
     finish_rows(nodes, block.count, net.width, w + net.join_bias, {}, false);
   });
 }
@@ -117,7 +118,7 @@ void CpuPass::encode_states() {
     float* const block = block_scratch(0, kBlockRows * stride);
     copy_rows({input_.states.data() + first * features, features}, count, features,
               {block, stride});
-    gemm(count, layout_.width, features, {block, stride},
+    gemm(layout_.precision, count, layout_.width, features, {block, stride},
          {weights(member) + layout_.join_config, layout_.width}, 0, states_.of(member).row(first),
          layout_.stride);
   });
@@ -165,8 +166,9 @@ void CpuPass::forward_aligned(std::size_t index, Group members) {
     fill_input(index, member, first, count, block);
     const Rows out{x_[index + 1].of(member).row(first), layer.out_stride};
     for (const WeightPart& part : layer.parts) {
-      gemm(count, layer.out, part.width, {block + part.column, layer.input_stride},
-           {w + part.offset, layer.out}, &part == &layer.parts[0] ? 0 : 1, out.data, out.stride);
+      gemm(layout_.precision, count, layer.out, part.width,
+           {block + part.column, layer.input_stride}, {w + part.offset, layer.out},
+           &part == &layer.parts[0] ? 0 : 1, out.data, out.stride);
     }
     const ConstRows self{block + layer.self_column, layer.input_stride};
     finish_rows(out, count, layer.out, w + layer.bias, layer.residual ? self : ConstRows{},

@@ -52,7 +52,7 @@ void CpuPass::make_products(std::size_t index, Group members, const MemberRows& 
                              {input.row(first), input.stride});
                }
                const WeightPart& weight = self ? layer.weights.back() : layer.weights[set];
-               gemm(count, layer.out, layer.in, {input.row(first), input.stride},
+               gemm(layout_.precision, count, layer.out, layer.in, {input.row(first), input.stride},
                     {weights(member) + weight.offset, layer.out}, 0,
                     (self ? own : products[set]).of(member).row(first), layer.out_stride);
              });
@@ -148,7 +148,7 @@ void CpuPass::backward_shared(std::size_t index, Group group,
                const Rows input{inputs[range].of(place).row(first), layer.in_stride};
                gather_rows(range == 0 ? step.self.rows : step.edges[range - 1].group.rows, first,
                            count, above_.of(place), layer.out, product, {.sources = above_.rows});
-               gemm(count, layer.in, layer.out, {product.data, product.stride},
+               gemm(layout_.precision, count, layer.in, layer.out, {product.data, product.stride},
                     {weights(member) + weight_of(range).offset, layer.out, Transpose::yes}, 0,
                     input.data, input.stride);
                if (range == 0 && layer.residual) add_rows(product, count, layer.in, input);
@@ -167,7 +167,7 @@ void CpuPass::backward_shared(std::size_t index, Group group,
     const std::size_t range = i / tiles;
     const std::int64_t first = i % tiles * kTileRows;
     const ConstRows input = range == 0 ? x_[index].of(member) : sums_[index][range - 1].of(member);
-    gemm(std::min(kTileRows, layer.in - first), layer.out, ranges[range],
+    gemm(layout_.precision, std::min(kTileRows, layer.in - first), layer.out, ranges[range],
          {input.data + first, input.stride, Transpose::yes},
          {products[range].of(place).data, layer.out_stride}, 0,
          gradient + weight_of(range).offset + first * layer.out, layer.out);

@@ -6,6 +6,7 @@
 
 #include "core/config.hpp"
 #include "models/plan.hpp"
+#include "models/precision.hpp"
 
 namespace tpudist {
 
@@ -32,6 +33,9 @@ struct NetworkConfig {
   std::vector<SageConfig> layers;
   bool mean_readout = false;   // sum otherwise
   double output_scale = 1e-3;  // scores = scale * readout
+  // Of the products with the weights, but for the embedding and the head. An experiment's
+  // `precision`, not read from `model:`.
+  Precision precision = Precision::fp32;
 
   // Reads `model:`: {preset: name} and/or encoder, blocks, readout spelled out (a key beside a
   // preset overrides it).

@@ -45,7 +45,8 @@ LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int6
 }  // namespace
 
 NetworkLayout::NetworkLayout(const NetworkConfig& config, int config_features)
-    : opcode_width(config.encoder.opcode_width),
+    : precision(config.precision),
+      opcode_width(config.encoder.opcode_width),
       node_width(config.encoder.node_width),
       width(config.encoder.width),
       config_features(config_features) {

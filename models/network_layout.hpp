@@ -29,12 +29,13 @@ struct LayerLayout {
   bool residual = false, relu = true;
 };
 
-// Where everything of a network lies in a member's flat parameters. `[opcode | node | config]` are
-// the columns of the encoder's join.
+// Where everything of a network lies in a member's flat parameters, and what its products round to.
+// `[opcode | node | config]` are the columns of the encoder's join.
 struct NetworkLayout {
   NetworkLayout(const NetworkConfig& config, int config_features);
 
   ParameterTable table;
+  Precision precision;
   std::int64_t opcode_width, node_width, width, config_features;
   std::int64_t node_stride;  // of [opcode | node], rounded up to 16 floats
   std::int64_t stride;       // of the encoder's output

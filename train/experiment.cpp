@@ -219,6 +219,9 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined
                                         : PlanMode::automatic;
+  experiment.network.precision = root.choice("precision", "fp32", {"fp32", "bf16"}) == "bf16"
+                                     ? Precision::bf16
+                                     : Precision::fp32;
   experiment.loss = read_loss(root.child("loss"));
   experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
   experiment.schedule = ScheduleConfig::read(root.child("schedule"));

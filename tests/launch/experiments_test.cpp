@@ -90,6 +90,15 @@ TEST(Experiments, OverridesWinAndMistakesAreNamed) {
   }
 }
 
+TEST(Experiments, PrecisionIsTheNetworks) {
+  EXPECT_EQ(read("nlp").network.precision, Precision::fp32);
+  const Experiment bf16 = read("nlp", {"precision=bf16"});
+  EXPECT_EQ(bf16.network.precision, Precision::bf16);
+  ConfigDocument document = ConfigDocument::parse(bf16.resolved_yaml, "resolved.yaml");
+  EXPECT_EQ(read_experiment(document).network.precision, Precision::bf16);
+  EXPECT_THROW(read("nlp", {"precision=fp16"}), ConfigError);
+}
+
 // Where and how fast a run is computed leaves its numbers alone; what is computed does not.
 TEST(Experiments, TheHashOfTheNumbersKnowsWhatDecidesThem) {
   const std::uint64_t hash = read("nlp").numbers_hash;
@@ -97,7 +106,7 @@ TEST(Experiments, TheHashOfTheNumbersKnowsWhatDecidesThem) {
             hash);
   for (const char* change :
        {"seed.init=2", "batch.configs=12", "optimizer.lr=2e-3", "model.encoder.width=48",
-        "ensemble.members=4", "train.steps=10", "data.duplicates=mean"}) {
+        "ensemble.members=4", "train.steps=10", "data.duplicates=mean", "precision=bf16"}) {
     EXPECT_NE(read("nlp", {change}).numbers_hash, hash) << change;
   }
 }

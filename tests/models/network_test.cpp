@@ -176,6 +176,25 @@ double norm(std::span<const float> x) {
   return std::sqrt(square);
 }
 
+// Of b from a, as a share of a's norm.
+double distance(std::vector<float> a, std::span<const float> b) {
+  const double size = norm(a);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return norm(a) / size;
+}
+
+// common + delta of every configuration of a unit.
+std::vector<float> all_scores(const UnitScores& scores, const Plan& plan, int member) {
+  std::vector<float> sums;
+  const std::size_t slates = scores.common.size() / scores.members;
+  for (std::int64_t k = 0; k < scores.configs; ++k) {
+    sums.push_back(
+        static_cast<float>(scores.delta[member * scores.configs + k] +
+                           scores.common[member * slates + plan.readout.slate_of_config[k]]));
+  }
+  return sums;
+}
+
 // A loss that ignores a shift has the same gradient whether all rows are run, or only the needed
 // ones backward, or only those in both passes.
 TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
@@ -274,10 +293,45 @@ void expect_bits(const Case& test, bool refined) {
 }
 
 TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
-  for (const Case& test : cases()) {
+  for (Case test : cases()) {
     SCOPED_TRACE(test.name);
-    expect_bits(test, false);
-    expect_bits(test, true);
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      test.config.precision = precision;
+      expect_bits(test, false);
+      expect_bits(test, true);
+    }
+  }
+}
+
+// Operands of 8 binary digits move scores a little and gradients, where an activation falls to the
+// other side, a little more. Both executors round alike.
+TEST(Network, Bf16IsCloseToFp32) {
+  ThreadPool pool(2, use_one_thread_per_worker);
+  for (Case test : cases()) {
+    SCOPED_TRACE(test.name);
+    const Network exact(test.config, test.config_features, -1, pool);
+    test.config.precision = Precision::bf16;
+    const Network network(test.config, test.config_features, -1, pool);
+    const NetworkLayout layout(test.config, test.config_features);
+    const auto aten = make_aten_executor(layout, test.config.output_scale, -1);
+    const AlignedFloats flat = test::random_parameters(network, 2, 8);
+    for (const UnitInput& unit :
+         {test::make_unit(network, test.slates), refined_unit(network, test.slates)}) {
+      const CallResult fp32 = call(exact, flat, 0, 2, unit), bf16 = call(network, flat, 0, 2, unit);
+      CallResult other;
+      other.gradients.assign(2, std::vector<float>(layout.table.length()));
+      const std::vector<std::span<float>> spans(other.gradients.begin(), other.gradients.end());
+      aten->gradient({flat, 0, 2}, unit,
+                     test::weighted_sum(*unit.plan, Shift::counts, other.scores), spans, true);
+      for (int m = 0; m < 2; ++m) {
+        EXPECT_LE(distance(fp32.gradients[m], bf16.gradients[m]), 0.2);
+        EXPECT_GE(distance(fp32.gradients[m], bf16.gradients[m]), 1e-3);  // rounds indeed
+        EXPECT_LE(distance(bf16.gradients[m], other.gradients[m]), 1e-3);
+        const std::vector<float> scores = all_scores(bf16.scores, *unit.plan, m);
+        EXPECT_LE(distance(all_scores(fp32.scores, *unit.plan, m), scores), 1e-2);
+        EXPECT_LE(distance(all_scores(other.scores, *unit.plan, m), scores), 1e-5);
+      }
+    }
   }
 }
 
