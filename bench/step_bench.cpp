@@ -37,6 +37,7 @@ double seconds_since(Clock::time_point begin) {
 struct Arguments {
   std::string shards, collection, graph;
   std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates";
+  std::string precision = "fp32";
   int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
@@ -58,6 +59,7 @@ Experiment experiment_of(const Arguments& arguments) {
     experiment.batch.unit_slates = arguments.slates;
   }
   experiment.network = NetworkConfig::preset(arguments.model);
+  if (arguments.precision == "bf16") experiment.network.precision = Precision::bf16;
   experiment.plan = arguments.plan == "dense"     ? PlanMode::dense
                     : arguments.plan == "refined" ? PlanMode::refined
                                                   : PlanMode::automatic;
@@ -99,10 +101,11 @@ class StepBench {
   }
 
   json run() {
-    json line = {{"mode", arguments_.mode},       {"graph", arguments_.graph},
-                 {"nodes", data_.graph(0).nodes}, {"edges", data_.graph(0).edges},
-                 {"model", arguments_.model},     {"plan", arguments_.plan},
-                 {"members", arguments_.members}, {"threads", context_.pool.threads()}};
+    json line = {{"mode", arguments_.mode},           {"graph", arguments_.graph},
+                 {"nodes", data_.graph(0).nodes},     {"edges", data_.graph(0).edges},
+                 {"model", arguments_.model},         {"plan", arguments_.plan},
+                 {"precision", arguments_.precision}, {"members", arguments_.members},
+                 {"threads", context_.pool.threads()}};
     if (arguments_.mode == "infer") {
       infer(line);
     } else {
@@ -273,6 +276,9 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--plan", arguments.plan)
       ->check(CLI::IsMember({"auto", "dense", "refined"}))
+      ->capture_default_str();
+  app.add_option("--precision", arguments.precision, "Operands of the products with the weights")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
   app.add_option("--mode", arguments.mode,
                  "train, infer (all runs of the graph) or tau (train until the valid split is "
