@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <span>
 #include <vector>
@@ -45,6 +48,25 @@ inline FloatError float_error(const Network& network, std::span<const float> mem
   return {distance(scores, exact.scores), norm(exact.scores),
           distance(std::vector<double>(gradient.begin(), gradient.end()), exact.gradient),
           norm(exact.gradient)};
+}
+
+// Summed over graphs and members.
+struct SumOfErrors {
+  FloatError square;
+  void add(const FloatError& error) {
+    square.scores += error.scores * error.scores;
+    square.score_size += error.score_size * error.score_size;
+    square.gradient += error.gradient * error.gradient;
+    square.gradient_size += error.gradient_size * error.gradient_size;
+  }
+  double scores() const { return std::sqrt(square.scores / square.score_size); }
+  double gradient() const { return std::sqrt(square.gradient / square.gradient_size); }
+};
+
+inline void expect_at_most_twice(const char* what, double dense, double refined) {
+  fmt::print("{}: error over size, dense {:.3g}, refined {:.3g}, ratio {:.2f}\n", what, dense,
+             refined, refined / dense);
+  EXPECT_LE(refined, 2 * dense) << what;
 }
 
 }  // namespace tpudist::test

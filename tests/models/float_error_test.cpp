@@ -3,7 +3,6 @@
 
 #include "tests/models/float_error.hpp"
 
-#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "models/threads.hpp"
@@ -14,26 +13,9 @@ namespace tpudist {
 namespace {
 
 using test::Configurable;
+using test::expect_at_most_twice;
 using test::RepeatedUnit;
-
-// Summed over graphs and members.
-struct SumOfErrors {
-  test::FloatError square;
-  void add(const test::FloatError& error) {
-    square.scores += error.scores * error.scores;
-    square.score_size += error.score_size * error.score_size;
-    square.gradient += error.gradient * error.gradient;
-    square.gradient_size += error.gradient_size * error.gradient_size;
-  }
-  double scores() const { return std::sqrt(square.scores / square.score_size); }
-  double gradient() const { return std::sqrt(square.gradient / square.gradient_size); }
-};
-
-void expect_at_most_twice(const char* what, double dense, double refined) {
-  fmt::print("{}: error over size, dense {:.3g}, refined {:.3g}, ratio {:.2f}\n", what, dense,
-             refined, refined / dense);
-  EXPECT_LE(refined, 2 * dense) << what;
-}
+using test::SumOfErrors;
 
 NetworkConfig network_of(std::vector<std::int64_t> widths, bool residual) {
   NetworkConfig config;
