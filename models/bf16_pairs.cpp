@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
