@@ -61,7 +61,8 @@ class Bench:
     def ours(self, case, seed):
         program = pathlib.Path(self.arguments.build) / "bench" / "step_bench"
         return run([program, self.inputs.shards(case.graph), *case.graph, "--mode", case.mode,
-                    "--members", case.members, "--plan", case.plan, *self.common(case, seed)])
+                    "--members", case.members, "--plan", case.plan, "--unit", case.unit,
+                    *self.common(case, seed)])
 
     def peer(self, case, seed, name):
         program = pathlib.Path(__file__).with_name("pyg_peer.py")
@@ -86,12 +87,13 @@ class Bench:
 
     def measure(self, case):
         """Lines of all seeds by program; peers that need too much memory have none."""
+        peers = self.arguments.peers.split(",")
         lines = {"tpudist": [], **{name: [] for name in PEERS}}
         for seed in range(1, self.arguments.seeds + 1):
             ours = self.ours(case, seed)
             lines["tpudist"].append(ours)
             bytes_of_peer = case.peer_bytes(ours["nodes"]) if case.mode == "train" else 0
-            for name in PEERS if bytes_of_peer <= self.arguments.memory * 1e9 else []:
+            for name in peers if bytes_of_peer <= self.arguments.memory * 1e9 else []:
                 lines[name].append(self.peer(case, seed, name))
         return lines
 
@@ -104,7 +106,7 @@ def seconds_of(line, mode, statistic):
     return seconds / line["runs"] if mode == "infer" else seconds
 
 
-def row(case, lines, memory, statistic):
+def row(case, lines, statistic):
     ours = lines["tpudist"][0]
     if case.mode == "infer":
         share = f"{ours['distinct']} of {ours['runs']} runs"
@@ -116,7 +118,7 @@ def row(case, lines, memory, statistic):
             times = 1 if name == "tpudist" else case.members  # the peer's, one after the other
             medians[name] = times * statistics.median(
                 seconds_of(line, case.mode, statistic) for line in measured)
-    cells = [f"{medians[name]:.3g}" if name in medians else f"over {memory:g} GB" for name in lines]
+    cells = [f"{medians[name]:.3g}" if name in medians else "-" for name in lines]
     cells += [f"{medians[name] / medians['tpudist']:.1f}" if name in medians else ""
               for name in PEERS]
     peaks = [max((line["peak_rss_mb"] for line in measured), default=0)
@@ -144,12 +146,13 @@ def parse_arguments():
     parser.add_argument("--cases", default="resnet-xla,alexnet-xla,infer",
                         help=f"of {', '.join(CASES)}")
     parser.add_argument("--configs", default="", help="only these sizes of a slate, e.g. 10,32")
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"of {', '.join(PEERS)}")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=20, help="most measured steps of a process")
     parser.add_argument("--seconds", type=float, default=15,
                         help="no step starts after so many seconds")
-    parser.add_argument("--tau-steps", type=int, default=500,
+    parser.add_argument("--tau-steps", type=int, default=3000,
                         help="tau: most steps; the learning rate falls at shares of them")
     parser.add_argument("--limit", type=int, default=1000, help="runs that the peer scores")
     parser.add_argument("--statistic", choices=["median", "min"], default="median",
@@ -172,7 +175,7 @@ def main():
             if wanted and case.configs not in wanted or not inputs.path(case.graph):
                 continue
             lines = bench.measure(case)
-            print(row(case, lines, arguments.memory, arguments.statistic), flush=True)
+            print(row(case, lines, arguments.statistic), flush=True)
             if case.mode == "tau":
                 tau_lines(lines)
             if arguments.json:

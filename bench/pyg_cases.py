@@ -23,6 +23,7 @@ class Case:
     members: int = 1
     plan: str = "auto"
     mode: str = "train"
+    unit: str = "slates"  # graph: the slates of a batch share a plan
 
     def peer_bytes(self, nodes):
         """Memory of a step of the peer, by what was measured on graphs of 3,163 nodes."""
@@ -34,6 +35,8 @@ class Case:
             work = "score a run" if self.mode == "infer" else f"{work} until tau"
         if self.plan != "auto":
             work += f", plan={self.plan}"
+        if self.unit != "slates":
+            work += ", merged"
         if self.members > 1:
             work += f", {self.members} members"
         return " | ".join([self.graph[1][:18], self.model.removeprefix("latenciaga_"), work])
@@ -49,15 +52,16 @@ CASES = {
     "alexnet-xla": sizes(ALEXNET, "latenciaga_xla", (4, 10, 32, 100)),
     "alexnet-nlp": sizes(ALEXNET, "latenciaga_nlp", (4, 10, 32, 100)),
     # The 2nd place's batches, and five members of them: the peer trains one after the other.
-    "batch": [Case(ALEXNET, configs=4, slates=10), Case(ALEXNET, configs=4, slates=10, members=5),
-              Case(ALEXNET, "latenciaga_nlp", configs=10, slates=4)],
-    "dense": [Case(RESNET, configs=10, plan="dense"), Case(RESNET, "latenciaga_nlp", plan="dense"),
-              Case(ALEXNET, configs=32, plan="dense")],
-    "infer": [Case(RESNET, mode="infer"), Case(RESNET, "latenciaga_nlp", mode="infer"),
-              Case(ALEXNET, mode="infer")],
+    "batch": [dataclasses.replace(case, unit=unit) for unit in ("slates", "graph") for case in (
+        Case(ALEXNET, configs=4, slates=10), Case(ALEXNET, configs=4, slates=10, members=5),
+        Case(RESNET, configs=4, slates=10))],
+    "dense": [Case(graph, configs=k, plan="dense") for graph in (RESNET, ALEXNET)
+              for k in (4, 10, 32)],
+    "infer": [Case(ALEXNET, mode="infer"), Case(RESNET, mode="infer")],
+    "infer-nlp": [Case(RESNET, "latenciaga_nlp", mode="infer")],
     "synthetic": sizes(SYNTHETIC_NLP, "latenciaga_nlp", (4, 10, 32, 100))
                  + sizes(SYNTHETIC_XLA, "latenciaga_xla", (4, 10, 32, 100)),
-    "tau": [Case(ALEXNET, configs=4, slates=10, mode="tau")],
+    "tau": [Case(ALEXNET, configs=4, slates=10, mode="tau", unit="graph")],
 }
 
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -36,13 +37,37 @@ double seconds_since(Clock::time_point begin) {
 
 struct Arguments {
   std::string shards, collection, graph;
-  std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates";
+  std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates",
+              loss = "clip";
   std::string precision = "fp32";
   int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
   std::uint64_t seed = 1;
+  bool recompute = false;
 };
+
+// A loss of which nobody knows that it ignores a shift, so that all rows go through the backward
+// pass.
+class OpaqueLoss : public SlateLoss {
+ public:
+  explicit OpaqueLoss(std::shared_ptr<const SlateLoss> loss) : loss_(std::move(loss)) {}
+  Value evaluate(std::span<const double> scores, std::span<const double> targets,
+                 std::uint64_t tie_key, std::span<double> gradient) const override {
+    return {loss_->evaluate(scores, targets, tie_key, gradient).loss, false};
+  }
+  bool ignores_shift() const override { return false; }
+
+ private:
+  std::shared_ptr<const SlateLoss> loss_;
+};
+
+std::shared_ptr<const SlateLoss> loss_of(const Arguments& arguments) {
+  const double no_clip = std::numeric_limits<double>::infinity();
+  const auto loss = std::make_shared<ListMle>(arguments.loss == "no-clip" ? no_clip : 500);
+  if (arguments.loss == "opaque") return std::make_shared<OpaqueLoss>(loss);
+  return loss;
+}
 
 // What experiments/xla.yaml and nlp.yaml say, for one graph.
 Experiment experiment_of(const Arguments& arguments) {
@@ -63,7 +88,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.plan = arguments.plan == "dense"     ? PlanMode::dense
                     : arguments.plan == "refined" ? PlanMode::refined
                                                   : PlanMode::automatic;
-  experiment.loss = std::make_shared<ListMle>(500);
+  experiment.loss = loss_of(arguments);
   experiment.optimizer.eps = 1e-6;
   experiment.optimizer.clip_norm = 100;
   experiment.optimizer.output_decay = 1e-4;
@@ -94,7 +119,7 @@ class StepBench {
         context_(context),
         data_(Dataset::open(options(), context.pool)),
         network_(experiment_.network, experiment_.data.collection.config_features(), -1,
-                 context.pool),
+                 context.pool, {arguments.recompute}),
         units_(data_, network_, experiment_.plan),
         state_(experiment_, network_) {
     state_.initialise(experiment_, network_);
@@ -271,6 +296,12 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
   app.add_option("graph", arguments.graph, "Name of a graph of the training split")->required();
   app.add_option("--model", arguments.model, "latenciaga_xla or latenciaga_nlp")
       ->capture_default_str();
+  app.add_option(
+         "--loss", arguments.loss,
+         "ListMLE with a clip of the norm; without; or with one and unknown to ignore shifts")
+      ->check(CLI::IsMember({"clip", "no-clip", "opaque"}))
+      ->capture_default_str();
+  app.add_flag("--recompute", arguments.recompute, "Keep every other layer's states only");
   app.add_option("--unit", arguments.unit, "Slates that share a plan: none, or those of the graph")
       ->check(CLI::IsMember({"slates", "graph"}))
       ->capture_default_str();
