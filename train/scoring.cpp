@@ -45,10 +45,11 @@ Distinct distinct_rows(const Dataset& dataset, int graph, std::span<const std::i
   return distinct;
 }
 
-// A block of distinct configurations of one graph.
+// A block of distinct configurations of one graph, for a run of members.
 struct Block {
   int graph;
   std::int64_t first, count;
+  int first_member, members;
 };
 
 std::vector<Block> cut_blocks(const Dataset& dataset, const std::vector<Distinct>& graphs,
@@ -58,10 +59,27 @@ std::vector<Block> cut_blocks(const Dataset& dataset, const std::vector<Distinct
     const auto total = static_cast<std::int64_t>(graphs[g].rows.size());
     const std::int64_t size = block.size(dataset.graph(static_cast<int>(g)).nodes);
     for (std::int64_t first = 0; first < total; first += size) {
-      blocks.push_back({static_cast<int>(g), first, std::min(size, total - first)});
+      blocks.push_back({static_cast<int>(g), first, std::min(size, total - first), 0, 0});
     }
   }
   return blocks;
+}
+
+// Cuts the members of each block into runs, so that there are at least `wanted` pieces of work
+// where members allow: a small graph is one block. The scores do not depend on it.
+std::vector<Block> cut_members(std::span<const Block> blocks, int members, std::int64_t wanted) {
+  const auto count = std::max<std::int64_t>(static_cast<std::int64_t>(blocks.size()), 1);
+  const int pieces =
+      static_cast<int>(std::clamp<std::int64_t>((wanted + count - 1) / count, 1, members));
+  std::vector<Block> cut;
+  for (Block block : blocks) {
+    for (int piece = 0; piece < pieces; ++piece) {
+      block.first_member = members * piece / pieces;
+      block.members = members * (piece + 1) / pieces - block.first_member;
+      cut.push_back(block);
+    }
+  }
+  return cut;
 }
 
 // Members that run in one pass, so that its memory has a bound. The scores do not depend on it.
@@ -71,15 +89,14 @@ int members_together(const Plan& plan, int members) {
   return static_cast<int>(std::clamp<std::int64_t>(kRows / rows, 1, std::max(members, 1)));
 }
 
-// Scores of this rank's blocks, block by block: [count of block][M] with the member running slowest
-// inside a block.
-std::vector<double> score_blocks(const Network& network, std::span<const float> flat, int members,
+// Scores of this rank's blocks, block by block: [members of block][count of block].
+std::vector<double> score_blocks(const Network& network, std::span<const float> flat,
                                  const std::vector<Distinct>& graphs, const UnitBuilder& units,
                                  std::span<const Block> blocks, JobContext& context) {
   std::vector<std::size_t> offset{0};
   for (const Block& block : blocks) {
-    offset.push_back(offset.back() +
-                     static_cast<std::size_t>(block.count) * static_cast<std::size_t>(members));
+    offset.push_back(offset.back() + static_cast<std::size_t>(block.count) *
+                                         static_cast<std::size_t>(block.members));
   }
   std::vector<double> scores(offset.back());
   context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
@@ -89,10 +106,10 @@ std::vector<double> score_blocks(const Network& network, std::span<const float> 
                           {rows.begin() + block.first, rows.begin() + block.first + block.count}};
     const Unit unit = units.build(std::span(&slate, 1));
     double* out = scores.data() + offset[static_cast<std::size_t>(i)];
-    const int together = members_together(*unit.input.plan, members);
-    for (int first = 0; first < members; first += together) {
-      const int count = std::min(together, members - first);
-      const UnitScores result = network.scores(flat, first, count, unit.input);
+    const int together = members_together(*unit.input.plan, block.members);
+    for (int first = 0; first < block.members; first += together) {
+      const int count = std::min(together, block.members - first);
+      const UnitScores result = network.scores(flat, block.first_member + first, count, unit.input);
       for (int m = 0; m < count; ++m) {
         for (std::int64_t k = 0; k < block.count; ++k) {
           *out++ = result.common[static_cast<std::size_t>(m)] +
@@ -100,7 +117,7 @@ std::vector<double> score_blocks(const Network& network, std::span<const float> 
         }
       }
     }
-    context.progress.advance(block.count);
+    context.progress.advance(block.count * block.members);
   });
   return scores;
 }
@@ -120,10 +137,11 @@ std::vector<GraphPrediction> score_dataset(const Network& network, std::span<con
     distinct[static_cast<std::size_t>(g)] =
         distinct_rows(dataset, prediction.graph, prediction.rows);
   });
-  const std::vector<Block> blocks = cut_blocks(dataset, distinct, options.block);
+  const std::vector<Block> blocks =
+      cut_members(cut_blocks(dataset, distinct, options.block), members, 2 * context.world.size());
   std::vector<double> costs;
   for (const Block& block : blocks) {
-    costs.push_back(static_cast<double>(block.count) *
+    costs.push_back(static_cast<double>(block.count * block.members) *
                     static_cast<double>(dataset.graph(block.graph).nodes));
   }
   const std::vector<int> owner = assign_by_cost(costs, context.world.size());
@@ -131,11 +149,11 @@ std::vector<GraphPrediction> score_dataset(const Network& network, std::span<con
   const auto first = static_cast<std::size_t>(mine.first - owner.begin());
   const auto last = static_cast<std::size_t>(mine.second - owner.begin());
   std::int64_t configs = 0;
-  for (std::size_t i = first; i < last; ++i) configs += blocks[i].count;
-  context.progress.start("score", configs, "configurations");
+  for (std::size_t i = first; i < last; ++i) configs += blocks[i].count * blocks[i].members;
+  context.progress.start("score", configs, "scores");
   std::vector<double> own;
   run_on_all_ranks(context.world, [&] {
-    own = score_blocks(network, flat, members, distinct, units,
+    own = score_blocks(network, flat, distinct, units,
                        std::span(blocks).subspan(first, last - first), context);
   });
   context.progress.finish();
@@ -148,11 +166,9 @@ std::vector<GraphPrediction> score_dataset(const Network& network, std::span<con
   }
   const double* next = all.data();
   for (const Block& block : blocks) {
-    for (int m = 0; m < members; ++m) {
-      std::copy_n(
-          next, block.count,
-          by_graph[static_cast<std::size_t>(block.graph)][static_cast<std::size_t>(m)].begin() +
-              block.first);
+    auto& of_members = by_graph[static_cast<std::size_t>(block.graph)];
+    for (int m = block.first_member; m < block.first_member + block.members; ++m) {
+      std::copy_n(next, block.count, of_members[static_cast<std::size_t>(m)].begin() + block.first);
       next += block.count;
     }
   }
