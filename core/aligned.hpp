@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <vector>
 
@@ -22,5 +23,10 @@ struct AlignedAllocator {
 };
 
 using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
+
+// The next multiple of 16 floats: rows so long all begin on 64-byte boundaries.
+inline std::int64_t pad16(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
 
 }  // namespace tpudist

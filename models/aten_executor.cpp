@@ -70,8 +70,7 @@ class AtenExecutor : public Executor {
     check_score_gradient(scores, score_gradient);
     for (int m = 0; m < members.count; ++m) {
       const auto own = std::span(score_gradient.values).subspan(m * scores.configs, scores.configs);
-      const bool needed =
-          !common || (!score_gradient.shift_free.empty() && score_gradient.shift_free[m]);
+      const bool needed = !common || score_gradient.ignores_shift(m);
       const at::Tensor gradient =
           backward(member(members, m), unit, *input.plan, tapes[m], own, needed);
       at::from_blob(gradients[m].data(), {gradient.size(0)}, at::kFloat).copy_(gradient);

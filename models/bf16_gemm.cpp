@@ -9,10 +9,6 @@
 namespace tpudist {
 namespace {
 
-std::int64_t pad16(std::int64_t n) {
-  return (n + 15) / 16 * 16;
-}
-
 // A copy of x [rows, columns] as it lies in memory, rounded to bf16.
 MatrixView rounded(const MatrixView& x, std::int64_t rows, std::int64_t columns,
                    AlignedFloats& copy) {

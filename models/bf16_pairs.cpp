@@ -25,10 +25,6 @@ constexpr int kTileRows = 6, kTileVectors = 4;  // 24 sums, 4 vectors of b and 1
 constexpr std::int64_t kLanes = 16, kPanel = kLanes * kTileVectors;
 constexpr std::int64_t kBlock = 512;  // of k: a panel of b stays in the caches
 
-std::int64_t pad16(std::int64_t n) {
-  return (n + 15) / 16 * 16;
-}
-
 inline __mmask16 first_lanes(std::int64_t n) {
   return static_cast<__mmask16>(n >= kLanes ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
 }

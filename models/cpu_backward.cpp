@@ -183,8 +183,7 @@ void CpuPass::clear_padding(std::span<const std::span<float>> gradients) const {
 void CpuPass::backward(const ScoreGradient& score_gradient,
                        std::span<const std::span<float>> gradients) {
   const auto needed_only = [&](int member) {
-    return forward_needed() ||
-           (!score_gradient.shift_free.empty() && score_gradient.shift_free[member]);
+    return forward_needed() || score_gradient.ignores_shift(member);
   };
   std::int64_t rows = 1;
   for (const MemberRows& x : x_) rows = std::max(rows, x.rows);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/aligned.hpp"
+
 namespace tpudist {
 
 // How the CPU executor cuts rows. All of it enters the bits of the results: a pure function of the
@@ -14,9 +16,6 @@ inline constexpr std::int64_t kBlockRows = 256;
 // Partial gradients for a member and layer, and the least blocks in each.
 inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 1;
 
-inline std::int64_t pad16(std::int64_t n) {
-  return (n + 15) / 16 * 16;
-}
 // Rows of one task where rows are shared: fewer for short matrices, so that there are enough tasks.
 inline std::int64_t shared_block_rows(std::int64_t rows) {
   return std::clamp<std::int64_t>(pad16((rows + 7) / 8), 64, kBlockRows);

@@ -107,6 +107,9 @@ class CpuPass {
   UnitScores read_out() const;
 
   void forward_shared(std::size_t layer, Group members);
+  void take_sums(std::size_t layer);
+  void sum_neighbours(std::size_t layer, std::size_t set, int member, std::int64_t first,
+                      std::int64_t count) const;
   void make_sums(std::size_t layer, Group members);
   void make_products(std::size_t layer, Group members, const MemberRows& own,
                      std::span<const MemberRows> products);

@@ -17,20 +17,31 @@ constexpr std::int64_t kHeadColumns = 64;
 
 }  // namespace
 
+// Memory for the neighbours' sums of every group.
+void CpuPass::take_sums(std::size_t index) {
+  sums_[index].clear();
+  for (std::size_t set = 0; set < plan_.steps[index]->edges.size(); ++set) {
+    const std::int64_t count = groups(index, set, forward_needed());
+    sums_[index].push_back(take(count, layout_.layers[index].in_stride, all_.count));
+  }
+}
+
+// The neighbours' sums of a block of groups.
+void CpuPass::sum_neighbours(std::size_t index, std::size_t set, int member, std::int64_t first,
+                             std::int64_t count) const {
+  const Rows sums = sums_[index][set].of(member);
+  gather_rows(plan_.steps[index]->edges[set].sum.in, first, count, x_[index].of(member),
+              layout_.layers[index].in, {sums.row(first), sums.stride});
+}
+
 // The neighbours' sums of every group, without the products.
 void CpuPass::make_sums(std::size_t index, Group members) {
-  const LayerLayout& layer = layout_.layers[index];
-  const Step& step = *plan_.steps[index];
+  take_sums(index);
   std::vector<std::int64_t> ranges;
-  for (std::size_t set = 0; set < step.edges.size(); ++set) {
-    ranges.push_back(groups(index, set, forward_needed()));
-    sums_[index].push_back(take(ranges.back(), layer.in_stride, all_.count));
-  }
+  for (const MemberRows& sums : sums_[index]) ranges.push_back(sums.rows);
   for_ranges(members, ranges,
              [&](int member, std::size_t set, std::int64_t first, std::int64_t count) {
-               const Rows sums = sums_[index][set].of(member);
-               gather_rows(step.edges[set].sum.in, first, count, x_[index].of(member), layer.in,
-                           {sums.row(first), sums.stride});
+               sum_neighbours(index, set, member, first, count);
              });
 }
 
@@ -38,7 +49,6 @@ void CpuPass::make_sums(std::size_t index, Group members) {
 void CpuPass::make_products(std::size_t index, Group members, const MemberRows& own,
                             std::span<const MemberRows> products) {
   const LayerLayout& layer = layout_.layers[index];
-  const Step& step = *plan_.steps[index];
   const MemberRows& x = x_[index];
   std::vector<std::int64_t> ranges{x.rows};
   for (const MemberRows& product : products) ranges.push_back(product.rows);
@@ -46,11 +56,8 @@ void CpuPass::make_products(std::size_t index, Group members, const MemberRows& 
              [&](int member, std::size_t range, std::int64_t first, std::int64_t count) {
                const bool self = range == 0;
                const std::size_t set = range - 1;
+               if (!self) sum_neighbours(index, set, member, first, count);
                const Rows input = self ? x.of(member) : sums_[index][set].of(member);
-               if (!self) {
-                 gather_rows(step.edges[set].sum.in, first, count, x.of(member), layer.in,
-                             {input.row(first), input.stride});
-               }
                const WeightPart& weight = self ? layer.weights.back() : layer.weights[set];
                gemm(layout_.precision, count, layer.out, layer.in, {input.row(first), input.stride},
                     {weights(member) + weight.offset, layer.out}, 0,
@@ -65,13 +72,10 @@ void CpuPass::forward_shared(std::size_t index, Group members) {
   const bool last = index + 1 == layout_.layers.size();
   const std::size_t sets = step.edges.size();
   const MemberRows own = take(x_[index].rows, layer.out_stride, all_.count);
+  take_sums(index);
   std::vector<MemberRows> products;
-  std::vector<MemberRows>& sums = sums_[index];
-  sums.clear();
-  for (std::size_t set = 0; set < sets; ++set) {
-    const std::int64_t count = groups(index, set, forward_needed());
-    products.push_back(take(count, layer.out_stride, all_.count));
-    sums.push_back(take(count, layer.in_stride, all_.count));
+  for (const MemberRows& sums : sums_[index]) {
+    products.push_back(take(sums.rows, layer.out_stride, all_.count));
   }
   make_products(index, members, own, products);
   for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {

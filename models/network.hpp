@@ -41,6 +41,7 @@ struct ScoreGradient {
   std::vector<bool>
       shift_free;  // [members] the values of each slate sum to 0, apart from rounding,
                    // because the loss ignores a shift of its scores; empty: none do
+  bool ignores_shift(int member) const { return !shift_free.empty() && shift_free[member]; }
 };
 
 // How a network uses memory. The numbers do not depend on it.

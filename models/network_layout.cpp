@@ -2,14 +2,11 @@
 
 #include <string>
 
+#include "core/aligned.hpp"
 #include "models/graph_input.hpp"
 
 namespace tpudist {
 namespace {
-
-std::int64_t pad16(std::int64_t n) {
-  return (n + 15) / 16 * 16;
-}
 
 LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int64_t in,
                       const std::string& prefix) {

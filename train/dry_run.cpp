@@ -62,11 +62,9 @@ std::string refined_line(const Experiment& experiment, const Dataset& data, cons
   for (int step = 0; step < kPlannedSteps; ++step) {
     const BatchPlan plan = planner.plan(step);
     for (int unit = 0; unit < plan.units(); ++unit) {
-      const auto at = static_cast<std::size_t>(unit);
       std::vector<Slate> slates;
-      for (int i = plan.unit_begin[at]; i < plan.unit_begin[at + 1]; ++i) {
-        const SlateId& slate = plan.slates[static_cast<std::size_t>(i)];
-        slates.push_back(data.slate(slate.graph, order.rows(slate, member)));
+      for (const SlateRows& slate : rows_of_unit(plan, order, unit, member)) {
+        slates.push_back(data.slate(slate.graph, slate.rows));
       }
       ++all;
       refined += units.takes_refined(units.compare(slates));

@@ -19,12 +19,13 @@ StepWork StepBuilder::build(std::int64_t step) const {
   return work;
 }
 
-std::vector<SlateRows> StepBuilder::rows_of(const BatchPlan& batch, int unit, int member) const {
+std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
+                                    int member) {
   std::vector<SlateRows> slates;
   const auto at = static_cast<std::size_t>(unit);
   for (int i = batch.unit_begin[at]; i < batch.unit_begin[at + 1]; ++i) {
     const SlateId& slate = batch.slates[static_cast<std::size_t>(i)];
-    slates.push_back({slate.graph, order_.rows(slate, member)});
+    slates.push_back({slate.graph, order.rows(slate, member)});
   }
   return slates;
 }
@@ -43,7 +44,8 @@ void StepBuilder::add_passes(StepWork& work, int unit) const {
       continue;
     }
     if (!data || !shared) {
-      data = std::make_shared<const Unit>(units_.build(rows_of(work.batch, unit, shared ? -1 : m)));
+      data = std::make_shared<const Unit>(
+          units_.build(rows_of_unit(work.batch, order_, unit, shared ? -1 : m)));
     }
     work.passes.push_back({unit, m, 1, data});
   }

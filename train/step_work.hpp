@@ -24,6 +24,10 @@ struct StepWork {
 // Whether all members learn from the same slates; else each draws its own rows of the same graphs.
 bool shares_slates(const Experiment& experiment);
 
+// The rows of a unit's slates, as all members (-1) or one member see them.
+std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
+                                    int member);
+
 // Prepares this rank's share of steps. Thread-safe: called from the prefetcher's threads.
 class StepBuilder {
  public:
@@ -32,7 +36,6 @@ class StepBuilder {
   StepWork build(std::int64_t step) const;
 
  private:
-  std::vector<SlateRows> rows_of(const BatchPlan& batch, int unit, int member) const;
   void add_passes(StepWork& work, int unit) const;
 
   const Experiment& experiment_;

@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/launch/run_program.hpp"
 #include "tests/train/tiny_data.hpp"
 
 namespace tpudist {
@@ -16,26 +15,13 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using tpudist::testing::Outcome;
 using tpudist::testing::TempDir;
 using tpudist::testing::tiny_experiment;
 using tpudist::testing::tiny_shards;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string output;
-};
-
 Outcome run(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = ::popen((TPUDIST_PROGRAM " inspect " + arguments).c_str(), "r");
-  if (!pipe) return outcome;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.output.append(buffer.data(), count);
-  }
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
+  return testing::run_program("inspect " + arguments);
 }
 
 class InspectPlans : public ::testing::Test {
@@ -164,10 +150,8 @@ TEST_F(InspectPlans, PlainInspectNeedsNoLibTorch) {
 }
 
 TEST_F(InspectPlans, DryRunSaysWhatIsTaken) {
-  FILE* pipe = ::popen((TPUDIST_PROGRAM " train --dry-run " + file_ + " 2>&1").c_str(), "r");
-  std::string text(1 << 16, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), pipe));
-  EXPECT_EQ(::pclose(pipe), 0);
+  const auto [exit_code, text] = testing::run_program("train --dry-run " + file_ + " 2>&1");
+  EXPECT_EQ(exit_code, 0);
   EXPECT_THAT(text, HasSubstr(" of 9 units of the first 3 steps refined"));
   EXPECT_THAT(text, HasSubstr("\n  taken "));
 }

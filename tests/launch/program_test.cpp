@@ -1,11 +1,9 @@
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <string>
 
+#include "tests/launch/run_program.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -13,24 +11,11 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using tpudist::testing::Outcome;
 using tpudist::testing::TempDir;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string output;  // stdout and stderr
-};
-
 Outcome run(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = ::popen((TPUDIST_PROGRAM " " + arguments + " 2>&1").c_str(), "r");
-  if (!pipe) return outcome;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.output.append(buffer.data(), count);
-  }
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
+  return testing::run_program(arguments + " 2>&1");
 }
 
 std::string experiment(const std::string& name) {

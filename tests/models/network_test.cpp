@@ -195,6 +195,13 @@ std::vector<float> all_scores(const UnitScores& scores, const Plan& plan, int me
   return sums;
 }
 
+void expect_near_scores(const UnitScores& actual, const UnitScores& expected) {
+  ASSERT_EQ(actual.delta.size(), expected.delta.size());
+  for (std::size_t i = 0; i < expected.delta.size(); ++i) {
+    EXPECT_NEAR(actual.delta[i], expected.delta[i], 1e-5 * std::abs(expected.delta[i]) + 1e-7);
+  }
+}
+
 // A loss that ignores a shift has the same gradient whether all rows are run, or only the needed
 // ones backward, or only those in both passes.
 TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
@@ -209,10 +216,7 @@ TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
          {refined_unit(network, test.slates), test::make_unit(network, test.slates)}) {
       const CallResult all = call(network, flat, 0, 2, unit, Shift::ignored);
       const auto expect_same = [&](const CallResult& result) {
-        for (std::size_t i = 0; i < all.scores.delta.size(); ++i) {
-          EXPECT_NEAR(result.scores.delta[i], all.scores.delta[i],
-                      1e-5 * std::abs(all.scores.delta[i]) + 1e-7);
-        }
+        expect_near_scores(result.scores, all.scores);
         for (int m = 0; m < 2; ++m) {
           std::vector<float> difference = result.gradients[m];
           for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= all.gradients[m][i];
@@ -248,10 +252,7 @@ TEST(Network, AtenExecutorEqualsCpuExecutor) {
       UnitScores scores;
       aten->gradient({flat, 1, 2}, unit, test::weighted_sum(*unit.plan, Shift::counts, scores),
                      spans, true);
-      for (std::size_t i = 0; i < scores.delta.size(); ++i) {
-        EXPECT_NEAR(scores.delta[i], expected.scores.delta[i],
-                    1e-5 * std::abs(scores.delta[i]) + 1e-7);
-      }
+      expect_near_scores(expected.scores, scores);
       EXPECT_EQ(aten->scores({flat, 1, 2}, unit).delta, scores.delta);
       for (int m = 0; m < 2; ++m) {
         const std::vector<double> wide(expected.gradients[m].begin(), expected.gradients[m].end());

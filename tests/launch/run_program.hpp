@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace tpudist::testing {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // what the command wrote to its standard output
+};
+
+// Runs the program with these arguments in a shell; add 2>&1 to see its errors too.
+inline Outcome run_program(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = ::popen((TPUDIST_PROGRAM " " + arguments).c_str(), "r");
+  if (!pipe) return outcome;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.output.append(buffer.data(), count);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+}  // namespace tpudist::testing
