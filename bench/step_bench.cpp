@@ -212,7 +212,7 @@ class StepBench {
     }
   }
 
-  // Rows and arithmetic of a step, on the plan that was built and on a dense one.
+  // Rows and arithmetic of a step, on the plan that was built and with all rows of a dense one.
   void add_cost(json& line, const StepWork& work) const {
     const std::size_t layers = experiment_.network.layers.size();
     std::vector<std::int64_t> rows(layers, 0);
@@ -227,10 +227,10 @@ class StepBench {
     line["rows_first"] = first_rows;
     line["rows"] = rows;
     line["rows_dense"] = dense;
-    line["gflop_dense"] = arguments_.members * 1e-9 *
-                          dense_plan_cost(dense, nodes * arguments_.slates, 0, experiment_.network,
-                                          network_.config_features())
-                              .step();
+    const PlanCost cost =
+        dense_plan_cost(dense, std::vector<std::int64_t>(layers, dense), nodes * arguments_.slates,
+                        0, experiment_.network, network_.config_features());
+    line["gflop_dense"] = arguments_.members * 1e-9 * (cost.forward + cost.backward);
   }
 
   // Floating-point operations of a step in units of 1e9, while the scores are not clipped.

@@ -204,7 +204,7 @@ at::Tensor AtenExecutor::backward(const FlatView& w, const DeviceUnit& unit, con
     for (std::size_t set = 0; set < step.edges.size(); ++set) {
       const DeviceEdgeSet& edges = step.edges[set];
       const at::Tensor sums = sparse_product(edges.sum.in, edges.sum.lanes, x);
-      const std::int64_t groups = needed ? edges.needed : sums.size(0);
+      const std::int64_t groups = needed ? plan.needed_part[i].groups[set] : sums.size(0);
       at::Tensor of_sums = at::zeros_like(sums);
       of_sums.narrow(0, 0, groups)
           .copy_(back(set, sum_takers(edges.group, z).narrow(0, 0, groups),

@@ -46,7 +46,7 @@ DeviceStep to_device(const Step& step, at::Device device) {
   result.rows_in = step.rows_in;
   result.self = selection(step.self);
   for (const EdgeSet& edges : step.edges) {
-    result.edges.push_back({to_device(edges.sum, device), selection(edges.group), edges.needed});
+    result.edges.push_back({to_device(edges.sum, device), selection(edges.group)});
   }
   return result;
 }

@@ -32,7 +32,6 @@ struct DeviceSelection {
 struct DeviceEdgeSet {
   DeviceRelation sum;
   DeviceSelection group;
-  std::int64_t needed = 0;
 };
 
 struct DeviceStep {

@@ -38,25 +38,41 @@ void CpuPass::add_partials(const Partials& partials, Group group,
   });
 }
 
-// d loss / d x_[layer] for a block of its rows, from the gradient of the layer's input (which has
-// the layer's output rows); zero where the mask is not positive.
+// d loss / d x_[layer] for a block of its rows, from the gradient of the layer's input, which has
+// the layer's output rows: all of them or the needed ones. Zero where the mask is not positive.
 void CpuPass::fill_output_gradient(std::size_t layer, int place, std::int64_t first,
                                    std::int64_t count, Rows block, ConstRows mask) const {
+  const std::int64_t own = std::clamp<std::int64_t>(above_.rows - first, 0, count);
+  if (own > 0 && own < count) {  // the rows behind are nobody's past
+    const ConstRows rest = mask.data ? ConstRows{mask.row(own), mask.stride} : mask;
+    fill_output_gradient(layer, place, first, own, block, mask);
+    fill_output_gradient(layer, place, first + own, count - own, {block.row(own), block.stride},
+                         rest);
+    return;
+  }
   const LayerLayout& above = layout_.layers[layer];
   const Step& step = *plan_.steps[layer];
   const ConstRows gradient = above_.of(place);
   const ConstRows self{gradient.data + above.self_column, gradient.stride};
   const std::size_t sets = step.edges.size();
-  ConstRows sum{self.row(first), self.stride};  // so far; the last pass applies the mask
+  ConstRows sum;  // so far; the last pass applies the mask
+  if (own > 0) sum = {self.row(first), self.stride};
   if (sets == 0) {
-    copy_rows(sum, count, above.in, block);
+    if (own > 0) {
+      copy_rows(sum, count, above.in, block);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) std::fill_n(block.row(i), above.in, 0.0f);
+    }
     if (mask.data) mask_rows(block, count, above.in, mask);
   }
   for (std::size_t set = 0; set < sets; ++set) {
     const Relation& edges = step.edges[set].sum;
     gather_rows(edges.out, first, count,
                 {gradient.data + above.weights[set].column, gradient.stride}, above.in, block,
-                {.lanes = edges.lanes, .base = sum, .mask = set + 1 == sets ? mask : ConstRows{}});
+                {.lanes = edges.lanes,
+                 .sources = above_.rows / edges.lanes,
+                 .base = sum,
+                 .mask = set + 1 == sets ? mask : ConstRows{}});
     sum = block;
   }
 }
@@ -69,8 +85,7 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
   const Rows z{block_scratch(1, kBlockRows * layer.out_stride), layer.out_stride};
   const ConstRows out{x_[index + 1].of(member).row(first), layer.out_stride};
   if (index + 1 == layout_.layers.size()) {
-    const float* const gradient =
-        row_gradient_.data() + place * plan_.steps[index]->rows_out + first;
+    const float* const gradient = row_gradient_.data() + place * below_.rows + first;
     outer_rows(gradient, count, layer.out, w + layout_.head_weight, z);
     add_scaled_rows(gradient, out, count, layer.out, place_of(layout_.head_weight));
     add_column_sums({gradient, 1}, count, 1, place_of(layout_.head_bias));
@@ -95,7 +110,7 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
 
 void CpuPass::backward_aligned(std::size_t index, Group group, Partials& partials) {
   const LayerLayout& layer = layout_.layers[index];
-  const std::int64_t rows = plan_.steps[index]->rows_out, blocks = block_count(rows);
+  const std::int64_t rows = this->rows(index + 1, group.needed), blocks = block_count(rows);
   above_ = std::move(below_);
   below_ = take(rows, layer.input_stride, group.count);
   partials = take_partials(group, chunk_count(blocks), layer.begin,
@@ -135,8 +150,9 @@ void CpuPass::spread_scores(Group group, std::span<const double> score_gradient)
 // d loss / d x_[0] before its activation, in above_.
 void CpuPass::join_gradient_aligned(Group group) {
   above_ = std::move(below_);
-  below_ = take(plan_.first_rows(), layout_.stride, group.count);
-  for_blocks(group, plan_.first_rows(), [&](int member, std::int64_t first, std::int64_t count) {
+  const std::int64_t rows = this->rows(0, group.needed);
+  below_ = take(rows, layout_.stride, group.count);
+  for_blocks(group, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const int place = member - group.first;
     const Rows z{below_.of(place).row(first), layout_.stride};
     fill_output_gradient(0, place, first, count, z, {x_[0].of(member).row(first), layout_.stride});

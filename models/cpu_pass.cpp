@@ -158,7 +158,7 @@ void CpuPass::apply_head(int member, std::int64_t first, std::int64_t count, Con
 
 void CpuPass::forward_aligned(std::size_t index, Group members) {
   const LayerLayout& layer = layout_.layers[index];
-  const std::int64_t rows = plan_.steps[index]->rows_out;
+  const std::int64_t rows = this->rows(index + 1, forward_needed());
   const bool last = index + 1 == layout_.layers.size();
   for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const float* const w = weights(member);

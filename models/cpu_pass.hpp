@@ -86,8 +86,8 @@ class CpuPass {
     return needed ? plan_.needed_rows(layer) : plan_.rows(layer);
   }
   std::int64_t groups(std::size_t layer, std::size_t set, bool needed) const {
-    const EdgeSet& edges = plan_.steps[layer]->edges[set];
-    return needed ? edges.needed : edges.sum.in.rows();
+    return needed ? plan_.needed_part[layer].groups[set]
+                  : plan_.steps[layer]->edges[set].sum.in.rows();
   }
   bool forward_needed() const { return kind_ == PassKind::gradient_of_differences; }
   bool keep() const { return kind_ != PassKind::scores; }

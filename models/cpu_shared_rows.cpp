@@ -135,7 +135,7 @@ void CpuPass::backward_shared(std::size_t index, Group group,
   const std::size_t sets = step.edges.size();
   // Of the products in forward_shared (range 0: own, then the sets), and of what was multiplied.
   const std::int64_t rows_in = rows(index, group.needed);
-  std::vector<std::int64_t> ranges{group.needed ? step.needed_pasts : rows_in};
+  std::vector<std::int64_t> ranges{group.needed ? plan_.needed_part[index].pasts : rows_in};
   for (std::size_t set = 0; set < sets; ++set) ranges.push_back(groups(index, set, group.needed));
   std::vector<MemberRows> products, inputs;
   for (const std::int64_t rows : ranges) {

@@ -76,20 +76,30 @@ void check_needed(const Selection& selection, std::int64_t needed, std::int64_t 
   }
 }
 
-void check_step(const Step& step, std::int64_t needed_in, const std::string& name) {
-  require(step.needed >= 0 && step.needed <= step.rows_out, name + ": needed out of range");
+void check_step(const Step& step, const std::string& name) {
   check_selection(step.self, step.rows_out, step.rows_in, name + ".self");
-  require(step.needed_pasts <= needed_in, name + ": a past is not needed");
-  check_needed(step.self, step.needed, step.needed_pasts, name + ".self");
   for (const EdgeSet& edges : step.edges) {
     const std::int64_t groups = edges.sum.in.rows() * edges.sum.lanes;
     require(edges.group.identity() == step.self.identity(), name + ": shares rows only in part");
     check_relation(edges.sum, step.rows_in, groups, name + ".edges");
     check_selection(edges.group, step.rows_out, groups, name + ".edges");
-    check_needed(edges.group, step.needed, edges.needed, name + ".edges");
-    if (edges.needed == groups && needed_in == step.rows_in) continue;
-    for (std::int64_t e = 0; e < edges.sum.in.begin[edges.needed]; ++e) {
-      require(edges.sum.in.source[e] < needed_in,
+  }
+}
+
+void check_needed_part(const Step& step, const NeededPart& part, std::int64_t needed_in,
+                       const std::string& name) {
+  require(part.rows >= 0 && part.rows <= step.rows_out, name + ": needed rows out of range");
+  require(part.pasts >= 0 && part.pasts <= needed_in, name + ": a past is not needed");
+  require(part.groups.size() == step.edges.size(), name + ": edge sets and needed groups differ");
+  check_needed(step.self, part.rows, part.pasts, name + ".self");
+  for (std::size_t set = 0; set < step.edges.size(); ++set) {
+    const Relation& sum = step.edges[set].sum;
+    const std::int64_t groups = part.groups[set], lanes = sum.lanes;
+    require(groups >= 0 && groups <= sum.in.rows() * lanes && groups % lanes == 0,
+            name + ".edges: needed groups out of range");
+    check_needed(step.edges[set].group, part.rows, groups, name + ".edges");
+    for (std::int64_t e = 0; e < sum.in.begin[groups / lanes]; ++e) {
+      require((sum.in.source[e] + 1) * lanes <= needed_in,
               name + ".edges: a needed group takes what is not needed");
     }
   }
@@ -154,13 +164,15 @@ void check_plan(const Plan& plan) {
   check_index(plan.node, 0, plan.nodes, plan.rows_of_node, "node");
   check_index(plan.state, -1, plan.states, plan.rows_of_state, "state");
   require(plan.needed >= 0 && plan.needed <= plan.first_rows(), "needed out of range");
+  require(plan.needed_part.size() == plan.steps.size(), "steps and needed parts differ in number");
   std::int64_t rows = plan.first_rows();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = *plan.steps[i];
     const std::string name = "step " + std::to_string(i);
     require(step.rows_in == rows, name + ": does not take the rows before it");
     require(step.self.identity() != plan.shares_rows(), name + ": shares rows unlike the others");
-    check_step(step, plan.needed_rows(i), name);
+    check_step(step, name);
+    check_needed_part(step, plan.needed_part[i], plan.needed_rows(i), name);
     rows = step.rows_out;
   }
   check_readout(plan, rows);

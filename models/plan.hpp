@@ -37,23 +37,28 @@ struct Selection {
   }
 };
 
-// One edge set of a layer. Rows with the same neighbours' states share one sum: a group.
+// One edge set of a layer. Rows with the same neighbours' states share one sum (or max): a group.
 struct EdgeSet {
-  Relation sum;             // groups <- this layer's rows, weights with the layer's normalisation
-  Selection group;          // next layer's rows take groups
-  std::int64_t needed = 0;  // the first groups, those that needed rows take
+  // groups <- this layer's rows. Weights: how many edges, divided by those of the group for a mean.
+  // A max is over the sources; its gradient is shared by equal ones in proportion to the weights.
+  Relation sum;
+  Selection group;  // next layer's rows take groups
 };
 
-// One message-passing layer: what the next layer's rows take from this layer's. The first `needed`
-// rows are those that the differences between the scores of a slate depend on; all they take is
-// needed too and comes first on its side. The gradient of a loss that ignores a shift of a slate's
-// scores is zero in all others.
+// One message-passing layer: what the next layer's rows take from this layer's.
 struct Step {
   std::int64_t rows_in = 0, rows_out = 0;
-  std::int64_t needed = 0;        // of rows_out
-  std::int64_t needed_pasts = 0;  // of rows_in: the first ones, those that are a needed row's past
-  Selection self;                 // a row's own past
+  Selection self;  // a row's own past
   std::vector<EdgeSet> edges;
+};
+
+// How much of a step the differences between the scores of a slate depend on: the first ones of
+// each. All they take is needed too and comes first on its side. The gradient of a loss that
+// ignores a shift of a slate's scores is zero in all others.
+struct NeededPart {
+  std::int64_t rows = 0;             // of rows_out
+  std::int64_t pasts = 0;            // of rows_in: those that are a needed row's past
+  std::vector<std::int64_t> groups;  // of each edge set: those that needed rows take
 };
 
 // What a configuration's readout takes from the last layer's rows, in two sums: cells of rows, and
@@ -77,7 +82,8 @@ struct Plan {
   std::vector<std::int32_t> state;  // [same] row of the state table, -1 = none (not configurable)
   Csr rows_of_node, rows_of_state;  // transposes of the two, weights 1
   std::vector<std::shared_ptr<const Step>>
-      steps;  // one per message-passing layer; equal ones shared
+      steps;                            // one per message-passing layer; equal ones shared
+  std::vector<NeededPart> needed_part;  // of each step
   Readout readout;
 
   std::int64_t first_rows() const { return static_cast<std::int64_t>(node.size()); }
@@ -85,7 +91,7 @@ struct Plan {
     return layer == 0 ? first_rows() : steps[layer - 1]->rows_out;
   }
   std::int64_t needed_rows(std::size_t layer) const {
-    return layer == 0 ? needed : steps[layer - 1]->needed;
+    return layer == 0 ? needed : needed_part[layer - 1].rows;
   }
   bool shares_rows() const { return !steps.empty() && !steps[0]->self.identity(); }
   std::int64_t total_rows() const;  // over all layers, the measure of cost
@@ -93,7 +99,7 @@ struct Plan {
 };
 
 enum class EdgeDirection { consumer_to_producer, producer_to_consumer };
-enum class Aggregation { mean, sum };
+enum class Aggregation { mean, sum, max };  // of no neighbours: 0
 
 // What a plan must know of one layer: which edge sets it mixes and how.
 struct LayerShape {
@@ -126,13 +132,12 @@ struct PlanSlate {
   std::int64_t input_begin = -1;
 };
 
-// The reference: one row for each (node, configuration), [node, K] with the configurations as
-// lanes. With several slates of unequal K the matrices are written out per row (lanes = 1). Row
-// order: slate, node, configuration. Pure, thread-safe.
+// The reference: one row for each (node, configuration) in every layer, [node, K] with the
+// configurations as lanes. With several slates of unequal K the matrices are written out per row
+// (lanes = 1). Row order, the same in all layers: nodes that are needed in more layers first
+// (needed_levels), then by slate, node, configuration. A node that no configuration reaches has K
+// equal rows; the readout takes the first of them as common to the slate. Pure, thread-safe.
 Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape);
-
-// Rows that build_dense_plan would give, without building it: the known cost of a unit.
-std::int64_t dense_plan_rows(std::span<const PlanSlate> slates, const PlanShape& shape);
 
 // Throws Error when a plan breaks an invariant (sizes, sorted sources, exact transposes, ranges):
 // for tests and debug runs.

@@ -28,10 +28,12 @@ PlanCost plan_cost(const Plan& plan, const NetworkConfig& network, std::int64_t 
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     // What the weights multiply: each past and each group once, or everything for each row.
     const Step& step = *plan.steps[i];
-    std::int64_t all = step.rows_in, needed = step.needed_pasts;
-    for (const EdgeSet& edges : step.edges) {
-      all += edges.sum.in.rows() * edges.sum.lanes;
-      needed += edges.needed;
+    const NeededPart& part = plan.needed_part[i];
+    std::int64_t all = step.rows_in, needed = part.pasts;
+    for (std::size_t set = 0; set < step.edges.size(); ++set) {
+      const Relation& sum = step.edges[set].sum;
+      all += sum.in.rows() * sum.lanes;
+      needed += part.groups[set];
     }
     const std::int64_t out = network.layers[i].width;
     cost.forward += flops(all, in, out);
@@ -42,17 +44,21 @@ PlanCost plan_cost(const Plan& plan, const NetworkConfig& network, std::int64_t 
   return cost;
 }
 
-PlanCost dense_plan_cost(std::int64_t rows, std::int64_t input_rows, std::int64_t states,
-                         const NetworkConfig& network, std::int64_t config_features) {
+PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
+                         std::int64_t input_rows, std::int64_t states, const NetworkConfig& network,
+                         std::int64_t config_features) {
   PlanCost cost;
   cost.forward = encoder_flops(input_rows, states, network, config_features);
+  cost.backward = cost.needed_backward = 2 * cost.forward;
   std::int64_t in = network.encoder.width;
-  for (const SageConfig& layer : network.layers) {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const SageConfig& layer = network.layers[i];
     const auto inputs = static_cast<std::int64_t>(layer.mix.directions.size()) + 1;
     cost.forward += flops(rows, inputs * in, layer.width);
+    cost.backward += 2 * flops(rows, inputs * in, layer.width);
+    cost.needed_backward += 2 * flops(needed_rows[i], inputs * in, layer.width);
     in = layer.width;
   }
-  cost.backward = cost.needed_backward = 2 * cost.forward;
   return cost;
 }
 

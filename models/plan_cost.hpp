@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "models/network_config.hpp"
 #include "models/plan.hpp"
@@ -20,8 +21,10 @@ struct PlanCost {
 PlanCost plan_cost(const Plan& plan, const NetworkConfig& network, std::int64_t config_features);
 
 // Of a dense plan with `rows` rows in each layer (nodes x configurations) on `input_rows` distinct
-// nodes and `states` states, without building it.
-PlanCost dense_plan_cost(std::int64_t rows, std::int64_t input_rows, std::int64_t states,
-                         const NetworkConfig& network, std::int64_t config_features);
+// nodes and `states` states, without building it. `needed_rows` [layers]: needed ones of what each
+// layer makes.
+PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
+                         std::int64_t input_rows, std::int64_t states, const NetworkConfig& network,
+                         std::int64_t config_features);
 
 }  // namespace tpudist

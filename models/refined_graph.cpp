@@ -1,33 +1,11 @@
 #include "models/refined_graph.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/error.hpp"
 #include "models/colour_table.hpp"
 
 namespace tpudist {
-namespace {
-
-// Neighbour lists of the nodes at one end of the edges: `to` = 1 for producers, 0 for consumers.
-Adjacency make_adjacency(std::int64_t nodes, std::span<const std::int32_t> edges, int to) {
-  Adjacency adjacency;
-  adjacency.begin.assign(nodes + 1, 0);
-  for (std::size_t e = 0; e < edges.size(); e += 2) ++adjacency.begin[edges[e + to] + 1];
-  std::partial_sum(adjacency.begin.begin(), adjacency.begin.end(), adjacency.begin.begin());
-  adjacency.source.resize(edges.size() / 2);
-  std::vector<std::int64_t> next(adjacency.begin.begin(), adjacency.begin.end() - 1);
-  for (std::size_t e = 0; e < edges.size(); e += 2) {
-    adjacency.source[next[edges[e + to]]++] = edges[e + 1 - to];
-  }
-  for (std::int64_t node = 0; node < nodes; ++node) {
-    std::sort(adjacency.source.begin() + adjacency.begin[node],
-              adjacency.source.begin() + adjacency.begin[node + 1]);
-  }
-  return adjacency;
-}
-
-}  // namespace
 
 RefinedGraph::RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                            std::span<const std::int32_t> config_nodes,
@@ -36,42 +14,17 @@ RefinedGraph::RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edg
       config_nodes_(config_nodes.begin(), config_nodes.end()),
       node_class_(std::move(node_class)),
       shape_(shape),
-      to_producer_(make_adjacency(nodes, edges, 1)),
-      to_consumer_(make_adjacency(nodes, edges, 0)) {
+      edges_(nodes, edges),
+      reached_(reached_nodes(edges_, config_nodes, shape)),
+      needed_nodes_(shape.layers.size() + 1) {
   if (static_cast<std::int64_t>(node_class_.size()) != nodes) {
     throw Error(ErrorKind::failed, "colour refinement needs one class for each node");
   }
   for (const std::int32_t c : node_class_) classes_ = std::max<std::int64_t>(classes_, c + 1);
-  reach();
-  refine_static();
-}
-
-// Layer by layer: a node is reached once it is configurable or takes from a reached node.
-void RefinedGraph::reach() {
-  std::vector<char> reached(nodes_, config_nodes_.empty());
-  for (const std::int32_t node : config_nodes_) reached[node] = 1;
-  const auto record = [&] {
-    std::vector<std::int32_t>& nodes = reached_.emplace_back();
-    for (std::int64_t node = 0; node < nodes_; ++node) {
-      if (reached[node]) nodes.push_back(static_cast<std::int32_t>(node));
-    }
-  };
-  record();
-  for (const LayerShape& layer : shape_.layers) {
-    std::vector<char> next = reached;
-    for (const EdgeDirection direction : layer.directions) {
-      const Adjacency& edges = adjacency(direction);
-      for (std::int64_t node = 0; node < nodes_; ++node) {
-        const auto sources = edges.of(static_cast<std::int32_t>(node));
-        if (std::any_of(sources.begin(), sources.end(),
-                        [&](std::int32_t s) { return reached[s]; })) {
-          next[node] = 1;
-        }
-      }
-    }
-    reached = std::move(next);
-    record();
+  for (const std::int32_t level : needed_levels(edges_, reached_.back(), shape)) {
+    for (std::int32_t layer = 0; layer <= level; ++layer) ++needed_nodes_[layer];
   }
+  refine_static();
 }
 
 // Colours of what is not reached: own colour and the groups of the neighbours, none of which is

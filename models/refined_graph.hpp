@@ -4,18 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "models/graph_edges.hpp"
 #include "models/plan.hpp"
 
 namespace tpudist {
-
-// Neighbours of every node in one direction, parallel edges as often as they stand, sorted.
-struct Adjacency {
-  std::vector<std::int64_t> begin;   // [n + 1]
-  std::vector<std::int32_t> source;  // the nodes that a node takes from
-  std::span<const std::int32_t> of(std::int32_t node) const {
-    return std::span(source).subspan(begin[node], begin[node + 1] - begin[node]);
-  }
-};
 
 // Colours of one layer's nodes that no configuration reaches: one row for each colour.
 struct StaticLayer {
@@ -49,13 +41,13 @@ class RefinedGraph {
   std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
-  // Adjacency of a layer's edge set: what direction `d` of layer `layer` takes from.
-  const Adjacency& adjacency(EdgeDirection direction) const {
-    return direction == EdgeDirection::consumer_to_producer ? to_producer_ : to_consumer_;
-  }
+  // Adjacency of a layer's edge set: what it takes from.
+  const Adjacency& adjacency(EdgeDirection direction) const { return edges_.of(direction); }
   // Nodes whose state before layer `layer` (0 .. depth; depth = after the last) depends on the
   // configuration, in node order.
   const std::vector<std::int32_t>& reached(int layer) const { return reached_[layer]; }
+  // Number of nodes whose state before layer `layer` takes part in the differences between scores.
+  std::int64_t needed_nodes(int layer) const { return needed_nodes_[layer]; }
   const StaticLayer& fixed(int layer) const { return static_[layer]; }
   // What edge set `set` of layer `layer` sums over unreached neighbours.
   const StaticGroups& fixed_groups(int layer, std::size_t set) const {
@@ -63,15 +55,15 @@ class RefinedGraph {
   }
 
  private:
-  void reach();
   void refine_static();
   StaticGroups group_static(int layer, EdgeDirection direction) const;
 
   std::int64_t nodes_, classes_ = 0;
   std::vector<std::int32_t> config_nodes_, node_class_;
   PlanShape shape_;
-  Adjacency to_producer_, to_consumer_;
+  GraphEdges edges_;
   std::vector<std::vector<std::int32_t>> reached_;        // [depth + 1]
+  std::vector<std::int64_t> needed_nodes_;                // [depth + 1]
   std::vector<StaticLayer> static_;                       // [depth + 1]
   std::vector<std::vector<StaticGroups>> static_groups_;  // [depth][edge sets]
 };

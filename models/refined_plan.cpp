@@ -187,7 +187,6 @@ Selection select(std::span<const std::int32_t> of, const Order& rows, const Orde
 EdgeSet make_edge_set(const RowLists& lists, const Order& groups, const Order& rows_in,
                       Aggregation aggregation) {
   EdgeSet set;
-  set.needed = groups.needed;
   Csr& in = set.sum.in;
   in.begin.reserve(lists.size() + 1);
   in.source.reserve(lists.row.size());
@@ -209,8 +208,6 @@ std::shared_ptr<const Step> make_step(const RawStep& raw, const LayerShape& shap
   auto step = std::make_shared<Step>();
   step->rows_in = static_cast<std::int64_t>(rows_in.place.size());
   step->rows_out = static_cast<std::int64_t>(rows_out.place.size());
-  step->needed = rows_out.needed;
-  step->needed_pasts = rows_in.pasts;
   step->self = select(raw.self, rows_out, rows_in);
   for (std::size_t set = 0; set < raw.group.size(); ++set) {
     EdgeSet& edges = step->edges.emplace_back(
@@ -283,6 +280,10 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   for (std::size_t i = 0; i < raw.steps.size(); ++i) {
     plan.steps.push_back(make_step(raw.steps[i], shape.layers[i], orders.rows[i],
                                    orders.rows[i + 1], orders.groups[i]));
+    NeededPart& needed = plan.needed_part.emplace_back();
+    needed.rows = orders.rows[i + 1].needed;
+    needed.pasts = orders.rows[i].pasts;
+    for (const Order& groups : orders.groups[i]) needed.groups.push_back(groups.needed);
   }
   plan.readout = make_readout(raw, groups, slates, orders.rows.back(), shape.mean_readout);
   return plan;

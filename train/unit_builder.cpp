@@ -118,18 +118,21 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates) const {
 
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
   PlanComparison plans;
+  std::vector<std::int64_t> needed_rows(shape_.layers.size());
   for (const Slate& slate : slates) {
-    with_refinement(slate.graph);
-    plans.dense_rows +=
-        dataset_.graph(slate.graph).nodes * static_cast<std::int64_t>(slate.configs.size());
+    const RefinedGraph& graph = *with_refinement(slate.graph).refined;
+    const auto configs = static_cast<std::int64_t>(slate.configs.size());
+    plans.dense_rows += graph.nodes() * configs;
+    for (std::size_t i = 0; i < needed_rows.size(); ++i)
+      needed_rows[i] += graph.needed_nodes(static_cast<int>(i) + 1) * configs;
   }
   const auto start = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates);
   plans.build_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   plans.refined_cost = plan_cost(plans.refined, network_.config(), config_features_);
-  plans.dense_cost = dense_plan_cost(plans.dense_rows, plans.refined.nodes, plans.refined.states,
-                                     network_.config(), config_features_);
+  plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
+                                     plans.refined.states, network_.config(), config_features_);
   return plans;
 }
 

@@ -31,12 +31,28 @@ TEST(DensePlan, IsOneRowForEachNodeAndConfiguration) {
   EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 2, 2}));
   EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, -1}));
   EXPECT_EQ(plan.total_rows(), 18);
-  EXPECT_EQ(plan.total_rows(), dense_plan_rows(std::span(&slate, 1), {{kForth, kForth}, false}));
   ASSERT_EQ(plan.steps.size(), 2u);
   EXPECT_EQ(plan.steps[0], plan.steps[1]);  // shared
-  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 4, 1, 3, 5}));
-  EXPECT_EQ(plan.readout.cells.in.weight, Floats(6, 1.0f));
+  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 1, 3}));
+  EXPECT_EQ(plan.readout.cells.in.weight, Floats(4, 1.0f));
+  EXPECT_EQ(plan.readout.common.in.source, Ints{4});  // node 2, which nothing reaches
   EXPECT_GT(plan.bytes(), 0u);
+}
+
+// Node 2 takes part in the differences as a neighbour only, and behind the first layer no more.
+TEST(DensePlan, NodesNeededInMoreLayersComeFirst) {
+  const Ints edges = {1, 3, 0, 1, 2, 0}, config_nodes = {3}, states = {1, 0};
+  const PlanSlate slate{4, edges, config_nodes, 2, states, 2};  // 3 -> 1 -> 0 -> 2
+  const LayerShape back{{EdgeDirection::producer_to_consumer}, Aggregation::mean};
+  const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, back}, false});
+  check_plan(plan);
+  // Node 3 is configurable; node 1 takes from it in the last layer.
+  EXPECT_EQ(plan.node, (Ints{1, 1, 3, 3, 0, 0, 2, 2}));
+  EXPECT_EQ(plan.needed_part[1].rows, 4);
+  EXPECT_EQ(plan.needed_part[0].rows, 4);
+  EXPECT_EQ(plan.needed, 6);  // node 0 as node 1's neighbour
+  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 1, 3}));
+  EXPECT_EQ(plan.readout.common.in.source, (Ints{4, 6}));
 }
 
 TEST(DensePlan, ProducersTakeTheMeanOfTheirConsumers) {
@@ -62,10 +78,10 @@ TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
   const std::vector<PlanSlate> slates = {graph.slate(), one};
   const Plan plan = build_dense_plan(slates, {{kForth}, false});
   check_plan(plan);
-  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 2, 2, 3, 4, 5}));
-  EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, -1, -1, 3, -1}));  // tables one behind the other
+  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 3, 4, 2, 2, 5}));
+  EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, 3, -1, -1, -1}));  // tables one behind the other
   EXPECT_EQ(plan.steps[0]->edges[0].sum.lanes, 1);
-  EXPECT_EQ(plan.steps[0]->edges[0].sum.in.source, (Ints{2, 4, 3, 5, 4, 5, 7, 8, 8}));
+  EXPECT_EQ(plan.steps[0]->edges[0].sum.in.source, (Ints{2, 6, 3, 7, 6, 7, 5, 8, 8}));
   EXPECT_EQ(plan.readout.slate_of_config, (Ints{0, 0, 1}));
 }
 
@@ -80,7 +96,7 @@ TEST(DensePlan, NodesOfEqualInputsShareAnInputRow) {
   const Plan plan = build_dense_plan(slates, {{kForth}, false});
   check_plan(plan);
   EXPECT_EQ(plan.nodes, 2);
-  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0}));
 }
 
 TEST(DensePlan, GivesTileStatesToAllNodes) {
@@ -128,7 +144,9 @@ RC_GTEST_PROP(DensePlan, HoldsItsInvariants, (std::uint64_t key)) {
   const PlanShape shape{{kForth, kBack, kForth}, rng.below(2) == 1};
   const Plan plan = build_dense_plan(slates, shape);
   check_plan(plan);
-  RC_ASSERT(plan.total_rows() == dense_plan_rows(slates, shape));
+  std::int64_t rows = 0;
+  for (const PlanSlate& slate : slates) rows += slate.nodes * slate.configs;
+  RC_ASSERT(plan.total_rows() == 4 * rows);
 }
 
 TEST(CheckPlan, FindsBrokenInvariants) {
@@ -143,7 +161,15 @@ TEST(CheckPlan, FindsBrokenInvariants) {
     EXPECT_THROW(check_plan(plan), Error);
   };
   with_step([](Step& step) { step.rows_out = 8; });
-  with_step([](Step& step) { step.needed = 7; });
+  const auto with_needed = [&](auto change) {
+    Plan plan = good;
+    change(plan.needed_part[0]);
+    EXPECT_THROW(check_plan(plan), Error);
+  };
+  with_needed([](NeededPart& part) { part.rows = 7; });
+  with_needed([](NeededPart& part) { part.pasts = -1; });
+  with_needed([](NeededPart& part) { part.groups.clear(); });
+  with_needed([](NeededPart& part) { part.groups[0] = 3; });  // within the lanes of a node
   with_step([](Step& step) { step.self.of.assign(6, 0); });
   with_step([](Step& step) { step.edges[0].sum.in.weight[0] = 9; });
   with_step([](Step& step) {

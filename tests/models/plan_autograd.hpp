@@ -95,7 +95,7 @@ class PlanAutograd {
     const Plan& plan = *unit.plan;
     const bool needed = rows == Rows::needed;
     at::Tensor x = encode(unit, needed ? plan.needed : plan.first_rows());
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) x = advance(i, *plan.steps[i], x, needed);
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) x = advance(plan, i, x, needed);
     const at::Tensor values = at::mm(x, p("head.weight")) + p("head.bias");
     const Readout& readout = plan.readout;
     const ExactMatrix cells(readout.cells.in, readout.cells.in.rows());
@@ -169,16 +169,18 @@ class PlanAutograd {
     return at::relu(at::mm(columns, p("encoder.join.weight")) + p("encoder.join.bias"));
   }
 
-  at::Tensor advance(std::size_t index, const Step& step, const at::Tensor& x, bool needed) const {
+  at::Tensor advance(const Plan& plan, std::size_t index, const at::Tensor& x, bool needed) const {
+    const Step& step = *plan.steps[index];
+    const NeededPart& part = plan.needed_part[index];
     const SageConfig& layer = network_.config().layers[index];
     const std::string prefix = "blocks." + std::to_string(index) + ".sage.";
-    const std::int64_t rows = needed ? step.needed : step.rows_out;
+    const std::int64_t rows = needed ? part.rows : step.rows_out;
     const at::Tensor past = select(step.self, x, rows);
     at::Tensor out = at::mm(past, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
     for (std::size_t d = 0; d < step.edges.size(); ++d) {
       const EdgeSet& edges = step.edges[d];
       const std::int64_t lanes = edges.sum.lanes;
-      const std::int64_t groups = needed ? edges.needed / lanes : edges.sum.in.rows();
+      const std::int64_t groups = needed ? part.groups[d] / lanes : edges.sum.in.rows();
       const at::Tensor sums = ExactMatrix(edges.sum.in, groups, lanes)(x);
       const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
       out = out + at::mm(select(edges.group, sums, rows), p(prefix + name + ".weight"));
