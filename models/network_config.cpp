@@ -41,8 +41,10 @@ void read_block(ConfigNode block, std::vector<SageConfig>& layers) {
                     "must hold consumer_to_producer or producer_to_consumer, not " + direction);
     }
   }
-  const bool mean = block.choice("aggregation", "mean", {"mean", "sum"}) == "mean";
-  layer.mix.aggregation = mean ? Aggregation::mean : Aggregation::sum;
+  const std::string aggregation = block.choice("aggregation", "mean", {"mean", "sum", "max"});
+  layer.mix.aggregation = aggregation == "mean"  ? Aggregation::mean
+                          : aggregation == "sum" ? Aggregation::sum
+                                                 : Aggregation::max;
   const bool relu = block.choice("activation", "relu", {"relu", "none"}) == "relu";
   layer.activation = relu ? Activation::relu : Activation::none;
   layers.insert(layers.end(), block.integer("repeat", 1, {1, 64}), layer);

@@ -20,6 +20,7 @@ LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int6
   layer.self_column = edge_sets * layer.in_stride;
   layer.residual = config.residual && in == config.width;
   layer.relu = config.activation == Activation::relu;
+  layer.max = config.mix.aggregation == Aggregation::max;
   layer.begin = table.length();
   const auto offset = [&](int index) { return table.entries()[index].offset; };
   for (std::int64_t set = 0; set <= edge_sets; ++set) {

@@ -15,8 +15,8 @@ struct WeightPart {
   std::int64_t offset = 0;  // in a member's flat parameters
 };
 
-// One SAGE layer: out = act([neighbours' means, one for each edge set | own state] W + b (+ own
-// state)), the activation last of all as in the 2nd place's code.
+// One SAGE layer: out = act([what is aggregated of the neighbours, for each edge set | own state] W
+// + b (+ own state)), the activation last of all as in the 2nd place's code.
 struct LayerLayout {
   std::int64_t in = 0, out = 0;
   std::int64_t in_stride = 0, out_stride = 0;  // rounded up to 16 floats
@@ -27,6 +27,7 @@ struct LayerLayout {
   std::int64_t bias = 0;
   std::int64_t begin = 0, end = 0;  // the layer's range of the flat parameters
   bool residual = false, relu = true;
+  bool max = false;  // the neighbours' largest value of each channel; otherwise a weighted sum
 };
 
 // Where everything of a network lies in a member's flat parameters, and what its products round to.
