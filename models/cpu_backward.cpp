@@ -40,14 +40,14 @@ void CpuPass::add_partials(const Partials& partials, Group group,
 
 // d loss / d x_[layer] for a block of its rows, from the gradient of the layer's input, which has
 // the layer's output rows: all of them or the needed ones. Zero where the mask is not positive.
-void CpuPass::fill_output_gradient(std::size_t layer, int place, std::int64_t first,
+void CpuPass::fill_output_gradient(std::size_t layer, int member, int place, std::int64_t first,
                                    std::int64_t count, Rows block, ConstRows mask) const {
   const std::int64_t own = std::clamp<std::int64_t>(above_.rows - first, 0, count);
   if (own > 0 && own < count) {  // the rows behind are nobody's past
     const ConstRows rest = mask.data ? ConstRows{mask.row(own), mask.stride} : mask;
-    fill_output_gradient(layer, place, first, own, block, mask);
-    fill_output_gradient(layer, place, first + own, count - own, {block.row(own), block.stride},
-                         rest);
+    fill_output_gradient(layer, member, place, first, own, block, mask);
+    fill_output_gradient(layer, member, place, first + own, count - own,
+                         {block.row(own), block.stride}, rest);
     return;
   }
   const LayerLayout& above = layout_.layers[layer];
@@ -66,13 +66,15 @@ void CpuPass::fill_output_gradient(std::size_t layer, int place, std::int64_t fi
     if (mask.data) mask_rows(block, count, above.in, mask);
   }
   for (std::size_t set = 0; set < sets; ++set) {
-    const Relation& edges = step.edges[set].sum;
-    gather_rows(edges.out, first, count,
-                {gradient.data + above.weights[set].column, gradient.stride}, above.in, block,
-                {.lanes = edges.lanes,
-                 .sources = above_.rows / edges.lanes,
-                 .base = sum,
-                 .mask = set + 1 == sets ? mask : ConstRows{}});
+    const std::int64_t column = above.weights[set].column, lanes = step.edges[set].sum.lanes;
+    ConstRows best;
+    if (above.max) best = {above_best_.of(place).data + column, above_best_.stride};
+    spread_to_neighbours(layer, set, member, first, count, best,
+                         {gradient.data + column, gradient.stride}, block,
+                         {.lanes = lanes,
+                          .sources = above_.rows / lanes,
+                          .base = sum,
+                          .mask = set + 1 == sets ? mask : ConstRows{}});
     sum = block;
   }
 }
@@ -91,7 +93,7 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
     add_column_sums({gradient, 1}, count, 1, place_of(layout_.head_bias));
     if (layer.relu) mask_rows(z, count, layer.out, out);
   } else {
-    fill_output_gradient(index + 1, place, first, count, z, layer.relu ? out : ConstRows{});
+    fill_output_gradient(index + 1, member, place, first, count, z, layer.relu ? out : ConstRows{});
   }
   add_column_sums(z, count, layer.out, place_of(layer.bias));
 
@@ -106,6 +108,16 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
          {w + part.offset, layer.out, Transpose::yes}, 0, below.data + part.column, below.stride);
   }
   if (layer.residual) add_rows(z, count, layer.in, {below.data + layer.self_column, below.stride});
+  if (!layer.max) return;
+  copy_rows({input, layer.input_stride}, count, layer.self_column,
+            {below_best_.of(place).row(first), below_best_.stride});
+  for (std::size_t set = 0; set < plan_.steps[index]->edges.size(); ++set) {
+    const Relation& edges = plan_.steps[index]->edges[set].sum;
+    const std::int64_t column = layer.weights[set].column;
+    share_max_gradient(edges.in, first, count, x_[index].of(member),
+                       {input + column, layer.input_stride}, layer.in,
+                       {below.data + column, below.stride}, edges.lanes);
+  }
 }
 
 void CpuPass::backward_aligned(std::size_t index, Group group, Partials& partials) {
@@ -113,6 +125,9 @@ void CpuPass::backward_aligned(std::size_t index, Group group, Partials& partial
   const std::int64_t rows = this->rows(index + 1, group.needed), blocks = block_count(rows);
   above_ = std::move(below_);
   below_ = take(rows, layer.input_stride, group.count);
+  above_best_ = std::move(below_best_);
+  below_best_ = {};
+  if (layer.max) below_best_ = take(rows, layer.self_column, group.count);
   partials = take_partials(group, chunk_count(blocks), layer.begin,
                            index + 1 == layout_.layers.size() ? layout_.head_end : layer.end);
   const auto run = [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
@@ -150,12 +165,14 @@ void CpuPass::spread_scores(Group group, std::span<const double> score_gradient)
 // d loss / d x_[0] before its activation, in above_.
 void CpuPass::join_gradient_aligned(Group group) {
   above_ = std::move(below_);
+  above_best_ = std::move(below_best_);
   const std::int64_t rows = this->rows(0, group.needed);
   below_ = take(rows, layout_.stride, group.count);
   for_blocks(group, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const int place = member - group.first;
     const Rows z{below_.of(place).row(first), layout_.stride};
-    fill_output_gradient(0, place, first, count, z, {x_[0].of(member).row(first), layout_.stride});
+    fill_output_gradient(0, member, place, first, count, z,
+                         {x_[0].of(member).row(first), layout_.stride});
   });
   above_ = std::move(below_);
 }
@@ -182,6 +199,7 @@ void CpuPass::backward_group(Group group, const ScoreGradient& score_gradient,
   add_partials(partials, group, gradients);
   above_ = {};
   below_ = {};
+  above_best_ = {};
 }
 
 void CpuPass::clear_padding(std::span<const std::span<float>> gradients) const {

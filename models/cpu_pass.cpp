@@ -133,6 +133,35 @@ void CpuPass::join() {
   });
 }
 
+// What a block of groups takes of its neighbours.
+void CpuPass::aggregate(std::size_t index, std::size_t set, int member, std::int64_t first,
+                        std::int64_t count, Rows sums) const {
+  const LayerLayout& layer = layout_.layers[index];
+  const Relation& sum = plan_.steps[index]->edges[set].sum;
+  const ConstRows x = x_[index].of(member);
+  if (layer.max) {
+    max_rows(sum.in, first, count, x, layer.in, sums, sum.lanes);
+  } else {
+    gather_rows(sum.in, first, count, x, layer.in, sums, {.lanes = sum.lanes});
+  }
+}
+
+// The transpose for a block of x_[index]: adds to options.base what the groups' gradients give
+// them. Of maxima `best`, the gradient is what share_max_gradient left.
+void CpuPass::spread_to_neighbours(std::size_t index, std::size_t set, int member,
+                                   std::int64_t first, std::int64_t count, ConstRows best,
+                                   ConstRows gradient, Rows below,
+                                   const GatherOptions& options) const {
+  const LayerLayout& layer = layout_.layers[index];
+  const Csr& out = plan_.steps[index]->edges[set].sum.out;
+  if (layer.max) {
+    const ConstRows x{x_[index].of(member).row(first), x_[index].stride};
+    gather_max_gradient(out, first, count, x, best, gradient, layer.in, below, options);
+  } else {
+    gather_rows(out, first, count, gradient, layer.in, below, options);
+  }
+}
+
 // The layer's input [edge sets | self] for a block of its output rows.
 void CpuPass::fill_input(std::size_t index, int member, std::int64_t first, std::int64_t count,
                          float* block) const {
@@ -140,9 +169,8 @@ void CpuPass::fill_input(std::size_t index, int member, std::int64_t first, std:
   const Step& step = *plan_.steps[index];
   const ConstRows x = x_[index].of(member);
   for (std::size_t set = 0; set < step.edges.size(); ++set) {
-    const Relation& sum = step.edges[set].sum;
-    gather_rows(sum.in, first, count, x, layer.in,
-                {block + layer.weights[set].column, layer.input_stride}, {.lanes = sum.lanes});
+    aggregate(index, set, member, first, count,
+              {block + layer.weights[set].column, layer.input_stride});
   }
   copy_rows({x.row(first), x.stride}, count, layer.in,
             {block + layer.self_column, layer.input_stride});

@@ -23,9 +23,9 @@ enum class PassKind { scores, gradient, gradient_of_differences };
 // alone, so the bits depend on the rows only.
 //
 // Plans whose rows are all their own run layers of aligned rows: a block's neighbours are summed
-// and multiplied by the weights together with its own states, and summed again in the backward
-// pass, which costs less than to keep them. Weight gradients are summed within fixed chunks of
-// rows, chunk after chunk into partial sums that are added in order.
+// (or the largest taken) and multiplied by the weights together with its own states, and summed
+// again in the backward pass, which costs less than to keep them. Weight gradients are summed
+// within fixed chunks of rows, chunk after chunk into partial sums that are added in order.
 //
 // Plans that share rows run layers of shared rows (cpu_shared_rows.cpp): each distinct past and
 // each distinct sum of neighbours is multiplied by its weights once, and a row adds up what it
@@ -108,6 +108,11 @@ class CpuPass {
 
   void forward_shared(std::size_t layer, Group members);
   void take_sums(std::size_t layer);
+  void aggregate(std::size_t layer, std::size_t set, int member, std::int64_t first,
+                 std::int64_t count, Rows sums) const;
+  void spread_to_neighbours(std::size_t layer, std::size_t set, int member, std::int64_t first,
+                            std::int64_t count, ConstRows best, ConstRows gradient, Rows below,
+                            const GatherOptions& options) const;
   void sum_neighbours(std::size_t layer, std::size_t set, int member, std::int64_t first,
                       std::int64_t count) const;
   void make_sums(std::size_t layer, Group members);
@@ -120,8 +125,8 @@ class CpuPass {
   void backward_aligned(std::size_t layer, Group group, Partials& partials);
   void backward_block(std::size_t layer, int member, int place, std::int64_t first,
                       std::int64_t count, bool fresh, float* partial);
-  void fill_output_gradient(std::size_t layer, int place, std::int64_t first, std::int64_t count,
-                            Rows block, ConstRows mask) const;
+  void fill_output_gradient(std::size_t layer, int member, int place, std::int64_t first,
+                            std::int64_t count, Rows block, ConstRows mask) const;
   void join_gradient_aligned(Group group);
 
   void backward_head(Group group, std::span<const std::span<float>> gradients);
@@ -158,6 +163,8 @@ class CpuPass {
   // Aligned rows: d loss / d layer input of the layer above and of this one. Shared rows: above_ is
   // d loss / d layer output before the activation. Behind the layers above_ is that of the join.
   MemberRows above_, below_;
+  // Aligned rows: the neighbours' maxima of the layer that above_ (below_) belongs to, if any.
+  MemberRows above_best_, below_best_;
   std::vector<float> row_gradient_;  // [group, rows of the last layer] d loss / d value
 };
 

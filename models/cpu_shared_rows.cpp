@@ -26,12 +26,11 @@ void CpuPass::take_sums(std::size_t index) {
   }
 }
 
-// The neighbours' sums of a block of groups.
+// The neighbours' sums (or maxima) of a block of groups.
 void CpuPass::sum_neighbours(std::size_t index, std::size_t set, int member, std::int64_t first,
                              std::int64_t count) const {
   const Rows sums = sums_[index][set].of(member);
-  gather_rows(plan_.steps[index]->edges[set].sum.in, first, count, x_[index].of(member),
-              layout_.layers[index].in, {sums.row(first), sums.stride});
+  aggregate(index, set, member, first, count, {sums.row(first), sums.stride});
 }
 
 // The neighbours' sums of every group, without the products.
@@ -156,6 +155,10 @@ void CpuPass::backward_shared(std::size_t index, Group group,
                     {weights(member) + weight_of(range).offset, layer.out, Transpose::yes}, 0,
                     input.data, input.stride);
                if (range == 0 && layer.residual) add_rows(product, count, layer.in, input);
+               if (range == 0 || !layer.max) return;
+               const ConstRows best = sums_[index][range - 1].of(member);
+               share_max_gradient(step.edges[range - 1].sum.in, first, count, x_[index].of(member),
+                                  {best.row(first), best.stride}, layer.in, input);
              });
 
   const std::int64_t tiles = (layer.in + kTileRows - 1) / kTileRows;
@@ -187,10 +190,11 @@ void CpuPass::backward_shared(std::size_t index, Group group,
     }
     if (sets == 0 && relu) mask_rows(below, count, layer.in, x);
     for (std::size_t set = 0; set < sets; ++set) {
-      gather_rows(step.edges[set].sum.out, first, count, inputs[set + 1].of(place), layer.in, below,
-                  {.sources = ranges[set + 1],
-                   .base = below,
-                   .mask = relu && set + 1 == sets ? x : no_mask});
+      spread_to_neighbours(index, set, member, first, count, sums_[index][set].of(member),
+                           inputs[set + 1].of(place), below,
+                           {.sources = ranges[set + 1],
+                            .base = below,
+                            .mask = relu && set + 1 == sets ? x : no_mask});
     }
   };
   for_ranges(group, std::span(&rows_in, 1), gather_below, weight_tiles + 1, weight_gradient);

@@ -60,6 +60,81 @@ void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Cons
 }
 
 TPUDIST_VECTORISED
+void max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+              std::int64_t width, Rows y, std::int64_t lanes) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+    float* const __restrict out = y.row(i);
+    const std::int64_t begin = matrix.begin[row], end = matrix.begin[row + 1];
+    if (begin == end) {
+      std::fill_n(out, width, 0.0f);
+      continue;
+    }
+    std::copy_n(x.row(matrix.source[begin] * lanes + lane), width, out);
+    for (std::int64_t e = begin + 1; e < end; ++e) {
+      const float* const __restrict in = x.row(matrix.source[e] * lanes + lane);
+      // Of unordered ones the first NaN stays.
+      for (std::int64_t c = 0; c < width; ++c) {
+        out[c] = (in[c] > out[c]) | (in[c] != in[c]) ? in[c] : out[c];
+      }
+    }
+  }
+}
+
+TPUDIST_VECTORISED
+void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                        ConstRows y, std::int64_t width, Rows z, std::int64_t lanes) {
+  constexpr std::int64_t kColumns = 256;
+  float ties[kColumns];
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+    const std::int64_t begin = matrix.begin[row], end = matrix.begin[row + 1];
+    if (end - begin == 1 && matrix.weight_of(begin) == 1) continue;  // nothing to share
+    for (std::int64_t at = 0; at < width && begin < end; at += kColumns) {
+      const std::int64_t n = std::min(kColumns, width - at);
+      const float* const __restrict best = y.row(i) + at;
+      std::fill_n(ties, n, 0.0f);
+      for (std::int64_t e = begin; e < end; ++e) {
+        const float* const __restrict in = x.row(matrix.source[e] * lanes + lane) + at;
+        const float w = matrix.weight_of(e);
+        for (std::int64_t c = 0; c < n; ++c) ties[c] += in[c] == best[c] ? w : 0.0f;
+      }
+      float* const __restrict out = z.row(i) + at;
+      for (std::int64_t c = 0; c < n; ++c) out[c] /= ties[c];
+    }
+  }
+}
+
+TPUDIST_VECTORISED
+void gather_max_gradient(const Csr& transposed, std::int64_t first, std::int64_t count, ConstRows x,
+                         ConstRows best, ConstRows share, std::int64_t width, Rows y,
+                         const GatherOptions& options) {
+  const std::int64_t lanes = options.lanes;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+    float* const __restrict out = y.row(i);
+    const float* const __restrict own = x.row(i);
+    if (!options.base.data) {
+      std::fill_n(out, width, 0.0f);
+    } else if (options.base.row(i) != out) {
+      std::copy_n(options.base.row(i), width, out);
+    }
+    for (std::int64_t e = transposed.begin[row];
+         e < transposed.begin[row + 1] && transposed.source[e] < options.sources; ++e) {
+      const std::int64_t taker = transposed.source[e] * lanes + lane;
+      const float* const __restrict largest = best.row(taker);
+      const float* const __restrict in = share.row(taker);
+      const float w = transposed.weight_of(e);
+      for (std::int64_t c = 0; c < width; ++c) out[c] += own[c] == largest[c] ? w * in[c] : 0.0f;
+    }
+    if (options.mask.data) {
+      const float* const __restrict positive = options.mask.row(i);
+      for (std::int64_t c = 0; c < width; ++c) out[c] = positive[c] > 0 ? out[c] : 0;
+    }
+  }
+}
+
+TPUDIST_VECTORISED
 void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t width, bool relu,
                   Rows y) {
   const std::size_t sets = terms.groups.size();

@@ -38,6 +38,21 @@ struct GatherOptions {
 void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
                  std::int64_t width, Rows y, const GatherOptions& options = {});
 
+// Block of the max over sources: y[i][c] = the largest x[source][c] over the entries of row first +
+// i; 0 where there are none, NaN where one is. Lanes as above.
+void max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+              std::int64_t width, Rows y, std::int64_t lanes = 1);
+// The first half of its backward pass: z, the gradient of the block's maxima y, is divided by the
+// sum of the weights of the sources that equal them.
+void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                        ConstRows y, std::int64_t width, Rows z, std::int64_t lanes = 1);
+// The second half, for a block of x (`x` begins at its first row, everything else at row 0): y[i] =
+// base[i] + sum of weight * share[source] over the entries of row first + i of the transposed
+// matrix whose maximum best[source] x[i] is. Options as for gather_rows.
+void gather_max_gradient(const Csr& transposed, std::int64_t first, std::int64_t count, ConstRows x,
+                         ConstRows best, ConstRows share, std::int64_t width, Rows y,
+                         const GatherOptions& options = {});
+
 // y[i] = own[self[i]] + bias + sum over the sets of groups[set][group[set][i]] + past[self[i]],
 // then the activation; no past (residual): null data. `self` and `group` begin at the block's first
 // row.

@@ -1,7 +1,9 @@
 """Numbers of tests/models/network_golden_test.cpp: PyTorch Geometric's SAGEConv in the 2nd place's network, tiny.
 
-Needs PyTorch and torch_geometric. Parameters and inputs are small binary fractions from one formula.
+Needs PyTorch and torch_geometric. Arguments: the aggregation of each of the three layers. Parameters and inputs are small binary fractions from one formula.
 """
+import sys
+
 import torch
 from torch_geometric.nn import SAGEConv
 
@@ -40,6 +42,7 @@ def main():
     join_weight = parameter("encoder.join.weight", OPCODE + NODE + CONFIG, ENCODER)
     join_bias = parameter("encoder.join.bias", ENCODER)
     layers, width = [], ENCODER
+    aggregations = sys.argv[1:] or ["mean"] * len(WIDTHS)
     for i, out in enumerate(WIDTHS):
         prefix = f"blocks.{i}.sage."
         layers.append([parameter(prefix + "neighbours.weight", width, out),
@@ -53,8 +56,8 @@ def main():
         config[CONFIG_NODES] = states[k]
         x = torch.cat([opcode[opcodes], features @ node_weight + node_bias, config], dim=1)
         x = torch.relu(x @ join_weight + join_bias)
-        for left, right, bias in layers:
-            conv = SAGEConv(left.shape[0], left.shape[1])
+        for (left, right, bias), aggregation in zip(layers, aggregations):
+            conv = SAGEConv(left.shape[0], left.shape[1], aggr=aggregation)
             state = {"lin_l.weight": left.T, "lin_l.bias": bias, "lin_r.weight": right.T}
             out = torch.func.functional_call(conv, state, (x, edge_index))
             x = torch.relu(out + x if out.shape == x.shape else out)

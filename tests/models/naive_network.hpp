@@ -51,15 +51,32 @@ class NaiveNetwork {
  private:
   const at::Tensor& p(const std::string& name) const { return parameters_.at(name); }
 
-  static at::Tensor adjacency(const SlateCase& slate, EdgeDirection direction,
-                              Aggregation aggregation) {
+  // [nodes, nodes] how many edges
+  static at::Tensor adjacency(const SlateCase& slate, EdgeDirection direction) {
     at::Tensor matrix = at::zeros({slate.nodes, slate.nodes}, at::kDouble);
     for (std::size_t e = 0; e < slate.edges.size(); e += 2) {
       const std::int64_t consumer = slate.edges[e], producer = slate.edges[e + 1];
       const bool to_producer = direction == EdgeDirection::consumer_to_producer;
       matrix[to_producer ? producer : consumer][to_producer ? consumer : producer] += 1;
     }
-    return aggregation == Aggregation::mean ? matrix / matrix.sum(1, true).clamp_min(1) : matrix;
+    return matrix;
+  }
+
+  static at::Tensor aggregate(const SlateCase& slate, const LayerShape& mix, std::size_t set,
+                              const at::Tensor& x) {
+    const at::Tensor edges = adjacency(slate, mix.directions[set]);
+    if (mix.aggregation == Aggregation::sum) return at::mm(edges, x);
+    if (mix.aggregation == Aggregation::mean)
+      return at::mm(edges / edges.sum(1, true).clamp_min(1), x);
+    // Parallel edges stand as often as they are: equal largest ones share the gradient.
+    std::vector<at::Tensor> rows;
+    for (std::int64_t node = 0; node < slate.nodes; ++node) {
+      const at::Tensor sources =
+          at::arange(slate.nodes).repeat_interleave(edges[node].to(at::kLong));
+      rows.push_back(sources.size(0) ? x.index_select(0, sources).amax(0)
+                                     : at::zeros({x.size(1)}, at::kDouble));
+    }
+    return at::stack(rows);
   }
 
   at::Tensor config_columns(const SlateCase& slate, std::int64_t k) const {
@@ -92,9 +109,7 @@ class NaiveNetwork {
       at::Tensor out = at::mm(x, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
       for (std::size_t d = 0; d < layer.mix.directions.size(); ++d) {
         const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
-        out = out +
-              at::mm(at::mm(adjacency(slate, layer.mix.directions[d], layer.mix.aggregation), x),
-                     p(prefix + name + ".weight"));
+        out = out + at::mm(aggregate(slate, layer.mix, d, x), p(prefix + name + ".weight"));
       }
       if (layer.residual && out.size(1) == x.size(1)) out = out + x;
       x = layer.activation == Activation::relu ? at::relu(out) : out;

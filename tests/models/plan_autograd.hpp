@@ -66,6 +66,15 @@ class ExactMatrix {
         .index_add(0, row_, x.index_select(0, source_) * weight_);
   }
 
+  // The largest of each row's sources, each of them standing there `weight` times; 0 of none.
+  at::Tensor max(const at::Tensor& x) const {
+    const at::Tensor copies = weight_.squeeze(1).to(at::kLong);
+    const at::Tensor row = row_.repeat_interleave(copies),
+                     taken = x.index_select(0, source_.repeat_interleave(copies));
+    return at::zeros({rows_, x.size(1)}, at::kDouble)
+        .scatter_reduce(0, row.unsqueeze(1).expand_as(taken), taken, "amax", false);
+  }
+
  private:
   std::int64_t rows_;
   at::Tensor row_, source_, weight_;
@@ -181,7 +190,8 @@ class PlanAutograd {
       const EdgeSet& edges = step.edges[d];
       const std::int64_t lanes = edges.sum.lanes;
       const std::int64_t groups = needed ? part.groups[d] / lanes : edges.sum.in.rows();
-      const at::Tensor sums = ExactMatrix(edges.sum.in, groups, lanes)(x);
+      const ExactMatrix matrix(edges.sum.in, groups, lanes);
+      const at::Tensor sums = layer.mix.aggregation == Aggregation::max ? matrix.max(x) : matrix(x);
       const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
       out = out + at::mm(select(edges.group, sums, rows), p(prefix + name + ".weight"));
     }

@@ -39,7 +39,7 @@ NetworkConfig random_network(CounterRng& random) {
     if (directions % 3 != 1 && directions != 9)
       layer.mix.directions.push_back(EdgeDirection::consumer_to_producer);
     if (directions % 3 != 0) layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
-    layer.mix.aggregation = random.below(2) ? Aggregation::mean : Aggregation::sum;
+    layer.mix.aggregation = static_cast<Aggregation>(random.below(3));
     layer.activation = random.below(3) ? Activation::relu : Activation::none;
     config.layers.push_back(layer);
   }

@@ -85,6 +85,68 @@ TEST(GatherRows, AddsInPlace) {
   EXPECT_EQ(y, (AlignedFloats{25, 9}));
 }
 
+// Sources that are as large as others in half of the channels, parallel edges, rows of none.
+TEST(MaxRows, EqualsNaiveMaximaAndSharesTheirGradient) {
+  CounterRng rng(11);
+  for (const std::int64_t width : {1, 16, 300}) {
+    for (const std::int64_t lanes : {1, 3}) {
+      constexpr std::int64_t kGroups = 6, kSources = 9;
+      std::vector<CsrEntry> entries;
+      for (std::int32_t i = 0; i < kGroups; ++i) {
+        for (std::uint64_t e = i == 2 ? 0 : rng.below(5); e > 0; --e)
+          entries.push_back({i, static_cast<std::int32_t>(rng.below(kSources)), 1});
+      }
+      const Csr in = make_csr(kGroups, entries), out = transpose(in, kSources);
+      Matrix x(kSources * lanes, width, 1), gradient(kGroups * lanes, width, 2);
+      for (std::int64_t i = 0; i < x.rows; ++i) {
+        for (std::int64_t c = 0; c < width; c += 2) x.view().row(i)[c] = i % 2 ? 0.5f : 0.25f;
+      }
+      Matrix best(kGroups * lanes, width, 3), share = gradient;
+      max_rows(in, 0, best.rows, x.view(), width, best.view(), lanes);
+      share_max_gradient(in, 0, share.rows, x.view(), best.view(), width, share.view(), lanes);
+      const std::int64_t limit = kGroups - 1, first = 2, count = x.rows - 3;
+      Matrix base(x.rows, width, 4), mask(x.rows, width, 5), y(count, width, 6);
+      const auto from = [&](Matrix& m) { return Rows{m.view().row(first), m.stride}; };
+      gather_max_gradient(
+          out, first, count, from(x), best.view(), share.view(), width, y.view(),
+          {.lanes = lanes, .sources = limit, .base = from(base), .mask = from(mask)});
+      for (std::int64_t c = 0; c < width; ++c) {
+        std::vector<double> expected;
+        for (std::int64_t i = 0; i < x.rows; ++i) expected.push_back(base(i, c));
+        for (std::int64_t g = 0; g < best.rows; ++g) {
+          const std::int64_t row = g / lanes, lane = g % lanes;
+          const auto source = [&](std::int64_t e) { return in.source[e] * lanes + lane; };
+          const std::int64_t begin = in.begin[row], end = in.begin[row + 1];
+          float largest = begin == end ? 0 : x(source(begin), c);
+          for (std::int64_t e = begin; e < end; ++e) largest = std::max(largest, x(source(e), c));
+          ASSERT_EQ(best(g, c), largest);
+          double ties = 0;
+          for (std::int64_t e = begin; e < end; ++e)
+            ties += x(source(e), c) == largest ? in.weight_of(e) : 0;
+          for (std::int64_t e = begin; row < limit && e < end; ++e) {
+            if (x(source(e), c) != largest) continue;
+            expected[source(e)] += in.weight_of(e) / ties * gradient(g, c);
+          }
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+          const double value = mask(first + i, c) > 0 ? expected[first + i] : 0;
+          ASSERT_NEAR(y(i, c), value, 1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST(MaxRows, KeepsANan) {
+  const Csr csr = make_csr(1, std::vector<CsrEntry>{{0, 0, 1}, {0, 1, 1}, {0, 2, 1}});
+  for (int place = 0; place < 3; ++place) {
+    AlignedFloats x = {1, 3, 2}, y = {0};
+    x[place] = std::nanf("");
+    max_rows(csr, 0, 1, {x.data(), 1}, 1, {y.data(), 1});
+    EXPECT_TRUE(std::isnan(y[0]));
+  }
+}
+
 TEST(CombineRows, AddsWhatEachRowTakes) {
   const std::int32_t self[] = {2, 0}, near[] = {1, 1}, far[] = {0, 2};
   const std::int32_t* const group[] = {near, far};
