@@ -249,10 +249,8 @@ class StepBench {
       valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
       valid_units_.emplace(*valid_, network_, experiment_.plan);
     }
-    const auto predictions =
-        score_dataset(network_, state_.flat, arguments_.members, *valid_, *valid_units_,
-                      {experiment_.evaluate_block, 0}, context_);
-    return evaluate_predictions(predictions, *valid_, state_.alive(), context_.pool)
+    return evaluate_members(network_, state_.flat, state_.alive(), *valid_, *valid_units_,
+                            {experiment_.evaluate_block, 0}, context_)
         .ensemble_mean();
   }
 
@@ -262,8 +260,8 @@ class StepBench {
     for (std::int64_t i = 0;
          i < arguments_.steps + arguments_.warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
-      score_dataset(network_, state_.flat, arguments_.members, data_, units_,
-                    {experiment_.evaluate_block, 0}, context_);
+      score_graphs(network_, state_.flat, arguments_.members, data_, {0, data_.size()}, units_,
+                   {experiment_.evaluate_block, 0}, context_);
       const double taken = seconds_since(begin);
       if (i == 0) line["first_pass_seconds"] = taken;
       if (i < arguments_.warm_up) continue;
