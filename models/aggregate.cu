@@ -1,10 +1,13 @@
 #include "models/aggregate.hpp"
 
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "core/error.hpp"
 
@@ -14,75 +17,240 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;
 
-__device__ inline float scaled(float weight, float x) {
-  return weight * x;
-}
-__device__ inline float4 scaled(float weight, float4 x) {
-  return {weight * x.x, weight * x.y, weight * x.z, weight * x.w};
-}
-__device__ inline void add(float& sum, float term) {
-  sum += term;
-}
-__device__ inline void add(float4& sum, float4 term) {
-  sum.x += term.x;
-  sum.y += term.y;
-  sum.z += term.z;
-  sum.w += term.w;
+// N neighbouring channels of a row, held by one thread.
+template <int N>
+struct Channels {
+  float at[N];
+};
+
+template <int N>
+__device__ Channels<N> load(const float* from) {
+  Channels<N> x;
+  if constexpr (N == 1) {
+    x.at[0] = __ldg(from);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const float4 four = __ldg(reinterpret_cast<const float4*>(from + i));
+      x.at[i] = four.x;
+      x.at[i + 1] = four.y;
+      x.at[i + 2] = four.z;
+      x.at[i + 3] = four.w;
+    }
+  }
+  return x;
 }
 
-// blockDim.x threads share a row's columns (of one or four floats), so that loads are coalesced;
-// blockDim.y rows make a block, so that short rows fill it too.
-template <typename Value>
-__global__ void aggregate(const std::int64_t* __restrict__ begin,
-                          const std::int64_t* __restrict__ source, const float* __restrict__ weight,
-                          std::int64_t rows, std::int64_t columns, const Value* __restrict__ x,
-                          Value* __restrict__ y) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
-  for (std::int64_t row = blockIdx.x * blockDim.y + threadIdx.y; row < rows; row += stride) {
-    const std::int64_t first = begin[row], last = begin[row + 1];
-    for (std::int64_t c = threadIdx.x; c < columns; c += blockDim.x) {
-      Value sum{};
-      for (std::int64_t e = first; e < last; ++e) {
-        add(sum, scaled(weight ? weight[e] : 1.0f, x[source[e] * columns + c]));
-      }
-      y[row * columns + c] = sum;
+template <int N>
+__device__ void store(float* to, const Channels<N>& x) {
+  if constexpr (N == 1) {
+    *to = x.at[0];
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      *reinterpret_cast<float4*>(to + i) = {x.at[i], x.at[i + 1], x.at[i + 2], x.at[i + 3]};
     }
   }
 }
 
-template <typename Value>
-void launch(const std::int64_t* begin, const std::int64_t* source, const float* weight,
-            std::int64_t rows, std::int64_t columns, const float* x, float* y,
-            CUstream_st* stream) {
-  unsigned across = 1;
-  while (across < kThreads && across < columns) across *= 2;
-  const dim3 block(across, kThreads / across);
-  const std::int64_t blocks = (rows + block.y - 1) / block.y;
-  aggregate<Value><<<static_cast<unsigned>(std::min(blocks, kMaxBlocks)), block, 0, stream>>>(
-      begin, source, weight, rows, columns, reinterpret_cast<const Value*>(x),
-      reinterpret_cast<Value*>(y));
+// Rounded to the nearest, in one store of 2 N bytes.
+template <int N>
+__device__ void store(__nv_bfloat16* to, const Channels<N>& x) {
+  if constexpr (N == 1) {
+    *to = __float2bfloat16_rn(x.at[0]);
+  } else {
+    struct alignas(2 * N) Pairs {
+      __nv_bfloat162 of[N / 2];
+    } pairs;
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      pairs.of[i] = __floats2bfloat162_rn(x.at[2 * i], x.at[2 * i + 1]);
+    }
+    *reinterpret_cast<Pairs*>(to) = pairs;
+  }
 }
 
-bool aligned16(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+// Each functor below makes N channels, from `column` on, of one row of its result. The entries are
+// unrolled so that several sources are on their way at a time; the order of the terms stays.
+template <typename Out>
+struct Sum {
+  CsrPointers matrix;
+  std::int64_t width;
+  const float* x;
+  Out* y;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t last = matrix.begin[row + 1];
+    Channels<N> sum{};
+#pragma unroll 4
+    for (std::int64_t e = matrix.begin[row]; e < last; ++e) {
+      const float weight = matrix.weight ? __ldg(matrix.weight + e) : 1.0f;
+      const auto term = load<N>(x + __ldg(matrix.source + e) * width + column);
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum.at[i] += weight * term.at[i];
+    }
+    store(y + row * width + column, sum);
+  }
+};
+
+struct Max {
+  CsrPointers matrix;
+  std::int64_t width;
+  const float* x;
+  float* best;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t first = matrix.begin[row], last = matrix.begin[row + 1];
+    Channels<N> most;
+#pragma unroll
+    for (int i = 0; i < N; ++i) most.at[i] = first == last ? 0.0f : -INFINITY;
+#pragma unroll 4
+    for (std::int64_t e = first; e < last; ++e) {
+      const auto term = load<N>(x + __ldg(matrix.source + e) * width + column);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if (term.at[i] > most.at[i] || isnan(term.at[i])) most.at[i] = term.at[i];
+      }
+    }
+    store(best + row * width + column, most);
+  }
+};
+
+struct MaxShares {
+  CsrPointers matrix;
+  std::int64_t width;
+  const float *x, *best, *gradient;
+  float* share;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t last = matrix.begin[row + 1], place = row * width + column;
+    const auto most = load<N>(best + place);
+    Channels<N> tied{};
+#pragma unroll 4
+    for (std::int64_t e = matrix.begin[row]; e < last; ++e) {
+      const float weight = matrix.weight ? __ldg(matrix.weight + e) : 1.0f;
+      const auto term = load<N>(x + __ldg(matrix.source + e) * width + column);
+#pragma unroll
+      for (int i = 0; i < N; ++i) tied.at[i] += term.at[i] == most.at[i] ? weight : 0.0f;
+    }
+    auto part = load<N>(gradient + place);
+#pragma unroll
+    for (int i = 0; i < N; ++i) part.at[i] = tied.at[i] > 0 ? part.at[i] / tied.at[i] : 0.0f;
+    store(share + place, part);
+  }
+};
+
+struct MaxGradient {
+  CsrPointers transposed;
+  std::int64_t width;
+  const float *x, *best, *share;
+  float* y;
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t last = transposed.begin[row + 1];
+    const auto own = load<N>(x + row * width + column);
+    Channels<N> sum{};
+#pragma unroll 4
+    for (std::int64_t e = transposed.begin[row]; e < last; ++e) {
+      const float weight = transposed.weight ? __ldg(transposed.weight + e) : 1.0f;
+      const std::int64_t place = __ldg(transposed.source + e) * width + column;
+      const auto most = load<N>(best + place), part = load<N>(share + place);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if (own.at[i] == most.at[i]) sum.at[i] += weight * part.at[i];
+      }
+    }
+    store(y + row * width + column, sum);
+  }
+};
+
+// blockDim.x threads share a row's channels, N each, so that loads are coalesced; blockDim.y rows
+// make a block, so that short rows fill it too.
+template <int N, typename Work>
+__global__ void for_rows(std::int64_t rows, std::int64_t width, Work work) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.y,
+                     across = static_cast<std::int64_t>(blockDim.x) * N;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+       row < rows; row += stride) {
+    for (std::int64_t column = static_cast<std::int64_t>(threadIdx.x) * N; column < width;
+         column += across) {
+      work.template run<N>(row, column);
+    }
+  }
+}
+
+template <int N, typename Work>
+void launch(std::int64_t rows, std::int64_t width, const Work& work, CUstream_st* stream) {
+  if (rows == 0 || width == 0) return;
+  unsigned across = 1;
+  while (across < kThreads && across < width / N) across *= 2;
+  const dim3 block(across, kThreads / across);
+  const std::int64_t blocks = (rows + block.y - 1) / block.y;
+  for_rows<N><<<static_cast<unsigned>(std::min(blocks, kMaxBlocks)), block, 0, stream>>>(
+      rows, width, work);
+  const cudaError_t status = cudaGetLastError();
+  if (status != cudaSuccess) {
+    throw Error(ErrorKind::failed,
+                std::string("CUDA refused a sparse kernel: ") + cudaGetErrorString(status));
+  }
+}
+
+template <typename... Pointers>
+bool aligned16(Pointers*... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+template <typename Out>
+void launch_sum(const CsrPointers& matrix, std::int64_t width, const float* x, Out* y,
+                CUstream_st* stream) {
+  const Sum<Out> work{matrix, width, x, y};
+  const bool aligned = aligned16(x, y);
+  if constexpr (!std::is_same_v<Out, float>) {
+    if (aligned && width % 8 == 0) return launch<8>(matrix.rows, width, work, stream);
+  }
+  if (aligned && width % 4 == 0) return launch<4>(matrix.rows, width, work, stream);
+  launch<1>(matrix.rows, width, work, stream);
+}
+
+template <typename Work>
+void launch_floats(std::int64_t rows, std::int64_t width, bool aligned, const Work& work,
+                   CUstream_st* stream) {
+  if (aligned && width % 4 == 0) return launch<4>(rows, width, work, stream);
+  launch<1>(rows, width, work, stream);
 }
 
 }  // namespace
 
-void launch_aggregate(const std::int64_t* begin, const std::int64_t* source, const float* weight,
-                      std::int64_t rows, std::int64_t width, const float* x, float* y,
+void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, float* y,
                       CUstream_st* stream) {
-  if (rows == 0 || width == 0) return;
-  if (width % 4 == 0 && aligned16(x) && aligned16(y)) {
-    launch<float4>(begin, source, weight, rows, width / 4, x, y, stream);
-  } else {
-    launch<float>(begin, source, weight, rows, width, x, y, stream);
-  }
-  const cudaError_t status = cudaGetLastError();
-  if (status != cudaSuccess) {
-    throw Error(ErrorKind::failed,
-                std::string("CUDA refused the aggregation kernel: ") + cudaGetErrorString(status));
-  }
+  launch_sum(matrix, width, x, y, stream);
+}
+
+void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x,
+                      __nv_bfloat16* y, CUstream_st* stream) {
+  launch_sum(matrix, width, x, y, stream);
+}
+
+void launch_max(const CsrPointers& matrix, std::int64_t width, const float* x, float* best,
+                CUstream_st* stream) {
+  launch_floats(matrix.rows, width, aligned16(x, best), Max{matrix, width, x, best}, stream);
+}
+
+void launch_max_shares(const CsrPointers& matrix, std::int64_t width, const float* x,
+                       const float* best, const float* gradient, float* share,
+                       CUstream_st* stream) {
+  launch_floats(matrix.rows, width, aligned16(x, best, gradient, share),
+                MaxShares{matrix, width, x, best, gradient, share}, stream);
+}
+
+void launch_max_gradient(const CsrPointers& transposed, std::int64_t width, const float* x,
+                         const float* best, const float* share, float* y, CUstream_st* stream) {
+  launch_floats(transposed.rows, width, aligned16(x, best, share, y),
+                MaxGradient{transposed, width, x, best, share, y}, stream);
 }
 
 }  // namespace tpudist

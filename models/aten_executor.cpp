@@ -34,6 +34,21 @@ struct Tape {
   std::vector<at::Tensor> x;
 };
 
+// What groups take of the rows x.
+at::Tensor aggregate(const LayerLayout& layer, const DeviceRelation& relation,
+                     const at::Tensor& x) {
+  return layer.max ? sparse_max(relation.in, relation.lanes, x)
+                   : sparse_product(relation.in, relation.lanes, x);
+}
+
+// d loss / d x from that of `groups`, which is what `aggregate` gave.
+at::Tensor aggregate_gradient(const LayerLayout& layer, const DeviceRelation& relation,
+                              const at::Tensor& x, const at::Tensor& groups,
+                              const at::Tensor& gradient) {
+  return layer.max ? sparse_max_gradient(relation, x, groups, gradient)
+                   : sparse_product(relation.out, relation.lanes, gradient);
+}
+
 class AtenExecutor : public Executor {
  public:
   AtenExecutor(const NetworkLayout& net, double output_scale, int device_index)
@@ -152,8 +167,7 @@ Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan
     at::Tensor out =
         select(step.self, multiply_add(w.vector(layer.bias, layer.out), x, weight(sets)));
     for (std::size_t set = 0; set < sets; ++set) {
-      const Relation& sum = plan.steps[i]->edges[set].sum;
-      const at::Tensor sums = sparse_product(step.edges[set].sum.in, sum.lanes, x);
+      const at::Tensor sums = aggregate(layer, step.edges[set].sum, x);
       out = out + select(step.edges[set].group, multiply(sums, weight(set)));
     }
     if (layer.residual) out = out + select(step.self, x);
@@ -203,13 +217,13 @@ at::Tensor AtenExecutor::backward(const FlatView& w, const DeviceUnit& unit, con
     if (layer.residual) used.add_(own);
     for (std::size_t set = 0; set < step.edges.size(); ++set) {
       const DeviceEdgeSet& edges = step.edges[set];
-      const at::Tensor sums = sparse_product(edges.sum.in, edges.sum.lanes, x);
+      const at::Tensor sums = aggregate(layer, edges.sum, x);
       const std::int64_t groups = needed ? plan.needed_part[i].groups[set] : sums.size(0);
       at::Tensor of_sums = at::zeros_like(sums);
       of_sums.narrow(0, 0, groups)
           .copy_(back(set, sum_takers(edges.group, z).narrow(0, 0, groups),
                       sums.narrow(0, 0, groups)));
-      used.add_(sparse_product(edges.sum.out, edges.sum.lanes, of_sums).narrow(0, 0, rows));
+      used.add_(aggregate_gradient(layer, edges.sum, x, sums, of_sums).narrow(0, 0, rows));
     }
     z = below;
   }

@@ -1,10 +1,16 @@
 #include "models/aten_operators.hpp"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/segment_reduce.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <optional>
 
 #include "models/aggregate.hpp"
 #ifdef TPUDIST_WITH_CUDA_KERNELS
@@ -23,10 +29,86 @@ DeviceRelation to_device(const Relation& relation, at::Device device) {
   return {to_device(relation.in, device), to_device(relation.out, device), relation.lanes};
 }
 
+std::int64_t rows_of(const DeviceCsr& matrix) {
+  return matrix.begin.size(0) - 1;
+}
+
+// Kernels and segment_reduce want at least one entry.
+bool empty(const DeviceCsr& matrix) {
+  return rows_of(matrix) == 0 || matrix.source.size(0) == 0;
+}
+
+// The number of entries of each row, and the row of each entry.
+at::Tensor lengths(const DeviceCsr& matrix) {
+  const std::int64_t rows = rows_of(matrix);
+  return matrix.begin.narrow(0, 1, rows) - matrix.begin.narrow(0, 0, rows);
+}
+at::Tensor row_of_entry(const DeviceCsr& matrix) {
+  return at::repeat_interleave(lengths(matrix), std::optional(matrix.source.size(0)));
+}
+
+at::Tensor sum_entries(const DeviceCsr& matrix, const at::Tensor& terms) {
+  return at::segment_reduce(terms, "sum", {}, {}, matrix.begin, 0, true, 0);
+}
+
+at::Tensor weighted(const DeviceCsr& matrix, const at::Tensor& terms) {
+  return matrix.weight.defined() ? terms * matrix.weight.unsqueeze(1) : terms;
+}
+
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+CsrPointers pointers(const DeviceCsr& matrix) {
+  return {matrix.begin.const_data_ptr<std::int64_t>(), matrix.source.const_data_ptr<std::int32_t>(),
+          matrix.weight.defined() ? matrix.weight.const_data_ptr<float>() : nullptr,
+          rows_of(matrix)};
+}
+
+CUstream_st* stream_of(const at::Tensor& x) {
+  return c10::cuda::getCurrentCUDAStream(x.get_device()).stream();
+}
+
+at::Tensor sum_by_kernel(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x,
+                         at::ScalarType type) {
+  const std::int64_t width = x.size(1);
+  const at::Tensor in = x.contiguous();
+  const at::Tensor out = at::empty({rows_of(matrix) * lanes, width}, x.options().dtype(type));
+  const float* const from = in.const_data_ptr<float>();
+  if (type == at::kBFloat16) {
+    launch_aggregate(pointers(matrix), lanes * width, from,
+                     reinterpret_cast<__nv_bfloat16*>(out.mutable_data_ptr()), stream_of(x));
+  } else {
+    launch_aggregate(pointers(matrix), lanes * width, from, out.mutable_data_ptr<float>(),
+                     stream_of(x));
+  }
+  return out;
+}
+
+at::Tensor max_by_kernel(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
+  const at::Tensor in = x.contiguous();
+  const at::Tensor best = at::empty({rows_of(matrix) * lanes, x.size(1)}, x.options());
+  launch_max(pointers(matrix), lanes * x.size(1), in.const_data_ptr<float>(),
+             best.mutable_data_ptr<float>(), stream_of(x));
+  return best;
+}
+
+at::Tensor max_gradient_by_kernels(const DeviceRelation& relation, const at::Tensor& x,
+                                   const at::Tensor& best, const at::Tensor& gradient) {
+  const std::int64_t width = relation.lanes * x.size(1);
+  const at::Tensor from = x.contiguous(), most = best.contiguous(), up = gradient.contiguous();
+  const at::Tensor share = at::empty_like(most), result = at::empty_like(from);
+  launch_max_shares(pointers(relation.in), width, from.const_data_ptr<float>(),
+                    most.const_data_ptr<float>(), up.const_data_ptr<float>(),
+                    share.mutable_data_ptr<float>(), stream_of(x));
+  launch_max_gradient(pointers(relation.out), width, from.const_data_ptr<float>(),
+                      most.const_data_ptr<float>(), share.const_data_ptr<float>(),
+                      result.mutable_data_ptr<float>(), stream_of(x));
+  return result;
+}
+#endif
+
 }  // namespace
 
 at::Tensor to_device(const std::vector<std::int32_t>& values, at::Device device) {
-  return copy_of(values.data(), values.size(), at::kInt, device).to(at::kLong);
+  return copy_of(values.data(), values.size(), at::kInt, device);
 }
 
 DeviceCsr to_device(const Csr& csr, at::Device device) {
@@ -61,25 +143,62 @@ DeviceGraph to_device(const GraphInput& graph, at::Device device) {
           to_device(opcode, device)};
 }
 
-at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
-  const std::int64_t width = x.size(1), rows = matrix.begin.size(0) - 1;
-  if (matrix.source.size(0) == 0 || rows == 0) return at::zeros({rows * lanes, width}, x.options());
+at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x,
+                          at::ScalarType type) {
 #ifdef TPUDIST_WITH_CUDA_KERNELS
-  if (x.is_cuda()) {
-    const at::Tensor in = x.contiguous();
-    at::Tensor out = at::empty({rows * lanes, width}, x.options());
-    launch_aggregate(matrix.begin.const_data_ptr<std::int64_t>(),
-                     matrix.source.const_data_ptr<std::int64_t>(),
-                     matrix.weight.defined() ? matrix.weight.const_data_ptr<float>() : nullptr,
-                     rows, lanes * width, in.const_data_ptr<float>(), out.mutable_data_ptr<float>(),
-                     c10::cuda::getCurrentCUDAStream(x.get_device()).stream());
-    return out;
-  }
+  if (x.is_cuda() && !empty(matrix)) return sum_by_kernel(matrix, lanes, x, type);
 #endif
-  at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
-  if (matrix.weight.defined()) picked = picked * matrix.weight.unsqueeze(1);
-  return at::segment_reduce(picked, "sum", {}, {}, matrix.begin, 0, true, 0)
-      .view({rows * lanes, width});
+  return sparse_product_by_aten(matrix, lanes, x).to(type);
+}
+
+at::Tensor sparse_max(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  if (x.is_cuda() && !empty(matrix)) return max_by_kernel(matrix, lanes, x);
+#endif
+  return sparse_max_by_aten(matrix, lanes, x);
+}
+
+at::Tensor sparse_max_gradient(const DeviceRelation& relation, const at::Tensor& x,
+                               const at::Tensor& best, const at::Tensor& gradient) {
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  if (x.is_cuda() && !empty(relation.in))
+    return max_gradient_by_kernels(relation, x, best, gradient);
+#endif
+  return sparse_max_gradient_by_aten(relation, x, best, gradient);
+}
+
+at::Tensor sparse_product_by_aten(const DeviceCsr& matrix, std::int64_t lanes,
+                                  const at::Tensor& x) {
+  const std::int64_t width = x.size(1), rows = rows_of(matrix) * lanes;
+  if (empty(matrix)) return at::zeros({rows, width}, x.options());
+  const at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
+  return sum_entries(matrix, weighted(matrix, picked)).view({rows, width});
+}
+
+at::Tensor sparse_max_by_aten(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
+  const std::int64_t width = x.size(1), rows = rows_of(matrix) * lanes;
+  if (empty(matrix)) return at::zeros({rows, width}, x.options());
+  const at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
+  const at::Tensor best = at::segment_reduce(picked, "max", {}, {}, matrix.begin, 0, true);
+  return best.masked_fill((lengths(matrix) == 0).unsqueeze(1), 0).view({rows, width});
+}
+
+at::Tensor sparse_max_gradient_by_aten(const DeviceRelation& relation, const at::Tensor& x,
+                                       const at::Tensor& best, const at::Tensor& gradient) {
+  if (empty(relation.in)) return at::zeros_like(x);
+  const std::int64_t width = relation.lanes * x.size(1);
+  const at::Tensor from = x.reshape({-1, width}), most = best.reshape({-1, width});
+  const auto tied = [](const at::Tensor& a, const at::Tensor& a_row, const at::Tensor& b,
+                       const at::Tensor& b_row) {
+    return at::index_select(a, 0, a_row) == at::index_select(b, 0, b_row);
+  };
+  const DeviceCsr &in = relation.in, &out = relation.out;
+  const at::Tensor of_group = tied(from, in.source, most, row_of_entry(in)).to(x.scalar_type());
+  const at::Tensor ties = sum_entries(in, weighted(in, of_group));
+  const at::Tensor share = at::where(ties > 0, gradient.reshape({-1, width}) / ties, 0.0f);
+  const at::Tensor of_row = tied(from, row_of_entry(out), most, out.source);
+  const at::Tensor part = at::where(of_row, at::index_select(share, 0, out.source), 0.0f);
+  return sum_entries(out, weighted(out, part)).view_as(x);
 }
 
 at::Tensor select(const DeviceSelection& selection, const at::Tensor& things) {

@@ -15,7 +15,7 @@
 namespace tpudist {
 
 struct DeviceCsr {
-  at::Tensor begin, source;  // int64 [rows + 1], int64 [entries]
+  at::Tensor begin, source;  // int64 [rows + 1], int32 [entries]
   at::Tensor weight;         // float32 [entries]; undefined: all 1
 };
 
@@ -25,7 +25,7 @@ struct DeviceRelation {
 };
 
 struct DeviceSelection {
-  at::Tensor of;   // int64 [rows]; undefined: the identity
+  at::Tensor of;   // int32 [rows]; undefined: the identity
   DeviceCsr rows;  // the transpose
 };
 
@@ -42,18 +42,36 @@ struct DeviceStep {
 
 struct DeviceGraph {
   at::Tensor features;  // float32 [nodes, 140]
-  at::Tensor opcode;    // int64 [nodes]
+  at::Tensor opcode;    // int32 [nodes]
 };
 
-at::Tensor to_device(std::vector<std::int32_t> const& values, at::Device device);  // as int64
+at::Tensor to_device(const std::vector<std::int32_t>& values, at::Device device);
 DeviceCsr to_device(const Csr& csr, at::Device device);
 DeviceStep to_device(const Step& step, at::Device device);
 DeviceGraph to_device(const GraphInput& graph, at::Device device);
 
-// The sparse product on x [rows, C], for K lanes on [rows / K, K * C]; by gather in the order of
-// the entries, so the same bits in every run. Own kernel on CUDA where it was built, ATen's
-// segment_reduce otherwise.
-at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x);
+// All sparse operators work on x [rows, C], for K lanes on [rows / K, K * C], by gather in the
+// order of the entries, so they give the same bits in every run. Own kernels on CUDA where they
+// were built, ATen's operators otherwise (the functions that end in _by_aten: for tests, on any
+// device).
+
+// The sparse product, summed in float32. `type`: float32, or bfloat16 to round the sums to.
+at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x,
+                          at::ScalarType type = at::kFloat);
+
+// The largest of each row's sources, channel by channel; 0 where a row has none, NaN where one is.
+// The weights take no part.
+at::Tensor sparse_max(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x);
+
+// d loss / d x from the gradient of best = sparse_max(relation.in, lanes, x): sources that equal a
+// row's best share its gradient in proportion to their weights. A best of NaN passes nothing on.
+at::Tensor sparse_max_gradient(const DeviceRelation& relation, const at::Tensor& x,
+                               const at::Tensor& best, const at::Tensor& gradient);
+
+at::Tensor sparse_product_by_aten(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x);
+at::Tensor sparse_max_by_aten(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x);
+at::Tensor sparse_max_gradient_by_aten(const DeviceRelation& relation, const at::Tensor& x,
+                                       const at::Tensor& best, const at::Tensor& gradient);
 
 // What each row takes: x[of], and the transpose: the sums over the rows that take each thing.
 at::Tensor select(const DeviceSelection& selection, const at::Tensor& things);

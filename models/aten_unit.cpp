@@ -31,7 +31,7 @@ DeviceUnit to_device(const UnitInput& input, std::int64_t config_features, at::D
   unit.states = at::cat({states, at::zeros({1, config_features}, at::kFloat)}).to(device);
   unit.node = to_device(plan.node, device);
   const at::Tensor state = to_device(plan.state, device);
-  unit.state = state.masked_fill(state < 0, plan.states);
+  unit.state = state.masked_fill(state < 0, static_cast<std::int32_t>(plan.states));
   unit.rows_of_node = to_device(plan.rows_of_node, device);
   unit.rows_of_state = to_device(plan.rows_of_state, device);
   std::map<const Step*, std::shared_ptr<const DeviceStep>> known;

@@ -1,0 +1,223 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "models/aten_operators.hpp"
+#include "models/csr.hpp"
+#include "models/executor.hpp"
+#include "models/graph_input.hpp"
+#include "models/network_layout.hpp"
+#include "models/threads.hpp"
+#include "tests/models/network_case.hpp"
+#include "tests/models/repeated_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::CallResult;
+using test::Shift;
+
+// A sparse matrix and what it takes its rows from. Values are few integers, so that many are equal,
+// and float32 sums of them are exact.
+struct SparseCase {
+  Relation relation;
+  at::Tensor x;         // [sources * lanes, width]
+  at::Tensor gradient;  // [groups * lanes, width]
+};
+
+SparseCase sparse_case(std::uint64_t key, std::int64_t groups, std::int64_t sources,
+                       std::int32_t lanes, std::int64_t width, std::int64_t entries) {
+  CounterRng rng(key);
+  std::vector<CsrEntry> list;
+  for (std::int64_t e = 0; e < entries; ++e) {
+    // The last groups and sources stay without entries; equal entries are parallel edges.
+    list.push_back({static_cast<std::int32_t>(rng.below(groups - 2)),
+                    static_cast<std::int32_t>(rng.below(sources - 2))});
+  }
+  SparseCase made;
+  made.relation.in = make_csr(groups, list);
+  made.relation.out = transpose(made.relation.in, sources);
+  made.relation.lanes = lanes;
+  const auto integers = [&](std::int64_t rows, std::uint64_t spread) {
+    std::vector<float> values(rows * width);
+    for (float& value : values) value = static_cast<float>(rng.below(spread)) - 2;
+    return at::tensor(values).view({rows, width});
+  };
+  made.x = integers(sources * lanes, 4);
+  made.gradient = integers(groups * lanes, 5);
+  return made;
+}
+
+std::vector<SparseCase> sparse_cases() {
+  std::vector<SparseCase> all;
+  for (const std::int32_t lanes : {1, 3}) {
+    all.push_back(sparse_case(1, 9, 7, lanes, 5, 30));
+    all.push_back(sparse_case(2, 40, 33, lanes, 8, 200));
+    all.push_back(sparse_case(3, 20, 30, lanes, 12, 25));
+    all.push_back(sparse_case(4, 3, 3, lanes, 4, 0));
+  }
+  all.push_back(sparse_case(5, 6, 300, 1, 600, 900));  // more channels than a block has threads
+  return all;
+}
+
+// Float64 rows whose equal ones autograd tells apart: every source of every group as often as it
+// has edges.
+struct Autograd {
+  at::Tensor sum, max, max_gradient;
+};
+
+Autograd autograd_of(const SparseCase& made) {
+  const Csr& in = made.relation.in;
+  const std::int64_t lanes = made.relation.lanes, width = made.x.size(1);
+  std::vector<std::int64_t> row, source;
+  for (std::int64_t i = 0; i < in.rows(); ++i) {
+    for (std::int64_t e = in.begin[i]; e < in.begin[i + 1]; ++e) {
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        row.insert(row.end(), static_cast<std::size_t>(in.weight_of(e)), i * lanes + lane);
+        source.insert(source.end(), static_cast<std::size_t>(in.weight_of(e)),
+                      in.source[e] * lanes + lane);
+      }
+    }
+  }
+  const at::Tensor x = made.x.to(at::kDouble).requires_grad_();
+  const at::Tensor index = at::tensor(row, at::kLong),
+                   taken = x.index_select(0, at::tensor(source, at::kLong));
+  // What is reduced into must differ from every largest: autograd takes it for one of them.
+  const at::Tensor none = at::zeros({in.rows() * lanes, width}, at::kDouble),
+                   least = at::full_like(none, -100);
+  const at::Tensor reduced =
+      least.scatter_reduce(0, index.unsqueeze(1).expand_as(taken), taken, "amax");
+  const at::Tensor max = at::where(reduced == least, none, reduced);
+  max.backward(made.gradient.to(at::kDouble));
+  return {none.index_add(0, index, taken).detach(), max.detach(), x.grad()};
+}
+
+DeviceRelation on_device(const Relation& relation, at::Device device) {
+  return {to_device(relation.in, device), to_device(relation.out, device), relation.lanes};
+}
+
+void expect_equal(const at::Tensor& actual, const at::Tensor& expected) {
+  EXPECT_TRUE(at::equal(actual.cpu().to(at::kDouble), expected.cpu().to(at::kDouble)))
+      << actual << "\nexpected\n"
+      << expected;
+}
+
+void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
+  EXPECT_TRUE(
+      at::allclose(actual.cpu().to(at::kDouble), expected.cpu().to(at::kDouble), 1e-6, 1e-6))
+      << actual << "\nexpected\n"
+      << expected;
+}
+
+TEST(AtenOperators, SumAndMaxEqualPlainAutograd) {
+  for (const SparseCase& made : sparse_cases()) {
+    const Autograd expected = autograd_of(made);
+    const DeviceRelation relation = on_device(made.relation, at::kCPU);
+    const at::Tensor best = sparse_max(relation.in, relation.lanes, made.x);
+    expect_equal(sparse_product(relation.in, relation.lanes, made.x), expected.sum);
+    expect_equal(best, expected.max);
+    expect_close(sparse_max_gradient(relation, made.x, best, made.gradient), expected.max_gradient);
+  }
+}
+
+// Neither the rows below it nor the other lanes and channels see it.
+TEST(AtenOperators, NanGoesThroughAMaxWhereItIs) {
+  SparseCase made = sparse_case(2, 40, 33, 3, 8, 200);
+  const std::int64_t source = made.relation.in.source[1], lane = 1, channel = 2;
+  made.x.index_put_({source * 3 + lane, channel}, std::numeric_limits<float>::quiet_NaN());
+  const DeviceRelation relation = on_device(made.relation, at::kCPU);
+  const at::Tensor best = sparse_max(relation.in, 3, made.x);
+  at::Tensor expected = at::zeros_like(best).to(at::kBool);
+  const Csr& out = made.relation.out;
+  for (std::int64_t e = out.begin[source]; e < out.begin[source + 1]; ++e)
+    expected.index_put_({out.source[e] * 3 + lane, channel}, true);
+  EXPECT_TRUE(at::equal(best.isnan(), expected));
+  EXPECT_FALSE(
+      sparse_max_gradient(relation, made.x, best, made.gradient).isnan().any().item<bool>());
+}
+
+NetworkConfig mixed_network(Aggregation aggregation) {
+  const auto sage = [&](std::int64_t width, std::vector<EdgeDirection> directions) {
+    SageConfig layer;
+    layer.width = width;
+    layer.mix = {std::move(directions), aggregation};
+    return layer;
+  };
+  const auto forth = EdgeDirection::consumer_to_producer,
+             back = EdgeDirection::producer_to_consumer;
+  NetworkConfig config;
+  config.encoder = {4, 8, 16};
+  config.layers = {sage(16, {forth, back}), sage(16, {forth}), sage(7, {back})};
+  config.layers[0].residual = true;
+  config.layers[1].activation = Activation::none;
+  return config;
+}
+
+// Both plans of two graphs of repeated blocks; seeds give other graphs or only other choices.
+std::vector<UnitInput> units_of(const Network& network, std::uint64_t graphs_seed,
+                                std::uint64_t configs_seed) {
+  CounterRng random(graphs_seed), choice(configs_seed);
+  test::RepeatedUnit unit;
+  for (int g = 0; g < 2; ++g)
+    unit.graphs.push_back(test::random_graph(random, 6, 3, test::Configurable::few, 18));
+  for (const int g : {0, 1, 0})
+    unit.slates.push_back(test::random_configs(choice, unit.graphs, g, 4));
+  return {test::dense_unit(network, unit), test::refined_unit(network, unit)};
+}
+
+CallResult call(const Executor& executor, const NetworkLayout& layout, std::span<const float> flat,
+                int count, const UnitInput& unit, Shift shift = Shift::counts) {
+  CallResult result;
+  result.gradients.assign(count, std::vector<float>(layout.table.length(), 7.0f));
+  const std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
+  executor.gradient({flat, 0, count}, unit, test::weighted_sum(*unit.plan, shift, result.scores),
+                    spans, shift != Shift::ignored_by_caller);
+  return result;
+}
+
+void expect_near(std::span<const double> actual, std::span<const double> expected,
+                 double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  double square = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    square += expected[i] * expected[i];
+    error += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+  }
+  EXPECT_GT(square, 0);
+  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(square));
+}
+
+void expect_near(const CallResult& actual, const CallResult& expected, double tolerance) {
+  expect_near(actual.scores.delta, expected.scores.delta, tolerance);
+  for (std::size_t m = 0; m < expected.gradients.size(); ++m) {
+    const auto wide = [&](const CallResult& of) {
+      return std::vector<double>(of.gradients[m].begin(), of.gradients[m].end());
+    };
+    expect_near(wide(actual), wide(expected), tolerance);
+  }
+}
+
+TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::sum, Aggregation::max}) {
+    const NetworkConfig config = mixed_network(aggregation);
+    const Network network(config, 18, -1, pool);
+    const NetworkLayout layout(config, 18);
+    const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
+               aten = make_aten_executor(layout, config.output_scale, -1);
+    const AlignedFloats flat = test::random_parameters(network, 2, 5);
+    for (const UnitInput& unit : units_of(network, 1, 1)) {
+      for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
+        const CallResult expected = call(*cpu, layout, flat, 2, unit, shift);
+        expect_near(call(*aten, layout, flat, 2, unit, shift), expected, 1e-5);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tpudist
