@@ -23,6 +23,8 @@ class Executor {
   virtual ~Executor() = default;
   // What the device keeps of a graph (GraphInput::device); null where there is no need.
   virtual std::shared_ptr<const void> upload(const GraphInput&) const { return nullptr; }
+  // The unit's arrays as they go over to the device (UnitInput::staged); null likewise.
+  virtual std::shared_ptr<const void> stage(const UnitInput&) const { return nullptr; }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
                         const Network::LossGradient& loss_gradient,

@@ -74,6 +74,10 @@ std::shared_ptr<const GraphInput> Network::prepare_graph(
   return graph;
 }
 
+void Network::stage(UnitInput& input) const {
+  input.staged = impl_->executor->stage(input);
+}
+
 UnitScores Network::scores(std::span<const float> flat, int first_member, int count,
                            const UnitInput& input) const {
   const MemberRange members{flat, first_member, count};

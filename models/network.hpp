@@ -23,6 +23,8 @@ struct UnitInput {
   std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
   std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
   std::shared_ptr<const Plan> plan;
+  // The same packed for the network's device, by Network::stage. Null: every call packs it anew.
+  std::shared_ptr<const void> staged;
 };
 
 // Scores of all configurations of a unit for the members it was run for. score = common + delta:
@@ -75,6 +77,10 @@ class Network {
 
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
+
+  // Packs a complete unit for the network's device, so that its calls only send it; leave it as it
+  // is from then on. Meant for the threads that build units. Does nothing on the CPU.
+  void stage(UnitInput& input) const;
 
   // In both calls `flat` is copied where it does not lie on a 64-byte boundary (core/aligned.hpp).
   // Throw Error where plan, graphs, states and parameters do not fit together.

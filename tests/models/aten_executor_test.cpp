@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/aten_operators.hpp"
+#include "models/aten_unit.hpp"
 #include "models/csr.hpp"
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
@@ -96,8 +97,15 @@ Autograd autograd_of(const SparseCase& made) {
   return {none.index_add(0, index, taken).detach(), max.detach(), x.grad()};
 }
 
+DeviceCsr on_device(const Csr& csr, at::Device device) {
+  const auto tensor = [&]<typename T>(const std::vector<T>& values) {
+    return at::tensor(at::ArrayRef<T>(values)).to(device);
+  };
+  return {tensor(csr.begin), tensor(csr.source), tensor(csr.weight)};
+}
+
 DeviceRelation on_device(const Relation& relation, at::Device device) {
-  return {to_device(relation.in, device), to_device(relation.out, device), relation.lanes};
+  return {on_device(relation.in, device), on_device(relation.out, device), relation.lanes};
 }
 
 void expect_equal(const at::Tensor& actual, const at::Tensor& expected) {
@@ -179,6 +187,12 @@ CallResult call(const Executor& executor, const NetworkLayout& layout, std::span
   return result;
 }
 
+void expect_same_bits(const CallResult& actual, const CallResult& expected) {
+  EXPECT_EQ(actual.scores.delta, expected.scores.delta);
+  EXPECT_EQ(actual.scores.common, expected.scores.common);
+  EXPECT_EQ(actual.gradients, expected.gradients);
+}
+
 void expect_near(std::span<const double> actual, std::span<const double> expected,
                  double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
@@ -217,6 +231,49 @@ TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
       }
     }
   }
+}
+
+TEST(AtenExecutor, StagingChangesNoBit) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const NetworkConfig config = mixed_network(Aggregation::mean);
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const auto executor = make_aten_executor(layout, config.output_scale, -1);
+  const AlignedFloats flat = test::random_parameters(network, 2, 5);
+  for (UnitInput unit : units_of(network, 1, 1)) {
+    const CallResult expected = call(*executor, layout, flat, 2, unit);
+    unit.staged = executor->stage(unit);
+    ASSERT_NE(unit.staged, nullptr);
+    for (int again = 0; again < 2; ++again)
+      expect_same_bits(call(*executor, layout, flat, 2, unit), expected);
+    EXPECT_EQ(executor->scores({flat, 0, 2}, unit).delta, expected.scores.delta);
+  }
+}
+
+// Equal steps go over once: a deeper network of equal layers has no more arrays.
+TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NetworkConfig config = mixed_network(Aggregation::mean);
+  config.layers.assign(2, config.layers[1]);
+  std::vector<std::size_t> arrays;
+  for (int more = 0; more < 2; ++more) {
+    const Network network(config, 18, -1, pool);
+    UnitInput unit = units_of(network, 1, 1)[0];
+    const StagedUnit staged = stage_unit(unit, 18, at::kCPU);
+    arrays.push_back(staged.arrays.size());
+    std::int64_t end = 0;
+    for (const ArrayPlace& place : staged.arrays) {
+      EXPECT_EQ(place.begin % 256, 0);
+      EXPECT_GE(place.begin, end);
+      end = place.begin + place.count * static_cast<std::int64_t>(at::elementSize(place.type));
+    }
+    EXPECT_LE(end, staged.buffer.numel());
+    const DeviceUnit view = view_unit(unit, staged, staged.buffer, 18);
+    EXPECT_EQ(view.steps.front(), view.steps.back());
+    EXPECT_TRUE(at::equal(view.node, at::tensor(at::ArrayRef<std::int32_t>(unit.plan->node))));
+    config.layers.assign(5, config.layers[1]);
+  }
+  EXPECT_EQ(arrays[0], arrays[1]);
 }
 
 }  // namespace
