@@ -159,8 +159,9 @@ at::Tensor select(const DeviceSelection& selection, const at::Tensor& things) {
   return selection.of.defined() ? at::index_select(things, 0, selection.of) : things;
 }
 
-at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows) {
-  return selection.of.defined() ? sparse_product(selection.rows, 1, rows) : rows;
+at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows,
+                      at::ScalarType type) {
+  return selection.of.defined() ? sparse_product(selection.rows, 1, rows, type) : rows;
 }
 
 }  // namespace tpudist

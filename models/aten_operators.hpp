@@ -48,8 +48,10 @@ at::Tensor sparse_max_by_aten(const DeviceCsr& matrix, std::int64_t lanes, const
 at::Tensor sparse_max_gradient_by_aten(const DeviceRelation& relation, const at::Tensor& x,
                                        const at::Tensor& best, const at::Tensor& gradient);
 
-// What each row takes: x[of], and the transpose: the sums over the rows that take each thing.
+// What each row takes: x[of], and the transpose: the sums over the rows that take each thing, of
+// `type` where they are sums.
 at::Tensor select(const DeviceSelection& selection, const at::Tensor& things);
-at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows);
+at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows,
+                      at::ScalarType type = at::kFloat);
 
 }  // namespace tpudist

@@ -25,11 +25,12 @@ struct AtenPass::FlatView {
 
 namespace {
 
-// What groups take of the rows x.
-at::Tensor aggregate(const LayerLayout& layer, const DeviceRelation& relation,
-                     const at::Tensor& x) {
+// What groups take of the rows x, for a product with operands of `type`. Maxima stay float32: their
+// gradient goes by which rows equal them.
+at::Tensor aggregate(const LayerLayout& layer, const DeviceRelation& relation, const at::Tensor& x,
+                     at::ScalarType type) {
   return layer.max ? sparse_max(relation.in, relation.lanes, x)
-                   : sparse_product(relation.in, relation.lanes, x);
+                   : sparse_product(relation.in, relation.lanes, x, type);
 }
 
 // d loss / d x from that of `groups`, which is what `aggregate` gave.
@@ -42,10 +43,14 @@ at::Tensor aggregate_gradient(const LayerLayout& layer, const DeviceRelation& re
 
 }  // namespace
 
-// a b with operands of the network's precision, summed up in float32.
+at::ScalarType AtenPass::operand_type() const {
+  return net_.precision == Precision::fp32 ? at::kFloat : at::kBFloat16;
+}
+
+// a b with operands of the network's precision (they may have it already), summed up in float32.
 at::Tensor AtenPass::multiply(const at::Tensor& a, const at::Tensor& b) const {
   if (net_.precision == Precision::fp32) return at::mm(a, b);
-  const at::Tensor left = a.to(at::kBFloat16), right = b.to(at::kBFloat16);
+  const at::Tensor left = a.to(operand_type()), right = b.to(operand_type());
   if (device_.is_cuda()) return at::mm(left, right, at::kFloat);
   return at::mm(left.to(at::kFloat), right.to(at::kFloat));  // the CPU's would round the result too
 }
@@ -84,7 +89,7 @@ Tape AtenPass::forward(const at::Tensor& flat, const DeviceUnit& unit) const {
     at::Tensor out =
         select(step.self, multiply_add(w.vector(layer.bias, layer.out), x, weight(sets)));
     for (std::size_t set = 0; set < sets; ++set) {
-      const at::Tensor sums = aggregate(layer, step.edges[set].sum, x);
+      const at::Tensor sums = aggregate(layer, step.edges[set].sum, x, operand_type());
       out = out + select(step.edges[set].group, multiply(sums, weight(set)));
     }
     if (layer.residual) out = out + select(step.self, x);
@@ -111,8 +116,9 @@ at::Tensor AtenPass::backward(const at::Tensor& flat, const DeviceUnit& unit, co
     if (layer.relu) z = z * (tape.x[i + 1] > 0);
     const auto back = [&](std::size_t p, const at::Tensor& product, const at::Tensor& input) {
       const std::int64_t offset = layer.weights[p].offset;
-      g.matrix(offset, layer.in, layer.out).copy_(multiply(input.t(), product));
-      return multiply(product, w.matrix(offset, layer.in, layer.out).t());
+      const at::Tensor rounded = product.to(operand_type());
+      g.matrix(offset, layer.in, layer.out).copy_(multiply(input.t(), rounded));
+      return multiply(rounded, w.matrix(offset, layer.in, layer.out).t());
     };
     const std::int64_t rows = needed ? unit.needed_rows(i) : x.size(0);
     const at::Tensor own = sum_takers(step.self, z).narrow(0, 0, rows);
@@ -123,11 +129,11 @@ at::Tensor AtenPass::backward(const at::Tensor& flat, const DeviceUnit& unit, co
     if (layer.residual) used.add_(own);
     for (std::size_t set = 0; set < step.edges.size(); ++set) {
       const DeviceEdgeSet& edges = step.edges[set];
-      const at::Tensor sums = aggregate(layer, edges.sum, x);
+      const at::Tensor sums = aggregate(layer, edges.sum, x, operand_type());
       const std::int64_t groups = needed ? unit.needed_part[i].groups[set] : sums.size(0);
-      at::Tensor of_sums = at::zeros_like(sums);
+      at::Tensor of_sums = at::zeros(sums.sizes(), x.options());
       of_sums.narrow(0, 0, groups)
-          .copy_(back(set, sum_takers(edges.group, z).narrow(0, 0, groups),
+          .copy_(back(set, sum_takers(edges.group, z, operand_type()).narrow(0, 0, groups),
                       sums.narrow(0, 0, groups)));
       used.add_(aggregate_gradient(layer, edges.sum, x, sums, of_sums).narrow(0, 0, rows));
     }
@@ -141,7 +147,7 @@ void AtenPass::backward_encoder(const FlatView& w, const FlatView& g, const Devi
                                 const Tape& tape, const at::Tensor& z) const {
   const std::int64_t columns = net_.opcode_width + net_.node_width,
                      states = unit.states.size(0) - 1;
-  const at::Tensor of_state = sparse_product(unit.rows_of_state, 1, z);
+  const at::Tensor of_state = sparse_product(unit.rows_of_state, 1, z, operand_type());
   g.matrix(net_.join_config, net_.config_features, net_.width)
       .copy_(multiply(unit.states.narrow(0, 0, states).t(), of_state));
   const at::Tensor of_node = sparse_product(unit.rows_of_node, 1, z);

@@ -38,6 +38,7 @@ class AtenPass {
 
  private:
   struct FlatView;
+  at::ScalarType operand_type() const;
   at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) const;
   at::Tensor multiply_add(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b) const;
   void backward_encoder(const FlatView& w, const FlatView& g, const DeviceUnit& unit,

@@ -132,6 +132,16 @@ TEST(AtenOperators, SumAndMaxEqualPlainAutograd) {
   }
 }
 
+TEST(AtenOperators, RoundsTheFloatSumToBf16) {
+  for (const SparseCase& made : sparse_cases()) {
+    const DeviceCsr matrix = on_device(made.relation.in, at::kCPU);
+    const at::Tensor x = made.x / 3;
+    const at::Tensor sum = sparse_product(matrix, made.relation.lanes, x, at::kBFloat16);
+    EXPECT_EQ(sum.scalar_type(), at::kBFloat16);
+    expect_equal(sum, sparse_product(matrix, made.relation.lanes, x).to(at::kBFloat16));
+  }
+}
+
 // Neither the rows below it nor the other lanes and channels see it.
 TEST(AtenOperators, NanGoesThroughAMaxWhereItIs) {
   SparseCase made = sparse_case(2, 40, 33, 3, 8, 200);
@@ -215,21 +225,28 @@ void expect_near(const CallResult& actual, const CallResult& expected, double to
   }
 }
 
-TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
+void expect_cpu_results(Aggregation aggregation, Precision precision, double tolerance,
+                        int device_index = -1) {
   ThreadPool pool(1, use_one_thread_per_worker);
-  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::sum, Aggregation::max}) {
-    const NetworkConfig config = mixed_network(aggregation);
-    const Network network(config, 18, -1, pool);
-    const NetworkLayout layout(config, 18);
-    const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
-               aten = make_aten_executor(layout, config.output_scale, -1);
-    const AlignedFloats flat = test::random_parameters(network, 2, 5);
-    for (const UnitInput& unit : units_of(network, 1, 1)) {
-      for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
-        const CallResult expected = call(*cpu, layout, flat, 2, unit, shift);
-        expect_near(call(*aten, layout, flat, 2, unit, shift), expected, 1e-5);
-      }
+  NetworkConfig config = mixed_network(aggregation);
+  config.precision = precision;
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
+             aten = make_aten_executor(layout, config.output_scale, device_index);
+  const AlignedFloats flat = test::random_parameters(network, 2, 5);
+  for (const UnitInput& unit : units_of(network, 1, 1)) {
+    for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
+      const CallResult expected = call(*cpu, layout, flat, 2, unit, shift);
+      expect_near(call(*aten, layout, flat, 2, unit, shift), expected, tolerance);
     }
+  }
+}
+
+TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
+  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::sum, Aggregation::max}) {
+    expect_cpu_results(aggregation, Precision::fp32, 1e-5);
+    expect_cpu_results(aggregation, Precision::bf16, 1e-2);
   }
 }
 
