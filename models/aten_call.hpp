@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "models/aten_pass.hpp"
@@ -13,18 +15,21 @@
 
 namespace tpudist {
 
+class Recorder;
+class Recording;
+
 // The device's side of one call: the unit, parameters and results of its members in buffers that
 // stay where they are. The passes read and write these alone, so that the same call can be loaded
-// with another unit of the same shape and other parameters, and run again. `pass` must outlive it.
-// Not thread-safe.
+// with another unit of the same shape and other parameters, and run again. Not thread-safe.
 class AtenCall {
  public:
-  AtenCall(const AtenPass& pass, const UnitInput& input, const StagedUnit& staged, int members);
+  // `backward`: a backward pass will follow the forward pass. With a recorder both are recorded
+  // when they are first run, and run again from then on. `pass` and `recorder` must outlive it.
+  AtenCall(const AtenPass& pass, const UnitInput& input, const StagedUnit& staged, int members,
+           bool backward, Recorder* recorder);
+  ~AtenCall();
   AtenCall(const AtenCall&) = delete;
   AtenCall& operator=(const AtenCall&) = delete;
-
-  int members() const { return static_cast<int>(tapes_.size()); }
-  std::int64_t rows() const { return values_.size(1); }  // of the last layer
 
   // Copies in the unit's arrays and the members' parameters, each in one piece. The unit must live
   // on until results have been asked for: its arrays are still under way when this returns, and the
@@ -33,8 +38,8 @@ class AtenCall {
   // d loss / d value [members, rows], on the host.
   void load_row_gradient(const at::Tensor& gradient);
 
-  // The work: every member, one after the other. Without `keep`, no backward pass can follow.
-  void forward(bool keep);
+  // The work: every member, one after the other.
+  void forward();
   void backward(const std::vector<bool>& needed);  // [members]
 
   // On the host, waited for: float64 [members, rows], float32 [members, P].
@@ -42,12 +47,20 @@ class AtenCall {
   at::Tensor gradient() const { return gradient_.cpu(); }
 
  private:
+  int members() const { return static_cast<int>(values_.size(0)); }
+  void run_forward();
+  void run_backward(const std::vector<bool>& needed);
+
   const AtenPass& pass_;
-  at::Tensor arrays_;      // the unit's
-  at::Tensor parameters_;  // [members, P]
+  Recorder* const recorder_;
+  std::vector<std::shared_ptr<const GraphInput>> graphs_;  // a signature goes by their addresses
+  at::Tensor arrays_;                                      // the unit's
+  at::Tensor parameters_;                                  // [members, P]
   DeviceUnit unit_;
-  std::vector<Tape> tapes_;
+  std::vector<Tape> tapes_;  // [members]; none where no backward pass follows
   at::Tensor values_, row_gradient_, gradient_;
+  std::unique_ptr<Recording> forward_;
+  std::map<std::vector<bool>, std::unique_ptr<Recording>> backward_;  // by what is needed
 };
 
 }  // namespace tpudist

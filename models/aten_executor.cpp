@@ -8,11 +8,15 @@
 
 #include "models/aten_call.hpp"
 #include "models/aten_pass.hpp"
+#include "models/aten_replay.hpp"
 #include "models/aten_unit.hpp"
 #include "models/executor.hpp"
 
 namespace tpudist {
 namespace {
+
+// Each keeps all that its passes make on the device.
+constexpr std::size_t kKeptCalls = 8;
 
 template <typename T>
 std::span<const T> row_of(const at::Tensor& matrix, int row) {
@@ -22,11 +26,12 @@ std::span<const T> row_of(const at::Tensor& matrix, int row) {
 
 class AtenExecutor : public Executor {
  public:
-  AtenExecutor(const NetworkLayout& net, double output_scale, int device_index)
+  AtenExecutor(const NetworkLayout& net, double output_scale, int device_index, bool replay)
       : net_(net),
         output_scale_(output_scale),
         device_(device_index < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, device_index)),
-        pass_(net, device_) {}
+        pass_(net, device_),
+        calls_(device_, replay ? kKeptCalls : 0) {}
 
   std::shared_ptr<const void> upload(const GraphInput& graph) const override {
     const c10::InferenceMode no_autograd;
@@ -43,10 +48,10 @@ class AtenExecutor : public Executor {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
     const auto staged = staged_of(input);
-    AtenCall call(pass_, input, *staged, members.count);
-    call.load(*staged, members);
-    call.forward(false);
-    return pool(*input.plan, call.values());
+    const auto call = calls_.take(pass_, input, *staged, members.count, false);
+    call->load(*staged, members);
+    call->forward();
+    return pool(*input.plan, call->values());
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
@@ -55,18 +60,18 @@ class AtenExecutor : public Executor {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
     const auto staged = staged_of(input);
-    AtenCall call(pass_, input, *staged, members.count);
-    call.load(*staged, members);
-    call.forward(true);
-    const UnitScores scores = pool(*input.plan, call.values());
+    const auto call = calls_.take(pass_, input, *staged, members.count, true);
+    call->load(*staged, members);
+    call->forward();
+    const UnitScores scores = pool(*input.plan, call->values());
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
     std::vector<bool> needed;
     for (int m = 0; m < members.count; ++m)
       needed.push_back(!common || score_gradient.ignores_shift(m));
-    call.load_row_gradient(spread(*input.plan, score_gradient, needed));
-    call.backward(needed);
-    const at::Tensor flat = call.gradient();
+    call->load_row_gradient(spread(*input.plan, score_gradient, needed));
+    call->backward(needed);
+    const at::Tensor flat = call->gradient();
     for (int m = 0; m < members.count; ++m)
       std::ranges::copy(row_of<float>(flat, m), gradients[m].begin());
   }
@@ -87,6 +92,7 @@ class AtenExecutor : public Executor {
   const double output_scale_;
   const at::Device device_;
   const AtenPass pass_;
+  mutable CallCache calls_;
 };
 
 UnitScores AtenExecutor::pool(const Plan& plan, const at::Tensor& values) const {
@@ -121,8 +127,8 @@ at::Tensor AtenExecutor::spread(const Plan& plan, const ScoreGradient& gradient,
 }  // namespace
 
 std::unique_ptr<Executor> make_aten_executor(const NetworkLayout& layout, double output_scale,
-                                             int device_index) {
-  return std::make_unique<AtenExecutor>(layout, output_scale, device_index);
+                                             int device_index, bool replay) {
+  return std::make_unique<AtenExecutor>(layout, output_scale, device_index, replay);
 }
 
 }  // namespace tpudist

@@ -18,9 +18,10 @@ struct Network::Impl {
        const NetworkOptions& options)
       : config(config),
         layout(config, config_features),
-        executor(device_index < 0
-                     ? make_cpu_executor(layout, config.output_scale, options.recompute, pool)
-                     : make_aten_executor(layout, config.output_scale, device_index)) {}
+        executor(
+            device_index < 0
+                ? make_cpu_executor(layout, config.output_scale, options.recompute, pool)
+                : make_aten_executor(layout, config.output_scale, device_index, options.replay)) {}
 
   const NetworkConfig config;
   const NetworkLayout layout;

@@ -46,11 +46,14 @@ struct ScoreGradient {
   bool ignores_shift(int member) const { return !shift_free.empty() && shift_free[member]; }
 };
 
-// How a network uses memory. The numbers do not depend on it.
+// How a network uses memory and the device. The numbers do not depend on it.
 struct NetworkOptions {
   // Keep the states between every other layer only, and run the layers between again in the
   // backward pass (on the CPU).
   bool recompute = false;
+  // Record the work of units whose shapes come again as CUDA graphs (on a GPU): their kernels start
+  // together, and what the recorded passes make stays on the device.
+  bool replay = false;
 };
 
 // A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer

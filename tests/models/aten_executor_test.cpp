@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/aten_operators.hpp"
+#include "models/aten_replay.hpp"
 #include "models/aten_unit.hpp"
 #include "models/csr.hpp"
 #include "models/executor.hpp"
@@ -291,6 +292,126 @@ TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
     config.layers.assign(5, config.layers[1]);
   }
   EXPECT_EQ(arrays[0], arrays[1]);
+}
+
+CallSignature signature(const UnitInput& unit, int members = 2, bool backward = true) {
+  return call_signature(unit, stage_unit(unit, 18, at::kCPU), members, backward);
+}
+
+// Dense units in the order of a replay's test: A, B, A, A', B', A, where A' has A's graphs and
+// sizes with other configurations, and B has other graphs.
+std::vector<UnitInput> replayed_units(const Network& network) {
+  const UnitInput a = units_of(network, 1, 1)[0], b = units_of(network, 2, 1)[0];
+  UnitInput other_a = units_of(network, 1, 2)[0], other_b = units_of(network, 2, 2)[0];
+  other_a.graphs = a.graphs;
+  other_b.graphs = b.graphs;
+  EXPECT_NE(other_a.plan->state, a.plan->state);
+  EXPECT_EQ(signature(other_a), signature(a));
+  EXPECT_NE(signature(b), signature(a));
+  return {a, b, a, other_a, other_b, a};
+}
+
+TEST(AtenReplay, SignaturesTellApartWhatIsLaunchedOtherwise) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const Network network(mixed_network(Aggregation::mean), 18, -1, pool);
+  const std::vector<UnitInput> units = units_of(network, 1, 1);
+  const CallSignature plain = signature(units[0]);
+  EXPECT_EQ(signature(units[0]), plain);
+  EXPECT_NE(signature(units[1]), plain);
+  EXPECT_NE(signature(units[0], 3), plain);
+  EXPECT_NE(signature(units[0], 2, false), plain);
+  UnitInput changed = units[0];
+  changed.graphs = units_of(network, 1, 1)[0].graphs;  // equal, but other buffers
+  EXPECT_NE(signature(changed), plain);
+  Plan plan = *units[0].plan;
+  --plan.needed_part[1].rows;
+  changed = units[0];
+  changed.plan = std::make_shared<Plan>(plan);
+  EXPECT_NE(signature(changed), plain);
+}
+
+TEST(AtenReplay, KeepsWhatComesAgainAndDropsTheLeastRecentlyUsed) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const NetworkConfig config = mixed_network(Aggregation::mean);
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const AtenPass pass(layout, at::kCPU);
+  CallCache cache(at::kCPU, 2);
+  std::vector<UnitInput> units;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) units.push_back(units_of(network, seed, 1)[0]);
+  const auto take = [&](int unit) {
+    return cache.take(pass, units[unit], stage_unit(units[unit], 18, at::kCPU), 1, true);
+  };
+  EXPECT_FALSE(take(0).is_kept());
+  EXPECT_TRUE(take(0).is_kept());
+  {
+    const CallCache::Lease lent = take(0);
+    EXPECT_TRUE(lent.is_kept());
+    EXPECT_FALSE(take(0).is_kept());
+  }
+  for (const int unit : {1, 2}) take(unit);
+  for (const int unit : {1, 2}) EXPECT_TRUE(take(unit).is_kept());  // drops 0
+  EXPECT_FALSE(take(0).is_kept());
+  EXPECT_TRUE(take(1).is_kept());
+  EXPECT_TRUE(take(0).is_kept());  // drops 2
+  EXPECT_TRUE(take(1).is_kept());
+  EXPECT_FALSE(take(2).is_kept());
+}
+
+void expect_replays_bits(int device_index) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::max}) {
+    const NetworkConfig config = mixed_network(aggregation);
+    const Network network(config, 18, -1, pool);
+    const NetworkLayout layout(config, 18);
+    const auto plain = make_aten_executor(layout, config.output_scale, device_index),
+               replayed = make_aten_executor(layout, config.output_scale, device_index, true);
+    std::vector<UnitInput> units = replayed_units(network);
+    for (const UnitInput& refined : {units_of(network, 1, 1)[1], units_of(network, 2, 1)[1]})
+      units.insert(units.end(), 3, refined);
+    std::uint64_t key = 0;
+    for (const UnitInput& unit : units) {
+      const AlignedFloats flat = test::random_parameters(network, 2, ++key);
+      for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
+        expect_same_bits(call(*replayed, layout, flat, 2, unit, shift),
+                         call(*plain, layout, flat, 2, unit, shift));
+      }
+      EXPECT_EQ(replayed->scores({flat, 0, 2}, unit).delta,
+                plain->scores({flat, 0, 2}, unit).delta);
+    }
+  }
+}
+
+TEST(AtenReplay, EqualsUnrecordedCallsBitForBit) {
+  expect_replays_bits(-1);
+}
+
+// More shapes than are kept, round and round, from several threads that meet on the same ones.
+void expect_shared_replays(int device_index) {
+  ThreadPool pool(3, use_one_thread_per_worker);
+  const NetworkConfig config = mixed_network(Aggregation::sum);
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const auto plain = make_aten_executor(layout, config.output_scale, device_index),
+             replayed = make_aten_executor(layout, config.output_scale, device_index, true);
+  const AlignedFloats flat = test::random_parameters(network, 2, 1);
+  std::vector<UnitInput> units;
+  std::vector<CallResult> expected;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    units.push_back(units_of(network, seed, 1)[0]);
+    expected.push_back(call(*plain, layout, flat, 2, units.back()));
+  }
+  std::vector<CallResult> results(120);
+  const auto unit_of = [&](std::int64_t i) { return i % 3 == 0 ? i % 10 : i % 2; };
+  pool.parallel_for(results.size(), [&](std::int64_t i) {
+    results[i] = call(*replayed, layout, flat, 2, units[unit_of(i)]);
+  });
+  for (std::size_t i = 0; i < results.size(); ++i)
+    expect_same_bits(results[i], expected[unit_of(i)]);
+}
+
+TEST(AtenReplay, ThreadsShareRecordedCalls) {
+  expect_shared_replays(-1);
 }
 
 }  // namespace
