@@ -414,5 +414,72 @@ TEST(AtenReplay, ThreadsShareRecordedCalls) {
   expect_shared_replays(-1);
 }
 
+// The same on a device. Sums of few small integers are exact in any order; the networks' products
+// are not.
+class AtenOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  }
+  const at::Device gpu_ = at::Device(at::kCUDA, 0);
+};
+
+TEST_F(AtenOnGpu, KernelsEqualAten) {
+  for (const SparseCase& made : sparse_cases()) {
+    const std::int64_t lanes = made.relation.lanes;
+    const DeviceRelation cpu = on_device(made.relation, at::kCPU),
+                         gpu = on_device(made.relation, gpu_);
+    const at::Tensor x = made.x.to(gpu_), best = sparse_max(gpu.in, lanes, x);
+    expect_equal(sparse_product(gpu.in, lanes, x), sparse_product_by_aten(cpu.in, lanes, made.x));
+    expect_equal(sparse_product(gpu.in, lanes, x, at::kBFloat16),
+                 sparse_product_by_aten(cpu.in, lanes, made.x).to(at::kBFloat16));
+    expect_equal(best, sparse_max_by_aten(cpu.in, lanes, made.x));
+    expect_close(sparse_max_gradient(gpu, x, best, made.gradient.to(gpu_)),
+                 sparse_max_gradient_by_aten(cpu, made.x, best.cpu(), made.gradient));
+  }
+}
+
+// Rounding after the sum and rounding in the kernel; rows that are not aligned take narrow loads.
+TEST_F(AtenOnGpu, KernelsRoundAndAlignAlike) {
+  for (const SparseCase& made : sparse_cases()) {
+    const std::int64_t lanes = made.relation.lanes;
+    const DeviceRelation gpu = on_device(made.relation, gpu_);
+    const at::Tensor x = (made.x / 3).to(gpu_), sum = sparse_product(gpu.in, lanes, x);
+    expect_equal(sparse_product(gpu.in, lanes, x, at::kBFloat16), sum.to(at::kBFloat16));
+    const at::Tensor moved =
+        at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel());
+    expect_equal(sparse_product(gpu.in, lanes, moved.view_as(x)), sum);
+    expect_equal(sparse_max(gpu.in, lanes, moved.view_as(x)), sparse_max(gpu.in, lanes, x));
+  }
+}
+
+TEST_F(AtenOnGpu, NanGoesThroughAMaxAsOnTheCpu) {
+  SparseCase made = sparse_case(2, 40, 33, 3, 8, 200);
+  made.x.index_put_({made.relation.in.source[1] * 3 + 1, 2},
+                    std::numeric_limits<float>::quiet_NaN());
+  const DeviceRelation cpu = on_device(made.relation, at::kCPU),
+                       gpu = on_device(made.relation, gpu_);
+  const at::Tensor best = sparse_max(cpu.in, 3, made.x),
+                   on_gpu = sparse_max(gpu.in, 3, made.x.to(gpu_));
+  EXPECT_TRUE(at::equal(on_gpu.cpu().isnan(), best.isnan()));
+  expect_close(sparse_max_gradient(gpu, made.x.to(gpu_), on_gpu, made.gradient.to(gpu_)),
+               sparse_max_gradient(cpu, made.x, best, made.gradient));
+}
+
+TEST_F(AtenOnGpu, ExecutorEqualsTheCpuExecutor) {
+  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::sum, Aggregation::max}) {
+    expect_cpu_results(aggregation, Precision::fp32, 1e-4, 0);
+    expect_cpu_results(aggregation, Precision::bf16, 2e-2, 0);
+  }
+}
+
+TEST_F(AtenOnGpu, ReplayEqualsUnrecordedCallsBitForBit) {
+  expect_replays_bits(0);
+}
+
+TEST_F(AtenOnGpu, ThreadsShareRecordedCalls) {
+  expect_shared_replays(0);
+}
+
 }  // namespace
 }  // namespace tpudist
