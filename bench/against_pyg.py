@@ -60,13 +60,14 @@ class Bench:
 
     def ours(self, case, seed):
         program = pathlib.Path(self.arguments.build) / "bench" / "step_bench"
-        return run([program, self.inputs.shards(case.graph), *case.graph, "--mode", case.mode,
+        return run([program, self.inputs.shards(case.graph, case.split), *case.graph, "--mode", case.mode,
                     "--members", case.members, "--plan", case.plan, "--unit", case.unit,
                     *self.common(case, seed)])
 
     def peer(self, case, seed, name):
         program = pathlib.Path(__file__).with_name("pyg_peer.py")
-        command = [self.arguments.python, program, case.mode, self.inputs.path(case.graph),
+        command = [self.arguments.python, program, case.mode,
+                   self.inputs.path(case.graph, case.split),
                    *self.common(case, seed)]
         if case.mode == "tau":
             command += ["--valid", self.inputs.path(case.graph, "valid")]
@@ -172,7 +173,7 @@ def main():
         inputs = Inputs(pathlib.Path(arguments.build) / "tpudist", arguments.npz, work)
         bench = Bench(arguments, inputs)
         for case in (case for name in arguments.cases.split(",") for case in CASES[name]):
-            if wanted and case.configs not in wanted or not inputs.path(case.graph):
+            if wanted and case.configs not in wanted or not inputs.path(case.graph, case.split):
                 continue
             lines = bench.measure(case)
             print(row(case, lines, arguments.statistic), flush=True)

@@ -16,7 +16,11 @@ import subprocess
 RESNET = ["layout:xla:default", "resnet_main_10904"]
 ALEXNET = ["layout:xla:random", "alexnet_train_batch_32"]
 ONE_SLATE = RESNET + ["--configs", "10"]
+ONE_RANDOM = ALEXNET + ["--configs", "10"]
 BATCH = ALEXNET + ["--slates", "10", "--configs", "4", "--members", "5", "--unit", "graph"]
+
+PLANS = [("all on", [], 1), ("dense plans", ["--plan", "dense"], 1),
+         ("refined plans", ["--plan", "refined"], 1)]
 
 # Work, what is switched, arguments (a later option wins), how often it must run for the same work.
 ROWS = [
@@ -37,6 +41,10 @@ ROWS = [
         ("dense plans", ["--unit", "slates", "--plan", "dense"], 1),
         ("bf16", ["--precision", "bf16"], 1),
     ]),
+    *[(f"{name}, 1 x 10, {kind}", [*work, *options], PLANS)
+      for name, work in (("ResNet", ONE_SLATE), ("AlexNet", ONE_RANDOM))
+      for kind, options in (("messages both ways", ["--directions", "both"]),
+                            ("maxima", ["--aggregation", "max"]))],
 ]
 
 

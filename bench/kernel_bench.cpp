@@ -100,6 +100,29 @@ void row_kernels(ThreadPool& pool, std::int64_t rows, std::int64_t width) {
            gather_rows(csr, first, count, row(x, 0), width, row(y, first),
                        {.base = row(y, first), .mask = row(z, first)});
          }));
+  const auto entries = static_cast<double>(csr.entries() * width),
+             floats = static_cast<double>(rows * width);
+  report("max over neighbours", entries + floats,
+         block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
+           max_rows(csr, first, count, row(x, 0), width, row(y, first));
+         }));
+  // Divided again and again, so that the gradient is kept out of the denormal numbers.
+  std::fill(y.begin(), y.end(), 1.0f);
+  AlignedFloats gradient(rows * width);
+  report("its gradient shared by equal ones", entries + 3 * floats,
+         block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
+           std::fill_n(row(gradient, first).data, count * width, 1.0f);
+           share_max_gradient(csr, first, count, row(x, 0), row(y, first), width,
+                              row(gradient, first));
+         }));
+  const Csr transposed = transpose(csr, rows);
+  report("and gathered, added and masked", 2 * entries + 4 * floats,
+         block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
+           gather_max_gradient(transposed, first, count, row(x, first), row(y, 0), row(gradient, 0),
+                               width, row(z, first),
+                               {.base = row(z, first), .mask = row(x, first)});
+         }));
+  std::fill(z.begin(), z.end(), 0.5f);
   std::vector<std::int32_t> self(rows), group(rows);
   for (std::int64_t i = 0; i < rows; ++i) {
     self[i] = static_cast<std::int32_t>(i * 3 / 4);

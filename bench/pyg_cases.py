@@ -24,6 +24,7 @@ class Case:
     plan: str = "auto"
     mode: str = "train"
     unit: str = "slates"  # graph: the slates of a batch share a plan
+    split: str = "train"  # infer: whose runs are scored
 
     def peer_bytes(self, nodes):
         """Memory of a step of the peer, by what was measured on graphs of 3,163 nodes."""
@@ -37,6 +38,8 @@ class Case:
             work += f", plan={self.plan}"
         if self.unit != "slates":
             work += ", merged"
+        if self.split != "train":
+            work += f" of the {self.split} split"
         if self.members > 1:
             work += f", {self.members} members"
         return " | ".join([self.graph[1][:18], self.model.removeprefix("latenciaga_"), work])
@@ -57,7 +60,8 @@ CASES = {
         Case(RESNET, configs=4, slates=10))],
     "dense": [Case(graph, configs=k, plan="dense") for graph in (RESNET, ALEXNET)
               for k in (4, 10, 32)],
-    "infer": [Case(ALEXNET, mode="infer"), Case(RESNET, mode="infer")],
+    "infer": [Case(ALEXNET, mode="infer"), Case(ALEXNET, mode="infer", split="valid"),
+              Case(RESNET, mode="infer")],
     "infer-nlp": [Case(RESNET, "latenciaga_nlp", mode="infer")],
     "synthetic": sizes(SYNTHETIC_NLP, "latenciaga_nlp", (4, 10, 32, 100))
                  + sizes(SYNTHETIC_XLA, "latenciaga_xla", (4, 10, 32, 100)),
@@ -80,12 +84,14 @@ class Inputs:
         path = root / graph[0].replace(":", "/") / split / f"{graph[1]}.npz"
         return path if path.exists() else None
 
-    def shards(self, graph):
-        """Shards of this graph alone, with its valid split if it has one."""
-        root = self.work / graph[1]
-        for split in ("train", "valid"):
-            path = self.path(graph, split)
-            link = root / "npz" / graph[0].replace(":", "/") / split / f"{graph[1]}.npz"
+    def shards(self, graph, split="train"):
+        """Shards of this graph alone, with its valid split if it has one, or with that split in the
+        place of the train split."""
+        root = self.work / (graph[1] + ("-valid" if split == "valid" else ""))
+        for source, place in [("train", "train"), ("valid", "valid")] if split == "train" else [
+                ("valid", "train")]:
+            path = self.path(graph, source)
+            link = root / "npz" / graph[0].replace(":", "/") / place / f"{graph[1]}.npz"
             if path and not link.exists():
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(path.absolute())

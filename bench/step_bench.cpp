@@ -39,7 +39,7 @@ struct Arguments {
   std::string shards, collection, graph;
   std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates",
               loss = "clip";
-  std::string precision = "fp32";
+  std::string precision = "fp32", directions = "forth", aggregation = "mean";
   int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
@@ -85,6 +85,11 @@ Experiment experiment_of(const Arguments& arguments) {
   }
   experiment.network = NetworkConfig::preset(arguments.model);
   if (arguments.precision == "bf16") experiment.network.precision = Precision::bf16;
+  for (SageConfig& layer : experiment.network.layers) {
+    if (arguments.directions == "both")
+      layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
+    if (arguments.aggregation == "max") layer.mix.aggregation = Aggregation::max;
+  }
   experiment.plan = arguments.plan == "dense"     ? PlanMode::dense
                     : arguments.plan == "refined" ? PlanMode::refined
                                                   : PlanMode::automatic;
@@ -249,10 +254,8 @@ class StepBench {
       valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
       valid_units_.emplace(*valid_, network_, experiment_.plan);
     }
-    const auto predictions =
-        score_dataset(network_, state_.flat, arguments_.members, *valid_, *valid_units_,
-                      {experiment_.evaluate_block, 0}, context_);
-    return evaluate_predictions(predictions, *valid_, state_.alive(), context_.pool)
+    return evaluate_members(network_, state_.flat, state_.alive(), *valid_, *valid_units_,
+                            {experiment_.evaluate_block, 0}, context_)
         .ensemble_mean();
   }
 
@@ -262,8 +265,8 @@ class StepBench {
     for (std::int64_t i = 0;
          i < arguments_.steps + arguments_.warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
-      score_dataset(network_, state_.flat, arguments_.members, data_, units_,
-                    {experiment_.evaluate_block, 0}, context_);
+      score_graphs(network_, state_.flat, arguments_.members, data_, {0, data_.size()}, units_,
+                   {experiment_.evaluate_block, 0}, context_);
       const double taken = seconds_since(begin);
       if (i == 0) line["first_pass_seconds"] = taken;
       if (i < arguments_.warm_up) continue;
@@ -310,6 +313,13 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--precision", arguments.precision, "Operands of the products with the weights")
       ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--directions", arguments.directions,
+                 "Messages from consumers to producers only, or both ways")
+      ->check(CLI::IsMember({"forth", "both"}))
+      ->capture_default_str();
+  app.add_option("--aggregation", arguments.aggregation)
+      ->check(CLI::IsMember({"mean", "max"}))
       ->capture_default_str();
   app.add_option("--mode", arguments.mode,
                  "train, infer (all runs of the graph) or tau (train until the valid split is "

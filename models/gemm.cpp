@@ -6,6 +6,7 @@
 #include <ATen/ops/mm.h>
 
 #include "models/bf16_gemm.hpp"
+#include "models/fp32_gemm.hpp"
 #include "models/threads.hpp"
 
 // The BLAS inside LibTorch. Called directly, since a call through at::mm costs several
@@ -47,6 +48,15 @@ void use_one_thread_per_worker() {
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride) {
+  static const bool tiles = tiles_beat_blas();
+  if (!one_thread) use_one_thread_per_worker();
+  if (m == 0 || n == 0) return;
+  if (tiles) return gemm_of_tiles(m, n, k, a, b, beta, c, c_stride);
+  gemm_of_blas(m, n, k, a, b, beta, c, c_stride);
+}
+
+void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                  float beta, float* c, std::int64_t c_stride) {
   if (!one_thread) use_one_thread_per_worker();
   if (m == 0 || n == 0) return;
   if (!sgemm_) return gemm_by_aten(m, n, k, a, b, beta, c, c_stride);

@@ -16,11 +16,14 @@ struct MatrixView {
   Transpose transpose = Transpose::no;
 };
 
-// c[m, n] = a[m, k] b[k, n] + beta * c with LibTorch's BLAS, in the calling thread only. beta 0
-// does not read c. The bits are a function of shapes, strides, contents and the alignment of the
-// three addresses: keep equal work equally aligned.
+// c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only, with LibTorch's BLAS or the
+// kernel of models/fp32_gemm.hpp, whichever is faster on this CPU. beta 0 does not read c. The bits
+// are a function of the CPU, shapes, strides, contents and the alignment of the three addresses:
+// keep equal work equally aligned.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride);
+void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                  float beta, float* c, std::int64_t c_stride);
 
 // The same with operands of this precision: bf16 by the kernel of models/bf16_gemm.hpp that the CPU
 // can run.

@@ -18,12 +18,25 @@ namespace {
 constexpr int kSteps = 20;        // over which costs are averaged
 constexpr int kPlannedSteps = 3;  // whose units are planned
 
+std::vector<std::int64_t> rows_of(const Dataset& data) {
+  std::vector<std::int64_t> rows;
+  for (int g = 0; g < data.size(); ++g) rows.push_back(data.rows(g));
+  return rows;
+}
+
+std::vector<std::int64_t> nodes_of(const Dataset& data) {
+  std::vector<std::int64_t> nodes;
+  for (int g = 0; g < data.size(); ++g) nodes.push_back(data.graph(g).nodes);
+  return nodes;
+}
+
 // Bytes of activations of the largest unit of a step: states of all layers, kept for the backward
 // pass, and as much for their gradients.
-std::uint64_t activation_bytes(const NetworkConfig& network, double rows, int members) {
-  double floats = static_cast<double>(network.encoder.width);
-  for (const SageConfig& layer : network.layers) floats += static_cast<double>(layer.width);
-  return static_cast<std::uint64_t>(2 * 4 * floats * rows * members);
+std::uint64_t activation_bytes(const NetworkConfig& network, const Plan& plan, int members) {
+  std::int64_t floats = plan.first_rows() * network.encoder.width;
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    floats += plan.rows(i + 1) * network.layers[i].width;
+  return static_cast<std::uint64_t>(2 * 4 * floats * members);
 }
 
 std::string rank_lines(const BatchPlanner& planner, int ranks) {
@@ -46,6 +59,40 @@ std::string rank_lines(const BatchPlanner& planner, int ranks) {
   return text;
 }
 
+// What is computed at a time of a unit's slates: all of them, or the first chunk of a single one.
+std::vector<SlateRows> computed_together(const Experiment& experiment,
+                                         std::vector<SlateRows> slates) {
+  const auto chunk = static_cast<std::size_t>(experiment.batch.config_chunk);
+  if (chunk > 0 && slates.size() == 1 && slates[0].rows.size() > chunk) {
+    slates[0].rows.resize(chunk);
+  }
+  return slates;
+}
+
+// The unit with the most (nodes x configurations): of the first steps, or a slate of the largest
+// graph.
+std::vector<SlateRows> largest_unit(const Experiment& experiment, const Dataset& data,
+                                    const SlateOrder& order, const BatchPlanner& planner) {
+  const int member = shares_slates(experiment) ? -1 : 0;
+  const auto rows = [&](const std::vector<SlateRows>& slates) {
+    std::int64_t sum = 0;
+    for (const SlateRows& slate : slates)
+      sum += data.graph(slate.graph).nodes * static_cast<std::int64_t>(slate.rows.size());
+    return sum;
+  };
+  const std::vector<std::int64_t> nodes = nodes_of(data);
+  const auto graph = static_cast<int>(std::max_element(nodes.begin(), nodes.end()) - nodes.begin());
+  std::vector<SlateRows> largest{{graph, order.rows({.graph = graph}, member)}};
+  for (int step = 0; step < kSteps; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    for (int unit = 0; unit < plan.units(); ++unit) {
+      std::vector<SlateRows> slates = rows_of_unit(plan, order, unit, member);
+      if (rows(slates) > rows(largest)) largest = std::move(slates);
+    }
+  }
+  return computed_together(experiment, std::move(largest));
+}
+
 // Which plan a unit gets, and the arithmetic that this saves.
 std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
   if (!units.takes_refined(plans)) {
@@ -63,7 +110,8 @@ std::string refined_line(const Experiment& experiment, const Dataset& data, cons
     const BatchPlan plan = planner.plan(step);
     for (int unit = 0; unit < plan.units(); ++unit) {
       std::vector<Slate> slates;
-      for (const SlateRows& slate : rows_of_unit(plan, order, unit, member)) {
+      for (const SlateRows& slate :
+           computed_together(experiment, rows_of_unit(plan, order, unit, member))) {
         slates.push_back(data.slate(slate.graph, slate.rows));
       }
       ++all;
@@ -71,18 +119,6 @@ std::string refined_line(const Experiment& experiment, const Dataset& data, cons
     }
   }
   return fmt::format("{} of {} units of the first {} steps refined", refined, all, kPlannedSteps);
-}
-
-std::vector<std::int64_t> rows_of(const Dataset& data) {
-  std::vector<std::int64_t> rows;
-  for (int g = 0; g < data.size(); ++g) rows.push_back(data.rows(g));
-  return rows;
-}
-
-std::vector<std::int64_t> nodes_of(const Dataset& data) {
-  std::vector<std::int64_t> nodes;
-  for (int g = 0; g < data.size(); ++g) nodes.push_back(data.graph(g).nodes);
-  return nodes;
 }
 
 }  // namespace
@@ -98,11 +134,10 @@ std::string describe_work(const Experiment& experiment, int ranks) {
                              graph_folds(experiment, data), ranks);
   const UnitBuilder units(data, network, experiment.plan);
 
-  const auto nodes = nodes_of(data);
-  const auto largest =
-      static_cast<int>(std::max_element(nodes.begin(), nodes.end()) - nodes.begin());
-  const std::vector<SlateRows> slates{
-      {largest, order.rows({.graph = largest}, shares_slates(experiment) ? -1 : 0)}};
+  const std::vector<SlateRows> slates = largest_unit(experiment, data, order, planner);
+  const int largest = slates.front().graph;
+  const int chunk = experiment.batch.member_chunk, all = experiment.ensemble.members;
+  const int together = chunk > 0 ? std::min(chunk, all) : all;
   const Unit unit = units.build(slates);
   const PlanComparison plans = units.compare(unit.slates);
   const std::int64_t parameters = network.parameters().parameters();
@@ -128,16 +163,15 @@ std::string describe_work(const Experiment& experiment, int ranks) {
       planner.plan(0).units(), experiment.train.steps,
       refined_line(experiment, data, order, planner, units));
   text += fmt::format(
-      "largest unit\n  graph        {} ({} nodes, {} edges)\n  plan         {} rows over all "
+      "largest unit\n  slates       {}\n  graph        {} ({} nodes, {} edges)\n  plan         {} "
+      "rows over all "
       "layers, {}\n"
       "  taken        {}\n"
-      "  activations  {} for all members\n",
-      data.graph(largest).name, data.graph(largest).nodes, data.graph(largest).edges,
+      "  activations  {} for {} members at a time\n",
+      slates.size(), data.graph(largest).name, data.graph(largest).nodes, data.graph(largest).edges,
       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
       format_bytes(unit.input.plan->bytes()), choice_line(units, plans),
-      format_bytes(activation_bytes(experiment.network,
-                                    static_cast<double>(unit.input.plan->first_rows()),
-                                    experiment.ensemble.members)));
+      format_bytes(activation_bytes(experiment.network, *unit.input.plan, together)), together);
   text += fmt::format("work of {} rank{}, mean of {} steps\n{}", ranks, ranks == 1 ? "" : "s",
                       kSteps, rank_lines(planner, ranks));
   return text;

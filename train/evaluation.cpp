@@ -37,9 +37,7 @@ double Evaluation::ensemble_mean() const {
   return primary_score(mean_scores_of(ensemble, is_tile).mean, is_tile);
 }
 
-Evaluation evaluate_predictions(const std::vector<GraphPrediction>& predictions,
-                                const Dataset& dataset, const std::vector<bool>& use,
-                                ThreadPool& pool) {
+Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use) {
   Evaluation evaluation;
   evaluation.split = dataset.options().split;
   evaluation.is_tile = dataset.options().collection.is_tile();
@@ -48,23 +46,45 @@ Evaluation evaluate_predictions(const std::vector<GraphPrediction>& predictions,
     throw ConfigError(
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
   }
-  const std::size_t graphs = predictions.size(), members = use.size();
-  evaluation.members.assign(members, std::vector<GraphScores>(graphs));
-  evaluation.ensemble.resize(graphs);
-  pool.parallel_for(static_cast<std::int64_t>(graphs * (members + 1)), [&](std::int64_t i) {
-    const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
-                      m = static_cast<std::size_t>(i) % (members + 1);
-    const GraphPrediction& prediction = predictions[g];
-    const std::vector<double> targets = targets_of(dataset, prediction);
-    if (m < members) {
-      if (!use[m]) return;  // its scores may be NaN; the defaults of GraphScores say "undefined"
-      evaluation.members[m][g] =
-          scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
-    } else {
-      evaluation.ensemble[g] = scored(mean_scores(prediction, use), targets, dataset,
-                                      prediction.graph, evaluation.is_tile);
-    }
-  });
+  evaluation.members.resize(use.size());
+  return evaluation;
+}
+
+void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
+                const Dataset& dataset, ThreadPool& pool) {
+  const std::vector<bool>& use = evaluation.used;
+  const std::size_t before = evaluation.ensemble.size(), members = use.size();
+  evaluation.ensemble.resize(before + predictions.size());
+  for (auto& member : evaluation.members) member.resize(evaluation.ensemble.size());
+  pool.parallel_for(
+      static_cast<std::int64_t>(predictions.size() * (members + 1)), [&](std::int64_t i) {
+        const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
+                          m = static_cast<std::size_t>(i) % (members + 1);
+        const GraphPrediction& prediction = predictions[g];
+        const std::vector<double> targets = targets_of(dataset, prediction);
+        if (m < members) {
+          if (!use[m])
+            return;  // its scores may be NaN; the defaults of GraphScores say "undefined"
+          evaluation.members[m][before + g] =
+              scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
+        } else {
+          evaluation.ensemble[before + g] = scored(mean_scores(prediction, use), targets, dataset,
+                                                   prediction.graph, evaluation.is_tile);
+        }
+      });
+}
+
+Evaluation evaluate_members(const Network& network, std::span<const float> flat,
+                            const std::vector<bool>& use, const Dataset& dataset,
+                            const UnitBuilder& units, const ScoringOptions& options,
+                            JobContext& context) {
+  Evaluation evaluation = start_evaluation(dataset, use);
+  const auto members = static_cast<int>(use.size());
+  for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
+    add_graphs(evaluation,
+               score_graphs(network, flat, members, dataset, graphs, units, options, context),
+               dataset, context.pool);
+  }
   return evaluation;
 }
 

@@ -25,10 +25,20 @@ struct Evaluation {
   double ensemble_mean() const;
 };
 
-// Throws Error when a split without run times (test) is asked for.
-Evaluation evaluate_predictions(const std::vector<GraphPrediction>& predictions,
-                                const Dataset& dataset, const std::vector<bool>& use,
-                                ThreadPool& pool);
+// An evaluation of no graph yet of the members `use` names. Throws ConfigError for a split without
+// run times (test).
+Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use);
+
+// Adds graphs of the dataset, behind those that are there.
+void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
+                const Dataset& dataset, ThreadPool& pool);
+
+// Scores all graphs of a dataset with the members of `flat` [M, P], a few graphs at a time.
+// Collective.
+Evaluation evaluate_members(const Network& network, std::span<const float> flat,
+                            const std::vector<bool>& use, const Dataset& dataset,
+                            const UnitBuilder& units, const ScoringOptions& options,
+                            JobContext& context);
 
 // An aligned table: a row for each graph, its members' main metric, the ensemble's, and the
 // ensemble's other metrics.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -28,65 +30,83 @@ Checkpoint newest_checkpoint(const RunFolder& folder, const ParameterTable& tabl
                                 folder.path().string()));
 }
 
-// The members of several runs side by side, graph by graph.
-class CollectionScores {
- public:
-  CollectionScores(const TrainedRun& run, const ScoreRequest& request, ThreadPool& pool)
-      : dataset_(Dataset::open(options(run, request), pool)) {}
+DatasetOptions scored_data(const TrainedRun& run, const ScoreRequest& request) {
+  DatasetOptions options = run.experiment.data.evaluation(request.split);
+  if (!request.shards.empty()) options.shards = request.shards;
+  return options;
+}
 
-  void add(const TrainedRun& run, const ScoreRequest& request, JobContext& context) {
-    if (!predictions_.empty()) require_same_graphs(run, request);
-    const Network network = make_network(run.experiment, context.place.device, context.pool);
-    const UnitBuilder units(dataset_, network, run.experiment.plan);
-    std::vector<GraphPrediction> predictions =
-        score_dataset(network, run.flat, static_cast<int>(run.use.size()), dataset_, units,
-                      {run.experiment.evaluate_block, 0}, context);
-    use_.insert(use_.end(), run.use.begin(), run.use.end());
-    if (predictions_.empty()) {
-      predictions_ = std::move(predictions);
-      return;
-    }
-    for (std::size_t g = 0; g < predictions.size(); ++g) {
-      for (auto& scores : predictions[g].scores)
-        predictions_[g].scores.push_back(std::move(scores));
-    }
+void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
+                         const ScoreRequest& request) {
+  const DatasetOptions mine = dataset.options(), other = scored_data(run, request);
+  if (mine.shards != other.shards || mine.include != other.include ||
+      mine.exclude != other.exclude) {
+    throw ConfigError(fmt::format(
+        "{}: its {} split is not the one of the runs before it (data.shards, include or "
+        "exclude differ); give --data, or combine runs of equal selections",
+        run.path.string(), request.split));
   }
+}
 
-  CollectionResult result(ThreadPool& pool) const {
-    CollectionResult result;
-    result.collection = dataset_.options().collection.name;
-    for (const GraphPrediction& prediction : predictions_) {
-      result.graphs.push_back(dataset_.graph(prediction.graph).name);
-      result.mean.push_back(mean_scores(prediction, use_));
-    }
-    if (dataset_.options().split != "test") {
-      result.evaluation = evaluate_predictions(predictions_, dataset_, use_, pool);
-    }
-    return result;
+// A run with what scores a dataset with it.
+class Scorer {
+ public:
+  Scorer(const TrainedRun& run, const Dataset& dataset, JobContext& context)
+      : run_(run),
+        dataset_(dataset),
+        network_(make_network(run.experiment, context.place.device, context.pool)),
+        units_(dataset, network_, run.experiment.plan) {}
+
+  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const {
+    return score_graphs(network_, run_.flat, static_cast<int>(run_.use.size()), dataset_, graphs,
+                        units_, {run_.experiment.evaluate_block, 0}, context);
   }
 
  private:
-  static DatasetOptions options(const TrainedRun& run, const ScoreRequest& request) {
-    DatasetOptions options = run.experiment.data.evaluation(request.split);
-    if (!request.shards.empty()) options.shards = request.shards;
-    return options;
-  }
+  const TrainedRun& run_;
+  const Dataset& dataset_;
+  const Network network_;
+  const UnitBuilder units_;
+};
 
-  void require_same_graphs(const TrainedRun& run, const ScoreRequest& request) const {
-    const DatasetOptions mine = dataset_.options(), other = options(run, request);
-    if (mine.shards != other.shards || mine.include != other.include ||
-        mine.exclude != other.exclude) {
-      throw ConfigError(fmt::format(
-          "{}: its {} split is not the one of the runs before it (data.shards, include or "
-          "exclude differ); give --data, or combine runs of equal selections",
-          run.path.string(), request.split));
+// The members of several runs side by side.
+std::vector<GraphPrediction> score_side_by_side(
+    const std::vector<std::unique_ptr<const Scorer>>& scorers, GraphRange graphs,
+    JobContext& context) {
+  std::vector<GraphPrediction> all = scorers.front()->score(graphs, context);
+  for (std::size_t s = 1; s < scorers.size(); ++s) {
+    std::vector<GraphPrediction> more = scorers[s]->score(graphs, context);
+    for (std::size_t g = 0; g < all.size(); ++g) {
+      for (auto& scores : more[g].scores) all[g].scores.push_back(std::move(scores));
     }
   }
+  return all;
+}
 
-  Dataset dataset_;
-  std::vector<GraphPrediction> predictions_;
-  std::vector<bool> use_;
-};
+// `runs`: of one collection, at least one.
+CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
+                                  const ScoreRequest& request, JobContext& context) {
+  const Dataset dataset = Dataset::open(scored_data(*runs.front(), request), context.pool);
+  std::vector<std::unique_ptr<const Scorer>> scorers;
+  std::vector<bool> use;
+  for (const TrainedRun* run : runs) {
+    require_same_graphs(dataset, *run, request);
+    scorers.push_back(std::make_unique<const Scorer>(*run, dataset, context));
+    use.insert(use.end(), run->use.begin(), run->use.end());
+  }
+  CollectionResult result;
+  result.collection = dataset.options().collection.name;
+  if (dataset.options().split != "test") result.evaluation = start_evaluation(dataset, use);
+  for (const GraphRange graphs : scoring_ranges(dataset, static_cast<int>(use.size()), 0)) {
+    const auto predictions = score_side_by_side(scorers, graphs, context);
+    for (const GraphPrediction& prediction : predictions) {
+      result.graphs.push_back(dataset.graph(prediction.graph).name);
+      if (request.means) result.mean.push_back(mean_scores(prediction, use));
+    }
+    if (result.evaluation) add_graphs(*result.evaluation, predictions, dataset, context.pool);
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -114,16 +134,15 @@ TrainedRun open_run(const std::filesystem::path& path) {
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context) {
   std::vector<CollectionResult> results;
-  std::vector<std::string> done;
-  for (const TrainedRun& first : runs) {
-    const std::string& collection = first.experiment.data.collection.name;
-    if (std::find(done.begin(), done.end(), collection) != done.end()) continue;
-    done.push_back(collection);
-    CollectionScores scores(first, request, context.pool);
-    for (const TrainedRun& run : runs) {
-      if (run.experiment.data.collection.name == collection) scores.add(run, request, context);
-    }
-    results.push_back(scores.result(context.pool));
+  std::map<std::string, std::vector<const TrainedRun*>> by_collection;
+  std::vector<std::string> collections;  // in the order given
+  for (const TrainedRun& run : runs) {
+    const std::string& collection = run.experiment.data.collection.name;
+    if (by_collection[collection].empty()) collections.push_back(collection);
+    by_collection[collection].push_back(&run);
+  }
+  for (const std::string& collection : collections) {
+    results.push_back(score_collection(by_collection[collection], request, context));
   }
   return results;
 }

@@ -29,22 +29,26 @@ TrainedRun open_run(const std::filesystem::path& path);
 struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
+  bool means = false;  // whether to keep the mean score of every row
 };
 
 // How the members of one or more runs of a collection rank a split, all rows of it.
 struct CollectionResult {
   std::string collection;
-  std::vector<std::string> graphs;        // names
-  std::vector<std::vector<double>> mean;  // [graphs][c] mean score of all members that did not fail
-  std::optional<Evaluation> evaluation;   // where the split has run times
+  std::vector<std::string> graphs;  // names
+  std::vector<std::vector<double>>
+      mean;  // [graphs][c] over all members that did not fail, if asked for
+  std::optional<Evaluation> evaluation;  // where the split has run times
 };
 
 // Scores runs of the same or of several collections; runs of one collection are averaged member by
-// member. Collective. Throws ConfigError when runs of one collection see different graphs.
+// member. A few graphs are scored at a time, so that memory holds the scores of those only, and
+// the means where they are asked for. Collective. Throws ConfigError when runs of one collection
+// see different graphs.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 
-// The rankings as a submission.
+// The rankings as a submission. The results must hold their means.
 Submission make_submission(const std::vector<CollectionResult>& results);
 
 }  // namespace tpudist

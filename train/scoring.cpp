@@ -12,9 +12,13 @@ namespace {
 constexpr std::uint64_t kSubsetKey =
     0x7375627365745f31;  // which rows a limited evaluation takes; the same in every run
 
-std::vector<std::int64_t> chosen_rows(const Dataset& dataset, int graph, std::int64_t most) {
+std::int64_t chosen_count(const Dataset& dataset, int graph, std::int64_t most) {
   const std::int64_t all = dataset.rows(graph);
-  const std::int64_t count = most > 0 ? std::min(most, all) : all;
+  return most > 0 ? std::min(most, all) : all;
+}
+
+std::vector<std::int64_t> chosen_rows(const Dataset& dataset, int graph, std::int64_t most) {
+  const std::int64_t all = dataset.rows(graph), count = chosen_count(dataset, graph, most);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   const KeyedPermutation permutation(static_cast<std::uint64_t>(all), kSubsetKey);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -28,12 +32,14 @@ std::vector<std::int64_t> chosen_rows(const Dataset& dataset, int graph, std::in
 // The distinct configurations among some rows: one row for each, and where each row's score is to
 // be found.
 struct Distinct {
+  int graph = 0;
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> index;  // [rows asked for] into `rows`
 };
 
 Distinct distinct_rows(const Dataset& dataset, int graph, std::span<const std::int64_t> rows) {
   Distinct distinct;
+  distinct.graph = graph;
   std::unordered_map<std::int32_t, std::int64_t> seen;
   const auto& groups = dataset.run_times(graph).group;
   for (std::int64_t row : rows) {
@@ -47,7 +53,7 @@ Distinct distinct_rows(const Dataset& dataset, int graph, std::span<const std::i
 
 // A block of distinct configurations of one graph, for a run of members.
 struct Block {
-  int graph;
+  std::size_t place;  // of the graph among those that are scored
   std::int64_t first, count;
   int first_member, members;
 };
@@ -57,9 +63,9 @@ std::vector<Block> cut_blocks(const Dataset& dataset, const std::vector<Distinct
   std::vector<Block> blocks;
   for (std::size_t g = 0; g < graphs.size(); ++g) {
     const auto total = static_cast<std::int64_t>(graphs[g].rows.size());
-    const std::int64_t size = block.size(dataset.graph(static_cast<int>(g)).nodes);
+    const std::int64_t size = block.size(dataset.graph(graphs[g].graph).nodes);
     for (std::int64_t first = 0; first < total; first += size) {
-      blocks.push_back({static_cast<int>(g), first, std::min(size, total - first), 0, 0});
+      blocks.push_back({g, first, std::min(size, total - first), 0, 0});
     }
   }
   return blocks;
@@ -101,8 +107,9 @@ std::vector<double> score_blocks(const Network& network, std::span<const float> 
   std::vector<double> scores(offset.back());
   context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
     const Block& block = blocks[static_cast<std::size_t>(i)];
-    const auto& rows = graphs[static_cast<std::size_t>(block.graph)].rows;
-    const SlateRows slate{block.graph,
+    const Distinct& graph = graphs[block.place];
+    const std::vector<std::int64_t>& rows = graph.rows;
+    const SlateRows slate{graph.graph,
                           {rows.begin() + block.first, rows.begin() + block.first + block.count}};
     const Unit unit = units.build(std::span(&slate, 1));
     double* out = scores.data() + offset[static_cast<std::size_t>(i)];
@@ -124,17 +131,33 @@ std::vector<double> score_blocks(const Network& network, std::span<const float> 
 
 }  // namespace
 
-std::vector<GraphPrediction> score_dataset(const Network& network, std::span<const float> flat,
-                                           int members, const Dataset& dataset,
-                                           const UnitBuilder& units, const ScoringOptions& options,
-                                           JobContext& context) {
-  std::vector<GraphPrediction> predictions(static_cast<std::size_t>(dataset.size()));
+std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
+                                       std::int64_t most) {
+  std::vector<GraphRange> ranges;
+  std::int64_t scores = 0;
+  for (int g = 0; g < dataset.size(); ++g) {
+    const std::int64_t own = members * chosen_count(dataset, g, most_rows);
+    if (ranges.empty() || scores + own > most) {
+      ranges.push_back({g, 0});
+      scores = 0;
+    }
+    ++ranges.back().count;
+    scores += own;
+  }
+  return ranges;
+}
+
+std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
+                                          int members, const Dataset& dataset, GraphRange graphs,
+                                          const UnitBuilder& units, const ScoringOptions& options,
+                                          JobContext& context) {
+  std::vector<GraphPrediction> predictions(static_cast<std::size_t>(graphs.count));
   std::vector<Distinct> distinct(predictions.size());
-  context.pool.parallel_for(dataset.size(), [&](std::int64_t g) {
-    GraphPrediction& prediction = predictions[static_cast<std::size_t>(g)];
-    prediction.graph = static_cast<int>(g);
+  context.pool.parallel_for(graphs.count, [&](std::int64_t i) {
+    GraphPrediction& prediction = predictions[static_cast<std::size_t>(i)];
+    prediction.graph = graphs.first + static_cast<int>(i);
     prediction.rows = chosen_rows(dataset, prediction.graph, options.most_rows);
-    distinct[static_cast<std::size_t>(g)] =
+    distinct[static_cast<std::size_t>(i)] =
         distinct_rows(dataset, prediction.graph, prediction.rows);
   });
   const std::vector<Block> blocks =
@@ -142,7 +165,7 @@ std::vector<GraphPrediction> score_dataset(const Network& network, std::span<con
   std::vector<double> costs;
   for (const Block& block : blocks) {
     costs.push_back(static_cast<double>(block.count * block.members) *
-                    static_cast<double>(dataset.graph(block.graph).nodes));
+                    static_cast<double>(dataset.graph(distinct[block.place].graph).nodes));
   }
   const std::vector<int> owner = assign_by_cost(costs, context.world.size());
   const auto mine = std::equal_range(owner.begin(), owner.end(), context.world.rank());
@@ -166,7 +189,7 @@ std::vector<GraphPrediction> score_dataset(const Network& network, std::span<con
   }
   const double* next = all.data();
   for (const Block& block : blocks) {
-    auto& of_members = by_graph[static_cast<std::size_t>(block.graph)];
+    auto& of_members = by_graph[block.place];
     for (int m = block.first_member; m < block.first_member + block.members; ++m) {
       std::copy_n(next, block.count, of_members[static_cast<std::size_t>(m)].begin() + block.first);
       next += block.count;

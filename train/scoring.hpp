@@ -24,13 +24,23 @@ struct ScoringOptions {
   std::int64_t most_rows = 0;  // of a graph, drawn once by a fixed permutation; 0 = all
 };
 
-// Scores the dataset's rows with members 0 .. members-1 of `flat` [M, P], the work spread over
-// ranks and threads; equal configurations are scored once. Collective; every rank gets all
-// predictions.
-std::vector<GraphPrediction> score_dataset(const Network& network, std::span<const float> flat,
-                                           int members, const Dataset& dataset,
-                                           const UnitBuilder& units, const ScoringOptions& options,
-                                           JobContext& context);
+// Neighbouring graphs of a dataset.
+struct GraphRange {
+  int first = 0, count = 0;
+};
+
+// Cuts a dataset into runs of graphs to be scored one after the other, so that memory has a bound:
+// at least one graph each, then as many as have `most` scores (rows x members) together.
+std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
+                                       std::int64_t most = std::int64_t{1} << 21);
+
+// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
+// work spread over ranks and threads; equal configurations are scored once. Collective; every rank
+// gets all predictions.
+std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
+                                          int members, const Dataset& dataset, GraphRange graphs,
+                                          const UnitBuilder& units, const ScoringOptions& options,
+                                          JobContext& context);
 
 // Mean over the members with use[m]. [c]
 std::vector<double> mean_scores(const GraphPrediction& prediction, const std::vector<bool>& use);

@@ -165,11 +165,9 @@ class TrainingRun {
   // Scores the validation split on at most `rows` rows a graph (0 = all), and keeps each member's
   // best.
   Evaluation evaluate(std::int64_t rows) {
-    const std::vector<GraphPrediction> predictions =
-        score_dataset(network_, state_.flat, experiment_.ensemble.members, *valid_, *valid_units_,
-                      {experiment_.evaluate_block, rows}, context_);
-    Evaluation evaluation =
-        evaluate_predictions(predictions, *valid_, state_.alive(), context_.pool);
+    const Evaluation evaluation =
+        evaluate_members(network_, state_.flat, state_.alive(), *valid_, *valid_units_,
+                         {experiment_.evaluate_block, rows}, context_);
     const std::vector<double> means = evaluation.member_means();
     for (std::size_t m = 0; m < means.size(); ++m) {
       if (std::isfinite(means[m]) && !(means[m] <= state_.best_score[m])) {

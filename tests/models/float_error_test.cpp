@@ -66,6 +66,21 @@ TEST(FloatError, RefinedIsAtMostTwiceDense) {
 TEST(FloatError, RefinedIsAtMostTwiceDenseInADeepNetwork) {
   compare(network_of({32, 32, 32, 32, 48, 48, 48, 48}, true), Configurable::few, 2);
 }
+TEST(FloatError, RefinedIsAtMostTwiceDenseInBothDirectionsWithSums) {
+  NetworkConfig config = network_of({48, 48, 64}, true);
+  for (SageConfig& layer : config.layers) {
+    layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
+    layer.mix.aggregation = Aggregation::sum;
+  }
+  config.layers[1].activation = Activation::none;
+  config.mean_readout = true;
+  compare(config, Configurable::few, 5);
+}
+TEST(FloatError, RefinedIsAtMostTwiceDenseWithMaxima) {
+  NetworkConfig config = network_of({64, 64, 64}, false);
+  for (SageConfig& layer : config.layers) layer.mix.aggregation = Aggregation::max;
+  compare(config, Configurable::few, 6);
+}
 TEST(FloatError, RefinedIsAtMostTwiceDenseWhereEveryNodeIsConfigurable) {
   compare(network_of({64, 64, 64}, false), Configurable::all, 3);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "models/fp32_gemm.hpp"
 #include "models/row_kernels.hpp"
 
 namespace tpudist {
@@ -62,9 +63,17 @@ struct Problem {
   Operand a, b, c;
 };
 
-std::vector<Gemm> kernels() {
+// Those of bf16 operands that this CPU can run.
+std::vector<Gemm> bf16_kernels() {
   std::vector<Gemm> all{gemm_of_rounded};
   if (has_bf16_dot_products()) all.push_back(gemm_of_pairs);
+  return all;
+}
+
+std::vector<Gemm> all_kernels() {
+  std::vector<Gemm> all = bf16_kernels();
+  all.push_back(gemm_of_blas);
+  if (has_float_tiles()) all.push_back(gemm_of_tiles);
   return all;
 }
 
@@ -92,8 +101,8 @@ void expect_exact(Problem& problem, Gemm gemm) {
   }
 }
 
-TEST(Bf16Gemm, IsExactOnWholeNumbersInAllShapesAndForms) {
-  for (const Gemm gemm : kernels()) {
+TEST(Gemm, IsExactOnWholeNumbersInAllShapesAndForms) {
+  for (const Gemm gemm : all_kernels()) {
     for (const Transpose ta : kForms) {
       for (const Transpose tb : kForms) {
         for (const std::int64_t m : {1, 5, 6, 7, 12, 35}) {
@@ -105,7 +114,7 @@ TEST(Bf16Gemm, IsExactOnWholeNumbersInAllShapesAndForms) {
             }
           }
         }
-        for (const std::int64_t k : {511, 512, 513, 1025, 1600}) {
+        for (const std::int64_t k : {255, 256, 257, 511, 512, 513, 1025, 1600}) {
           SCOPED_TRACE(testing::Message() << "k " << k);
           Problem problem(13, 70, k, ta, tb);
           ASSERT_NO_FATAL_FAILURE(expect_exact(problem, gemm));
@@ -120,7 +129,7 @@ float to_bf16(float x) {
 }
 
 TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
-  for (const Gemm gemm : kernels()) {
+  for (const Gemm gemm : bf16_kernels()) {
     for (const Transpose ta : kForms) {
       for (const Transpose tb : kForms) {
         CounterRng rng(7);
@@ -145,7 +154,7 @@ TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
 }
 
 TEST(Bf16Gemm, KeepsInfinityAndNotANumberWhereTheyBelong) {
-  for (const Gemm gemm : kernels()) {
+  for (const Gemm gemm : bf16_kernels()) {
     for (const Transpose ta : kForms) {
       for (const Transpose tb : kForms) {
         Problem problem(8, 40, 35, ta, tb);
@@ -171,18 +180,50 @@ TEST(Bf16Gemm, KeepsInfinityAndNotANumberWhereTheyBelong) {
 }
 
 // What the split into blocks of rows, and tails of tiles, may not change.
-TEST(Bf16Gemm, BitsOfARowDoNotDependOnTheOthers) {
-  if (!has_bf16_dot_products()) GTEST_SKIP() << "this CPU has no bf16 dot products";
+void expect_bits_of_rows(Gemm gemm) {
   CounterRng rng(9);
   Problem all(23, 50, 600);
   all.fill([&] { return static_cast<float>(rng.uniform(-1, 1)); });
-  all.run(gemm_of_pairs);
+  all.run(gemm);
   for (std::int64_t first = 0; first < all.m; ++first) {
     std::vector<float> row(all.n);
     const MatrixView a = all.a.view();
-    gemm_of_pairs(1, all.n, all.k, {a.data + first * a.stride, a.stride}, all.b.view(), 0,
-                  row.data(), all.n);
+    gemm(1, all.n, all.k, {a.data + first * a.stride, a.stride}, all.b.view(), 0, row.data(),
+         all.n);
     for (std::int64_t j = 0; j < all.n; ++j) ASSERT_EQ(row[j], all.c.at(first, j));
+  }
+}
+
+TEST(Bf16Gemm, BitsOfARowDoNotDependOnTheOthers) {
+  if (!has_bf16_dot_products()) GTEST_SKIP() << "this CPU has no bf16 dot products";
+  expect_bits_of_rows(gemm_of_pairs);
+}
+
+TEST(Fp32Gemm, BitsOfARowDoNotDependOnTheOthers) {
+  if (!has_float_tiles()) GTEST_SKIP() << "this CPU has no AVX-512";
+  expect_bits_of_rows(gemm_of_tiles);
+}
+
+TEST(Fp32Gemm, AgreesWithDouble) {
+  std::vector<Gemm> kernels{gemm_of_blas};
+  if (has_float_tiles()) kernels.push_back(gemm_of_tiles);
+  for (const Gemm gemm : kernels) {
+    for (const Transpose ta : kForms) {
+      for (const Transpose tb : kForms) {
+        CounterRng rng(5);
+        Problem problem(11, 90, 700, ta, tb);
+        problem.fill([&] { return static_cast<float>(rng.uniform(-1, 1)); });
+        problem.run(gemm);
+        for (std::int64_t i = 0; i < problem.m; ++i) {
+          for (std::int64_t j = 0; j < problem.n; ++j) {
+            double expected = 0;
+            for (std::int64_t l = 0; l < problem.k; ++l)
+              expected += static_cast<double>(problem.a.at(i, l)) * problem.b.at(l, j);
+            ASSERT_NEAR(problem.c.at(i, j), expected, 2e-5);
+          }
+        }
+      }
+    }
   }
 }
 
