@@ -1,73 +1,57 @@
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/mv.h>
-#include <ATen/ops/outer.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "models/aten_call.hpp"
+#include "models/aten_pass.hpp"
+#include "models/aten_replay.hpp"
 #include "models/aten_unit.hpp"
 #include "models/executor.hpp"
 
 namespace tpudist {
 namespace {
 
-// One member's parameters or gradient [P] on the device.
-struct FlatView {
-  at::Tensor flat;
-  at::Tensor vector(std::int64_t offset, std::int64_t n) const { return flat.narrow(0, offset, n); }
-  at::Tensor matrix(std::int64_t offset, std::int64_t k, std::int64_t n) const {
-    return flat.narrow(0, offset, k * n).view({k, n});
-  }
-};
+// Each keeps all that its passes make on the device.
+constexpr std::size_t kKeptCalls = 8;
 
-// What one member's forward pass leaves for its backward pass.
-struct Tape {
-  at::Tensor node_input;
-  std::vector<at::Tensor> x;
-};
-
-// What groups take of the rows x.
-at::Tensor aggregate(const LayerLayout& layer, const DeviceRelation& relation,
-                     const at::Tensor& x) {
-  return layer.max ? sparse_max(relation.in, relation.lanes, x)
-                   : sparse_product(relation.in, relation.lanes, x);
-}
-
-// d loss / d x from that of `groups`, which is what `aggregate` gave.
-at::Tensor aggregate_gradient(const LayerLayout& layer, const DeviceRelation& relation,
-                              const at::Tensor& x, const at::Tensor& groups,
-                              const at::Tensor& gradient) {
-  return layer.max ? sparse_max_gradient(relation, x, groups, gradient)
-                   : sparse_product(relation.out, relation.lanes, gradient);
+template <typename T>
+std::span<const T> row_of(const at::Tensor& matrix, int row) {
+  const std::int64_t width = matrix.size(1);
+  return {matrix.const_data_ptr<T>() + row * width, static_cast<std::size_t>(width)};
 }
 
 class AtenExecutor : public Executor {
  public:
-  AtenExecutor(const NetworkLayout& net, double output_scale, int device_index)
+  AtenExecutor(const NetworkLayout& net, double output_scale, int device_index, bool replay)
       : net_(net),
         output_scale_(output_scale),
-        device_(device_index < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, device_index)) {}
+        device_(device_index < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, device_index)),
+        pass_(net, device_),
+        calls_(device_, replay ? kKeptCalls : 0) {}
 
   std::shared_ptr<const void> upload(const GraphInput& graph) const override {
+    const c10::InferenceMode no_autograd;
     return std::make_shared<DeviceGraph>(to_device(graph, device_));
+  }
+
+  // With the device set: page-locked memory belongs to a device's context.
+  std::shared_ptr<const void> stage(const UnitInput& input) const override {
+    const c10::OptionalDeviceGuard guard(device_);
+    return std::make_shared<StagedUnit>(stage_unit(input, net_.config_features, device_));
   }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
-    const DeviceUnit unit = to_device(input, net_.config_features, device_);
-    UnitScores scores = make_scores(members, *input.plan);
-    for (int m = 0; m < members.count; ++m)
-      forward(member(members, m), unit, *input.plan, m, scores);
-    return scores;
+    const auto staged = staged_of(input);
+    const auto call = calls_.take(pass_, input, *staged, members.count, false);
+    call->load(*staged, members);
+    call->forward();
+    return pool(*input.plan, call->values());
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
@@ -75,187 +59,76 @@ class AtenExecutor : public Executor {
                 std::span<const std::span<float>> gradients, bool common) const override {
     const c10::InferenceMode no_autograd;
     const c10::OptionalDeviceGuard guard(device_);
-    const DeviceUnit unit = to_device(input, net_.config_features, device_);
-    UnitScores scores = make_scores(members, *input.plan);
-    std::vector<Tape> tapes;
-    for (int m = 0; m < members.count; ++m) {
-      tapes.push_back(forward(member(members, m), unit, *input.plan, m, scores));
-    }
+    const auto staged = staged_of(input);
+    const auto call = calls_.take(pass_, input, *staged, members.count, true);
+    call->load(*staged, members);
+    call->forward();
+    const UnitScores scores = pool(*input.plan, call->values());
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
-    for (int m = 0; m < members.count; ++m) {
-      const auto own = std::span(score_gradient.values).subspan(m * scores.configs, scores.configs);
-      const bool needed = !common || score_gradient.ignores_shift(m);
-      const at::Tensor gradient =
-          backward(member(members, m), unit, *input.plan, tapes[m], own, needed);
-      at::from_blob(gradients[m].data(), {gradient.size(0)}, at::kFloat).copy_(gradient);
-      tapes[m] = {};
-    }
+    std::vector<bool> needed;
+    for (int m = 0; m < members.count; ++m)
+      needed.push_back(!common || score_gradient.ignores_shift(m));
+    call->load_row_gradient(spread(*input.plan, score_gradient, needed));
+    call->backward(needed);
+    const at::Tensor flat = call->gradient();
+    for (int m = 0; m < members.count; ++m)
+      std::ranges::copy(row_of<float>(flat, m), gradients[m].begin());
   }
 
  private:
-  FlatView member(const MemberRange& members, int index) const;
-  at::Tensor multiply(const at::Tensor& a, const at::Tensor& b) const;
-  at::Tensor multiply_add(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b) const;
-  static UnitScores make_scores(const MemberRange& members, const Plan& plan);
-  Tape forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
-               UnitScores& scores) const;
-  at::Tensor backward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, const Tape& tape,
-                      std::span<const double> score_gradient, bool needed) const;
-  void backward_encoder(const FlatView& w, const FlatView& g, const DeviceUnit& unit,
-                        const Tape& tape, const at::Tensor& z) const;
+  std::shared_ptr<const StagedUnit> staged_of(const UnitInput& input) const {
+    return std::static_pointer_cast<const StagedUnit>(input.staged ? input.staged : stage(input));
+  }
+
+  // The scores of `values` [members, rows].
+  UnitScores pool(const Plan& plan, const at::Tensor& values) const;
+  // The transpose: d loss / d value [members, rows]; 0 for rows that are not needed where only
+  // `needed` ones count.
+  at::Tensor spread(const Plan& plan, const ScoreGradient& gradient,
+                    const std::vector<bool>& needed) const;
 
   const NetworkLayout& net_;
   const double output_scale_;
   const at::Device device_;
+  const AtenPass pass_;
+  mutable CallCache calls_;
 };
 
-FlatView AtenExecutor::member(const MemberRange& members, int index) const {
-  const std::int64_t length = net_.table.length();
-  const float* const data = members.flat.data() + (members.first + index) * length;
-  return {at::from_blob(const_cast<float*>(data), {length}, at::kFloat).to(device_)};
-}
-
-// a b with operands of the network's precision, summed up in float32.
-at::Tensor AtenExecutor::multiply(const at::Tensor& a, const at::Tensor& b) const {
-  if (net_.precision == Precision::fp32) return at::mm(a, b);
-  const at::Tensor left = a.to(at::kBFloat16), right = b.to(at::kBFloat16);
-  if (device_.is_cuda()) return at::mm(left, right, at::kFloat);
-  return at::mm(left.to(at::kFloat), right.to(at::kFloat));  // the CPU's would round the result too
-}
-
-// bias + a b
-at::Tensor AtenExecutor::multiply_add(const at::Tensor& bias, const at::Tensor& a,
-                                      const at::Tensor& b) const {
-  if (net_.precision == Precision::fp32) return at::addmm(bias, a, b);
-  return multiply(a, b).add_(bias);
-}
-
-UnitScores AtenExecutor::make_scores(const MemberRange& members, const Plan& plan) {
+UnitScores AtenExecutor::pool(const Plan& plan, const at::Tensor& values) const {
+  const std::int64_t slates = plan.readout.common.in.rows();
   UnitScores scores;
-  scores.members = members.count;
+  scores.members = static_cast<int>(values.size(0));
   scores.configs = plan.configs;
-  scores.delta.resize(members.count * plan.configs);
-  scores.common.resize(members.count * plan.readout.common.in.rows());
+  scores.delta.resize(scores.members * plan.configs);
+  scores.common.resize(scores.members * slates);
+  for (int m = 0; m < scores.members; ++m) {
+    pool_scores(plan.readout, row_of<double>(values, m), output_scale_,
+                std::span(scores.delta).subspan(m * plan.configs, plan.configs),
+                std::span(scores.common).subspan(m * slates, slates));
+  }
   return scores;
 }
 
-Tape AtenExecutor::forward(const FlatView& w, const DeviceUnit& unit, const Plan& plan, int place,
-                           UnitScores& scores) const {
-  Tape tape;
-  const std::int64_t columns = net_.opcode_width + net_.node_width;
-  const at::Tensor opcode = at::index_select(
-      w.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width), 0, unit.opcode);
-  const at::Tensor node =
-      multiply_add(w.vector(net_.node_bias, net_.node_width), unit.features,
-                   w.matrix(net_.node_weight, GraphInput::features, net_.node_width));
-  tape.node_input = at::cat({opcode, node}, 1);
-  const at::Tensor nodes = multiply_add(w.vector(net_.join_bias, net_.width), tape.node_input,
-                                        w.matrix(net_.join_weight, columns, net_.width));
-  const at::Tensor states =
-      multiply(unit.states, w.matrix(net_.join_config, net_.config_features, net_.width));
-  tape.x.push_back(
-      at::relu(at::index_select(nodes, 0, unit.node) + at::index_select(states, 0, unit.state)));
-  for (std::size_t i = 0; i < net_.layers.size(); ++i) {
-    const LayerLayout& layer = net_.layers[i];
-    const DeviceStep& step = *unit.steps[i];
-    const at::Tensor& x = tape.x[i];
-    const auto weight = [&](std::size_t p) {
-      return w.matrix(layer.weights[p].offset, layer.in, layer.out);
-    };
-    const std::size_t sets = step.edges.size();
-    at::Tensor out =
-        select(step.self, multiply_add(w.vector(layer.bias, layer.out), x, weight(sets)));
-    for (std::size_t set = 0; set < sets; ++set) {
-      const at::Tensor sums = aggregate(layer, step.edges[set].sum, x);
-      out = out + select(step.edges[set].group, multiply(sums, weight(set)));
-    }
-    if (layer.residual) out = out + select(step.self, x);
-    tape.x.push_back(layer.relu ? at::relu(out) : out);
+at::Tensor AtenExecutor::spread(const Plan& plan, const ScoreGradient& gradient,
+                                const std::vector<bool>& needed) const {
+  const auto members = static_cast<std::int64_t>(needed.size()),
+             rows = plan.rows(net_.layers.size());
+  const at::Tensor spread = at::zeros({members, rows}, at::kFloat);
+  for (std::int64_t m = 0; m < members; ++m) {
+    const auto own = std::span(gradient.values).subspan(m * plan.configs, plan.configs);
+    const std::int64_t count = needed[m] ? plan.needed_rows(net_.layers.size()) : rows;
+    spread_to_rows(plan.readout, spread_to_cells(plan.readout, own, output_scale_), 0,
+                   {spread.mutable_data_ptr<float>() + m * rows, static_cast<std::size_t>(count)});
   }
-  const at::Tensor head = w.vector(net_.head_weight, net_.layers.back().out).to(at::kDouble);
-  const at::Tensor bias = w.vector(net_.head_bias, 1).to(at::kDouble);
-  const at::Tensor values = (at::mv(tape.x.back().to(at::kDouble), head) + bias).cpu();
-  const std::int64_t slates = plan.readout.common.in.rows();
-  pool_scores(plan.readout,
-              {values.const_data_ptr<double>(), static_cast<std::size_t>(values.size(0))},
-              output_scale_, std::span(scores.delta).subspan(place * plan.configs, plan.configs),
-              std::span(scores.common).subspan(place * slates, slates));
-  return tape;
-}
-
-// Where only the needed rows count, the others' gradients stay 0 and take no part in the products.
-at::Tensor AtenExecutor::backward(const FlatView& w, const DeviceUnit& unit, const Plan& plan,
-                                  const Tape& tape, std::span<const double> score_gradient,
-                                  bool needed) const {
-  const FlatView g{at::zeros({net_.table.length()}, at::TensorOptions(at::kFloat).device(device_))};
-  const at::Tensor& top = tape.x.back();
-  std::vector<float> of_rows(top.size(0), 0.0f);
-  const std::int64_t top_rows = needed ? plan.needed_rows(net_.layers.size()) : top.size(0);
-  spread_to_rows(plan.readout, spread_to_cells(plan.readout, score_gradient, output_scale_), 0,
-                 std::span(of_rows).first(top_rows));
-  const at::Tensor row = at::from_blob(of_rows.data(), {top.size(0)}, at::kFloat).to(device_);
-  g.vector(net_.head_weight, top.size(1)).copy_(at::mv(top.t(), row));
-  g.vector(net_.head_bias, 1).copy_(row.sum().view({1}));
-  at::Tensor z = at::outer(row, w.vector(net_.head_weight, top.size(1)));
-  for (std::size_t i = net_.layers.size(); i-- > 0;) {
-    const LayerLayout& layer = net_.layers[i];
-    const DeviceStep& step = *unit.steps[i];
-    const at::Tensor& x = tape.x[i];
-    if (layer.relu) z = z * (tape.x[i + 1] > 0);
-    const auto back = [&](std::size_t p, const at::Tensor& product, const at::Tensor& input) {
-      const std::int64_t offset = layer.weights[p].offset;
-      g.matrix(offset, layer.in, layer.out).copy_(multiply(input.t(), product));
-      return multiply(product, w.matrix(offset, layer.in, layer.out).t());
-    };
-    const std::int64_t rows = needed ? plan.needed_rows(i) : x.size(0);
-    const at::Tensor own = sum_takers(step.self, z).narrow(0, 0, rows);
-    g.vector(layer.bias, layer.out).copy_(own.sum(0));
-    at::Tensor below = at::zeros_like(x);
-    at::Tensor used = below.narrow(0, 0, rows);
-    used.copy_(back(step.edges.size(), own, x.narrow(0, 0, rows)));
-    if (layer.residual) used.add_(own);
-    for (std::size_t set = 0; set < step.edges.size(); ++set) {
-      const DeviceEdgeSet& edges = step.edges[set];
-      const at::Tensor sums = aggregate(layer, edges.sum, x);
-      const std::int64_t groups = needed ? plan.needed_part[i].groups[set] : sums.size(0);
-      at::Tensor of_sums = at::zeros_like(sums);
-      of_sums.narrow(0, 0, groups)
-          .copy_(back(set, sum_takers(edges.group, z).narrow(0, 0, groups),
-                      sums.narrow(0, 0, groups)));
-      used.add_(aggregate_gradient(layer, edges.sum, x, sums, of_sums).narrow(0, 0, rows));
-    }
-    z = below;
-  }
-  backward_encoder(w, g, unit, tape, z * (tape.x[0] > 0));
-  return g.flat;
-}
-
-void AtenExecutor::backward_encoder(const FlatView& w, const FlatView& g, const DeviceUnit& unit,
-                                    const Tape& tape, const at::Tensor& z) const {
-  const std::int64_t columns = net_.opcode_width + net_.node_width,
-                     states = unit.states.size(0) - 1;
-  const at::Tensor of_state = sparse_product(unit.rows_of_state, 1, z);
-  g.matrix(net_.join_config, net_.config_features, net_.width)
-      .copy_(multiply(unit.states.narrow(0, 0, states).t(), of_state));
-  const at::Tensor of_node = sparse_product(unit.rows_of_node, 1, z);
-  g.vector(net_.join_bias, net_.width).copy_(of_node.sum(0));
-  g.matrix(net_.join_weight, columns, net_.width).copy_(multiply(tape.node_input.t(), of_node));
-  const at::Tensor of_input =
-      multiply(of_node, w.matrix(net_.join_weight, columns, net_.width).t());
-  const at::Tensor node = of_input.narrow(1, net_.opcode_width, net_.node_width);
-  g.vector(net_.node_bias, net_.node_width).copy_(node.sum(0));
-  g.matrix(net_.node_weight, GraphInput::features, net_.node_width)
-      .copy_(multiply(unit.features.t(), node));
-  g.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width)
-      .copy_(sparse_product(unit.nodes_of_opcode, 1, of_input.narrow(1, 0, net_.opcode_width)));
+  return spread;
 }
 
 }  // namespace
 
 std::unique_ptr<Executor> make_aten_executor(const NetworkLayout& layout, double output_scale,
-                                             int device_index) {
-  return std::make_unique<AtenExecutor>(layout, output_scale, device_index);
+                                             int device_index, bool replay) {
+  return std::make_unique<AtenExecutor>(layout, output_scale, device_index, replay);
 }
 
 }  // namespace tpudist

@@ -3,17 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
-#include <vector>
-
-#include "models/graph_input.hpp"
-#include "models/plan.hpp"
 
 // The few operators of the ATen executor, on any device. For .cpp files of models/ only: it
 // includes ATen.
 
 namespace tpudist {
 
+// A Csr as tensors.
 struct DeviceCsr {
   at::Tensor begin, source;  // int64 [rows + 1], int32 [entries]
   at::Tensor weight;         // float32 [entries]; undefined: all 1
@@ -28,27 +24,6 @@ struct DeviceSelection {
   at::Tensor of;   // int32 [rows]; undefined: the identity
   DeviceCsr rows;  // the transpose
 };
-
-struct DeviceEdgeSet {
-  DeviceRelation sum;
-  DeviceSelection group;
-};
-
-struct DeviceStep {
-  std::int64_t rows_in = 0;
-  DeviceSelection self;
-  std::vector<DeviceEdgeSet> edges;
-};
-
-struct DeviceGraph {
-  at::Tensor features;  // float32 [nodes, 140]
-  at::Tensor opcode;    // int32 [nodes]
-};
-
-at::Tensor to_device(const std::vector<std::int32_t>& values, at::Device device);
-DeviceCsr to_device(const Csr& csr, at::Device device);
-DeviceStep to_device(const Step& step, at::Device device);
-DeviceGraph to_device(const GraphInput& graph, at::Device device);
 
 // All sparse operators work on x [rows, C], for K lanes on [rows / K, K * C], by gather in the
 // order of the entries, so they give the same bits in every run. Own kernels on CUDA where they
@@ -73,8 +48,10 @@ at::Tensor sparse_max_by_aten(const DeviceCsr& matrix, std::int64_t lanes, const
 at::Tensor sparse_max_gradient_by_aten(const DeviceRelation& relation, const at::Tensor& x,
                                        const at::Tensor& best, const at::Tensor& gradient);
 
-// What each row takes: x[of], and the transpose: the sums over the rows that take each thing.
+// What each row takes: x[of], and the transpose: the sums over the rows that take each thing, of
+// `type` where they are sums.
 at::Tensor select(const DeviceSelection& selection, const at::Tensor& things);
-at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows);
+at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows,
+                      at::ScalarType type = at::kFloat);
 
 }  // namespace tpudist

@@ -13,14 +13,57 @@
 
 namespace tpudist {
 
-// The unit on the device.
-struct DeviceUnit {
-  at::Tensor features, opcode;     // of all graphs
-  at::Tensor states, node, state;  // state [rows]: -1 moved to a zero row behind the table
-  DeviceCsr rows_of_node, rows_of_state, nodes_of_opcode;
-  std::vector<std::shared_ptr<const DeviceStep>> steps;
+struct DeviceEdgeSet {
+  DeviceRelation sum;
+  DeviceSelection group;
 };
 
-DeviceUnit to_device(const UnitInput& input, std::int64_t config_features, at::Device device);
+struct DeviceStep {
+  DeviceSelection self;
+  std::vector<DeviceEdgeSet> edges;
+};
+
+// What the device keeps of a graph.
+struct DeviceGraph {
+  at::Tensor features;  // float32 [nodes, 140]
+};
+
+DeviceGraph to_device(const GraphInput& graph, at::Device device);
+
+// The unit on the device. All but the features are views of one buffer.
+struct DeviceUnit {
+  at::Tensor features;     // of all graphs
+  at::Tensor opcode;       // int32 [nodes]
+  at::Tensor states;       // float32 [states + 1, F], the last row zero
+  at::Tensor node, state;  // int32 [rows of the first layer]; no state: the last row
+  DeviceCsr rows_of_node, rows_of_state, nodes_of_opcode;
+  std::vector<std::shared_ptr<const DeviceStep>> steps;  // equal ones shared
+  std::int64_t needed = 0;                               // as in the plan
+  std::vector<NeededPart> needed_part;
+
+  std::int64_t needed_rows(std::size_t layer) const {
+    return layer == 0 ? needed : needed_part[layer - 1].rows;
+  }
+};
+
+// Where one array lies in a unit's buffer.
+struct ArrayPlace {
+  at::ScalarType type = at::kByte;
+  std::int64_t count = 0;
+  std::int64_t begin = 0;  // in bytes
+};
+
+// The arrays of a unit (the plan's integers and weights, the states) one behind the other in one
+// host buffer, so that they go over in one copy. Immutable.
+struct StagedUnit {
+  at::Tensor buffer;               // uint8; page-locked for a CUDA device
+  std::vector<ArrayPlace> arrays;  // in the order in which view_unit takes them
+};
+
+StagedUnit stage_unit(const UnitInput& input, std::int64_t config_features, at::Device device);
+
+// The unit whose staged buffer was, or will be, copied to `buffer`. Looks at no numbers.
+DeviceUnit view_unit(const UnitInput& input, const StagedUnit& staged, const at::Tensor& buffer,
+                     std::int64_t config_features);
 
 }  // namespace tpudist

@@ -23,6 +23,8 @@ class Executor {
   virtual ~Executor() = default;
   // What the device keeps of a graph (GraphInput::device); null where there is no need.
   virtual std::shared_ptr<const void> upload(const GraphInput&) const { return nullptr; }
+  // The unit's arrays as they go over to the device (UnitInput::staged); null likewise.
+  virtual std::shared_ptr<const void> stage(const UnitInput&) const { return nullptr; }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
                         const Network::LossGradient& loss_gradient,
@@ -33,10 +35,10 @@ class Executor {
 std::unique_ptr<Executor> make_cpu_executor(const NetworkLayout& layout, double output_scale,
                                             bool recompute, ThreadPool& pool);
 
-// ATen operators on a device; -1 = CPU (for tests). One member after the other. `layout` must
-// outlive it.
+// ATen operators on a device; -1 = CPU (for tests). One member after the other. `replay`: as
+// NetworkOptions. `layout` must outlive it.
 std::unique_ptr<Executor> make_aten_executor(const NetworkLayout& layout, double output_scale,
-                                             int device_index);
+                                             int device_index, bool replay = false);
 
 // Throws Error where plan, graphs, states, parameters and layers of a call do not fit together.
 void check_call(const NetworkLayout& layout, const MemberRange& members, const UnitInput& input);

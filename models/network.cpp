@@ -18,9 +18,10 @@ struct Network::Impl {
        const NetworkOptions& options)
       : config(config),
         layout(config, config_features),
-        executor(device_index < 0
-                     ? make_cpu_executor(layout, config.output_scale, options.recompute, pool)
-                     : make_aten_executor(layout, config.output_scale, device_index)) {}
+        executor(
+            device_index < 0
+                ? make_cpu_executor(layout, config.output_scale, options.recompute, pool)
+                : make_aten_executor(layout, config.output_scale, device_index, options.replay)) {}
 
   const NetworkConfig config;
   const NetworkLayout layout;
@@ -72,6 +73,10 @@ std::shared_ptr<const GraphInput> Network::prepare_graph(
   auto graph = std::make_shared<GraphInput>(node_features, opcodes);
   graph->set_device(impl_->executor->upload(*graph));
   return graph;
+}
+
+void Network::stage(UnitInput& input) const {
+  input.staged = impl_->executor->stage(input);
 }
 
 UnitScores Network::scores(std::span<const float> flat, int first_member, int count,

@@ -23,6 +23,8 @@ struct UnitInput {
   std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
   std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
   std::shared_ptr<const Plan> plan;
+  // The same packed for the network's device, by Network::stage. Null: every call packs it anew.
+  std::shared_ptr<const void> staged;
 };
 
 // Scores of all configurations of a unit for the members it was run for. score = common + delta:
@@ -44,11 +46,14 @@ struct ScoreGradient {
   bool ignores_shift(int member) const { return !shift_free.empty() && shift_free[member]; }
 };
 
-// How a network uses memory. The numbers do not depend on it.
+// How a network uses memory and the device. The numbers do not depend on it.
 struct NetworkOptions {
   // Keep the states between every other layer only, and run the layers between again in the
   // backward pass (on the CPU).
   bool recompute = false;
+  // Record the work of units whose shapes come again as CUDA graphs (on a GPU): their kernels start
+  // together, and what the recorded passes make stays on the device.
+  bool replay = false;
 };
 
 // A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer
@@ -75,6 +80,10 @@ class Network {
 
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
+
+  // Packs a complete unit for the network's device, so that its calls only send it; leave it as it
+  // is from then on. Meant for the threads that build units. Does nothing on the CPU.
+  void stage(UnitInput& input) const;
 
   // In both calls `flat` is copied where it does not lie on a 64-byte boundary (core/aligned.hpp).
   // Throw Error where plan, graphs, states and parameters do not fit together.

@@ -92,6 +92,7 @@ TrainConfig read_train(ConfigNode train) {
   config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
   config.prefetch = positive(train, "prefetch", 2, 64);
   config.recompute = train.boolean("recompute", false);
+  config.cuda_graphs = train.boolean("cuda_graphs", false);
   return config;
 }
 
@@ -143,12 +144,13 @@ DistConfig read_dist(ConfigNode dist) {
 
 // Lines of the resolved table whose values may differ between a run and its resumption.
 bool decides_numbers(std::string_view line) {
-  static constexpr std::array<std::string_view, 15> kFree = {"name ",
+  static constexpr std::array<std::string_view, 16> kFree = {"name ",
                                                              "data.shards ",
                                                              "data.cache ",
                                                              "data.cache_bytes ",
                                                              "batch.member_chunk ",
                                                              "train.recompute ",
+                                                             "train.cuda_graphs ",
                                                              "dist.threads ",
                                                              "dist.device ",
                                                              "ensemble.placement ",

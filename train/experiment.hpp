@@ -57,8 +57,9 @@ struct TrainConfig {
   std::int64_t evaluate_rows =
       1000;  // most rows of a graph in evaluations on the way; the last one takes all
   int keep_checkpoints = 2;
-  int prefetch = 2;        // steps prepared ahead
-  bool recompute = false;  // run layers again in the backward pass instead of keeping all states
+  int prefetch = 2;          // steps prepared ahead
+  bool recompute = false;    // run layers again in the backward pass instead of keeping all states
+  bool cuda_graphs = false;  // NetworkOptions::replay
 };
 
 struct EnsembleConfig {

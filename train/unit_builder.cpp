@@ -156,6 +156,7 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates) const {
     if (graphs.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
   }
   input.plan = std::make_shared<const Plan>(chosen_plan(slates));
+  network_.stage(input);
   return input;
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "models/aten_operators.hpp"
+#include "models/aten_replay.hpp"
+#include "models/aten_unit.hpp"
 #include "models/csr.hpp"
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
@@ -96,8 +98,15 @@ Autograd autograd_of(const SparseCase& made) {
   return {none.index_add(0, index, taken).detach(), max.detach(), x.grad()};
 }
 
+DeviceCsr on_device(const Csr& csr, at::Device device) {
+  const auto tensor = [&]<typename T>(const std::vector<T>& values) {
+    return at::tensor(at::ArrayRef<T>(values)).to(device);
+  };
+  return {tensor(csr.begin), tensor(csr.source), tensor(csr.weight)};
+}
+
 DeviceRelation on_device(const Relation& relation, at::Device device) {
-  return {to_device(relation.in, device), to_device(relation.out, device), relation.lanes};
+  return {on_device(relation.in, device), on_device(relation.out, device), relation.lanes};
 }
 
 void expect_equal(const at::Tensor& actual, const at::Tensor& expected) {
@@ -121,6 +130,16 @@ TEST(AtenOperators, SumAndMaxEqualPlainAutograd) {
     expect_equal(sparse_product(relation.in, relation.lanes, made.x), expected.sum);
     expect_equal(best, expected.max);
     expect_close(sparse_max_gradient(relation, made.x, best, made.gradient), expected.max_gradient);
+  }
+}
+
+TEST(AtenOperators, RoundsTheFloatSumToBf16) {
+  for (const SparseCase& made : sparse_cases()) {
+    const DeviceCsr matrix = on_device(made.relation.in, at::kCPU);
+    const at::Tensor x = made.x / 3;
+    const at::Tensor sum = sparse_product(matrix, made.relation.lanes, x, at::kBFloat16);
+    EXPECT_EQ(sum.scalar_type(), at::kBFloat16);
+    expect_equal(sum, sparse_product(matrix, made.relation.lanes, x).to(at::kBFloat16));
   }
 }
 
@@ -179,6 +198,12 @@ CallResult call(const Executor& executor, const NetworkLayout& layout, std::span
   return result;
 }
 
+void expect_same_bits(const CallResult& actual, const CallResult& expected) {
+  EXPECT_EQ(actual.scores.delta, expected.scores.delta);
+  EXPECT_EQ(actual.scores.common, expected.scores.common);
+  EXPECT_EQ(actual.gradients, expected.gradients);
+}
+
 void expect_near(std::span<const double> actual, std::span<const double> expected,
                  double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
@@ -201,22 +226,259 @@ void expect_near(const CallResult& actual, const CallResult& expected, double to
   }
 }
 
-TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
+void expect_cpu_results(Aggregation aggregation, Precision precision, double tolerance,
+                        int device_index = -1) {
   ThreadPool pool(1, use_one_thread_per_worker);
+  NetworkConfig config = mixed_network(aggregation);
+  config.precision = precision;
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
+             aten = make_aten_executor(layout, config.output_scale, device_index);
+  const AlignedFloats flat = test::random_parameters(network, 2, 5);
+  for (const UnitInput& unit : units_of(network, 1, 1)) {
+    for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
+      const CallResult expected = call(*cpu, layout, flat, 2, unit, shift);
+      expect_near(call(*aten, layout, flat, 2, unit, shift), expected, tolerance);
+    }
+  }
+}
+
+TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
   for (const Aggregation aggregation : {Aggregation::mean, Aggregation::sum, Aggregation::max}) {
+    expect_cpu_results(aggregation, Precision::fp32, 1e-5);
+    expect_cpu_results(aggregation, Precision::bf16, 1e-2);
+  }
+}
+
+TEST(AtenExecutor, StagingChangesNoBit) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const NetworkConfig config = mixed_network(Aggregation::mean);
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const auto executor = make_aten_executor(layout, config.output_scale, -1);
+  const AlignedFloats flat = test::random_parameters(network, 2, 5);
+  for (UnitInput unit : units_of(network, 1, 1)) {
+    const CallResult expected = call(*executor, layout, flat, 2, unit);
+    unit.staged = executor->stage(unit);
+    ASSERT_NE(unit.staged, nullptr);
+    for (int again = 0; again < 2; ++again)
+      expect_same_bits(call(*executor, layout, flat, 2, unit), expected);
+    EXPECT_EQ(executor->scores({flat, 0, 2}, unit).delta, expected.scores.delta);
+  }
+}
+
+// Equal steps go over once: a deeper network of equal layers has no more arrays.
+TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NetworkConfig config = mixed_network(Aggregation::mean);
+  config.layers.assign(2, config.layers[1]);
+  std::vector<std::size_t> arrays;
+  for (int more = 0; more < 2; ++more) {
+    const Network network(config, 18, -1, pool);
+    UnitInput unit = units_of(network, 1, 1)[0];
+    const StagedUnit staged = stage_unit(unit, 18, at::kCPU);
+    arrays.push_back(staged.arrays.size());
+    std::int64_t end = 0;
+    for (const ArrayPlace& place : staged.arrays) {
+      EXPECT_EQ(place.begin % 256, 0);
+      EXPECT_GE(place.begin, end);
+      end = place.begin + place.count * static_cast<std::int64_t>(at::elementSize(place.type));
+    }
+    EXPECT_LE(end, staged.buffer.numel());
+    const DeviceUnit view = view_unit(unit, staged, staged.buffer, 18);
+    EXPECT_EQ(view.steps.front(), view.steps.back());
+    EXPECT_TRUE(at::equal(view.node, at::tensor(at::ArrayRef<std::int32_t>(unit.plan->node))));
+    config.layers.assign(5, config.layers[1]);
+  }
+  EXPECT_EQ(arrays[0], arrays[1]);
+}
+
+CallSignature signature(const UnitInput& unit, int members = 2, bool backward = true) {
+  return call_signature(unit, stage_unit(unit, 18, at::kCPU), members, backward);
+}
+
+// Dense units in the order of a replay's test: A, B, A, A', B', A, where A' has A's graphs and
+// sizes with other configurations, and B has other graphs.
+std::vector<UnitInput> replayed_units(const Network& network) {
+  const UnitInput a = units_of(network, 1, 1)[0], b = units_of(network, 2, 1)[0];
+  UnitInput other_a = units_of(network, 1, 2)[0], other_b = units_of(network, 2, 2)[0];
+  other_a.graphs = a.graphs;
+  other_b.graphs = b.graphs;
+  EXPECT_NE(other_a.plan->state, a.plan->state);
+  EXPECT_EQ(signature(other_a), signature(a));
+  EXPECT_NE(signature(b), signature(a));
+  return {a, b, a, other_a, other_b, a};
+}
+
+TEST(AtenReplay, SignaturesTellApartWhatIsLaunchedOtherwise) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const Network network(mixed_network(Aggregation::mean), 18, -1, pool);
+  const std::vector<UnitInput> units = units_of(network, 1, 1);
+  const CallSignature plain = signature(units[0]);
+  EXPECT_EQ(signature(units[0]), plain);
+  EXPECT_NE(signature(units[1]), plain);
+  EXPECT_NE(signature(units[0], 3), plain);
+  EXPECT_NE(signature(units[0], 2, false), plain);
+  UnitInput changed = units[0];
+  changed.graphs = units_of(network, 1, 1)[0].graphs;  // equal, but other buffers
+  EXPECT_NE(signature(changed), plain);
+  Plan plan = *units[0].plan;
+  --plan.needed_part[1].rows;
+  changed = units[0];
+  changed.plan = std::make_shared<Plan>(plan);
+  EXPECT_NE(signature(changed), plain);
+}
+
+TEST(AtenReplay, KeepsWhatComesAgainAndDropsTheLeastRecentlyUsed) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const NetworkConfig config = mixed_network(Aggregation::mean);
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const AtenPass pass(layout, at::kCPU);
+  CallCache cache(at::kCPU, 2);
+  std::vector<UnitInput> units;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) units.push_back(units_of(network, seed, 1)[0]);
+  const auto take = [&](int unit) {
+    return cache.take(pass, units[unit], stage_unit(units[unit], 18, at::kCPU), 1, true);
+  };
+  EXPECT_FALSE(take(0).is_kept());
+  EXPECT_TRUE(take(0).is_kept());
+  {
+    const CallCache::Lease lent = take(0);
+    EXPECT_TRUE(lent.is_kept());
+    EXPECT_FALSE(take(0).is_kept());
+  }
+  for (const int unit : {1, 2}) take(unit);
+  for (const int unit : {1, 2}) EXPECT_TRUE(take(unit).is_kept());  // drops 0
+  EXPECT_FALSE(take(0).is_kept());
+  EXPECT_TRUE(take(1).is_kept());
+  EXPECT_TRUE(take(0).is_kept());  // drops 2
+  EXPECT_TRUE(take(1).is_kept());
+  EXPECT_FALSE(take(2).is_kept());
+}
+
+void expect_replays_bits(int device_index) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::max}) {
     const NetworkConfig config = mixed_network(aggregation);
     const Network network(config, 18, -1, pool);
     const NetworkLayout layout(config, 18);
-    const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
-               aten = make_aten_executor(layout, config.output_scale, -1);
-    const AlignedFloats flat = test::random_parameters(network, 2, 5);
-    for (const UnitInput& unit : units_of(network, 1, 1)) {
+    const auto plain = make_aten_executor(layout, config.output_scale, device_index),
+               replayed = make_aten_executor(layout, config.output_scale, device_index, true);
+    std::vector<UnitInput> units = replayed_units(network);
+    for (const UnitInput& refined : {units_of(network, 1, 1)[1], units_of(network, 2, 1)[1]})
+      units.insert(units.end(), 3, refined);
+    std::uint64_t key = 0;
+    for (const UnitInput& unit : units) {
+      const AlignedFloats flat = test::random_parameters(network, 2, ++key);
       for (const Shift shift : {Shift::counts, Shift::ignored_and_told, Shift::ignored_by_caller}) {
-        const CallResult expected = call(*cpu, layout, flat, 2, unit, shift);
-        expect_near(call(*aten, layout, flat, 2, unit, shift), expected, 1e-5);
+        expect_same_bits(call(*replayed, layout, flat, 2, unit, shift),
+                         call(*plain, layout, flat, 2, unit, shift));
       }
+      EXPECT_EQ(replayed->scores({flat, 0, 2}, unit).delta,
+                plain->scores({flat, 0, 2}, unit).delta);
     }
   }
+}
+
+TEST(AtenReplay, EqualsUnrecordedCallsBitForBit) {
+  expect_replays_bits(-1);
+}
+
+// More shapes than are kept, round and round, from several threads that meet on the same ones.
+void expect_shared_replays(int device_index) {
+  ThreadPool pool(3, use_one_thread_per_worker);
+  const NetworkConfig config = mixed_network(Aggregation::sum);
+  const Network network(config, 18, -1, pool);
+  const NetworkLayout layout(config, 18);
+  const auto plain = make_aten_executor(layout, config.output_scale, device_index),
+             replayed = make_aten_executor(layout, config.output_scale, device_index, true);
+  const AlignedFloats flat = test::random_parameters(network, 2, 1);
+  std::vector<UnitInput> units;
+  std::vector<CallResult> expected;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    units.push_back(units_of(network, seed, 1)[0]);
+    expected.push_back(call(*plain, layout, flat, 2, units.back()));
+  }
+  std::vector<CallResult> results(120);
+  const auto unit_of = [&](std::int64_t i) { return i % 3 == 0 ? i % 10 : i % 2; };
+  pool.parallel_for(results.size(), [&](std::int64_t i) {
+    results[i] = call(*replayed, layout, flat, 2, units[unit_of(i)]);
+  });
+  for (std::size_t i = 0; i < results.size(); ++i)
+    expect_same_bits(results[i], expected[unit_of(i)]);
+}
+
+TEST(AtenReplay, ThreadsShareRecordedCalls) {
+  expect_shared_replays(-1);
+}
+
+// The same on a device. Sums of few small integers are exact in any order; the networks' products
+// are not.
+class AtenOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  }
+  const at::Device gpu_ = at::Device(at::kCUDA, 0);
+};
+
+TEST_F(AtenOnGpu, KernelsEqualAten) {
+  for (const SparseCase& made : sparse_cases()) {
+    const std::int64_t lanes = made.relation.lanes;
+    const DeviceRelation cpu = on_device(made.relation, at::kCPU),
+                         gpu = on_device(made.relation, gpu_);
+    const at::Tensor x = made.x.to(gpu_), best = sparse_max(gpu.in, lanes, x);
+    expect_equal(sparse_product(gpu.in, lanes, x), sparse_product_by_aten(cpu.in, lanes, made.x));
+    expect_equal(sparse_product(gpu.in, lanes, x, at::kBFloat16),
+                 sparse_product_by_aten(cpu.in, lanes, made.x).to(at::kBFloat16));
+    expect_equal(best, sparse_max_by_aten(cpu.in, lanes, made.x));
+    expect_close(sparse_max_gradient(gpu, x, best, made.gradient.to(gpu_)),
+                 sparse_max_gradient_by_aten(cpu, made.x, best.cpu(), made.gradient));
+  }
+}
+
+// Rounding after the sum and rounding in the kernel; rows that are not aligned take narrow loads.
+TEST_F(AtenOnGpu, KernelsRoundAndAlignAlike) {
+  for (const SparseCase& made : sparse_cases()) {
+    const std::int64_t lanes = made.relation.lanes;
+    const DeviceRelation gpu = on_device(made.relation, gpu_);
+    const at::Tensor x = (made.x / 3).to(gpu_), sum = sparse_product(gpu.in, lanes, x);
+    expect_equal(sparse_product(gpu.in, lanes, x, at::kBFloat16), sum.to(at::kBFloat16));
+    const at::Tensor moved =
+        at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel());
+    expect_equal(sparse_product(gpu.in, lanes, moved.view_as(x)), sum);
+    expect_equal(sparse_max(gpu.in, lanes, moved.view_as(x)), sparse_max(gpu.in, lanes, x));
+  }
+}
+
+TEST_F(AtenOnGpu, NanGoesThroughAMaxAsOnTheCpu) {
+  SparseCase made = sparse_case(2, 40, 33, 3, 8, 200);
+  made.x.index_put_({made.relation.in.source[1] * 3 + 1, 2},
+                    std::numeric_limits<float>::quiet_NaN());
+  const DeviceRelation cpu = on_device(made.relation, at::kCPU),
+                       gpu = on_device(made.relation, gpu_);
+  const at::Tensor best = sparse_max(cpu.in, 3, made.x),
+                   on_gpu = sparse_max(gpu.in, 3, made.x.to(gpu_));
+  EXPECT_TRUE(at::equal(on_gpu.cpu().isnan(), best.isnan()));
+  expect_close(sparse_max_gradient(gpu, made.x.to(gpu_), on_gpu, made.gradient.to(gpu_)),
+               sparse_max_gradient(cpu, made.x, best, made.gradient));
+}
+
+TEST_F(AtenOnGpu, ExecutorEqualsTheCpuExecutor) {
+  for (const Aggregation aggregation : {Aggregation::mean, Aggregation::sum, Aggregation::max}) {
+    expect_cpu_results(aggregation, Precision::fp32, 1e-4, 0);
+    expect_cpu_results(aggregation, Precision::bf16, 2e-2, 0);
+  }
+}
+
+TEST_F(AtenOnGpu, ReplayEqualsUnrecordedCallsBitForBit) {
+  expect_replays_bits(0);
+}
+
+TEST_F(AtenOnGpu, ThreadsShareRecordedCalls) {
+  expect_shared_replays(0);
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "models/aten_pass.hpp"
+#include "models/aten_unit.hpp"
+#include "models/executor.hpp"
+
+// For .cpp files of models/ only: it includes ATen.
+
+namespace tpudist {
+
+class Recorder;
+class Recording;
+
+// The device's side of one call: the unit, parameters and results of its members in buffers that
+// stay where they are. The passes read and write these alone, so that the same call can be loaded
+// with another unit of the same shape and other parameters, and run again. Not thread-safe.
+class AtenCall {
+ public:
+  // `backward`: a backward pass will follow the forward pass. With a recorder both are recorded
+  // when they are first run, and run again from then on. `pass` and `recorder` must outlive it.
+  AtenCall(const AtenPass& pass, const UnitInput& input, const StagedUnit& staged, int members,
+           bool backward, Recorder* recorder);
+  ~AtenCall();
+  AtenCall(const AtenCall&) = delete;
+  AtenCall& operator=(const AtenCall&) = delete;
+
+  // Copies in the unit's arrays and the members' parameters, each in one piece. The unit must live
+  // on until results have been asked for: its arrays are still under way when this returns, and the
+  // results are waited for.
+  void load(const StagedUnit& staged, const MemberRange& members);
+  // d loss / d value [members, rows], on the host.
+  void load_row_gradient(const at::Tensor& gradient);
+
+  // The work: every member, one after the other.
+  void forward();
+  void backward(const std::vector<bool>& needed);  // [members]
+
+  // On the host, waited for: float64 [members, rows], float32 [members, P].
+  at::Tensor values() const { return values_.cpu(); }
+  at::Tensor gradient() const { return gradient_.cpu(); }
+
+ private:
+  int members() const { return static_cast<int>(values_.size(0)); }
+  void run_forward();
+  void run_backward(const std::vector<bool>& needed);
+
+  const AtenPass& pass_;
+  Recorder* const recorder_;
+  std::vector<std::shared_ptr<const GraphInput>> graphs_;  // a signature goes by their addresses
+  at::Tensor arrays_;                                      // the unit's
+  at::Tensor parameters_;                                  // [members, P]
+  DeviceUnit unit_;
+  std::vector<Tape> tapes_;  // [members]; none where no backward pass follows
+  at::Tensor values_, row_gradient_, gradient_;
+  std::unique_ptr<Recording> forward_;
+  std::map<std::vector<bool>, std::unique_ptr<Recording>> backward_;  // by what is needed
+};
+
+}  // namespace tpudist
