@@ -1,5 +1,6 @@
 #include "models/aten_pass.hpp"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/index_select.h>
