@@ -100,7 +100,8 @@ void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t coun
         for (std::int64_t c = 0; c < n; ++c) ties[c] += in[c] == best[c] ? w : 0.0f;
       }
       float* const __restrict out = z.row(i) + at;
-      for (std::int64_t c = 0; c < n; ++c) out[c] /= ties[c];
+      // No source equals a NaN.
+      for (std::int64_t c = 0; c < n; ++c) out[c] = ties[c] > 0 ? out[c] / ties[c] : 0;
     }
   }
 }

@@ -43,7 +43,7 @@ void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Cons
 void max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
               std::int64_t width, Rows y, std::int64_t lanes = 1);
 // The first half of its backward pass: z, the gradient of the block's maxima y, is divided by the
-// sum of the weights of the sources that equal them.
+// sum of the weights of the sources that equal them; of a NaN it is 0.
 void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
                         ConstRows y, std::int64_t width, Rows z, std::int64_t lanes = 1);
 // The second half, for a block of x (`x` begins at its first row, everything else at row 0): y[i] =

@@ -71,8 +71,12 @@ class ExactMatrix {
     const at::Tensor copies = weight_.squeeze(1).to(at::kLong);
     const at::Tensor row = row_.repeat_interleave(copies),
                      taken = x.index_select(0, source_.repeat_interleave(copies));
-    return at::zeros({rows_, x.size(1)}, at::kDouble)
-        .scatter_reduce(0, row.unsqueeze(1).expand_as(taken), taken, "amax", false);
+    // scatter_reduce's gradient takes a start value that equals the largest for one more of them.
+    constexpr double kBelowAll = -1e30;
+    const at::Tensor largest =
+        at::full({rows_, x.size(1)}, kBelowAll, at::kDouble)
+            .scatter_reduce(0, row.unsqueeze(1).expand_as(taken), taken, "amax", false);
+    return at::where(largest > kBelowAll, largest, 0.0);
   }
 
  private:
