@@ -10,10 +10,19 @@
 namespace tpudist {
 namespace {
 
+// States of members that run together, in floats: they stay in the caches until the backward pass
+// takes them.
+constexpr std::int64_t kCachedStates = std::int64_t{1} << 19;
+
 class CpuExecutor : public Executor {
  public:
   CpuExecutor(const NetworkLayout& layout, double output_scale, bool recompute, ThreadPool& pool)
       : layout_(layout), output_scale_(output_scale), recompute_(recompute), pool_(pool) {}
+
+  int members_together(const Plan& plan) const override {
+    return static_cast<int>(
+        std::max<std::int64_t>(kCachedStates / std::max<std::int64_t>(states(plan), 1), 1));
+  }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
     return CpuPass(layout_, output_scale_, pool_, buffers_, members, input, PassKind::scores, false)
@@ -42,6 +51,15 @@ class CpuExecutor : public Executor {
   }
 
  private:
+  // Of one member, before and behind all layers, in floats.
+  std::int64_t states(const Plan& plan) const {
+    std::int64_t floats = plan.first_rows() * layout_.stride;
+    for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
+      floats += plan.rows(i + 1) * layout_.layers[i].out_stride;
+    }
+    return floats;
+  }
+
   const NetworkLayout& layout_;
   const double output_scale_;
   const bool recompute_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -25,6 +26,8 @@ class Executor {
   virtual std::shared_ptr<const void> upload(const GraphInput&) const { return nullptr; }
   // The unit's arrays as they go over to the device (UnitInput::staged); null likewise.
   virtual std::shared_ptr<const void> stage(const UnitInput&) const { return nullptr; }
+  // Members of a call on this plan with which it takes the least time each.
+  virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
                         const Network::LossGradient& loss_gradient,

@@ -79,6 +79,10 @@ void Network::stage(UnitInput& input) const {
   input.staged = impl_->executor->stage(input);
 }
 
+int Network::members_together(const Plan& plan) const {
+  return impl_->executor->members_together(plan);
+}
+
 UnitScores Network::scores(std::span<const float> flat, int first_member, int count,
                            const UnitInput& input) const {
   const MemberRange members{flat, first_member, count};

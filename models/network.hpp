@@ -85,6 +85,10 @@ class Network {
   // is from then on. Meant for the threads that build units. Does nothing on the CPU.
   void stage(UnitInput& input) const;
 
+  // How many members to compute in one call on a plan, where there is a choice: as many as share
+  // the processor's caches, or all. The numbers do not depend on it.
+  int members_together(const Plan& plan) const;
+
   // In both calls `flat` is copied where it does not lie on a 64-byte boundary (core/aligned.hpp).
   // Throw Error where plan, graphs, states and parameters do not fit together.
   //

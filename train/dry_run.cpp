@@ -136,10 +136,11 @@ std::string describe_work(const Experiment& experiment, int ranks) {
 
   const std::vector<SlateRows> slates = largest_unit(experiment, data, order, planner);
   const int largest = slates.front().graph;
-  const int chunk = experiment.batch.member_chunk, all = experiment.ensemble.members;
-  const int together = chunk > 0 ? std::min(chunk, all) : all;
   const Unit unit = units.build(slates);
   const PlanComparison plans = units.compare(unit.slates);
+  const int chunk = experiment.batch.member_chunk;
+  const int together =
+      std::min(chunk > 0 ? chunk : units.members_together(unit), experiment.ensemble.members);
   const std::int64_t parameters = network.parameters().parameters();
   const auto flat = static_cast<std::uint64_t>(network.parameters().length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);

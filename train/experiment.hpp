@@ -44,7 +44,7 @@ struct BatchConfig {
   UnitKind unit = UnitKind::slates;
   int unit_slates = 1;   // most slates of a unit
   int config_chunk = 0;  // configurations of a slate that are computed at a time; 0 = all
-  int member_chunk = 0;  // members that are computed together; 0 = all
+  int member_chunk = 0;  // members that are computed together; 0 = by the plan
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
 };

@@ -16,6 +16,8 @@ StepWork StepBuilder::build(std::int64_t step) const {
   StepWork work;
   work.batch = planner_.plan(step);
   for (int unit = 0; unit < work.batch.units(); ++unit) add_passes(work, unit);
+  // A member's gradients are added up while they lie in the caches.
+  std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
 }
 
@@ -34,11 +36,12 @@ std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& or
 void StepBuilder::add_passes(StepWork& work, int unit) const {
   const bool shared = shares_slates(experiment_);
   std::shared_ptr<const Unit> data;
+  int most = experiment_.batch.member_chunk;  // members of a pass; 0: not known yet
   for (int m = 0; m < experiment_.ensemble.members; ++m) {
     if (work.batch.owners.of(m, unit) != rank_) continue;
     const bool extends = shared && !work.passes.empty() && work.passes.back().unit == unit &&
                          work.passes.back().first_member + work.passes.back().members == m &&
-                         work.passes.back().members != experiment_.batch.member_chunk;
+                         work.passes.back().members != most;
     if (extends) {
       ++work.passes.back().members;
       continue;
@@ -46,6 +49,7 @@ void StepBuilder::add_passes(StepWork& work, int unit) const {
     if (!data || !shared) {
       data = std::make_shared<const Unit>(
           units_.build(rows_of_unit(work.batch, order_, unit, shared ? -1 : m)));
+      if (most == 0) most = units_.members_together(*data);
     }
     work.passes.push_back({unit, m, 1, data});
   }

@@ -136,6 +136,11 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
   return plans;
 }
 
+int UnitBuilder::members_together(const Unit& unit) const {
+  const UnitInput& input = unit.chunks.empty() ? unit.input : unit.chunks.front();
+  return network_.members_together(*input.plan);
+}
+
 bool UnitBuilder::takes_refined(const PlanComparison& plans) const {
   return mode_ == PlanMode::refined || (mode_ == PlanMode::automatic && plans.refined_pays());
 }

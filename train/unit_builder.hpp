@@ -49,6 +49,9 @@ class UnitBuilder {
 
   Unit build(std::span<const SlateRows> slates) const;
 
+  // How many members to compute together on a unit, where there is a choice.
+  int members_together(const Unit& unit) const;
+
   // Compares both plans of a unit of these slates of the data set; the dense one is not built.
   PlanComparison compare(std::span<const Slate> slates) const;
   // Whether `build` takes the refined plan.
