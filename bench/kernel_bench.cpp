@@ -137,11 +137,15 @@ void row_kernels(ThreadPool& pool, std::int64_t rows, std::int64_t width) {
          }));
 }
 
+using Gemm = void (*)(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                      float beta, float* c, std::int64_t c_stride);
+
 // GFLOP/s of x [rows, k] w [k, n] in blocks of rows.
-double product_rate(ThreadPool& pool, std::int64_t rows, std::int64_t k, std::int64_t n) {
+double product_rate(ThreadPool& pool, std::int64_t rows, std::int64_t k, std::int64_t n,
+                    Gemm multiply) {
   AlignedFloats x(rows * k, 0.5f), w(k * n, 0.5f), y(rows * n);
   const double seconds = block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
-    gemm(count, n, k, {x.data() + first * k, k}, {w.data(), n}, 0, y.data() + first * n, n);
+    multiply(count, n, k, {x.data() + first * k, k}, {w.data(), n}, 0, y.data() + first * n, n);
   });
   return 2e-9 * static_cast<double>(rows) * static_cast<double>(k * n) / seconds;
 }
@@ -168,13 +172,14 @@ void measure(int threads) {
     for (const std::int64_t width : {64, 256}) row_kernels(pool, rows, width);
   }
   const double best = best_product_rate(pool);
-  std::printf("\n| product | GFLOP/s | best GFLOP/s | ratio |\n|---|---|---|---|\n");
+  std::printf("\n| product | GFLOP/s | best GFLOP/s | ratio | BLAS |\n|---|---|---|---|---|\n");
   for (const std::int64_t k : {32, 64, 128, 256, 512}) {
     for (const std::int64_t n : {k, 2 * k}) {
       if (n > 512) continue;
-      const double rate = product_rate(pool, 4096, k, n);
-      std::printf("| 4096 x %lld x %lld | %.0f | %.0f | %.2f |\n", static_cast<long long>(k),
-                  static_cast<long long>(n), rate, best, rate / best);
+      const double rate = product_rate(pool, 4096, k, n, gemm),
+                   blas = product_rate(pool, 4096, k, n, gemm_of_blas);
+      std::printf("| 4096 x %lld x %lld | %.0f | %.0f | %.2f | %.0f |\n", static_cast<long long>(k),
+                  static_cast<long long>(n), rate, best, rate / best, blas);
     }
   }
 }

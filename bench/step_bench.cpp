@@ -223,6 +223,7 @@ class StepBench {
     std::vector<std::int64_t> rows(layers, 0);
     std::int64_t first_rows = 0;
     for (const UnitPass& pass : work.passes) {
+      if (pass.first_member > 0) continue;  // of a unit that has been counted
       const Plan& plan = *pass.data->input.plan;
       first_rows += plan.first_rows();
       for (std::size_t i = 0; i < layers; ++i) rows[i] += plan.steps[i]->rows_out;
