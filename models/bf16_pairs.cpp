@@ -110,15 +110,14 @@ void multiply_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix
   const Strip<Pair> left =
       across ? pack_columns(a, m, k, memory, pad16(m)) : pack_rows(a, m, k, memory);
   Pair* const panel = scratch<Pair>(1, pairs * kPanel);
-  for (std::int64_t j = 0; j < n; j += kPanel) {
-    const std::int64_t columns = std::min(kPanel, n - j);
+  const auto pack = [&](std::int64_t j, std::int64_t columns) {
     if (b.transpose == Transpose::yes) {
       pack_turned(from(b, 0, j), columns, k, panel, kPanel);
     } else {
       pack_columns(from(b, 0, j), columns, k, panel, kPanel);
     }
-    multiply_panel<PairDot>(m, columns, pairs, left, panel, beta, c + j, c_stride);
-  }
+  };
+  multiply_panels<PairDot>(m, n, pairs, left, panel, beta, c, c_stride, pack);
 }
 
 }  // namespace
@@ -130,12 +129,11 @@ bool has_bf16_dot_products() {
 
 void gemm_of_pairs(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                    float beta, float* c, std::int64_t c_stride) {
-  std::int64_t begin = 0;
-  do {  // also where k is 0
-    multiply_block(m, n, std::min(kBlock, k - begin), from(a, 0, begin), from(b, begin, 0),
-                   begin ? 1 : beta, c, c_stride);
-    begin += kBlock;
-  } while (begin < k);
+  multiply_in_blocks(
+      k, kBlock, a, b, beta,
+      [&](std::int64_t depth, const MatrixView& of_a, const MatrixView& of_b, float scale) {
+        multiply_block(m, n, depth, of_a, of_b, scale, c, c_stride);
+      });
 }
 
 }  // namespace tpudist

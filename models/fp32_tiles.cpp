@@ -60,15 +60,14 @@ void multiply_block(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix
   const bool across = a.transpose == Transpose::yes;
   const Strip<float> left{a.data, across ? 1 : a.stride, across ? a.stride : 1};
   float* const panel = scratch<float>(0, k * kPanel);
-  for (std::int64_t j = 0; j < n; j += kPanel) {
-    const std::int64_t columns = std::min(kPanel, n - j);
+  const auto pack = [&](std::int64_t j, std::int64_t columns) {
     if (b.transpose == Transpose::yes) {
       pack_turned_panel(from(b, 0, j), columns, k, panel);
     } else {
       pack_panel(from(b, 0, j), columns, k, panel);
     }
-    multiply_panel<FloatDot>(m, columns, k, left, panel, beta, c + j, c_stride);
-  }
+  };
+  multiply_panels<FloatDot>(m, n, k, left, panel, beta, c, c_stride, pack);
 }
 
 }  // namespace
@@ -79,12 +78,11 @@ bool has_float_tiles() {
 
 void gemm_of_tiles(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                    float beta, float* c, std::int64_t c_stride) {
-  std::int64_t begin = 0;
-  do {  // also where k is 0
-    multiply_block(m, n, std::min(kBlock, k - begin), from(a, 0, begin), from(b, begin, 0),
-                   begin ? 1 : beta, c, c_stride);
-    begin += kBlock;
-  } while (begin < k);
+  multiply_in_blocks(
+      k, kBlock, a, b, beta,
+      [&](std::int64_t depth, const MatrixView& of_a, const MatrixView& of_b, float scale) {
+        multiply_block(m, n, depth, of_a, of_b, scale, c, c_stride);
+      });
 }
 
 bool tiles_beat_blas() {

@@ -64,6 +64,7 @@ TPUDIST_TILES void multiply_tile(std::int64_t depth, Strip<typename Dot::Element
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       sums[r][v] = _mm512_setzero_ps();
+      __builtin_prefetch(c + r * c_stride + v * kLanes, 1);  // c is on its way while the sums grow
     }
   }
   for (std::int64_t l = 0; l < depth; ++l) {
@@ -101,18 +102,22 @@ constexpr auto all_tiles(std::integer_sequence<int, I...>) {
 template <class Dot>
 constexpr auto kTiles = all_tiles<Dot>(std::make_integer_sequence<int, kTileRows * kTileVectors>());
 
-// c [m, columns] = a b + beta * c for one packed panel of b.
-template <class Dot>
-void multiply_panel(std::int64_t m, std::int64_t columns, std::int64_t depth,
-                    Strip<typename Dot::Element> a, const typename Dot::Element* panel, float beta,
-                    float* c, std::int64_t c_stride) {
-  const std::int64_t vectors = pad16(columns) / kLanes;
-  const __mmask16 last = first_lanes(columns - (vectors - 1) * kLanes);
-  for (std::int64_t i = 0; i < m; i += kTileRows) {
-    const std::int64_t rows = std::min<std::int64_t>(kTileRows, m - i);
-    kTiles<Dot>[(rows - 1) * kTileVectors + vectors - 1](
-        depth, {a.data + i * a.stride, a.stride, a.step}, panel, beta, c + i * c_stride, c_stride,
-        last);
+// c [m, n] = a b + beta * c, `depth` elements of a. pack(j, columns) fills `panel` with b's columns
+// j .. j + columns - 1.
+template <class Dot, class Pack>
+void multiply_panels(std::int64_t m, std::int64_t n, std::int64_t depth,
+                     Strip<typename Dot::Element> a, const typename Dot::Element* panel, float beta,
+                     float* c, std::int64_t c_stride, const Pack& pack) {
+  for (std::int64_t j = 0; j < n; j += kPanel) {
+    const std::int64_t columns = std::min(kPanel, n - j), vectors = pad16(columns) / kLanes;
+    const __mmask16 last = first_lanes(columns - (vectors - 1) * kLanes);
+    pack(j, columns);
+    for (std::int64_t i = 0; i < m; i += kTileRows) {
+      const std::int64_t rows = std::min<std::int64_t>(kTileRows, m - i);
+      kTiles<Dot>[(rows - 1) * kTileVectors + vectors - 1](
+          depth, {a.data + i * a.stride, a.stride, a.step}, panel, beta, c + i * c_stride + j,
+          c_stride, last);
+    }
   }
 }
 
@@ -128,6 +133,19 @@ Element* scratch(int slot, std::int64_t size) {
 inline MatrixView from(const MatrixView& x, std::int64_t row, std::int64_t column) {
   if (x.transpose == Transpose::yes) std::swap(row, column);
   return {x.data + row * x.stride + column, x.stride, x.transpose};
+}
+
+// c = a b + beta * c by multiply_block(k, a, b, beta) on at most `block` of k at a time, also where
+// k is 0.
+template <class MultiplyBlock>
+void multiply_in_blocks(std::int64_t k, std::int64_t block, const MatrixView& a,
+                        const MatrixView& b, float beta, const MultiplyBlock& multiply_block) {
+  std::int64_t begin = 0;
+  do {
+    multiply_block(std::min(block, k - begin), from(a, 0, begin), from(b, begin, 0),
+                   begin ? 1 : beta);
+    begin += block;
+  } while (begin < k);
 }
 
 }  // namespace
