@@ -88,13 +88,6 @@ std::vector<Block> cut_members(std::span<const Block> blocks, int members, std::
   return cut;
 }
 
-// Members that run in one pass, so that its memory has a bound. The scores do not depend on it.
-int members_together(const Plan& plan, int members) {
-  constexpr std::int64_t kRows = 65536;
-  const std::int64_t rows = std::max<std::int64_t>(plan.rows(plan.steps.size()), 1);
-  return static_cast<int>(std::clamp<std::int64_t>(kRows / rows, 1, std::max(members, 1)));
-}
-
 // Scores of this rank's blocks, block by block: [members of block][count of block].
 std::vector<double> score_blocks(const Network& network, std::span<const float> flat,
                                  const std::vector<Distinct>& graphs, const UnitBuilder& units,
@@ -113,7 +106,7 @@ std::vector<double> score_blocks(const Network& network, std::span<const float> 
                           {rows.begin() + block.first, rows.begin() + block.first + block.count}};
     const Unit unit = units.build(std::span(&slate, 1));
     double* out = scores.data() + offset[static_cast<std::size_t>(i)];
-    const int together = members_together(*unit.input.plan, block.members);
+    const int together = std::min(units.members_together(unit), block.members);
     for (int first = 0; first < block.members; first += together) {
       const int count = std::min(together, block.members - first);
       const UnitScores result = network.scores(flat, block.first_member + first, count, unit.input);
