@@ -8,10 +8,9 @@ alexnet_train_batch_32. Prints the median seconds of a step over the seeds, and 
 longer it takes than with everything on. Processes run one at a time, in turn.
 """
 import argparse
-import json
-import pathlib
 import statistics
-import subprocess
+
+from step_seconds import step_seconds
 
 RESNET = ["layout:xla:default", "resnet_main_10904"]
 ALEXNET = ["layout:xla:random", "alexnet_train_batch_32"]
@@ -49,11 +48,8 @@ ROWS = [
 
 
 def seconds(arguments, shards_and_work, switched, seed):
-    words = [pathlib.Path(arguments.build) / "bench" / "step_bench", arguments.shards,
-             *last_wins(shards_and_work + switched), "--steps", arguments.steps, "--seconds",
-             arguments.seconds, "--seed", seed]
-    result = subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE)
-    return json.loads(result.stdout)["seconds_median"]
+    return step_seconds(arguments.build, arguments.shards, *last_wins(shards_and_work + switched),
+                        "--steps", arguments.steps, "--seconds", arguments.seconds, "--seed", seed)
 
 
 def last_wins(words):

@@ -8,19 +8,16 @@ slates of 4 configurations for each pair of processes, slates apart and merged, 
 5 is what five single runs take.
 """
 import argparse
-import json
-import pathlib
 import statistics
-import subprocess
+
+from step_seconds import step_seconds
 
 WORK = ["layout:xla:random", "alexnet_train_batch_32", "--slates", "10", "--configs", "4"]
 
 
 def step(arguments, unit, members):
-    words = [pathlib.Path(arguments.build) / "bench" / "step_bench", arguments.shards, *WORK,
-             "--unit", unit, "--members", members, "--steps", 1000, "--seconds", arguments.seconds]
-    result = subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE)
-    return json.loads(result.stdout)["seconds_median"]
+    return step_seconds(arguments.build, arguments.shards, *WORK, "--unit", unit, "--members",
+                        members, "--steps", 1000, "--seconds", arguments.seconds)
 
 
 def main():

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "core/random.hpp"
@@ -18,6 +17,7 @@
 #include "data/npz_writer.hpp"
 #include "data/open_graph.hpp"
 #include "data/slate_order.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
 namespace {
@@ -79,21 +79,16 @@ class Shards {
       path_ = given;
       return;
     }
-    std::string name = (std::filesystem::temp_directory_path() / "tpudist-bench-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    root_ = name;
-    path_ = root_ / "shards";
-    const auto folder = root_ / "npz" / collection().folder() / "train";
+    const testing::TempDir& root = root_.emplace();
+    path_ = root / "shards";
+    const auto folder = root / "npz" / collection().folder() / "train";
     write_npz(folder / "coded.npz", 20'000, fill_coded_row);
     write_npz(folder / "uncoded.npz", 2'000, fill_uncoded_row);
     NoProgress progress;
     ConvertOptions options;
-    options.npz_root = root_ / "npz";
+    options.npz_root = root / "npz";
     options.shard_root = path_;
     convert(options, progress);
-  }
-  ~Shards() {
-    if (!root_.empty()) std::filesystem::remove_all(root_);
   }
   const std::filesystem::path& path() const { return path_; }
 
@@ -109,7 +104,8 @@ class Shards {
   }
 
  private:
-  std::filesystem::path root_, path_;
+  std::optional<testing::TempDir> root_;
+  std::filesystem::path path_;
 };
 
 const Shards& shards() {

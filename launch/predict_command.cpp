@@ -38,7 +38,8 @@ void run(const Arguments& arguments) {
   std::vector<TrainedRun> runs;
   for (const auto& path : arguments.runs) runs.push_back(open_run(path));
   run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
-    const auto results = score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
+    const auto results =
+        score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
     if (context.world.rank() != 0) return;
     for (const CollectionResult& result : results) {
       fmt::print("{}: {} graphs ranked\n", result.collection, result.graphs.size());

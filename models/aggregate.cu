@@ -70,8 +70,19 @@ __device__ void store(__nv_bfloat16* to, const Channels<N>& x) {
   }
 }
 
-// Each functor below makes N channels, from `column` on, of one row of its result. The entries are
-// unrolled so that several sources are on their way at a time; the order of the terms stays.
+// take(weight, source) for the entries of a row, in their order. They are unrolled so that several
+// sources are on their way at a time.
+template <typename Take>
+__device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const Take& take) {
+  const std::int64_t last = matrix.begin[row + 1];
+#pragma unroll 4
+  for (std::int64_t e = matrix.begin[row]; e < last; ++e) {
+    take(matrix.weight ? __ldg(matrix.weight + e) : 1.0f,
+         static_cast<std::int64_t>(__ldg(matrix.source + e)));
+  }
+}
+
+// Each functor below makes N channels, from `column` on, of one row of its result.
 template <typename Out>
 struct Sum {
   CsrPointers matrix;
@@ -81,15 +92,12 @@ struct Sum {
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t last = matrix.begin[row + 1];
     Channels<N> sum{};
-#pragma unroll 4
-    for (std::int64_t e = matrix.begin[row]; e < last; ++e) {
-      const float weight = matrix.weight ? __ldg(matrix.weight + e) : 1.0f;
-      const auto term = load<N>(x + __ldg(matrix.source + e) * width + column);
+    for_entries(matrix, row, [&](float weight, std::int64_t source) {
+      const auto term = load<N>(x + source * width + column);
 #pragma unroll
       for (int i = 0; i < N; ++i) sum.at[i] += weight * term.at[i];
-    }
+    });
     store(y + row * width + column, sum);
   }
 };
@@ -102,18 +110,17 @@ struct Max {
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t first = matrix.begin[row], last = matrix.begin[row + 1];
+    const bool none = matrix.begin[row] == matrix.begin[row + 1];
     Channels<N> most;
 #pragma unroll
-    for (int i = 0; i < N; ++i) most.at[i] = first == last ? 0.0f : -INFINITY;
-#pragma unroll 4
-    for (std::int64_t e = first; e < last; ++e) {
-      const auto term = load<N>(x + __ldg(matrix.source + e) * width + column);
+    for (int i = 0; i < N; ++i) most.at[i] = none ? 0.0f : -INFINITY;
+    for_entries(matrix, row, [&](float, std::int64_t source) {
+      const auto term = load<N>(x + source * width + column);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         if (term.at[i] > most.at[i] || isnan(term.at[i])) most.at[i] = term.at[i];
       }
-    }
+    });
     store(best + row * width + column, most);
   }
 };
@@ -126,16 +133,14 @@ struct MaxShares {
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t last = matrix.begin[row + 1], place = row * width + column;
+    const std::int64_t place = row * width + column;
     const auto most = load<N>(best + place);
     Channels<N> tied{};
-#pragma unroll 4
-    for (std::int64_t e = matrix.begin[row]; e < last; ++e) {
-      const float weight = matrix.weight ? __ldg(matrix.weight + e) : 1.0f;
-      const auto term = load<N>(x + __ldg(matrix.source + e) * width + column);
+    for_entries(matrix, row, [&](float weight, std::int64_t source) {
+      const auto term = load<N>(x + source * width + column);
 #pragma unroll
       for (int i = 0; i < N; ++i) tied.at[i] += term.at[i] == most.at[i] ? weight : 0.0f;
-    }
+    });
     auto part = load<N>(gradient + place);
 #pragma unroll
     for (int i = 0; i < N; ++i) part.at[i] = tied.at[i] > 0 ? part.at[i] / tied.at[i] : 0.0f;
@@ -151,19 +156,16 @@ struct MaxGradient {
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t last = transposed.begin[row + 1];
     const auto own = load<N>(x + row * width + column);
     Channels<N> sum{};
-#pragma unroll 4
-    for (std::int64_t e = transposed.begin[row]; e < last; ++e) {
-      const float weight = transposed.weight ? __ldg(transposed.weight + e) : 1.0f;
-      const std::int64_t place = __ldg(transposed.source + e) * width + column;
+    for_entries(transposed, row, [&](float weight, std::int64_t source) {
+      const std::int64_t place = source * width + column;
       const auto most = load<N>(best + place), part = load<N>(share + place);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         if (own.at[i] == most.at[i]) sum.at[i] += weight * part.at[i];
       }
-    }
+    });
     store(y + row * width + column, sum);
   }
 };
@@ -204,6 +206,13 @@ bool aligned16(Pointers*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
+template <typename Work>
+void launch_floats(std::int64_t rows, std::int64_t width, bool aligned, const Work& work,
+                   CUstream_st* stream) {
+  if (aligned && width % 4 == 0) return launch<4>(rows, width, work, stream);
+  launch<1>(rows, width, work, stream);
+}
+
 template <typename Out>
 void launch_sum(const CsrPointers& matrix, std::int64_t width, const float* x, Out* y,
                 CUstream_st* stream) {
@@ -212,15 +221,7 @@ void launch_sum(const CsrPointers& matrix, std::int64_t width, const float* x, O
   if constexpr (!std::is_same_v<Out, float>) {
     if (aligned && width % 8 == 0) return launch<8>(matrix.rows, width, work, stream);
   }
-  if (aligned && width % 4 == 0) return launch<4>(matrix.rows, width, work, stream);
-  launch<1>(matrix.rows, width, work, stream);
-}
-
-template <typename Work>
-void launch_floats(std::int64_t rows, std::int64_t width, bool aligned, const Work& work,
-                   CUstream_st* stream) {
-  if (aligned && width % 4 == 0) return launch<4>(rows, width, work, stream);
-  launch<1>(rows, width, work, stream);
+  launch_floats(matrix.rows, width, aligned, work, stream);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ class CpuExecutor : public Executor {
       : layout_(layout), output_scale_(output_scale), recompute_(recompute), pool_(pool) {}
 
   int members_together(const Plan& plan) const override {
-    return static_cast<int>(
-        std::max<std::int64_t>(kCachedStates / std::max<std::int64_t>(states(plan), 1), 1));
+    const std::int64_t states = std::max<std::int64_t>(state_floats(layout_, plan), 1);
+    return static_cast<int>(std::max<std::int64_t>(kCachedStates / states, 1));
   }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
@@ -51,15 +51,6 @@ class CpuExecutor : public Executor {
   }
 
  private:
-  // Of one member, before and behind all layers, in floats.
-  std::int64_t states(const Plan& plan) const {
-    std::int64_t floats = plan.first_rows() * layout_.stride;
-    for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
-      floats += plan.rows(i + 1) * layout_.layers[i].out_stride;
-    }
-    return floats;
-  }
-
   const NetworkLayout& layout_;
   const double output_scale_;
   const bool recompute_;

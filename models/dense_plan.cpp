@@ -82,15 +82,14 @@ class DenseRows {
     }
     // Counting sort, the highest level first.
     needed_places_.assign(depth + 1, 0);
-    std::vector<std::int64_t> next(depth + 2);
     for (const auto& graph : graph_) {
       for (const std::int32_t level : graph->level) {
         for (std::int32_t l = 0; l <= level; ++l) ++needed_places_[l];
       }
     }
-    for (std::int32_t level = -1; level < depth; ++level) {
-      next[level + 1] = needed_places_[level + 1];
-    }
+    std::vector<std::int64_t> next =
+        needed_places_;  // a level's places begin behind the higher ones
+    next.push_back(0);
     places_.resize(nodes);
     for (std::size_t s = 0; s < slates.size(); ++s) {
       for (std::int64_t node = 0; node < slates[s].nodes; ++node) {

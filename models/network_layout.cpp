@@ -72,4 +72,11 @@ NetworkLayout::NetworkLayout(const NetworkConfig& config, int config_features)
   head_end = table.length();
 }
 
+std::int64_t state_floats(const NetworkLayout& layout, const Plan& plan) {
+  std::int64_t floats = plan.first_rows() * layout.width;
+  for (std::size_t i = 0; i < layout.layers.size(); ++i)
+    floats += plan.rows(i + 1) * layout.layers[i].out;
+  return floats;
+}
+
 }  // namespace tpudist

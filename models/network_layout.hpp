@@ -46,4 +46,7 @@ struct NetworkLayout {
   std::int64_t head_weight, head_bias, head_end;
 };
 
+// One member's states on a plan before and behind all layers, in floats.
+std::int64_t state_floats(const NetworkLayout& layout, const Plan& plan);
+
 }  // namespace tpudist

@@ -7,6 +7,7 @@
 
 #include "core/numbers.hpp"
 #include "models/network.hpp"
+#include "models/network_layout.hpp"
 #include "train/batch_plan.hpp"
 #include "train/folds.hpp"
 #include "train/step_work.hpp"
@@ -28,15 +29,6 @@ std::vector<std::int64_t> nodes_of(const Dataset& data) {
   std::vector<std::int64_t> nodes;
   for (int g = 0; g < data.size(); ++g) nodes.push_back(data.graph(g).nodes);
   return nodes;
-}
-
-// Bytes of activations of the largest unit of a step: states of all layers, kept for the backward
-// pass, and as much for their gradients.
-std::uint64_t activation_bytes(const NetworkConfig& network, const Plan& plan, int members) {
-  std::int64_t floats = plan.first_rows() * network.encoder.width;
-  for (std::size_t i = 0; i < network.layers.size(); ++i)
-    floats += plan.rows(i + 1) * network.layers[i].width;
-  return static_cast<std::uint64_t>(2 * 4 * floats * members);
 }
 
 std::string rank_lines(const BatchPlanner& planner, int ranks) {
@@ -144,6 +136,10 @@ std::string describe_work(const Experiment& experiment, int ranks) {
   const std::int64_t parameters = network.parameters().parameters();
   const auto flat = static_cast<std::uint64_t>(network.parameters().length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);
+  // States of all layers, kept for the backward pass, and as much for their gradients.
+  const NetworkLayout layout(experiment.network, network.config_features());
+  const auto activations =
+      static_cast<std::uint64_t>(2 * 4 * state_floats(layout, *unit.input.plan) * together);
   const auto total = rows_of(data);
 
   std::string text;
@@ -171,8 +167,8 @@ std::string describe_work(const Experiment& experiment, int ranks) {
       "  activations  {} for {} members at a time\n",
       slates.size(), data.graph(largest).name, data.graph(largest).nodes, data.graph(largest).edges,
       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
-      format_bytes(unit.input.plan->bytes()), choice_line(units, plans),
-      format_bytes(activation_bytes(experiment.network, *unit.input.plan, together)), together);
+      format_bytes(unit.input.plan->bytes()), choice_line(units, plans), format_bytes(activations),
+      together);
   text += fmt::format("work of {} rank{}, mean of {} steps\n{}", ranks, ranks == 1 ? "" : "s",
                       kSteps, rank_lines(planner, ranks));
   return text;

@@ -128,6 +128,22 @@ float to_bf16(float x) {
   return static_cast<float>(c10::BFloat16(x));
 }
 
+// An element of the product in double, and the size of what is added up.
+struct ExactSum {
+  double value = 0, size = 0;
+};
+
+ExactSum exact_sum(Problem& problem, std::int64_t i, std::int64_t j, float (*operand)(float)) {
+  ExactSum sum;
+  for (std::int64_t l = 0; l < problem.k; ++l) {
+    const double term =
+        static_cast<double>(operand(problem.a.at(i, l))) * operand(problem.b.at(l, j));
+    sum.value += term;
+    sum.size += std::abs(term);
+  }
+  return sum;
+}
+
 TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
   for (const Gemm gemm : bf16_kernels()) {
     for (const Transpose ta : kForms) {
@@ -138,14 +154,8 @@ TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
         problem.run(gemm);
         for (std::int64_t i = 0; i < problem.m; ++i) {
           for (std::int64_t j = 0; j < problem.n; ++j) {
-            double expected = 0, size = 0;
-            for (std::int64_t l = 0; l < problem.k; ++l) {
-              const double term =
-                  static_cast<double>(to_bf16(problem.a.at(i, l))) * to_bf16(problem.b.at(l, j));
-              expected += term;
-              size += std::abs(term);
-            }
-            ASSERT_NEAR(problem.c.at(i, j), expected, 1e-6 * size);
+            const ExactSum expected = exact_sum(problem, i, j, to_bf16);
+            ASSERT_NEAR(problem.c.at(i, j), expected.value, 1e-6 * expected.size);
           }
         }
       }
@@ -216,10 +226,8 @@ TEST(Fp32Gemm, AgreesWithDouble) {
         problem.run(gemm);
         for (std::int64_t i = 0; i < problem.m; ++i) {
           for (std::int64_t j = 0; j < problem.n; ++j) {
-            double expected = 0;
-            for (std::int64_t l = 0; l < problem.k; ++l)
-              expected += static_cast<double>(problem.a.at(i, l)) * problem.b.at(l, j);
-            ASSERT_NEAR(problem.c.at(i, j), expected, 2e-5);
+            const ExactSum expected = exact_sum(problem, i, j, [](float x) { return x; });
+            ASSERT_NEAR(problem.c.at(i, j), expected.value, 2e-5);
           }
         }
       }
