@@ -16,8 +16,8 @@
 #include "core/aligned.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
-#include "models/csr.hpp"
 #include "models/gemm.hpp"
+#include "models/plans/csr.hpp"
 #include "models/row_kernels.hpp"
 #include "models/threads.hpp"
 

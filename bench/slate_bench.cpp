@@ -12,11 +12,11 @@
 
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
-#include "data/converter.hpp"
-#include "data/dataset.hpp"
-#include "data/npz_writer.hpp"
-#include "data/open_graph.hpp"
-#include "data/slate_order.hpp"
+#include "data/convert/converter.hpp"
+#include "data/loading/dataset.hpp"
+#include "data/loading/open_graph.hpp"
+#include "data/loading/slate_order.hpp"
+#include "data/npz/npz_writer.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {

@@ -15,15 +15,15 @@
 
 #include "core/error.hpp"
 #include "core/memory.hpp"
-#include "data/prefetcher.hpp"
+#include "data/loading/prefetcher.hpp"
 #include "dist/communicators.hpp"
 #include "models/list_mle.hpp"
-#include "models/plan_cost.hpp"
+#include "models/plans/plan_cost.hpp"
 #include "models/threads.hpp"
-#include "train/evaluation.hpp"
-#include "train/step_work.hpp"
-#include "train/training_state.hpp"
-#include "train/training_step.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/loop/training_step.hpp"
+#include "train/scoring/evaluation.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
@@ -98,6 +98,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.optimizer.clip_norm = 100;
   experiment.optimizer.output_decay = 1e-4;
   experiment.train.steps = arguments.steps;
+  experiment.train.recompute = arguments.recompute;
   experiment.evaluate_block.configs = arguments.block;
   experiment.ensemble.members = arguments.members;
   if (arguments.mode == "tau") {
@@ -122,19 +123,20 @@ class StepBench {
       : arguments_(arguments),
         experiment_(experiment_of(arguments)),
         context_(context),
-        data_(Dataset::open(options(), context.pool)),
-        network_(experiment_.network, experiment_.data.collection.config_features(), -1,
-                 context.pool, {arguments.recompute}),
-        units_(data_, network_, experiment_.plan),
-        state_(experiment_, network_) {
-    state_.initialise(experiment_, network_);
+        setup_(experiment_, options(), context.pool, -1, 1),
+        state_(experiment_, setup_.network) {
+    state_.initialise(experiment_, setup_.network);
   }
 
   json run() {
-    json line = {{"mode", arguments_.mode},           {"graph", arguments_.graph},
-                 {"nodes", data_.graph(0).nodes},     {"edges", data_.graph(0).edges},
-                 {"model", arguments_.model},         {"plan", arguments_.plan},
-                 {"precision", arguments_.precision}, {"members", arguments_.members},
+    json line = {{"mode", arguments_.mode},
+                 {"graph", arguments_.graph},
+                 {"nodes", setup_.data.graph(0).nodes},
+                 {"edges", setup_.data.graph(0).edges},
+                 {"model", arguments_.model},
+                 {"plan", arguments_.plan},
+                 {"precision", arguments_.precision},
+                 {"members", arguments_.members},
                  {"threads", context_.pool.threads()}};
     if (arguments_.mode == "infer") {
       infer(line);
@@ -153,16 +155,12 @@ class StepBench {
   }
 
   void train(json& line) {
-    if (arguments_.configs > data_.rows(0)) {
+    if (arguments_.configs > setup_.data.rows(0)) {
       throw ConfigError(fmt::format("--configs {}: the graph has {} distinct configurations",
-                                    arguments_.configs, data_.rows(0)));
+                                    arguments_.configs, setup_.data.rows(0)));
     }
-    const SlateOrder order(
-        {experiment_.order_seed, arguments_.slates, arguments_.configs, DrawMode::rows},
-        {data_.rows(0)}, data_.selection_hash());
-    const BatchPlanner planner(experiment_, order, {data_.graph(0).nodes}, {data_.rows(0)}, {}, 1);
-    const StepBuilder builder(experiment_, planner, order, units_, 0);
-    TrainingStep step(experiment_, network_, context_);
+    const StepBuilder builder = setup_.steps_of(0);
+    TrainingStep step(experiment_, setup_.network, context_);
     const bool to_target = arguments_.mode == "tau";
     const int warm_up = to_target ? 0 : arguments_.warm_up;
     std::vector<double> seconds, planning, losses, rates, work_gflop;
@@ -228,24 +226,25 @@ class StepBench {
       first_rows += plan.first_rows();
       for (std::size_t i = 0; i < layers; ++i) rows[i] += plan.steps[i]->rows_out;
     }
-    const std::int64_t nodes = data_.graph(0).nodes;
+    const std::int64_t nodes = setup_.data.graph(0).nodes;
     const std::int64_t dense = nodes * arguments_.configs * arguments_.slates;
     line["rows_first"] = first_rows;
     line["rows"] = rows;
     line["rows_dense"] = dense;
-    const PlanCost cost =
-        dense_plan_cost(dense, std::vector<std::int64_t>(layers, dense), nodes * arguments_.slates,
-                        0, experiment_.network, network_.config_features());
+    const PlanCost cost = dense_plan_cost(dense, std::vector<std::int64_t>(layers, dense),
+                                          nodes * arguments_.slates, 0, widths());
     line["gflop_dense"] = arguments_.members * 1e-9 * (cost.forward + cost.backward);
+  }
+
+  NetworkWidths widths() const {
+    return experiment_.network.widths(setup_.network.config_features());
   }
 
   // Floating-point operations of a step in units of 1e9, while the scores are not clipped.
   double gflop(const StepWork& work) const {
     double sum = 0;
     for (const UnitPass& pass : work.passes) {
-      sum +=
-          pass.members * 1e-9 *
-          plan_cost(*pass.data->input.plan, experiment_.network, network_.config_features()).step();
+      sum += pass.members * 1e-9 * plan_cost(*pass.data->input.plan, widths()).step();
     }
     return sum;
   }
@@ -253,9 +252,9 @@ class StepBench {
   double validate() {
     if (!valid_) {
       valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
-      valid_units_.emplace(*valid_, network_, experiment_.plan);
+      valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
     }
-    return evaluate_members(network_, state_.flat, state_.alive(), *valid_, *valid_units_,
+    return evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, *valid_units_,
                             {experiment_.evaluate_block, 0}, context_)
         .ensemble_mean();
   }
@@ -266,16 +265,17 @@ class StepBench {
     for (std::int64_t i = 0;
          i < arguments_.steps + arguments_.warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
-      score_graphs(network_, state_.flat, arguments_.members, data_, {0, data_.size()}, units_,
-                   {experiment_.evaluate_block, 0}, context_);
+      score_graphs(setup_.network, state_.flat, arguments_.members, setup_.data,
+                   {0, setup_.data.size()}, setup_.units, {experiment_.evaluate_block, 0},
+                   context_);
       const double taken = seconds_since(begin);
       if (i == 0) line["first_pass_seconds"] = taken;
       if (i < arguments_.warm_up) continue;
       seconds.push_back(taken);
       total += taken;
     }
-    const std::vector<std::int32_t>& groups = data_.run_times(0).group;
-    line["block"] = experiment_.evaluate_block.size(data_.graph(0).nodes);
+    const std::vector<std::int32_t>& groups = setup_.data.run_times(0).group;
+    line["block"] = experiment_.evaluate_block.size(setup_.data.graph(0).nodes);
     line["runs"] = groups.size();
     line["distinct"] = *std::max_element(groups.begin(), groups.end()) + 1;
     add_times(line, "seconds", seconds);
@@ -286,9 +286,7 @@ class StepBench {
   const Arguments& arguments_;
   const Experiment experiment_;
   JobContext& context_;
-  const Dataset data_;
-  const Network network_;
-  const UnitBuilder units_;
+  const TrainingSetup setup_;
   TrainingState state_;
   std::optional<Dataset> valid_;
   std::optional<UnitBuilder> valid_units_;

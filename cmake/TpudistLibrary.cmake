@@ -1,11 +1,15 @@
-# tpudist_library(<name> LIBS <library>... [EXCLUDE <file>...] [PCH <header>])
+# tpudist_library(LIBS <library>... [EXCLUDE <file>...] [PCH <header>])
 #
-# The static library tpudist_<name> (alias tpudist::<name>) of all sources of the current folder.
-# `LIBS` are public: whoever links the library gets them too. Includes are written from the root
-# of the repository. A folder without sources gives a library of headers. With PCH the header is
-# precompiled for this library, and for others by tpudist_reuse_pch(<target> <name>).
-function(tpudist_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "LIBS;EXCLUDE")
+# The static library of all sources of the current folder, named after it: data/npz gives the target
+# tpudist_data_npz with the alias tpudist::data_npz. `LIBS` are public: whoever links the library gets
+# them too. Includes are written from the root of the repository. A folder without sources gives a
+# library of headers. With PCH the header is precompiled for this library, and for others by
+# tpudist_reuse_pch(<target> <name>).
+function(tpudist_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PCH" "LIBS;EXCLUDE")
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
+             OUTPUT_VARIABLE folder)
+  string(REPLACE "/" "_" name "${folder}")
 
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   if(TPUDIST_CUDA_KERNELS)

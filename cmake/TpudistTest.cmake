@@ -1,13 +1,13 @@
 # tpudist_test(<name> [RANKS <count>...] [LIBS <library>...] [LABELS <label>...] [TIMEOUT <s>])
 #
-# One program from <name>.cpp in the current folder tests/<folder>, linked with tpudist::<folder>
-# (or LIBS), GoogleTest and RapidCheck, labelled <folder>.
+# One program from <name>.cpp in the current folder tests/<folder>, linked with the library of <folder>
+# (tpudist::data_npz for tests/data/npz, or LIBS), GoogleTest and RapidCheck. The test is named
+# <folder>/<name> and labelled with the first part of <folder>.
 #
 # Without RANKS it is one test and runs directly. With RANKS it is one test for each count, run by
 # mpirun, and for a count of 1 also one plain process without mpirun.
 #
-# TPUDIST_PROGRAM is the path of the program tpudist, where it is built; the tests of launch/ are
-# built after it.
+# Tests of launch/ start the program tpudist (tests/support/paths.hpp) and are built after it.
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
@@ -21,9 +21,12 @@ set(TPUDIST_MPI_ENVIRONMENT
 
 function(tpudist_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "RANKS;LIBS;LABELS")
-  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests"
+             OUTPUT_VARIABLE folder)
+  string(REPLACE "/" "_" library "${folder}")
+  string(REGEX REPLACE "/.*" "" label "${folder}")
   if(NOT arg_LIBS)
-    set(arg_LIBS tpudist::${folder})
+    set(arg_LIBS tpudist::${library})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -34,24 +37,21 @@ function(tpudist_test name)
     set(main tpudist_test_main)
   endif()
 
-  set(target ${folder}_${name})
+  set(target ${library}_${name})
   add_executable(${target} ${name}.cpp)
   target_link_libraries(${target} PRIVATE ${arg_LIBS} ${main})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
-  if(tpudist::models IN_LIST arg_LIBS OR tpudist::train IN_LIST arg_LIBS)
+  if(arg_LIBS MATCHES "tpudist::(models|train)(;|$)")
     tpudist_reuse_pch(${target} models)
   endif()
-  if(TARGET tpudist)
-    target_compile_definitions(${target} PRIVATE TPUDIST_PROGRAM="$<TARGET_FILE:tpudist>")
-    if(folder STREQUAL "launch")
-      add_dependencies(${target} tpudist)
-    endif()
+  if(TARGET tpudist AND label STREQUAL "launch")
+    add_dependencies(${target} tpudist)
   endif()
 
   function(add name processors)
     add_test(NAME ${name} COMMAND ${ARGN})
     set_tests_properties(${name} PROPERTIES
-      LABELS "${folder};${arg_LABELS}"
+      LABELS "${label};${arg_LABELS}"
       TIMEOUT ${arg_TIMEOUT}
       PROCESSORS ${processors}
       ENVIRONMENT "${TPUDIST_TEST_ENVIRONMENT};${environment}")

@@ -8,7 +8,7 @@
 
 #include "core/hash.hpp"
 #include "launch/commands.hpp"
-#include "train/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

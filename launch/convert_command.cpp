@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "data/converter.hpp"
+#include "data/convert/converter.hpp"
 #include "launch/commands.hpp"
 
 namespace tpudist {

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "data/shard_statistics.hpp"
+#include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
 
 namespace tpudist {

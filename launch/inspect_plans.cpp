@@ -8,7 +8,7 @@
 #include "core/numbers.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
-#include "train/plan_statistics.hpp"
+#include "train/units/plan_statistics.hpp"
 
 namespace tpudist {
 namespace {

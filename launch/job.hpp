@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "train/context.hpp"
+#include "train/experiment/context.hpp"
 
 namespace tpudist {
 

@@ -10,7 +10,7 @@
 #include "core/file_system.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
-#include "train/inference.hpp"
+#include "train/scoring/inference.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "data/synth.hpp"
+#include "data/synth/synth.hpp"
 #include "launch/commands.hpp"
 
 namespace tpudist {

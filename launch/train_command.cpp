@@ -15,9 +15,9 @@
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
-#include "train/dry_run.hpp"
-#include "train/experiment.hpp"
-#include "train/trainer.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/loop/dry_run.hpp"
+#include "train/loop/trainer.hpp"
 
 namespace tpudist {
 namespace {

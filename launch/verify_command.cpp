@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "data/verifier.hpp"
+#include "data/convert/verifier.hpp"
 #include "launch/commands.hpp"
 
 namespace tpudist {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <map>
 
-#include "models/csr.hpp"
 #include "models/graph_input.hpp"
+#include "models/plans/csr.hpp"
 
 namespace tpudist {
 namespace {

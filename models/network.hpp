@@ -9,7 +9,7 @@
 #include "core/thread_pool.hpp"
 #include "models/network_config.hpp"
 #include "models/parameter_table.hpp"
-#include "models/plan.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "models/graph_input.hpp"
 
 namespace tpudist {
 namespace {
@@ -104,6 +105,14 @@ PlanShape NetworkConfig::plan_shape() const {
   for (const SageConfig& layer : layers) shape.layers.push_back(layer.mix);
   shape.mean_readout = mean_readout;
   return shape;
+}
+
+NetworkWidths NetworkConfig::widths(std::int64_t config_features) const {
+  NetworkWidths widths{GraphInput::features, encoder.node_width, encoder.opcode_width,
+                       config_features,      encoder.width,      {}};
+  for (const SageConfig& layer : layers)
+    widths.layers.push_back({layer.width, static_cast<int>(layer.mix.directions.size())});
+  return widths;
 }
 
 }  // namespace tpudist

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config.hpp"
-#include "models/plan.hpp"
+#include "core/config/config.hpp"
+#include "models/plans/plan.hpp"
+#include "models/plans/plan_cost.hpp"
 #include "models/precision.hpp"
 
 namespace tpudist {
@@ -42,6 +43,8 @@ struct NetworkConfig {
   static NetworkConfig read(ConfigNode model);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
   PlanShape plan_shape() const;
+  // `config_features`: 18 (layout) or 24 (tile).
+  NetworkWidths widths(std::int64_t config_features) const;
 };
 
 }  // namespace tpudist

@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-#include "models/plan.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
 

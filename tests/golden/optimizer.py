@@ -1,4 +1,4 @@
-"""Numbers of tests/train/optimizer_test.cpp: torch.optim on two members with three tensors each.
+"""Numbers of tests/train/optimizer/optimizer_test.cpp: torch.optim on two members with three tensors each.
 
 Needs PyTorch. Values are small binary fractions, so that both programs start from the same bits.
 """

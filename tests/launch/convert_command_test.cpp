@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "launch/commands.hpp"
-#include "tests/data/npz_fixture.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {

@@ -5,7 +5,8 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "train/experiment.hpp"
+#include "tests/support/paths.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {
@@ -14,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::filesystem::path folder() {
-  return std::filesystem::path(TPUDIST_SOURCE_DIR) / "experiments";
+  return tpudist::testing::source_folder() / "experiments";
 }
 
 Experiment read(const std::string& name, const std::vector<std::string>& overrides = {}) {

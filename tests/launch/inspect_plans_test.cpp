@@ -143,7 +143,7 @@ TEST_F(InspectPlans, WrongUsageIsExitCode2) {
 
 // Without --plan nothing needs the program beside it.
 TEST_F(InspectPlans, PlainInspectNeedsNoLibTorch) {
-  std::filesystem::copy_file(TPUDIST_PROGRAM, folder_ / "tpudist");
+  std::filesystem::copy_file(testing::program(), folder_ / "tpudist");
   const std::string alone = (folder_ / "tpudist").string() + " inspect ";
   EXPECT_EQ(std::system((alone + tiny_shards().string() + " >/dev/null 2>&1").c_str()), 0);
   EXPECT_EQ(WEXITSTATUS(std::system((alone + "--plan " + file_ + " >/dev/null 2>&1").c_str())), 1);

@@ -19,7 +19,7 @@ Outcome run(const std::string& arguments) {
 }
 
 std::string experiment(const std::string& name) {
-  return std::string(TPUDIST_SOURCE_DIR) + "/experiments/" + name;
+  return (tpudist::testing::source_folder() / "experiments" / name).string();
 }
 
 TEST(Program, EveryCommandHelpsWithAnExample) {

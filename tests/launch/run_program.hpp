@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/support/paths.hpp"
+
 namespace tpudist::testing {
 
 struct Outcome {
@@ -16,7 +18,7 @@ struct Outcome {
 // Runs the program with these arguments in a shell; add 2>&1 to see its errors too.
 inline Outcome run_program(const std::string& arguments) {
   Outcome outcome;
-  FILE* pipe = ::popen((TPUDIST_PROGRAM " " + arguments).c_str(), "r");
+  FILE* pipe = ::popen((program().string() + " " + arguments).c_str(), "r");
   if (!pipe) return outcome;
   std::array<char, 4096> buffer;
   while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {

@@ -227,7 +227,7 @@ TEST(Fp32Gemm, AgreesWithDouble) {
         for (std::int64_t i = 0; i < problem.m; ++i) {
           for (std::int64_t j = 0; j < problem.n; ++j) {
             const ExactSum expected = exact_sum(problem, i, j, [](float x) { return x; });
-            ASSERT_NEAR(problem.c.at(i, j), expected.value, 2e-5);
+            ASSERT_NEAR(problem.c.at(i, j), expected.value, 1e-6 * expected.size);
           }
         }
       }

@@ -10,8 +10,8 @@
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
 #include "models/network_layout.hpp"
-#include "models/refined_plan.hpp"
-#include "models/row_classes.hpp"
+#include "models/plans/refined_plan.hpp"
+#include "models/plans/row_classes.hpp"
 #include "models/threads.hpp"
 #include "tests/models/naive_network.hpp"
 

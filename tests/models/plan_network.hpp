@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "models/plan.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist::test {
 

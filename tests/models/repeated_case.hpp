@@ -10,8 +10,8 @@
 #include "core/random.hpp"
 #include "models/graph_input.hpp"
 #include "models/network.hpp"
-#include "models/refined_plan.hpp"
-#include "models/row_classes.hpp"
+#include "models/plans/refined_plan.hpp"
+#include "models/plans/row_classes.hpp"
 
 namespace tpudist::test {
 

@@ -9,8 +9,8 @@
 #include "core/aligned.hpp"
 #include "core/random.hpp"
 #include "models/buffer_pool.hpp"
-#include "models/csr.hpp"
 #include "models/gemm.hpp"
+#include "models/plans/csr.hpp"
 
 namespace tpudist {
 namespace {

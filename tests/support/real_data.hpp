@@ -4,14 +4,15 @@
 #include <filesystem>
 #include <optional>
 
+#include "tests/support/paths.hpp"
+
 namespace tpudist::testing {
 
 // The folder with files of the real TpuGraphs data set, if this machine has them: $TPUDIST_REAL_DATA,
 // or ../shared/data/real beside the sources. Tests that need them are skipped otherwise.
 inline std::optional<std::filesystem::path> real_data_root() {
   const char* given = std::getenv("TPUDIST_REAL_DATA");
-  const auto root = given ? std::filesystem::path(given)
-                          : std::filesystem::path(TPUDIST_SOURCE_DIR) / "../shared/data/real";
+  const auto root = given ? std::filesystem::path(given) : source_folder() / "../shared/data/real";
   std::error_code error;
   if (!std::filesystem::is_directory(root, error)) return std::nullopt;
   return std::filesystem::weakly_canonical(root);

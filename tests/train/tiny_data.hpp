@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <string>
 
-#include "core/config.hpp"
+#include "core/config/config.hpp"
 #include "core/progress.hpp"
-#include "data/converter.hpp"
-#include "data/synth.hpp"
+#include "data/convert/converter.hpp"
+#include "data/synth/synth.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "train/experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist::testing {
 

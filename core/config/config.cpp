@@ -1,0 +1,402 @@
+#include "core/config/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/config/config_record.hpp"
+#include "core/config/config_source.hpp"
+#include "core/config/yaml_scalar.hpp"
+#include "core/config/yaml_tree.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+
+namespace {
+
+// How a value is shown in a message: `is "ten"`.
+std::string describe(const YamlValue& value) {
+  switch (value.kind) {
+    case YamlValue::Kind::null:
+      return "has no value";
+    case YamlValue::Kind::list:
+      return "is a list";
+    case YamlValue::Kind::map:
+      return "is a map";
+    case YamlValue::Kind::scalar:
+      break;
+  }
+  return fmt::format("is {}{}", value.quoted ? "the quoted text " : "", quote_briefly(value.text));
+}
+
+std::string to_yaml(std::int64_t value) {
+  return fmt::format("{}", value);
+}
+std::string to_yaml(double value) {
+  return format_number(value);
+}
+std::string to_yaml(bool value) {
+  return value ? "true" : "false";
+}
+std::string to_yaml(const std::string& value) {
+  return format_yaml_text(value);
+}
+
+// An integer, or none for the word `auto`.
+struct AutoOrInteger {
+  std::optional<std::int64_t> value;
+  bool operator==(const AutoOrInteger&) const = default;
+};
+std::string to_yaml(const AutoOrInteger& value) {
+  return value.value ? to_yaml(*value.value) : "auto";
+}
+
+template <typename T>
+std::string to_yaml(const std::vector<T>& values) {
+  std::vector<std::string> pieces;
+  for (const T& value : values) pieces.push_back(to_yaml(value));
+  return fmt::format("[{}]", join(pieces, ", "));
+}
+
+// "between 1 and 64", "at least 1", "at most 64"; empty without limits.
+template <typename T>
+std::string describe(const Limits<T>& limits) {
+  const bool low = limits.min != std::numeric_limits<T>::lowest();
+  const bool high = limits.max != std::numeric_limits<T>::max();
+  if (low && high)
+    return fmt::format("between {} and {}", to_yaml(limits.min), to_yaml(limits.max));
+  if (low) return "at least " + to_yaml(limits.min);
+  if (high) return "at most " + to_yaml(limits.max);
+  return {};
+}
+
+template <typename T>
+bool within(T value, const Limits<T>& limits) {
+  // The default limits do not exclude infinity.
+  return (value >= limits.min || limits.min == std::numeric_limits<T>::lowest()) &&
+         (value <= limits.max || limits.max == std::numeric_limits<T>::max());
+}
+
+}  // namespace
+
+// Reads one map: looks values up, checks them, and records mistakes and results.
+struct ConfigNode::Impl {
+  YamlMistakes& mistakes;
+  const YamlValue* map;  // null where the document does not give it
+  ConfigRecord& record;
+  std::string path;
+  YamlPlace place;  // of this map, or of the nearest one around it that is given
+
+  std::string name_of(std::string_view key) const {
+    return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+  }
+
+  const YamlEntry* find(std::string_view key) const {
+    record.know(key);
+    return map ? map->find(key) : nullptr;
+  }
+
+  void wrong(const YamlValue& value, const std::string& name, std::string_view message) {
+    mistakes.add(value.place, fmt::format("\"{}\" {}", name, message));
+  }
+
+  // The value under `key` as read by `parse(value, name)`, or else the fallback; noted either way.
+  template <typename T, typename Parse>
+  T read(std::string_view key, const T& fallback, const Parse& parse) {
+    T result = fallback;
+    if (const YamlEntry* entry = find(key); entry && usable(entry->value, name_of(key))) {
+      if (std::optional<T> parsed = parse(entry->value, name_of(key))) result = std::move(*parsed);
+    }
+    record.note(key, to_yaml(result), result == fallback);
+    return result;
+  }
+
+  template <typename T, typename Parse>
+  std::vector<T> read_list(std::string_view key, const std::vector<T>& fallback,
+                           const Parse& parse) {
+    return read(key, fallback, [&](const YamlValue& list, const std::string& name) {
+      std::optional<std::vector<T>> values;
+      if (!is_list(list, name)) return values;
+      values.emplace();
+      for (std::size_t i = 0; i < list.items.size(); ++i) {
+        const std::string item = fmt::format("{}.{}", name, i);
+        if (!usable(list.items[i], item)) continue;
+        if (std::optional<T> value = parse(list.items[i], item))
+          values->push_back(std::move(*value));
+      }
+      return values;
+    });
+  }
+
+  // False where an earlier mistake, or no value at all, makes reading pointless.
+  bool usable(const YamlValue& value, const std::string& name) {
+    if (value.kind == YamlValue::Kind::null) wrong(value, name, "has no value");
+    return value.kind != YamlValue::Kind::null && !value.unusable;
+  }
+
+  bool is_list(const YamlValue& value, const std::string& name) {
+    if (value.kind == YamlValue::Kind::list) return true;
+    wrong(value, name, fmt::format("must be a list, e.g. [a, b], but {}", describe(value)));
+    return false;
+  }
+
+  template <typename T>
+  std::optional<T> parse_within(const YamlValue& value, const std::string& name,
+                                const Limits<T>& limits, std::string_view what,
+                                ParsedScalar<T> (*parse)(std::string_view)) {
+    ParsedScalar<T> parsed{{}, ScalarError::malformed};
+    if (value.kind == YamlValue::Kind::scalar && !value.quoted) parsed = parse(value.text);
+    if (parsed.error == ScalarError::malformed) {
+      wrong(value, name, fmt::format("must be {}, but {}", what, describe(value)));
+    } else if (parsed.error == ScalarError::out_of_range || !within(parsed.value, limits)) {
+      const std::string range = describe(limits);
+      wrong(value, name,
+            range.empty() ? describe(value) + ", which is out of range"
+                          : fmt::format("must be {}, but {}", range, describe(value)));
+    } else {
+      return parsed.value;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::int64_t> parse_integer_within(const YamlValue& value, const std::string& name,
+                                                   const Limits<std::int64_t>& limits,
+                                                   std::string_view what = "an integer") {
+    return parse_within(value, name, limits, what, parse_integer);
+  }
+
+  std::optional<double> parse_number_within(const YamlValue& value, const std::string& name,
+                                            const Limits<double>& limits) {
+    return parse_within(value, name, limits, "a number", parse_number);
+  }
+
+  std::optional<bool> parse_boolean(const YamlValue& value, const std::string& name) {
+    const bool plain = value.kind == YamlValue::Kind::scalar && !value.quoted;
+    if (plain && value.text == "true") return true;
+    if (plain && value.text == "false") return false;
+    wrong(value, name, fmt::format("must be true or false, but {}", describe(value)));
+    return std::nullopt;
+  }
+
+  std::optional<std::string> parse_text(const YamlValue& value, const std::string& name) {
+    if (value.kind == YamlValue::Kind::scalar) return value.text;
+    wrong(value, name, fmt::format("must be a text, but {}", describe(value)));
+    return std::nullopt;
+  }
+
+  std::optional<std::string> parse_choice(const YamlValue& value, const std::string& name,
+                                          const std::vector<std::string>& allowed) {
+    const bool scalar = value.kind == YamlValue::Kind::scalar;
+    if (scalar && std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) {
+      return value.text;
+    }
+    std::string message = fmt::format("must be {}{}, but {}", allowed.size() > 1 ? "one of " : "",
+                                      join(allowed, ", "), describe(value));
+    const std::string nearest = scalar ? nearest_of(value.text, allowed) : "";
+    if (!nearest.empty()) message += fmt::format("; did you mean \"{}\"?", nearest);
+    wrong(value, name, message);
+    return std::nullopt;
+  }
+
+  // The node of a map `value` (null: not given) whose path is `name`.
+  ConfigNode node(const YamlValue* value, ConfigRecord& its_record, std::string name) {
+    if (value && !usable(*value, name)) value = nullptr;
+    if (value && !value->is_map()) {
+      wrong(*value, name, fmt::format("must be a map of keys, but {}", describe(*value)));
+      value = nullptr;
+    }
+    return ConfigNode(std::make_shared<Impl>(
+        Impl{mistakes, value, its_record, std::move(name), value ? value->place : place}));
+  }
+};
+
+struct ConfigDocument::Impl {
+  YamlValue tree;
+  YamlMistakes mistakes;
+  ConfigRecord record{true};
+};
+
+ConfigDocument::ConfigDocument(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ConfigDocument::ConfigDocument(ConfigDocument&&) noexcept = default;
+ConfigDocument& ConfigDocument::operator=(ConfigDocument&&) noexcept = default;
+ConfigDocument::~ConfigDocument() = default;
+
+ConfigDocument ConfigDocument::load(const std::filesystem::path& path,
+                                    const std::vector<std::string>& overrides) {
+  auto impl = std::make_unique<Impl>();
+  impl->tree = load_config_tree(path, overrides, impl->mistakes);
+  return ConfigDocument(std::move(impl));
+}
+
+ConfigDocument ConfigDocument::parse(std::string_view text, std::string_view name,
+                                     const std::vector<std::string>& overrides) {
+  auto impl = std::make_unique<Impl>();
+  impl->tree = parse_config_tree(text, name, overrides, impl->mistakes);
+  return ConfigDocument(std::move(impl));
+}
+
+ConfigNode ConfigDocument::root() {
+  return ConfigNode(std::make_shared<ConfigNode::Impl>(
+      ConfigNode::Impl{impl_->mistakes, &impl_->tree, impl_->record, "", impl_->tree.place}));
+}
+
+void ConfigDocument::finish() {
+  YamlMistakes mistakes = impl_->mistakes;
+  impl_->record.find_unknown(impl_->tree, "", impl_->record, mistakes);
+  if (!mistakes.empty()) throw ConfigError(mistakes.to_string());
+}
+
+std::string ConfigDocument::resolved_yaml() const {
+  const std::string text = impl_->record.to_yaml(0);
+  return text.empty() ? "{}\n" : text;
+}
+
+std::string ConfigDocument::resolved_table() const {
+  std::vector<ConfigRecord::Row> rows;
+  impl_->record.add_rows("", rows);
+  std::size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.path.size());
+  std::string table;
+  for (const auto& row : rows) {
+    table += fmt::format("{:<{}}   {}{}\n", row.path, width, row.value, row.is_default ? "" : " *");
+  }
+  return table;
+}
+
+std::uint64_t ConfigDocument::hash() const {
+  return hash64(resolved_yaml());
+}
+
+ConfigNode::ConfigNode(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+bool ConfigNode::has(std::string_view key) const {
+  return impl_->find(key) != nullptr;
+}
+
+std::string ConfigNode::kind(std::string_view key) const {
+  const YamlEntry* entry = impl_->find(key);
+  if (!entry) return "absent";
+  if (entry->value.kind == YamlValue::Kind::list) return "list";
+  return entry->value.is_map() ? "map" : "scalar";
+}
+
+std::vector<std::string> ConfigNode::keys() const {
+  std::vector<std::string> keys;
+  if (!impl_->map) return keys;
+  for (const YamlEntry& entry : impl_->map->entries) keys.push_back(entry.key);
+  return keys;
+}
+
+std::int64_t ConfigNode::integer(std::string_view key, std::int64_t fallback,
+                                 Limits<std::int64_t> limits) {
+  return impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
+    return impl_->parse_integer_within(value, name, limits);
+  });
+}
+
+double ConfigNode::number(std::string_view key, double fallback, Limits<double> limits) {
+  return impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
+    return impl_->parse_number_within(value, name, limits);
+  });
+}
+
+bool ConfigNode::boolean(std::string_view key, bool fallback) {
+  return impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
+    return impl_->parse_boolean(value, name);
+  });
+}
+
+std::string ConfigNode::text(std::string_view key, std::string_view fallback) {
+  return impl_->read(key, std::string(fallback),
+                     [&](const YamlValue& value, const std::string& name) {
+                       return impl_->parse_text(value, name);
+                     });
+}
+
+std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
+                               std::initializer_list<std::string_view> allowed) {
+  const std::vector<std::string> words(allowed.begin(), allowed.end());
+  return impl_->read(key, std::string(fallback),
+                     [&](const YamlValue& value, const std::string& name) {
+                       return impl_->parse_choice(value, name, words);
+                     });
+}
+
+std::int64_t ConfigNode::integer_or_auto(std::string_view key, std::int64_t auto_value,
+                                         Limits<std::int64_t> limits) {
+  const AutoOrInteger fallback{};
+  const auto result =
+      impl_->read(key, fallback, [&](const YamlValue& value, const std::string& name) {
+        if (value.kind == YamlValue::Kind::scalar && value.text == "auto")
+          return std::optional(fallback);
+        const auto integer = impl_->parse_integer_within(value, name, limits, "an integer or auto");
+        return integer ? std::optional(AutoOrInteger{*integer}) : std::nullopt;
+      });
+  return result.value.value_or(auto_value);
+}
+
+std::vector<std::int64_t> ConfigNode::integers(std::string_view key,
+                                               std::vector<std::int64_t> fallback,
+                                               Limits<std::int64_t> limits) {
+  return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
+    return impl_->parse_integer_within(value, name, limits);
+  });
+}
+
+std::vector<double> ConfigNode::numbers(std::string_view key, std::vector<double> fallback,
+                                        Limits<double> limits) {
+  return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
+    return impl_->parse_number_within(value, name, limits);
+  });
+}
+
+std::vector<std::string> ConfigNode::texts(std::string_view key,
+                                           std::vector<std::string> fallback) {
+  return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
+    return impl_->parse_text(value, name);
+  });
+}
+
+void ConfigNode::require(std::string_view key) {
+  if (impl_->find(key)) return;
+  const std::string where = impl_->path.empty() ? "" : fmt::format(" in \"{}\"", impl_->path);
+  impl_->mistakes.add(impl_->place, fmt::format("the key \"{}\" is missing{}", key, where));
+}
+
+ConfigNode ConfigNode::child(std::string_view key) {
+  const YamlEntry* entry = impl_->find(key);
+  ConfigRecord& record = impl_->record.map(key, entry != nullptr);
+  return impl_->node(entry ? &entry->value : nullptr, record, impl_->name_of(key));
+}
+
+std::vector<ConfigNode> ConfigNode::items(std::string_view key) {
+  const YamlEntry* entry = impl_->find(key);
+  const std::string name = impl_->name_of(key);
+  const bool given =
+      entry && impl_->usable(entry->value, name) && impl_->is_list(entry->value, name);
+  const std::size_t size = given ? entry->value.items.size() : 0;
+  const std::vector<ConfigRecord*> records = impl_->record.list(key, size);
+  std::vector<ConfigNode> nodes;
+  for (std::size_t i = 0; i < size; ++i) {
+    nodes.push_back(
+        impl_->node(&entry->value.items[i], *records[i], fmt::format("{}.{}", name, i)));
+  }
+  return nodes;
+}
+
+void ConfigNode::mistake(std::string_view key, std::string_view message) {
+  const YamlEntry* entry = impl_->find(key);
+  impl_->mistakes.add(
+      entry ? entry->place : impl_->place,
+      key.empty() ? std::string(message) : fmt::format("\"{}\" {}", impl_->name_of(key), message));
+}
+
+std::string ConfigNode::path() const {
+  return impl_->path;
+}
+
+}  // namespace tpudist

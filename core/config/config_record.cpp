@@ -1,0 +1,160 @@
+#include "core/config/config_record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string below(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
+}  // namespace
+
+const ConfigRecord::Entry* ConfigRecord::find(std::string_view key) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const auto& entry) { return entry->key == key; });
+  return found == entries_.end() ? nullptr : found->get();
+}
+
+ConfigRecord::Entry& ConfigRecord::entry(std::string_view key, Kind kind) {
+  know(key);
+  auto* entry = const_cast<Entry*>(find(key));
+  if (!entry) {
+    entry = entries_.emplace_back(std::make_unique<Entry>(Entry{std::string(key), kind, "", true}))
+                .get();
+  }
+  return *entry;
+}
+
+void ConfigRecord::note(std::string_view key, std::string yaml, bool is_default) {
+  const bool is_new = !find(key);
+  Entry& noted = entry(key, Kind::value);
+  if (!is_new) return;
+  noted.yaml = std::move(yaml);
+  noted.is_default = is_default;
+}
+
+ConfigRecord& ConfigRecord::map(std::string_view key, bool given) {
+  Entry& noted = entry(key, Kind::map);
+  if (!noted.map) noted.map = std::make_unique<ConfigRecord>(given);
+  if (given) noted.kind = Kind::map;
+  return *noted.map;
+}
+
+std::vector<ConfigRecord*> ConfigRecord::list(std::string_view key, std::size_t size) {
+  Entry& noted = entry(key, Kind::list);
+  if (size > 0) noted.kind = Kind::list;
+  std::vector<ConfigRecord*> records;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i == noted.items.size()) noted.items.push_back(std::make_unique<ConfigRecord>(true));
+    records.push_back(noted.items[i].get());
+  }
+  return records;
+}
+
+void ConfigRecord::find_unknown(const YamlValue& map, const std::string& path,
+                                const ConfigRecord& root, YamlMistakes& mistakes) const {
+  for (const YamlEntry& given : map.entries) {
+    if (!known_.contains(given.key)) {
+      mistakes.add(given.place, unknown_key(given.key, path, root));
+      continue;
+    }
+    const Entry* noted = find(given.key);
+    if (!noted) continue;
+    const std::string inner = below(path, given.key);
+    if (noted->kind == Kind::map && given.value.is_map()) {
+      noted->map->find_unknown(given.value, inner, root, mistakes);
+    } else if (noted->kind == Kind::list) {
+      for (std::size_t i = 0; i < std::min(noted->items.size(), given.value.items.size()); ++i) {
+        noted->items[i]->find_unknown(given.value.items[i], fmt::format("{}.{}", inner, i), root,
+                                      mistakes);
+      }
+    }
+  }
+}
+
+std::string ConfigRecord::unknown_key(const std::string& key, const std::string& path,
+                                      const ConfigRecord& root) const {
+  std::string message = "unknown key " + quote_briefly(key);
+  if (!path.empty()) message += fmt::format(" in \"{}\"", path);
+  std::vector<std::string> candidates(known_.begin(), known_.end());
+  std::sort(candidates.begin(), candidates.end());
+  if (const std::string nearest = nearest_of(key, candidates); !nearest.empty()) {
+    return message + fmt::format("; did you mean \"{}\"?", nearest);
+  }
+  if (const std::string home = root.home_of(key, ""); !home.empty()) {
+    return message + fmt::format("; did you mean \"{}\"?", home);
+  }
+  if (candidates.empty()) return message + "; it takes no keys";
+  const bool many = candidates.size() > 20;
+  if (many) candidates.resize(20);
+  return message + fmt::format("; known are {}{}", join(candidates, ", "), many ? ", ..." : "");
+}
+
+// The path of a key of this name anywhere in this map.
+std::string ConfigRecord::home_of(const std::string& key, const std::string& path) const {
+  if (known_.contains(key)) return below(path, key);
+  for (const auto& entry : entries_) {
+    if (entry->kind != Kind::map) continue;
+    std::string home = entry->map->home_of(key, below(path, entry->key));
+    if (!home.empty()) return home;
+  }
+  return {};
+}
+
+std::string ConfigRecord::to_yaml(std::size_t indent) const {
+  std::string text;
+  const std::string margin(indent, ' ');
+  for (const auto& entry : entries_) {
+    const std::string key = margin + format_yaml_text(entry->key) + ":";
+    if (entry->kind == Kind::value) {
+      text += key + " " + entry->yaml + "\n";
+    } else if (entry->kind == Kind::map) {
+      const std::string inner = entry->map->to_yaml(indent + 2);
+      if (!inner.empty()) {
+        text += key + "\n" + inner;
+      } else if (entry->map->given_) {
+        text += key + " {}\n";
+      }
+    } else if (entry->items.empty()) {
+      text += key + " []\n";
+    } else {
+      text += key + "\n";
+      for (const auto& child : entry->items) {
+        const std::string inner = child->to_yaml(indent + 4);
+        text += margin + "  - " + (inner.empty() ? "{}\n" : inner.substr(indent + 4));
+      }
+    }
+  }
+  return text;
+}
+
+void ConfigRecord::add_rows(const std::string& path, std::vector<Row>& rows) const {
+  for (const auto& entry : entries_) {
+    const std::string name = below(path, entry->key);
+    if (entry->kind == Kind::value) {
+      rows.push_back({name, entry->yaml, entry->is_default});
+    } else if (entry->kind == Kind::map) {
+      const std::size_t before = rows.size();
+      entry->map->add_rows(name, rows);
+      if (rows.size() == before && entry->map->given_) rows.push_back({name, "{}", false});
+    } else if (entry->items.empty()) {
+      rows.push_back({name, "[]", true});
+    } else {
+      for (std::size_t i = 0; i < entry->items.size(); ++i) {
+        const std::string item = fmt::format("{}.{}", name, i);
+        const std::size_t before = rows.size();
+        entry->items[i]->add_rows(item, rows);
+        if (rows.size() == before) rows.push_back({item, "{}", false});
+      }
+    }
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "core/config/yaml_tree.hpp"
+
+namespace tpudist {
+
+// What was asked of one map of a configuration, in the order of asking, with the resolved values.
+class ConfigRecord {
+ public:
+  explicit ConfigRecord(bool given) : given_(given) {}
+
+  // A key that the reader knows; it may or may not be read later.
+  void know(std::string_view key) { known_.emplace(key); }
+
+  // Notes a value as YAML on one line. A key that is asked for again keeps its first value.
+  void note(std::string_view key, std::string yaml, bool is_default);
+  // The record of the map under a key; the same one for a key that is asked for again.
+  ConfigRecord& map(std::string_view key, bool given);
+  // The records of the maps in the list under a key.
+  std::vector<ConfigRecord*> list(std::string_view key, std::size_t size);
+
+  // Mistakes for the keys of `map` and what is below that nobody knows.
+  void find_unknown(const YamlValue& map, const std::string& path, const ConfigRecord& root,
+                    YamlMistakes& mistakes) const;
+
+  // Everything noted, as a YAML map in block style; empty where nothing is to be written.
+  std::string to_yaml(std::size_t indent) const;
+
+  struct Row {
+    std::string path, value;
+    bool is_default;
+  };
+  // Everything noted, as a flat table.
+  void add_rows(const std::string& path, std::vector<Row>& rows) const;
+
+ private:
+  enum class Kind { value, map, list };
+  struct Entry {
+    std::string key;
+    Kind kind = Kind::value;
+    std::string yaml;
+    bool is_default = true;
+    std::unique_ptr<ConfigRecord> map = {};                 // of a map
+    std::vector<std::unique_ptr<ConfigRecord>> items = {};  // of a list of maps
+  };
+
+  const Entry* find(std::string_view key) const;
+  // The entry of a key, turned into this kind.
+  Entry& entry(std::string_view key, Kind kind);
+  std::string unknown_key(const std::string& key, const std::string& path,
+                          const ConfigRecord& root) const;
+  std::string home_of(const std::string& key, const std::string& path) const;
+
+  bool given_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::unordered_set<std::string> known_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,270 @@
+#include "core/config/config_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxScalarBytes = std::size_t{1} << 20;
+constexpr int kMaxFiles = 64;
+
+[[noreturn]] void fail(const YamlPlace& place, const std::string& message) {
+  throw ConfigError(fmt::format("{}: {}", place.to_string(), message));
+}
+
+// --- ${env:NAME,default} ---
+
+bool is_variable_name(std::string_view name) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && !is_digit(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return is_letter(c) || is_digit(c); });
+}
+
+// The value of `NAME` or `NAME,default`. Throws a message without a place.
+std::string environment_value(std::string_view request) {
+  const std::size_t comma = request.find(',');
+  const std::string name(request.substr(0, comma));
+  if (!is_variable_name(name))
+    throw ConfigError(fmt::format("\"{}\" is not a variable's name", name));
+  if (const char* value = std::getenv(name.c_str()); value && *value) {
+    if (!is_utf8(value)) throw ConfigError(fmt::format("the variable {} is not UTF-8 text", name));
+    return value;
+  }
+  if (comma != std::string_view::npos) return std::string(request.substr(comma + 1));
+  throw ConfigError(fmt::format(
+      "the environment variable {} is not set; set it, or give a default: ${{env:{},default}}",
+      name, name));
+}
+
+// Replaces each ${env:...} once; `$${env:` stands for itself with one dollar less.
+std::string expand_environment(std::string_view text) {
+  constexpr std::string_view kOpen = "${env:", kLiteral = "$${env:";
+  std::string expanded;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text.substr(i, kLiteral.size()) == kLiteral) {
+      expanded += kOpen;
+      i += kLiteral.size();
+    } else if (text.substr(i, kOpen.size()) == kOpen) {
+      const std::size_t end = text.find('}', i);
+      if (end == std::string_view::npos) throw ConfigError("${env: without its }");
+      expanded += environment_value(text.substr(i + kOpen.size(), end - i - kOpen.size()));
+      i = end + 1;
+    } else {
+      expanded += text[i++];
+    }
+    if (expanded.size() > kMaxScalarBytes)
+      throw ConfigError("too long a text from the environment");
+  }
+  return expanded;
+}
+
+void expand_environment(YamlValue& value, YamlMistakes& mistakes) {
+  try {
+    if (value.text.find("${env:") != std::string::npos) value.text = expand_environment(value.text);
+  } catch (const ConfigError& error) {
+    mistakes.add(value.place, error.what());
+    value.unusable = true;
+  }
+  for (YamlValue& item : value.items) expand_environment(item, mistakes);
+  for (YamlEntry& entry : value.entries) expand_environment(entry.value, mistakes);
+}
+
+// --- include ---
+
+// Reads files and what they include.
+class FileLoader {
+ public:
+  explicit FileLoader(YamlMistakes& mistakes) : mistakes_(mistakes) {}
+
+  YamlValue load(const std::filesystem::path& path) {
+    if (++files_ > kMaxFiles) throw ConfigError(fmt::format("more than {} files", kMaxFiles));
+    const std::filesystem::path real = std::filesystem::weakly_canonical(path);
+    if (std::find(open_.begin(), open_.end(), real) != open_.end()) {
+      throw ConfigError(path.string() + " includes itself");
+    }
+    open_.push_back(real);
+    YamlValue value = parse(read_text_file(path, kMaxFileBytes), path.string());
+    open_.pop_back();
+    return value;
+  }
+
+  YamlValue parse(std::string_view text, std::string name) {
+    const std::filesystem::path folder = std::filesystem::path(name).parent_path();
+    const auto source =
+        std::make_shared<YamlPlace::Source>(YamlPlace::Source{std::move(name), sources_++});
+    YamlValue value = parse_yaml(text, source, mistakes_);
+    if (value.kind == YamlValue::Kind::null) {
+      value.kind = YamlValue::Kind::map;
+      value.place = {source, 1, 1};
+    }
+    if (!value.is_map()) fail(value.place, "a configuration is a map of keys");
+    return with_includes(std::move(value), folder);
+  }
+
+ private:
+  YamlValue with_includes(YamlValue value, const std::filesystem::path& folder) {
+    const auto entry = std::find_if(value.entries.begin(), value.entries.end(),
+                                    [](const YamlEntry& e) { return e.key == "include"; });
+    if (entry == value.entries.end()) return value;
+    std::vector<YamlValue> files;
+    if (entry->value.kind == YamlValue::Kind::list) {
+      files = std::move(entry->value.items);
+    } else {
+      files.push_back(std::move(entry->value));
+    }
+    value.entries.erase(entry);
+
+    YamlValue base;
+    base.kind = YamlValue::Kind::map;
+    for (const YamlValue& file : files)
+      base = merge_yaml(std::move(base), load_included(file, folder));
+    return merge_yaml(std::move(base), std::move(value));
+  }
+
+  YamlValue load_included(const YamlValue& file, const std::filesystem::path& folder) {
+    if (file.kind != YamlValue::Kind::scalar)
+      fail(file.place, "include: needs a file or a list of files");
+    try {
+      return load((folder / expand_environment(file.text)).lexically_normal());
+    } catch (const std::exception& error) {
+      // Mistakes inside of the included file carry its own place, and the way to it helps as well.
+      fail(file.place, fmt::format("cannot include {}: {}", file.text, error.what()));
+    }
+  }
+
+  YamlMistakes& mistakes_;
+  int files_ = 0, sources_ = 0;
+  std::vector<std::filesystem::path> open_;
+};
+
+// --- key.sub=value ---
+
+std::optional<std::size_t> list_index(std::string_view text) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return index;
+}
+
+class Overrides {
+ public:
+  explicit Overrides(YamlMistakes& mistakes) : mistakes_(mistakes) {}
+
+  void apply(YamlValue& root, const std::string& assignment) {
+    try {
+      const std::size_t equals = assignment.find('=');
+      if (equals == std::string::npos) throw ConfigError("must be key=value");
+      set(root, split(std::string_view(assignment).substr(0, equals), '.'),
+          parse_value(assignment.substr(equals + 1)));
+    } catch (const ConfigError& error) {
+      mistakes_.add({source_}, fmt::format("\"{}\": {}", assignment, error.what()));
+    }
+  }
+
+ private:
+  YamlValue parse_value(const std::string& text) {
+    YamlMistakes mistakes;
+    YamlValue value;
+    try {
+      value = parse_yaml(text, source_, mistakes);
+    } catch (const ConfigError&) {
+      throw ConfigError("the value is not YAML; put quotes around a text with special characters");
+    }
+    if (!mistakes.empty()) throw ConfigError("a key is given twice");
+    move_to_command_line(value);
+    return value;
+  }
+
+  void move_to_command_line(YamlValue& value) {
+    value.place = {source_};
+    for (YamlValue& item : value.items) move_to_command_line(item);
+    for (YamlEntry& entry : value.entries) {
+      entry.place = {source_};
+      move_to_command_line(entry.value);
+    }
+  }
+
+  void set(YamlValue& root, const std::vector<std::string>& path, YamlValue value) {
+    if (path[0] == "include") throw ConfigError("include works in files only");
+    if (path.size() > 64) throw ConfigError("nested too deep");
+    YamlValue* place = &root;
+    std::string walked;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      if (path[i].empty()) throw ConfigError("a part of the key is empty");
+      place = &step_into(*place, path[i], walked, i + 1 == path.size());
+      walked += (walked.empty() ? "" : ".") + path[i];
+    }
+    *place = std::move(value);
+  }
+
+  YamlValue& step_into(YamlValue& value, const std::string& step, const std::string& walked,
+                       bool last) {
+    if (value.kind == YamlValue::Kind::null) {
+      value.kind = YamlValue::Kind::map;
+      value.place = {source_};
+    }
+    if (value.kind == YamlValue::Kind::scalar)
+      throw ConfigError(fmt::format("{} is not a map", walked));
+    if (value.kind == YamlValue::Kind::list) {
+      const auto index = list_index(step);
+      if (!index) throw ConfigError(fmt::format("{} is a list; give an index", walked));
+      if (*index >= value.items.size()) {
+        throw ConfigError(
+            fmt::format("{} has {} items, counted from 0", walked, value.items.size()));
+      }
+      return value.items[*index];
+    }
+    YamlEntry* entry = value.find(step);
+    if (!entry) entry = &value.entries.emplace_back(YamlEntry{step, {source_}, {}});
+    if (last) entry->place = {source_};
+    return entry->value;
+  }
+
+  YamlMistakes& mistakes_;
+  std::shared_ptr<const YamlPlace::Source> source_ = std::make_shared<YamlPlace::Source>(
+      YamlPlace::Source{"command line", std::numeric_limits<int>::max()});
+};
+
+YamlValue resolve(YamlValue root, const std::vector<std::string>& overrides,
+                  YamlMistakes& mistakes) {
+  Overrides command_line(mistakes);
+  for (const std::string& assignment : overrides) command_line.apply(root, assignment);
+  expand_environment(root, mistakes);
+  return root;
+}
+
+}  // namespace
+
+YamlValue load_config_tree(const std::filesystem::path& path,
+                           const std::vector<std::string>& overrides, YamlMistakes& mistakes) {
+  FileLoader loader(mistakes);
+  try {
+    return resolve(loader.load(path), overrides, mistakes);
+  } catch (const IoError& error) {
+    throw ConfigError(error.what());
+  }
+}
+
+YamlValue parse_config_tree(std::string_view text, std::string_view name,
+                            const std::vector<std::string>& overrides, YamlMistakes& mistakes) {
+  FileLoader loader(mistakes);
+  return resolve(loader.parse(text, std::string(name)), overrides, mistakes);
+}
+
+}  // namespace tpudist

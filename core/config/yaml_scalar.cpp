@@ -1,0 +1,160 @@
+#include "core/config/yaml_scalar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace tpudist {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// A decimal number as sign, digits and the power of ten of the last digit.
+struct Decimal {
+  bool negative = false;
+  std::string digits;  // without zeros at both ends; empty for 0
+  std::int64_t exponent = 0;
+};
+
+std::optional<Decimal> parse_decimal(std::string_view text) {
+  Decimal decimal;
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
+    decimal.negative = text[0] == '-';
+    text.remove_prefix(1);
+  }
+  std::size_t i = 0;
+  bool any = false, point = false;
+  for (; i < text.size() && (is_digit(text[i]) || (text[i] == '.' && !point)); ++i) {
+    if (text[i] == '.') {
+      point = true;
+      continue;
+    }
+    any = true;
+    decimal.digits += text[i];
+    decimal.exponent -= point;
+  }
+  if (!any) return std::nullopt;
+  if (i < text.size()) {
+    if (text[i] != 'e' && text[i] != 'E') return std::nullopt;
+    text.remove_prefix(i + 1);
+    if (text.size() > 1 && text[0] == '+' && is_digit(text[1])) text.remove_prefix(1);
+    std::int32_t power = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), power);
+    if (end != text.data() + text.size() || error == std::errc::invalid_argument)
+      return std::nullopt;
+    if (error == std::errc::result_out_of_range) {
+      power = text[0] == '-' ? std::numeric_limits<std::int32_t>::min()
+                             : std::numeric_limits<std::int32_t>::max();
+    }
+    decimal.exponent += power;
+  }
+  decimal.digits.erase(0, std::min(decimal.digits.find_first_not_of('0'), decimal.digits.size()));
+  while (!decimal.digits.empty() && decimal.digits.back() == '0') {
+    decimal.digits.pop_back();
+    ++decimal.exponent;
+  }
+  return decimal;
+}
+
+// Words that YAML readers take for something other than text.
+bool has_a_meaning(std::string_view text) {
+  for (const std::string_view word :
+       {"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "yes", "no",
+        "on", "off", "y", "n", "nan", ".nan"}) {
+    if (text == word) return true;
+  }
+  return !parse_number(text).error || parse_number(text).error == ScalarError::out_of_range;
+}
+
+bool is_safe_as_plain(std::string_view text) {
+  if (text.empty() || text.size() > 200 || text.back() == ':' || has_a_meaning(text)) return false;
+  if (!is_letter(text[0]) && !is_digit(text[0]) && text[0] != '_' && text[0] != '/') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return is_letter(c) || is_digit(c) ||
+           std::string_view("_/.:+-=@").find(c) != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
+ParsedScalar<std::int64_t> parse_integer(std::string_view text) {
+  const auto decimal = parse_decimal(text);
+  if (!decimal) return {0, ScalarError::malformed};
+  if (decimal->digits.empty()) return {0, {}};
+  if (decimal->exponent < 0) return {0, ScalarError::malformed};
+  if (decimal->exponent > 20 || decimal->digits.size() > 20) return {0, ScalarError::out_of_range};
+  const std::string whole = (decimal->negative ? "-" : "") + decimal->digits +
+                            std::string(static_cast<std::size_t>(decimal->exponent), '0');
+  std::int64_t value = 0;
+  if (std::from_chars(whole.data(), whole.data() + whole.size(), value).ec != std::errc()) {
+    return {0, ScalarError::out_of_range};
+  }
+  return {value, {}};
+}
+
+ParsedScalar<double> parse_number(std::string_view text) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::string_view digits = !text.empty() && text[0] == '+' ? text.substr(1) : text;
+  if (digits == "inf" || digits == ".inf") return {kInfinity, {}};
+  if (text == "-inf" || text == "-.inf") return {-kInfinity, {}};
+  if (!parse_decimal(text)) return {0, ScalarError::malformed};
+  double value = 0;
+  const auto error = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
+  if (error == std::errc::result_out_of_range) return {0, ScalarError::out_of_range};
+  if (error != std::errc()) return {0, ScalarError::malformed};
+  return {value, {}};
+}
+
+std::string format_number(double value) {
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char buffer[64];
+  const bool whole = std::abs(value) < 1e15 && value == std::trunc(value);
+  const auto end =
+      whole ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed)
+            : std::to_chars(buffer, buffer + sizeof buffer, value);
+  return std::string(buffer, end.ptr);
+}
+
+std::string quote_text(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\t') {
+      quoted += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      quoted += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string quote_briefly(std::string_view text) {
+  std::size_t end = std::min<std::size_t>(text.size(), 80);
+  while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;  // no half characters
+  return quote_text(text.substr(0, end)) + (end < text.size() ? "..." : "");
+}
+
+std::string format_yaml_text(std::string_view text) {
+  if (is_safe_as_plain(text)) return std::string(text);
+  std::string escaped(text);
+  for (std::size_t at = 0; (at = escaped.find("${env:", at)) != std::string::npos; at += 2) {
+    escaped.insert(at, 1, '$');
+  }
+  return quote_text(escaped);
+}
+
+}  // namespace tpudist

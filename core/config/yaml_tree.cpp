@@ -1,0 +1,289 @@
+#include "core/config/yaml_tree.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <sstream>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxNodes = 100'000;
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxReported = 50;
+
+struct Size {
+  std::size_t nodes = 0, bytes = 0;
+  void add(const YamlValue& value) {
+    ++nodes;
+    bytes += value.text.size();
+    for (const YamlValue& item : value.items) add(item);
+    for (const YamlEntry& entry : value.entries) {
+      bytes += entry.key.size();
+      add(entry.value);
+    }
+  }
+};
+
+// Builds a tree from the parser's events.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::shared_ptr<const YamlPlace::Source> source, YamlMistakes& mistakes)
+      : source_(std::move(source)), mistakes_(mistakes) {}
+
+  YamlValue take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) fail(mark, "a second document; one file holds one configuration");
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(make(mark, YamlValue::Kind::null), anchor, mark);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) fail(mark, "an alias inside of its own anchor");
+    count(found->second, mark);
+    insert(found->second, mark);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    YamlValue value = make(mark, YamlValue::Kind::scalar);
+    value.quoted = tag == "!";  // plain scalars have the tag "?"
+    if (!value.quoted) check_tag(mark, tag);
+    value.text = text;
+    add(std::move(value), anchor, mark);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, YamlValue::Kind::list);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, YamlValue::Kind::map);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  // A list or map that has not ended.
+  struct Frame {
+    YamlValue value;
+    YAML::anchor_t anchor;
+    YAML::Mark mark;
+    bool has_key = false;
+    YamlEntry pending = {};                           // key and place of the next entry
+    std::unordered_map<std::string, int> lines = {};  // of the keys so far
+  };
+
+  YamlPlace place(const YAML::Mark& mark) const {
+    return {source_, mark.line + 1, mark.column + 1};
+  }
+
+  [[noreturn]] void fail(const YAML::Mark& mark, std::string_view message) const {
+    throw ConfigError(fmt::format("{}: {}", place(mark).to_string(), message));
+  }
+
+  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (!tag.empty() && tag != "?" && tag != "!") fail(mark, "tags are not supported: " + tag);
+  }
+
+  YamlValue make(const YAML::Mark& mark, YamlValue::Kind kind) const {
+    YamlValue value;
+    value.kind = kind;
+    value.place = place(mark);
+    return value;
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+            YamlValue::Kind kind) {
+    check_tag(mark, tag);
+    if (frames_.size() == kMaxDepth) fail(mark, fmt::format("nested deeper than {}", kMaxDepth));
+    frames_.push_back({make(mark, kind), anchor, mark});
+  }
+
+  void close() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    add(std::move(frame.value), frame.anchor, frame.mark);
+  }
+
+  void count(const YamlValue& value, const YAML::Mark& mark) {
+    size_.add(value);
+    if (size_.nodes > kMaxNodes) fail(mark, fmt::format("more than {} values", kMaxNodes));
+    if (size_.bytes > kMaxBytes) fail(mark, fmt::format("more than {} bytes of text", kMaxBytes));
+  }
+
+  // A value that was written out. The items of a list or map have been counted when they were
+  // added.
+  void add(YamlValue value, YAML::anchor_t anchor, const YAML::Mark& mark) {
+    if (value.kind == YamlValue::Kind::null || value.kind == YamlValue::Kind::scalar) {
+      count(value, mark);
+    } else {
+      ++size_.nodes;
+    }
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    insert(std::move(value), mark);
+  }
+
+  void insert(YamlValue value, const YAML::Mark& mark) {
+    if (frames_.empty()) {
+      root_ = std::move(value);
+    } else if (Frame& frame = frames_.back(); frame.value.kind == YamlValue::Kind::list) {
+      frame.value.items.push_back(std::move(value));
+    } else if (!frame.has_key) {
+      start_entry(frame, std::move(value), mark);
+    } else {
+      frame.has_key = false;
+      // An empty value has no place of its own.
+      if (value.kind == YamlValue::Kind::null) value.place = frame.pending.place;
+      frame.pending.value = std::move(value);
+      end_entry(frame);
+    }
+  }
+
+  void start_entry(Frame& frame, YamlValue key, const YAML::Mark& mark) {
+    if (key.kind != YamlValue::Kind::scalar) fail(mark, "a key must be a word");
+    if (key.text == "<<" && !key.quoted)
+      fail(mark, "merge keys (<<) are not supported; use include");
+    frame.has_key = true;
+    frame.pending = {std::move(key.text), place(mark), {}};
+  }
+
+  void end_entry(Frame& frame) {
+    YamlEntry& entry = frame.pending;
+    const auto [earlier, is_new] = frame.lines.emplace(entry.key, entry.place.line);
+    if (is_new) {
+      frame.value.entries.push_back(std::move(entry));
+    } else {
+      mistakes_.add(entry.place, fmt::format("key {} is given twice, first in line {}",
+                                             quote_briefly(entry.key), earlier->second));
+    }
+  }
+
+  std::shared_ptr<const YamlPlace::Source> source_;
+  YamlMistakes& mistakes_;
+  int documents_ = 0;
+  Size size_;
+  YamlValue root_;
+  std::vector<Frame> frames_;
+  std::unordered_map<YAML::anchor_t, YamlValue> anchors_;
+};
+
+// The YAML library takes some control characters for its own signs, and quietly replaces what is
+// not UTF-8.
+void check_characters(std::string_view text,
+                      const std::shared_ptr<const YamlPlace::Source>& source) {
+  YamlPlace place{source, 1, 1};
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r') ||
+        c == 0x7F) {
+      throw ConfigError(fmt::format("{}: the control character 0x{:02x}; is this a YAML file?",
+                                    place.to_string(), static_cast<unsigned char>(c)));
+    }
+    place.column = c == '\n' ? 1 : place.column + 1;
+    place.line += c == '\n';
+  }
+  if (!is_utf8(text)) throw ConfigError(source->name + ": not UTF-8 text");
+}
+
+}  // namespace
+
+std::string YamlPlace::to_string() const {
+  return line == 0 ? source->name : fmt::format("{}:{}:{}", source->name, line, column);
+}
+
+bool YamlPlace::operator<(const YamlPlace& other) const {
+  return std::tuple(source->order, line, column) <
+         std::tuple(other.source->order, other.line, other.column);
+}
+
+void YamlMistakes::add(YamlPlace place, std::string message) {
+  list_.push_back({std::move(place), std::move(message)});
+}
+
+std::string YamlMistakes::to_string() const {
+  std::vector<const Mistake*> sorted;
+  for (const Mistake& mistake : list_) sorted.push_back(&mistake);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Mistake* a, const Mistake* b) { return a->place < b->place; });
+  std::vector<std::string> lines;
+  std::unordered_set<std::string> seen;
+  std::size_t further = 0;
+  for (const Mistake* mistake : sorted) {
+    std::string line = fmt::format("{}: {}", mistake->place.to_string(), mistake->message);
+    if (!seen.insert(line).second) continue;
+    if (lines.size() < kMaxReported) {
+      lines.push_back(std::move(line));
+    } else {
+      ++further;
+    }
+  }
+  if (further > 0) lines.push_back(fmt::format("... and {} more", further));
+  return join(lines, "\n");
+}
+
+const YamlEntry* YamlValue::find(std::string_view key) const {
+  for (const YamlEntry& entry : entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+YamlEntry* YamlValue::find(std::string_view key) {
+  return const_cast<YamlEntry*>(std::as_const(*this).find(key));
+}
+
+YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlPlace::Source> source,
+                     YamlMistakes& mistakes) {
+  check_characters(text, source);
+  TreeBuilder builder(source, mistakes);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    const YamlPlace place = error.mark.is_null()
+                                ? YamlPlace{source}
+                                : YamlPlace{source, error.mark.line + 1, error.mark.column + 1};
+    throw ConfigError(fmt::format("{}: {}", place.to_string(), error.msg));
+  }
+  return builder.take();
+}
+
+YamlValue merge_yaml(YamlValue base, YamlValue over) {
+  if (!base.is_map() || !over.is_map()) return over;
+  std::unordered_map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < base.entries.size(); ++i) index.emplace(base.entries[i].key, i);
+  for (YamlEntry& entry : over.entries) {
+    const auto found = index.find(entry.key);
+    if (found == index.end()) {
+      base.entries.push_back(std::move(entry));
+      continue;
+    }
+    YamlEntry& old = base.entries[found->second];
+    old.place = entry.place;
+    old.value = merge_yaml(std::move(old.value), std::move(entry.value));
+  }
+  base.place = over.place;
+  return base;
+}
+
+}  // namespace tpudist

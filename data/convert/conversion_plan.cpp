@@ -1,0 +1,55 @@
+#include "data/convert/conversion_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+std::vector<std::filesystem::path> npz_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) return files;
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".npz" && entry.is_regular_file()) {
+        files.push_back(entry.path());
+      }
+    }
+  } catch (const std::filesystem::filesystem_error& e) {
+    throw IoError(fmt::format("cannot list {}: {}", folder.string(), e.code().message()));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
+                                      const Collection& collection) {
+  const std::size_t graphs_per_shard = collection.is_tile() ? 64 : 1;
+  std::vector<PlannedShard> plan;
+  for (const std::string_view split : kSplits) {
+    const auto files = npz_files(std::filesystem::absolute(npz_root) / collection.folder() / split);
+    for (std::size_t begin = 0; begin < files.size(); begin += graphs_per_shard) {
+      const std::size_t end = std::min(files.size(), begin + graphs_per_shard);
+      PlannedShard shard;
+      shard.split = split;
+      shard.file = fmt::format("{}/shard-{:05}.h5", split, begin / graphs_per_shard);
+      shard.sources.assign(files.begin() + static_cast<std::ptrdiff_t>(begin),
+                           files.begin() + static_cast<std::ptrdiff_t>(end));
+      for (const auto& file : shard.sources) {
+        std::error_code gone;
+        const std::uintmax_t bytes = std::filesystem::file_size(file, gone);
+        if (!gone) shard.source_bytes += bytes;
+      }
+      plan.push_back(std::move(shard));
+    }
+  }
+  return plan;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/schema/collection.hpp"
+
+namespace tpudist {
+
+// One shard that a conversion makes: which NPZ files go into which HDF5 file.
+struct PlannedShard {
+  std::string split;
+  std::string file;  // relative to the collection's folder: "train/shard-00000.h5"
+  std::vector<std::filesystem::path> sources;  // absolute, sorted by name
+  std::uint64_t source_bytes = 0;
+};
+
+// The shards of a collection, from the NPZ files below `npz_root`: one graph in each for layout, up
+// to 64 of the small graphs of tile. It depends on the names of the files only, so that a
+// conversion that was cut short finds its shards again. Throws IoError.
+std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
+                                      const Collection& collection);
+
+}  // namespace tpudist

@@ -1,0 +1,251 @@
+#include "data/convert/converter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/hash.hpp"
+#include "core/thread_pool.hpp"
+#include "data/convert/conversion_plan.hpp"
+#include "data/convert/graph_converter.hpp"
+#include "data/convert/memory_budget.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+SourceFile source_of(const fs::path& file, const fs::path& npz_root) {
+  return {file.lexically_relative(fs::absolute(npz_root)).generic_string(), fs::file_size(file),
+          hash_file(file)};
+}
+
+bool same_source(const SourceFile& a, const SourceFile& b) {
+  return a.path == b.path && a.bytes == b.bytes && a.hash == b.hash;
+}
+
+// Converts one collection.
+class CollectionConverter {
+ public:
+  CollectionConverter(const ConvertOptions& options, const Collection& collection, ThreadPool& pool,
+                      ProgressSink& progress)
+      : options_(options),
+        collection_(collection),
+        pool_(pool),
+        progress_(progress),
+        memory_(options.memory_bytes),
+        folder_(fs::absolute(options.shard_root) / collection.folder()) {
+    result_.collection = collection;
+  }
+
+  ConvertedCollection convert() {
+    plan_ = plan_shards(options_.npz_root, collection_);
+    shards_.resize(plan_.size());
+    std::int64_t files = 0;
+    for (const PlannedShard& shard : plan_) {
+      files += static_cast<std::int64_t>(shard.sources.size());
+      fs::create_directories(folder_ / shard.split);
+    }
+    read_old_manifest();
+    progress_.start("convert " + collection_.name, files, "graphs");
+
+    // The largest first, so that no large one is left alone at the end.
+    std::vector<std::size_t> order(plan_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return plan_[a].source_bytes > plan_[b].source_bytes;
+    });
+    pool_.parallel_for(static_cast<std::int64_t>(order.size()),
+                       [&](std::int64_t i) { convert_shard(order[static_cast<std::size_t>(i)]); });
+    std::ranges::sort(result_.bad, {}, &SkippedFile::source);
+    if (result_.bad.empty() || options_.skip_bad) publish();
+    progress_.finish();
+    return std::move(result_);
+  }
+
+ private:
+  void read_old_manifest() {
+    try {
+      old_ = read_manifest(folder_ / kManifestName, collection_);
+    } catch (const DataError&) {  // none, or of no use
+    }
+  }
+
+  void convert_shard(std::size_t index) {
+    const PlannedShard& plan = plan_[index];
+    std::vector<SourceFile> sources;
+    for (const fs::path& file : plan.sources) sources.push_back(source_of(file, options_.npz_root));
+    if (auto kept = finished_shard(plan, sources)) {
+      const std::lock_guard lock(mutex_);
+      result_.kept += static_cast<std::int64_t>(kept->graphs.size());
+      shards_[index] = std::move(kept);
+      progress_.advance(static_cast<std::int64_t>(sources.size()));
+      return;
+    }
+    withdraw_manifest();
+    const fs::path path = folder_ / plan.file;
+    TemporaryFile temporary(path);
+    std::size_t bad = 0;
+    {
+      ShardWriter shard(temporary.path(), collection_, plan.split, pool_);
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        if (!convert_file(plan.sources[i], plan.split, sources[i], shard)) ++bad;
+        progress_.advance(1, plan.sources[i].stem().string());
+      }
+      shard.close();
+    }
+    if (bad == sources.size() || (bad > 0 && !options_.skip_bad)) {
+      std::error_code ignored;
+      fs::remove(path, ignored);  // of an earlier, better file
+      return;
+    }
+    temporary.commit();
+    ManifestShard done{plan.file, plan.split, fs::file_size(path), hash_file(path),
+                       summarize_shard(path).graphs};
+    const std::lock_guard lock(mutex_);
+    result_.converted += static_cast<std::int64_t>(done.graphs.size());
+    shards_[index] = std::move(done);
+  }
+
+  // The shard as it is, when it is whole and of exactly these sources.
+  std::optional<ManifestShard> finished_shard(const PlannedShard& plan,
+                                              const std::vector<SourceFile>& sources) const {
+    const fs::path path = folder_ / plan.file;
+    if (!fs::exists(path)) return std::nullopt;
+    try {
+      ShardSummary shard = summarize_shard(path);
+      const bool same =
+          shard.collection == collection_.name && shard.split == plan.split &&
+          std::ranges::equal(shard.graphs, sources, same_source, &GraphSummary::source);
+      if (!same) return std::nullopt;
+      ManifestShard kept{plan.file, plan.split, fs::file_size(path), hash_file(path),
+                         std::move(shard.graphs)};
+      if (old_) {  // damaged since
+        for (const ManifestShard& old : old_->shards) {
+          if (old.file == kept.file && old.hash != kept.hash) return std::nullopt;
+        }
+      }
+      return kept;
+    } catch (const DataError&) {
+      return std::nullopt;
+    }
+  }
+
+  bool convert_file(const fs::path& file, const std::string& split, const SourceFile& source,
+                    ShardWriter& shard) {
+    try {
+      const NpzReader npz(file);
+      const std::uint64_t bytes =
+          conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
+      const MemoryBudget::Share share(memory_, bytes);
+      convert_graph(npz, collection_, split, source, shard, options_.limits);
+      return true;
+    } catch (const DataError& e) {
+      progress_.line(e.what());
+      const std::lock_guard lock(mutex_);
+      result_.bad.push_back({source.path, e.what()});
+      return false;
+    }
+  }
+
+  // Before the first shard changes: without its manifest a collection counts as not converted.
+  void withdraw_manifest() {
+    const std::lock_guard lock(mutex_);
+    std::error_code error;
+    if (fs::remove(folder_ / kManifestName, error)) posix_file_system().sync_directory(folder_);
+  }
+
+  void publish() {
+    Manifest manifest{collection_, {}, result_.bad};
+    for (auto& shard : shards_) {
+      if (shard) manifest.shards.push_back(std::move(*shard));
+    }
+    remove_leftovers(manifest);
+    for (const ManifestShard& shard : manifest.shards) {
+      for (const GraphSummary& graph : shard.graphs) {
+        ++result_.graphs;
+        result_.float_bytes += graph.float_bytes;
+        result_.memory_bytes += graph.memory_bytes;
+        result_.stored_bytes += graph.stored_bytes;
+      }
+    }
+    write_manifest(manifest, folder_ / kManifestName);
+    result_.published = true;
+  }
+
+  // Shards of files that are gone, and temporary files of runs that were killed.
+  void remove_leftovers(const Manifest& manifest) const {
+    for (const std::string_view split : kSplits) {
+      std::error_code error;
+      for (const auto& entry : fs::directory_iterator(folder_ / split, error)) {
+        const std::string name = entry.path().filename().string();
+        const std::string file = fmt::format("{}/{}", split, name);
+        const bool ours =
+            name.starts_with("shard-") && (name.ends_with(".h5") || name.ends_with(".tmp"));
+        const bool listed =
+            std::ranges::find(manifest.shards, file, &ManifestShard::file) != manifest.shards.end();
+        if (ours && !listed) fs::remove(entry.path(), error);
+      }
+    }
+  }
+
+  const ConvertOptions& options_;
+  const Collection collection_;
+  ThreadPool& pool_;
+  ProgressSink& progress_;
+  MemoryBudget memory_;
+  const fs::path folder_;
+  std::vector<PlannedShard> plan_;
+  std::optional<Manifest> old_;
+  std::mutex mutex_;  // of what follows
+  std::vector<std::optional<ManifestShard>> shards_;
+  ConvertedCollection result_;
+};
+
+std::vector<Collection> chosen_collections(const ConvertOptions& options) {
+  std::vector<Collection> chosen;
+  for (const Collection& collection : options.collections) {
+    if (plan_shards(options.npz_root, collection).empty()) {
+      throw ConfigError(fmt::format("{} holds no NPZ files of {}",
+                                    (options.npz_root / collection.folder()).string(),
+                                    collection.name));
+    }
+    chosen.push_back(collection);
+  }
+  if (!options.collections.empty()) return chosen;
+  for (const std::string& name : Collection::all_names()) {
+    if (!plan_shards(options.npz_root, {name}).empty()) chosen.push_back({name});
+  }
+  if (chosen.empty()) {
+    throw ConfigError(
+        fmt::format("{} holds no NPZ files: it must have layout/xla/random/train/*.npz, "
+                    "tile/xla/train/*.npz and the like",
+                    options.npz_root.string()));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
+  const std::vector<Collection> collections = chosen_collections(options);
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
+  std::vector<ConvertedCollection> results;
+  for (const Collection& collection : collections) {
+    try {
+      results.push_back(CollectionConverter(options, collection, pool, progress).convert());
+    } catch (const fs::filesystem_error& e) {
+      throw IoError(fmt::format("cannot use {}: {}", e.path1().string(), e.code().message()));
+    }
+  }
+  return results;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,189 @@
+#include "data/convert/graph_converter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "data/hdf5/narrow.hpp"
+#include "data/hdf5/row_groups.hpp"
+#include "data/npz/feature_stream.hpp"
+
+namespace tpudist {
+namespace {
+
+// Converts the configurations of one graph into the open group of a shard. The way they are stored
+// is tried in the order codes u8, codes u16, features i8, i16, i32, f32; a way that turns out not
+// to hold them all is dropped and the array read again.
+class ConfigConverter {
+ public:
+  ConfigConverter(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
+                  ShardWriter& shard, ConfigEncoder::Limits limits)
+      : npz_(npz), collection_(collection), sizes_(sizes), shard_(shard), limits_(limits) {}
+
+  // Returns config_group [c].
+  std::vector<std::int32_t> convert() {
+    if (!collection_.is_tile()) {
+      auto status = write_codes<std::uint8_t>();
+      if (status == Status::too_wide) status = write_codes<std::uint16_t>();
+      if (status == Status::coded) return std::move(groups_);
+    }
+    ElementType type = ElementType::i8;
+    while (!write_features(type)) type = wider(type);
+    return std::move(groups_);
+  }
+
+ private:
+  using Status = ConfigEncoder::Status;
+
+  void start() { hashes_.clear(); }
+
+  void hash_rows(std::span<const std::byte> rows, std::size_t row_bytes) {
+    for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
+      hashes_.push_back(hash64(rows.subspan(at, row_bytes)));
+    }
+  }
+
+  template <typename Code>
+  Status write_codes() {
+    start();
+    ConfigEncoder encoder(sizes_.config_nodes, limits_);
+    Hdf5Dataset dataset = shard_.create("config_codes", element_type<Code>(),
+                                        {sizes_.configs, sizes_.config_nodes}, kCodeChunkBytes);
+    FeatureStream stream(open_config_features(npz_, collection_));
+    ChunkAppender appender(dataset, shard_.pool());
+    Status status = Status::coded;
+    while (const auto* block = stream.next()) {
+      const std::int64_t known = encoder.state_count();
+      status = encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
+      if (encoder.state_count() != known)
+        stream.check_finite(*block);  // by way of a new state only
+      if (status != Status::coded) return drop_codes(dataset, status);
+    }
+    appender.finish();
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code))) {
+      return drop_codes(dataset, Status::gave_up);
+    }
+    groups_ = group_equal_rows(dataset, hashes_);
+    write_states(encoder);
+    return status;
+  }
+
+  template <typename Code>
+  Status encode_block(ConfigEncoder& encoder, const FeatureStream::Block& block,
+                      const FeatureStream& stream, ChunkAppender& appender, std::size_t row_bytes) {
+    const auto values = static_cast<std::size_t>(sizes_.config_values);
+    const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
+    for (std::int64_t row = 0; row < block.rows;) {
+      const auto bytes = appender.room(block.rows - row);
+      const std::size_t count = bytes.size() / row_bytes;
+      // The room begins at a multiple of the row in a buffer from operator new, so it is aligned.
+      const std::span codes(reinterpret_cast<Code*>(bytes.data()), count * nodes);
+      const auto features =
+          std::span(block.values).subspan(static_cast<std::size_t>(row) * values, count * values);
+      const Status status = encoder.encode<Code>(features, codes);
+      if (status != Status::coded) return status;
+      if (const auto bad = encoder.first_difference<Code>(codes, features)) {
+        const auto first = static_cast<std::uint64_t>(block.first_row + row) * values;
+        throw Error(ErrorKind::failed, stream.where(first + *bad * kLayoutConfigFeatures) +
+                                           " does not decode to what was encoded");
+      }
+      hash_rows(bytes, row_bytes);
+      appender.advance(static_cast<std::int64_t>(count));
+      row += static_cast<std::int64_t>(count);
+    }
+    return Status::coded;
+  }
+
+  Status drop_codes(Hdf5Dataset& dataset, Status status) {
+    dataset = Hdf5Dataset();
+    shard_.remove("config_codes");
+    return status;
+  }
+
+  void write_states(const ConfigEncoder& encoder) {
+    const ConfigStates states = encoder.states();
+    const ElementType type = narrowest_type(states.features);
+    std::vector<std::byte> stored(states.features.size() * element_bytes(type));
+    if (narrow(states.features, type, stored)) {
+      throw Error(ErrorKind::failed, "config_states do not fit their type");
+    }
+    shard_.create("config_states", type, {encoder.state_count(), kLayoutConfigFeatures})
+        .write_all(stored, shard_.pool());
+    shard_.write<std::int32_t>("config_state_offset", {sizes_.config_nodes + 1}, states.offsets);
+  }
+
+  // False when a value does not fit the type.
+  bool write_features(ElementType type) {
+    start();
+    std::vector<std::int64_t> shape = {sizes_.configs, sizes_.config_nodes, kLayoutConfigFeatures};
+    if (collection_.is_tile()) shape = {sizes_.configs, kTileConfigFeatures};
+    Hdf5Dataset dataset = shard_.create("config_feat", type, shape, kFeatureChunkBytes);
+    FeatureStream stream(open_config_features(npz_, collection_));
+    ChunkAppender appender(dataset, shard_.pool());
+    const auto values = static_cast<std::size_t>(sizes_.config_values);
+    while (const auto* block = stream.next()) {
+      if (type == ElementType::f32) stream.check_finite(*block);
+      for (std::int64_t row = 0; row < block->rows;) {
+        const auto bytes = appender.room(block->rows - row);
+        const std::size_t count = bytes.size() / dataset.row_bytes();
+        const auto features = std::span(block->values)
+                                  .subspan(static_cast<std::size_t>(row) * values, count * values);
+        if (narrow(features, type, bytes)) {
+          stream.check_finite(*block);
+          return false;
+        }
+        hash_rows(bytes, dataset.row_bytes());
+        appender.advance(static_cast<std::int64_t>(count));
+        row += static_cast<std::int64_t>(count);
+      }
+    }
+    appender.finish();
+    groups_ = group_equal_rows(dataset, hashes_);
+    return true;
+  }
+
+  const NpzReader& npz_;
+  const Collection& collection_;
+  const GraphSizes& sizes_;
+  ShardWriter& shard_;
+  const ConfigEncoder::Limits limits_;
+  std::vector<std::uint64_t> hashes_;
+  std::vector<std::int32_t> groups_;
+};
+
+}  // namespace
+
+void convert_graph(const NpzReader& npz, const Collection& collection, std::string_view split,
+                   const SourceFile& source, ShardWriter& shard, ConfigEncoder::Limits limits) {
+  const GraphSizes sizes = read_graph_sizes(npz, collection);
+  RunTimes times = read_run_times(npz, collection, split, sizes);
+  try {
+    // Nothing holds the graph any longer once it is written: its features take 24 MB in the largest
+    // one.
+    shard.begin(read_graph(npz, collection, sizes), sizes.configs, source);
+    times.group = ConfigConverter(npz, collection, sizes, shard, limits).convert();
+    shard.write(times);
+    shard.end();
+  } catch (const DataError&) {
+    shard.drop();
+    throw;
+  }
+}
+
+std::uint64_t conversion_bytes(const GraphSizes& sizes, ConfigEncoder::Limits limits) {
+  const auto u = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t graph =
+      u(sizes.nodes) * kNodeFeatures * sizeof(float) * 3 / 2 + u(sizes.edges) * 12;
+  const std::uint64_t row = u(sizes.config_values) * sizeof(float);
+  const std::uint64_t blocks = 5 * std::max<std::uint64_t>(row, 1 << 20);
+  const std::uint64_t dictionary =
+      std::min<std::uint64_t>(limits.dictionary_bytes, u(sizes.configs) * row) * 3 / 2;
+  const std::uint64_t rows = u(sizes.configs) * 48;
+  return (4 << 20) + std::max(graph, blocks + dictionary) + rows;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,165 @@
+#include "data/convert/graph_schema.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::int64_t kAny = -1;  // an axis of any length
+
+std::string_view config_array(const Collection& collection) {
+  return collection.is_tile() ? "config_feat" : "node_config_feat";
+}
+
+// Opens an array and checks its kind of number and its shape; `wanted` is e.g. "[n, 140]".
+NpzArray open_shaped(const NpzReader& npz, std::string_view name, bool floating,
+                     std::initializer_list<std::int64_t> shape, std::string_view wanted) {
+  NpzArray array = npz.open(name);
+  const NpyHeader& header = array.header();
+  if ((header.kind == 'f') != floating) {
+    array.fail(fmt::format("has dtype '{}' but must be {}", header.descr,
+                           floating ? "float32" : "integer"));
+  }
+  const bool same =
+      std::equal(shape.begin(), shape.end(), array.shape().begin(), array.shape().end(),
+                 [](std::int64_t want, std::int64_t have) { return want == kAny || want == have; });
+  if (!same) {
+    array.fail(
+        fmt::format("has shape [{}] but must have {}", fmt::join(array.shape(), ", "), wanted));
+  }
+  return array;
+}
+
+std::int64_t first_axis(const NpzArray& array, std::int64_t least, std::int64_t most,
+                        std::string_view things) {
+  const std::int64_t count = array.shape()[0];
+  if (count < least) array.fail(fmt::format("has no {}", things));
+  if (count > most) array.fail(fmt::format("has {} {}, more than {}", count, things, most));
+  return count;
+}
+
+// Reads an integer array whose every value lies in low .. high; `what` follows the value in the
+// message.
+template <typename T>
+std::vector<T> read_ranged(NpzArray& array, std::int64_t low, std::int64_t high,
+                           std::string_view what) {
+  std::vector<T> values;
+  std::vector<std::int64_t> piece(std::min<std::uint64_t>(array.remaining(), 1 << 15));
+  while (array.remaining() > 0) {
+    const auto part =
+        std::span(piece).first(std::min<std::uint64_t>(array.remaining(), piece.size()));
+    array.read(part);
+    for (const std::int64_t value : part) {
+      if (value < low || value > high) {
+        throw DataError(fmt::format("{} = {} {}", array.where(values.size()), value, what));
+      }
+      values.push_back(static_cast<T>(value));
+    }
+  }
+  return values;
+}
+
+std::vector<std::int32_t> read_config_nodes(const NpzReader& npz, const GraphSizes& sizes) {
+  NpzArray array = npz.open("node_config_ids");
+  auto ids = read_ranged<std::int32_t>(
+      array, 0, sizes.nodes - 1, fmt::format("is not a node (the graph has {})", sizes.nodes));
+  std::vector<std::int64_t> seen(static_cast<std::size_t>(sizes.nodes), -1);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::int64_t& first = seen[static_cast<std::size_t>(ids[i])];
+    if (first >= 0) {
+      throw DataError(
+          fmt::format("{} = {} repeats node_config_ids[{}]", array.where(i), ids[i], first));
+    }
+    first = static_cast<std::int64_t>(i);
+  }
+  return ids;
+}
+
+}  // namespace
+
+GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection) {
+  GraphSizes sizes;
+  sizes.nodes = first_axis(open_shaped(npz, "node_feat", true, {kAny, kNodeFeatures}, "[n, 140]"),
+                           1, kMaxNodes, "nodes");
+  open_shaped(npz, "node_opcode", false, {sizes.nodes}, fmt::format("[{}]", sizes.nodes));
+  sizes.edges =
+      first_axis(open_shaped(npz, "edge_index", false, {kAny, 2}, "[m, 2]"), 0, kMaxEdges, "edges");
+  if (npz.contains("node_splits")) open_shaped(npz, "node_splits", false, {1, kAny}, "[1, s]");
+  sizes.configs = first_axis(open_shaped(npz, "config_runtime", false, {kAny}, "[c]"), 1,
+                             kMaxConfigs, "configurations");
+  const std::int64_t c = sizes.configs;
+  if (collection.is_tile()) {
+    sizes.config_values = kTileConfigFeatures;
+    open_shaped(npz, "config_runtime_normalizers", false, {c}, fmt::format("[{}]", c));
+    open_shaped(npz, "config_feat", true, {c, kTileConfigFeatures}, fmt::format("[{}, 24]", c));
+  } else {
+    sizes.config_nodes = first_axis(open_shaped(npz, "node_config_ids", false, {kAny}, "[nc]"), 1,
+                                    sizes.nodes, "configurable nodes");
+    sizes.config_values = sizes.config_nodes * kLayoutConfigFeatures;
+    open_shaped(npz, "node_config_feat", true, {c, sizes.config_nodes, kLayoutConfigFeatures},
+                fmt::format("[{}, {}, 18]", c, sizes.config_nodes));
+  }
+  return sizes;
+}
+
+Graph read_graph(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes) {
+  Graph graph;
+  graph.name = npz.path().stem().string();
+  graph.nodes = sizes.nodes;
+  graph.edges = sizes.edges;
+
+  NpzArray features = npz.open("node_feat");
+  graph.node_features = features.read_floats();
+  const auto bad =
+      std::ranges::find_if(graph.node_features, [](float v) { return !std::isfinite(v); });
+  if (bad != graph.node_features.end()) {
+    throw DataError(fmt::format(
+        "{} is {}", features.where(static_cast<std::uint64_t>(bad - graph.node_features.begin())),
+        *bad));
+  }
+
+  NpzArray opcodes = npz.open("node_opcode");
+  graph.opcodes = read_ranged<std::uint8_t>(
+      opcodes, 0, kOpcodes - 1, fmt::format("is not an opcode (0 to {})", kOpcodes - 1));
+  NpzArray edges = npz.open("edge_index");
+  graph.edge_index = read_ranged<std::int32_t>(
+      edges, 0, sizes.nodes - 1, fmt::format("is not a node (the graph has {})", sizes.nodes));
+  if (!collection.is_tile()) graph.config_nodes = read_config_nodes(npz, sizes);
+  if (npz.contains("node_splits")) {
+    NpzArray splits = npz.open("node_splits");
+    graph.node_splits = read_ranged<std::int64_t>(
+        splits, 0, sizes.nodes, fmt::format("is not in 0 to {}, the number of nodes", sizes.nodes));
+  }
+  return graph;
+}
+
+RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
+                        const GraphSizes& sizes) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  RunTimes times;
+  NpzArray runtime = npz.open("config_runtime");
+  times.runtime = split == "test" ? read_ranged<std::int64_t>(runtime, 0, kMost, "is negative")
+                                  : read_ranged<std::int64_t>(
+                                        runtime, 1, kMost,
+                                        "is not a run time (positive; only test splits have 0)");
+  if (collection.is_tile()) {
+    NpzArray normalizers = npz.open("config_runtime_normalizers");
+    times.normalizer = read_ranged<std::int64_t>(normalizers, 1, kMost, "is not positive");
+  }
+  if (times.configs() != sizes.configs) runtime.fail("changed while it was read");
+  return times;
+}
+
+NpzArray open_config_features(const NpzReader& npz, const Collection& collection) {
+  return npz.open(config_array(collection));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,144 @@
+#include "data/convert/verifier.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/thread_pool.hpp"
+#include "data/convert/conversion_plan.hpp"
+#include "data/convert/graph_verifier.hpp"
+#include "data/convert/memory_budget.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::uint64_t kMemoryBytes = 160
+                                       << 20;  // shared by the graphs that are verified at a time
+
+// What verify_graph holds: the graph twice (shard and source), run times and groups, blocks of
+// configurations.
+std::uint64_t verification_bytes(const GraphSummary& graph) {
+  return static_cast<std::uint64_t>(graph.nodes) * kNodeFeatures * sizeof(float) * 5 / 2 +
+         static_cast<std::uint64_t>(graph.configs) * 64 + (12 << 20);
+}
+
+// Verifies one collection, shard by shard.
+class CollectionVerifier {
+ public:
+  CollectionVerifier(const VerifyOptions& options, const Collection& collection, ThreadPool& pool,
+                     ProgressSink& progress)
+      : options_(options),
+        pool_(pool),
+        progress_(progress),
+        folder_(std::filesystem::absolute(options.shard_root) / collection.folder()) {
+    result_.collection = collection;
+  }
+
+  VerifiedCollection verify() {
+    try {
+      manifest_ = read_manifest(folder_ / kManifestName, result_.collection);
+    } catch (const DataError& e) {
+      problem(e);
+      return std::move(result_);
+    }
+    std::int64_t graphs = 0;
+    for (const auto& shard : manifest_.shards)
+      graphs += static_cast<std::int64_t>(shard.graphs.size());
+    progress_.start("verify " + result_.collection.name, graphs, "graphs");
+    pool_.parallel_for(static_cast<std::int64_t>(manifest_.shards.size()), [&](std::int64_t i) {
+      const ManifestShard& shard = manifest_.shards[static_cast<std::size_t>(i)];
+      try {
+        verify_shard(shard);
+      } catch (const DataError& e) {
+        problem(e);
+      }
+    });
+    if (options_.npz_root) check_sources();
+    std::ranges::sort(result_.problems);
+    progress_.finish();
+    return std::move(result_);
+  }
+
+ private:
+  void verify_shard(const ManifestShard& shard) {
+    check_shard_present(folder_, shard);
+    const auto path = folder_ / shard.file;
+    if (hash_file(path) != shard.hash) {
+      throw DataError(path.string() +
+                      ": its hash differs from the manifest's, so it is damaged; convert again");
+    }
+    for (const GraphSummary& graph : shard.graphs) {
+      std::optional<std::filesystem::path> npz;
+      if (options_.npz_root) npz = *options_.npz_root / graph.source.path;
+      try {
+        if (npz && !std::filesystem::exists(*npz)) {
+          throw DataError(
+              fmt::format("{}: the source {} is missing", path.string(), npz->string()));
+        }
+        const MemoryBudget::Share share(memory_, verification_bytes(graph));
+        verify_graph(path, graph, result_.collection, shard.split, npz);
+        const std::lock_guard lock(mutex_);
+        ++result_.graphs;
+        result_.configs += graph.configs;
+      } catch (const DataError& e) {
+        problem(e);
+      }
+      progress_.advance(1, graph.name);
+    }
+  }
+
+  // Every NPZ file is in the manifest, as a graph or as skipped.
+  void check_sources() {
+    std::set<std::string> known;
+    for (const ManifestShard& shard : manifest_.shards) {
+      for (const GraphSummary& graph : shard.graphs) known.insert(graph.source.path);
+    }
+    for (const SkippedFile& file : manifest_.skipped) known.insert(file.source);
+    const auto root = std::filesystem::absolute(*options_.npz_root);
+    for (const PlannedShard& planned : plan_shards(root, result_.collection)) {
+      for (const auto& source : planned.sources) {
+        if (known.contains(source.lexically_relative(root).generic_string())) continue;
+        problem(DataError(source.string() + ": has not been converted"));
+      }
+    }
+  }
+
+  void problem(const DataError& error) {
+    progress_.line(error.what());
+    const std::lock_guard lock(mutex_);
+    result_.problems.emplace_back(error.what());
+  }
+
+  const VerifyOptions& options_;
+  ThreadPool& pool_;
+  ProgressSink& progress_;
+  const std::filesystem::path folder_;
+  MemoryBudget memory_{kMemoryBytes};
+  Manifest manifest_;
+  std::mutex mutex_;
+  VerifiedCollection result_;
+};
+
+}  // namespace
+
+std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSink& progress) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
+  std::vector<VerifiedCollection> results;
+  for (const std::string& name : Collection::all_names()) {
+    const Collection collection{name};
+    if (!std::filesystem::is_directory(options.shard_root / collection.folder())) continue;
+    results.push_back(CollectionVerifier(options, collection, pool, progress).verify());
+  }
+  if (results.empty()) {
+    throw ConfigError(fmt::format("{} holds no converted collection", options.shard_root.string()));
+  }
+  return results;
+}
+
+}  // namespace tpudist

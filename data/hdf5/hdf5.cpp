@@ -1,0 +1,191 @@
+#include "data/hdf5/hdf5.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+std::recursive_mutex& hdf5_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+// "file write failed: time = ..., error message = 'No space left on device', buf = ..." and the
+// like, cut to what the user can use.
+std::string shortened(const std::string& reason) {
+  constexpr std::string_view kMark = "error message = '";
+  const std::string what = reason.substr(0, reason.find_first_of(":\n"));
+  const std::size_t at = reason.find(kMark);
+  if (at == std::string::npos) return what;
+  const std::size_t begin = at + kMark.size();
+  return what + ": " + reason.substr(begin, reason.find('\'', begin) - begin);
+}
+
+// The description of the innermost error on the library's stack.
+std::string hdf5_reason() {
+  std::string reason = "unknown reason";
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned n, const H5E_error2_t* error, void* out) -> herr_t {
+        if (n == 0 && error->desc) *static_cast<std::string*>(out) = error->desc;
+        return 0;
+      },
+      &reason);
+  H5Eclear2(H5E_DEFAULT);
+  return shortened(reason);
+}
+
+Hdf5Id access_properties() {
+  Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
+  H5Pset_file_locking(access.get(), /*use_file_locking=*/false, /*ignore_when_disabled=*/true);
+  return access;
+}
+
+Hdf5Id text_type() {
+  Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), H5T_VARIABLE);  // h5py shows these as str, those of fixed length as bytes
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  return type;
+}
+
+void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, hid_t memory_type,
+                  const void* value) {
+  const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Hdf5Id attribute(
+      H5Acreate2(object.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+      H5Aclose);
+  check_hdf5(attribute.get(), "create attribute", name);
+  check_hdf5(H5Awrite(attribute.get(), memory_type, value), "write attribute", name);
+}
+
+Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t kind,
+                      std::string_view where) {
+  Hdf5Id attribute(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
+  if (attribute.get() < 0) throw DataError(fmt::format("{}: attribute {} is missing", where, name));
+  const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
+  const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
+  if (H5Tget_class(type.get()) != kind || H5Sget_simple_extent_npoints(space.get()) != 1 ||
+      (kind == H5T_STRING && H5Tis_variable_str(type.get()) <= 0)) {
+    throw DataError(fmt::format("{}: attribute {} is of another type", where, name));
+  }
+  return attribute;
+}
+
+}  // namespace
+
+Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) {
+  // A file that cannot be closed (a full disk) makes the library's clean-up at exit crash. All
+  // files are closed without it.
+  static const bool without_atexit = H5dont_atexit() >= 0;
+  static_cast<void>(without_atexit);
+  thread_local bool silenced = false;
+  if (!silenced) {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    silenced = true;
+  }
+}
+
+bool Hdf5Id::close() {
+  if (id_ < 0) return true;
+  const Hdf5Lock lock;
+  return close_(std::exchange(id_, -1)) >= 0;
+}
+
+void Hdf5Id::reset() noexcept {
+  close();
+}
+
+std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where,
+                        std::source_location location) {
+  if (result >= 0) return result;
+  throw IoError(fmt::format("cannot {} {}: HDF5 says: {} (in {})", operation, where, hdf5_reason(),
+                            location.function_name()));
+}
+
+Hdf5Id create_hdf5(const std::filesystem::path& path) {
+  const Hdf5Lock lock;
+  const Hdf5Id access = access_properties();
+  const Hdf5Id properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
+  Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties.get(), access.get()), H5Fclose);
+  check_hdf5(file.get(), "create", path.string());
+  return file;
+}
+
+Hdf5Id open_hdf5(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw IoError(fmt::format("cannot open {}: there is no such file", path.string()));
+  }
+  const Hdf5Lock lock;
+  const Hdf5Id access = access_properties();
+  Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (file.get() < 0) {
+    throw DataError(fmt::format("{}: not a readable HDF5 file ({})", path.string(), hdf5_reason()));
+  }
+  return file;
+}
+
+Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where) {
+  const Hdf5Lock lock;
+  const Hdf5Id properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
+  Hdf5Id group(H5Gcreate2(parent.get(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+               H5Gclose);
+  check_hdf5(group.get(), "create group " + name + " in", where);
+  return group;
+}
+
+Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where) {
+  const Hdf5Lock lock;
+  Hdf5Id group(H5Gopen2(parent.get(), name.c_str(), H5P_DEFAULT), H5Gclose);
+  if (group.get() < 0) throw DataError(fmt::format("{}: there is no group {}", where, name));
+  return group;
+}
+
+bool has_link(const Hdf5Id& parent, const std::string& name) {
+  const Hdf5Lock lock;
+  return H5Lexists(parent.get(), name.c_str(), H5P_DEFAULT) > 0;
+}
+
+void write_attribute(const Hdf5Id& object, const std::string& name, std::int64_t value) {
+  const Hdf5Lock lock;
+  write_scalar(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+void write_attribute(const Hdf5Id& object, const std::string& name, std::string_view value) {
+  const Hdf5Lock lock;
+  const std::string text(value);
+  const char* const pointer = text.c_str();
+  const Hdf5Id type = text_type();
+  write_scalar(object, name, type.get(), type.get(), &pointer);
+}
+
+std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& name,
+                                    std::string_view where) {
+  const Hdf5Lock lock;
+  const Hdf5Id attribute = open_attribute(object, name, H5T_INTEGER, where);
+  std::int64_t value = 0;
+  check_hdf5(H5Aread(attribute.get(), H5T_NATIVE_INT64, &value), "read attribute " + name, where);
+  return value;
+}
+
+std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
+                                std::string_view where) {
+  const Hdf5Lock lock;
+  const Hdf5Id attribute = open_attribute(object, name, H5T_STRING, where);
+  const Hdf5Id type = text_type();
+  char* pointer = nullptr;
+  check_hdf5(H5Aread(attribute.get(), type.get(), &pointer), "read attribute " + name, where);
+  const std::string text = pointer ? pointer : "";
+  H5free_memory(pointer);
+  return text;
+}
+
+}  // namespace tpudist

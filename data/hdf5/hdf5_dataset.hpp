@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/hdf5/hdf5.hpp"
+
+namespace tpudist {
+
+// Element types of shard datasets; little-endian in the file.
+enum class ElementType { i8, i16, i32, i64, u8, u16, f32 };
+
+std::size_t element_bytes(ElementType type);
+std::string_view element_name(ElementType type);  // "i8", ...
+
+template <typename T>
+constexpr ElementType element_type() {
+  if constexpr (std::is_same_v<T, std::int8_t>) return ElementType::i8;
+  if constexpr (std::is_same_v<T, std::int16_t>) return ElementType::i16;
+  if constexpr (std::is_same_v<T, std::int32_t>) return ElementType::i32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return ElementType::i64;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return ElementType::u8;
+  if constexpr (std::is_same_v<T, std::uint16_t>) return ElementType::u16;
+  if constexpr (std::is_same_v<T, float>) return ElementType::f32;
+}
+
+// Chunks of arrays that are read as a whole.
+inline constexpr std::size_t kArrayChunkBytes = 256 << 10;
+
+// A dataset of one or more axes, read and written in chunks of whole rows (the first axis). Chunks
+// are deflated and inflated outside the HDF5 lock (H5Dwrite_chunk, H5Dread_chunk). Datasets of at
+// most 4 KiB are stored compact, as one chunk. Reading is thread-safe, writing is not.
+class Hdf5Dataset {
+ public:
+  Hdf5Dataset() = default;  // none
+
+  // `where` names file and group in messages. A chunk has as many rows as fit into `chunk_bytes`,
+  // at least one: the file says how many, so that readers take any.
+  static Hdf5Dataset create(const Hdf5Id& group, const std::string& name, ElementType type,
+                            std::vector<std::int64_t> shape, std::string_view where,
+                            std::size_t chunk_bytes = kArrayChunkBytes);
+  // Throws DataError when it is missing or stored in a way that `create` never chooses.
+  static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, std::string_view where);
+
+  ElementType type() const { return type_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  std::int64_t rows() const { return shape_[0]; }
+  std::size_t row_bytes() const { return row_bytes_; }
+  std::int64_t chunk_rows() const { return chunk_rows_; }
+  std::int64_t chunks() const { return (rows() + chunk_rows_ - 1) / chunk_rows_; }
+  // Rows of chunk i: chunk_rows(), fewer in the last one.
+  std::int64_t rows_of_chunk(std::int64_t chunk) const;
+
+  // Deflates and stores the rows of consecutive chunks from `first_chunk` on. The pool deflates;
+  // the chunks are stored in order, so that equal data give equal files. With `prove`, what was
+  // deflated is inflated again and compared first.
+  void write_chunks(std::int64_t first_chunk, std::span<const std::span<const std::byte>> chunks,
+                    ThreadPool& pool, bool prove = false);
+  // Inflates one chunk; `rows` has rows_of_chunk(i) * row_bytes() bytes. Throws DataError with
+  // file, dataset and chunk where it is damaged.
+  void read_chunk(std::int64_t chunk, std::span<std::byte> rows) const;
+
+  // All rows. The pool deflates.
+  void write_all(std::span<const std::byte> rows, ThreadPool& pool);
+  // Rows first .. first + count - 1. Throws std::out_of_range.
+  void read_rows(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
+
+  // Bytes that the elements take in the file.
+  std::uint64_t stored_bytes() const;
+
+  // "FILE:/GROUP/NAME"
+  const std::string& where() const { return where_; }
+
+ private:
+  void set_sizes(std::size_t chunk_bytes = kArrayChunkBytes);
+  std::vector<std::byte> deflated(std::int64_t chunk, std::span<const std::byte> rows,
+                                  bool prove) const;
+  void store(std::int64_t chunk, std::span<const std::byte> stored);
+  std::span<const std::byte> stored_chunk(std::int64_t chunk) const;
+  [[noreturn]] void throw_damaged(std::int64_t chunk, std::string_view what) const;
+
+  Hdf5Id id_;
+  std::string where_;
+  ElementType type_ = ElementType::u8;
+  std::vector<std::int64_t> shape_;
+  std::size_t row_bytes_ = 0;
+  std::int64_t chunk_rows_ = 1;
+  bool compact_ = false;
+};
+
+// Throws DataError when the dataset has another type or shape than these; -1 is any length.
+void check_array(const Hdf5Dataset& dataset, ElementType type, std::span<const std::int64_t> shape);
+
+// A whole array. Throws DataError as `check_array` does.
+template <typename T>
+std::vector<T> read_array(const Hdf5Id& group, const std::string& name,
+                          std::vector<std::int64_t> shape, std::string_view where) {
+  const Hdf5Dataset dataset = Hdf5Dataset::open(group, name, where);
+  check_array(dataset, element_type<T>(), shape);
+  std::vector<T> values(static_cast<std::size_t>(dataset.rows()) * dataset.row_bytes() / sizeof(T));
+  dataset.read_rows(0, dataset.rows(), std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+}  // namespace tpudist

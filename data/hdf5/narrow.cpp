@@ -1,0 +1,122 @@
+#include "data/hdf5/narrow.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+namespace tpudist {
+namespace {
+
+// Values that are clamped into the type's range first, so that the conversion is always defined;
+// NaN becomes the lower end. What was clamped or rounded has other bits when it is widened again.
+template <typename T>
+bool narrow_block(const float* values, std::size_t count, T* out) {
+  constexpr float kLow = static_cast<float>(std::numeric_limits<T>::min());
+  // The largest float below 2^31 is 2147483520.
+  constexpr float kHigh =
+      sizeof(T) < 4 ? static_cast<float>(std::numeric_limits<T>::max()) : 2147483520.0f;
+  std::uint32_t difference = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = values[i];
+    const float low = kLow < value ? value : kLow;
+    const auto whole = static_cast<std::int32_t>(low < kHigh ? low : kHigh);
+    out[i] = static_cast<T>(whole);
+    difference |= std::bit_cast<std::uint32_t>(static_cast<float>(whole)) ^
+                  std::bit_cast<std::uint32_t>(value);
+  }
+  return difference == 0;
+}
+
+constexpr std::size_t kBlock = 1024;
+
+template <typename T>
+std::optional<std::size_t> narrow_as(std::span<const float> values, std::span<std::byte> out) {
+  T block[kBlock];
+  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const std::size_t count = std::min(kBlock, values.size() - begin);
+    if (!narrow_block(&values[begin], count, block)) {
+      for (std::size_t i = begin;; ++i) {
+        if (!narrow_block(&values[i], 1, block)) return i;
+      }
+    }
+    std::memcpy(out.data() + begin * sizeof(T), block, count * sizeof(T));
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+void widen_as(std::span<const std::byte> stored, std::span<float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, stored.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<float>(value);
+  }
+}
+
+void check_sizes(std::size_t bytes, std::size_t values, ElementType type) {
+  const bool known = type == ElementType::i8 || type == ElementType::i16 ||
+                     type == ElementType::i32 || type == ElementType::f32;
+  if (!known || bytes != values * element_bytes(type)) {
+    throw std::invalid_argument("narrow storage: wrong type or size");
+  }
+}
+
+}  // namespace
+
+std::optional<std::size_t> narrow(std::span<const float> values, ElementType type,
+                                  std::span<std::byte> out) {
+  check_sizes(out.size(), values.size(), type);
+  switch (type) {
+    case ElementType::i8:
+      return narrow_as<std::int8_t>(values, out);
+    case ElementType::i16:
+      return narrow_as<std::int16_t>(values, out);
+    case ElementType::i32:
+      return narrow_as<std::int32_t>(values, out);
+    default:
+      break;
+  }
+  if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
+  return std::nullopt;
+}
+
+void widen(std::span<const std::byte> stored, ElementType type, std::span<float> values) {
+  check_sizes(stored.size(), values.size(), type);
+  switch (type) {
+    case ElementType::i8:
+      return widen_as<std::int8_t>(stored, values);
+    case ElementType::i16:
+      return widen_as<std::int16_t>(stored, values);
+    case ElementType::i32:
+      return widen_as<std::int32_t>(stored, values);
+    default:
+      break;
+  }
+  if (!values.empty()) std::memcpy(values.data(), stored.data(), stored.size());
+}
+
+ElementType narrowest_type(std::span<const float> values) {
+  std::vector<std::byte> out;
+  ElementType type = ElementType::i8;
+  for (; type != ElementType::f32; type = wider(type)) {
+    out.resize(values.size() * element_bytes(type));
+    if (!narrow(values, type, out)) break;
+  }
+  return type;
+}
+
+ElementType wider(ElementType type) {
+  switch (type) {
+    case ElementType::i8:
+      return ElementType::i16;
+    case ElementType::i16:
+      return ElementType::i32;
+    default:
+      return ElementType::f32;
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,87 @@
+#include "data/loading/code_cache.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "core/random.hpp"
+
+namespace tpudist {
+
+std::uint64_t ConfigChunk::bytes() const {
+  const auto code_bytes = [](const auto& values) { return values.capacity() * sizeof(values[0]); };
+  return std::visit(code_bytes, codes) + features.capacity();
+}
+
+struct CodeCache::Flight {
+  std::condition_variable landed;
+  bool done = false;
+  Handle chunk;
+  std::exception_ptr error;
+};
+
+std::size_t CodeCache::KeyHash::operator()(const Key& key) const {
+  return mix_key({static_cast<std::uint64_t>(key.graph), static_cast<std::uint64_t>(key.chunk)});
+}
+
+CodeCache::CodeCache(std::uint64_t capacity_bytes, Load load)
+    : capacity_(capacity_bytes), load_(std::move(load)) {}
+CodeCache::~CodeCache() = default;
+
+CodeCache::Handle CodeCache::get(int graph, std::int64_t chunk) {
+  const Key key{graph, chunk};
+  std::unique_lock lock(mutex_);
+  if (const auto found = kept_at_.find(key); found != kept_at_.end()) {
+    kept_.splice(kept_.begin(), kept_, found->second);
+    ++statistics_.hits;
+    return found->second->chunk;
+  }
+  const auto found = flights_.find(key);
+  if (found == flights_.end()) return load(key, lock);
+
+  const std::shared_ptr<Flight> flight = found->second;
+  flight->landed.wait(lock, [&] { return flight->done; });
+  if (flight->error) std::rethrow_exception(flight->error);
+  ++statistics_.hits;
+  return flight->chunk;
+}
+
+CodeCache::Handle CodeCache::load(const Key& key, std::unique_lock<std::mutex>& lock) {
+  const auto flight = std::make_shared<Flight>();
+  flights_.emplace(key, flight);
+  ++statistics_.loads;
+  lock.unlock();
+  try {
+    flight->chunk = std::make_shared<const ConfigChunk>(load_(key.graph, key.chunk));
+  } catch (...) {
+    flight->error = std::current_exception();
+  }
+  lock.lock();
+  if (flight->chunk) keep(key, flight->chunk);
+  flights_.erase(key);
+  flight->done = true;
+  flight->landed.notify_all();
+  if (flight->error) std::rethrow_exception(flight->error);
+  return flight->chunk;
+}
+
+void CodeCache::keep(const Key& key, const Handle& chunk) {
+  const std::uint64_t size = chunk->bytes();
+  if (size > capacity_) return;
+  while (statistics_.bytes + size > capacity_) {
+    statistics_.bytes -= kept_.back().chunk->bytes();
+    kept_at_.erase(kept_.back().key);
+    kept_.pop_back();
+  }
+  kept_.push_front({key, chunk});
+  kept_at_.emplace(key, kept_.begin());
+  statistics_.bytes += size;
+}
+
+CodeCache::Statistics CodeCache::statistics() const {
+  const std::lock_guard lock(mutex_);
+  Statistics statistics = statistics_;
+  statistics.chunks = kept_.size();
+  return statistics;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,227 @@
+#include "data/loading/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+#include "data/loading/open_graph.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string quoted(const std::vector<std::string>& patterns) {
+  return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
+}
+
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options) {
+  if (std::ranges::find(kSplits, options.split) == std::end(kSplits))
+    throw ConfigError(
+        fmt::format("unknown split '{}'; the splits are train, valid, test", options.split));
+  std::vector<GraphEntry> entries = list_graphs(options.shards, options.collection, options.split);
+  const std::size_t found = entries.size();
+  std::erase_if(entries, [&](const GraphEntry& entry) {
+    return (!options.include.empty() && !glob_match_any(options.include, entry.name)) ||
+           glob_match_any(options.exclude, entry.name);
+  });
+  if (!entries.empty()) return entries;
+  const std::string what = fmt::format("{} {}", options.collection.name, options.split);
+  if (found == 0) {
+    throw ConfigError(
+        fmt::format("the shards in {} hold no graph of {}", options.shards.string(), what));
+  }
+  throw ConfigError(fmt::format(
+      "none of the {} graphs of {} is left: included {}, excluded {}", found, what,
+      options.include.empty() ? "all" : quoted(options.include), quoted(options.exclude)));
+}
+
+std::uint64_t hash_selection(const DatasetOptions& options, const std::vector<OpenGraph>& graphs) {
+  Hasher hasher;
+  hasher.update(std::string_view("tpudist selection 1"));
+  hasher.update(std::string_view(options.collection.name));
+  hasher.update(std::string_view(options.split));
+  hasher.update(options.duplicates);
+  for (const OpenGraph& g : graphs) {
+    hasher.update(std::string_view(g.entry.name));
+    hasher.update(g.entry.source_hash);
+    hasher.update(g.entry.configs);
+  }
+  return hasher.digest();
+}
+
+}  // namespace
+
+struct Dataset::Impl {
+  DatasetOptions options;
+  std::vector<OpenGraph> graphs;
+  std::uint64_t selection = 0;
+  bool in_memory = false;
+  std::unique_ptr<CodeCache> cache;  // when streaming
+
+  const OpenGraph& at(int i) const { return graphs.at(static_cast<std::size_t>(i)); }
+  bool keeps_all() const { return options.duplicates == DuplicatesPolicy::keep; }
+
+  void open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool);
+  void load_all(ThreadPool& pool);
+  void stream(const OpenGraph& g, Slate& slate) const;
+};
+
+void Dataset::Impl::open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool) {
+  const bool estimate = options.cache == CacheMode::automatic;
+  graphs.resize(entries.size());
+  std::vector<std::uint64_t> bytes(entries.size());
+  pool.parallel_for(static_cast<std::int64_t>(entries.size()), [&](std::int64_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    graphs[i] = OpenGraph::open(entries[i], options.collection, options.duplicates);
+    if (estimate) bytes[i] = graphs[i].config_bytes();
+  });
+  const std::uint64_t total = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+  in_memory = estimate ? total <= options.cache_bytes : options.cache == CacheMode::memory;
+}
+
+void Dataset::Impl::load_all(ThreadPool& pool) {
+  std::vector<std::pair<OpenGraph*, std::size_t>> work;  // chunks of all graphs
+  for (OpenGraph& g : graphs) {
+    g.chunks.resize(static_cast<std::size_t>(g.chunk_count()));
+    for (std::size_t c = 0; c < g.chunks.size(); ++c) work.emplace_back(&g, c);
+  }
+  pool.parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t i) {
+    const auto [g, c] = work[static_cast<std::size_t>(i)];
+    g->chunks[c] = g->read_chunk(static_cast<std::int64_t>(c));
+  });
+  for (OpenGraph& g : graphs) g.reader.reset();
+}
+
+// Fills the slate chunk by chunk, each fetched once.
+void Dataset::Impl::stream(const OpenGraph& g, Slate& slate) const {
+  std::vector<std::size_t> order(slate.configs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t k) { return slate.configs[k]; });
+  const int graph = slate.graph;
+  CodeCache::Handle chunk;
+  std::int64_t current = -1;
+  for (const std::size_t k : order) {
+    const std::int64_t number = slate.configs[k] / g.chunk_rows;
+    if (number != current) chunk = cache->get(graph, number);
+    current = number;
+    g.copy_config(*chunk, slate.configs[k], k, slate.states, slate.local_states);
+  }
+}
+
+Dataset::Dataset(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Dataset::Dataset(Dataset&&) noexcept = default;
+Dataset& Dataset::operator=(Dataset&&) noexcept = default;
+Dataset::~Dataset() = default;
+
+Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->open_all(select_graphs(options), pool);
+  impl->selection = hash_selection(options, impl->graphs);
+  if (impl->in_memory) {
+    impl->load_all(pool);
+  } else {
+    impl->cache = std::make_unique<CodeCache>(
+        options.cache_bytes, [&graphs = impl->graphs](int graph, std::int64_t chunk) {
+          return graphs[static_cast<std::size_t>(graph)].read_chunk(chunk);
+        });
+  }
+  return Dataset(std::move(impl));
+}
+
+const DatasetOptions& Dataset::options() const {
+  return impl_->options;
+}
+int Dataset::size() const {
+  return static_cast<int>(impl_->graphs.size());
+}
+const Graph& Dataset::graph(int i) const {
+  return impl_->at(i).graph;
+}
+const GraphEntry& Dataset::entry(int i) const {
+  return impl_->at(i).entry;
+}
+const RunTimes& Dataset::run_times(int i) const {
+  return impl_->at(i).times;
+}
+const ConfigStates& Dataset::states(int i) const {
+  return impl_->at(i).states;
+}
+bool Dataset::coded(int i) const {
+  return impl_->at(i).coded;
+}
+bool Dataset::in_memory() const {
+  return impl_->in_memory;
+}
+std::uint64_t Dataset::selection_hash() const {
+  return impl_->selection;
+}
+
+std::int64_t Dataset::rows(int i) const {
+  const OpenGraph& g = impl_->at(i);
+  return impl_->keeps_all() ? g.times.configs()
+                            : static_cast<std::int64_t>(g.merged.configs.size());
+}
+
+std::vector<std::int64_t> Dataset::rows_per_graph() const {
+  std::vector<std::int64_t> all;
+  for (int g = 0; g < size(); ++g) all.push_back(rows(g));
+  return all;
+}
+
+std::int64_t Dataset::config_of(int i, std::int64_t row) const {
+  if (row < 0 || row >= rows(i)) {
+    throw std::out_of_range(
+        fmt::format("row {} of {}, which has {}", row, impl_->at(i).entry.name, rows(i)));
+  }
+  return impl_->keeps_all() ? row : impl_->at(i).merged.configs[static_cast<std::size_t>(row)];
+}
+
+double Dataset::target(int i, std::int64_t row) const {
+  const std::int64_t config = config_of(i, row);
+  return impl_->keeps_all() ? impl_->at(i).times.target(config)
+                            : impl_->at(i).merged.targets[static_cast<std::size_t>(row)];
+}
+
+Slate Dataset::slate(int i, std::span<const std::int64_t> rows) const {
+  const OpenGraph& g = impl_->at(i);
+  const std::size_t k = rows.size();
+  Slate slate;
+  slate.graph = i;
+  slate.configs.reserve(k);
+  slate.targets.reserve(k);
+  for (const std::int64_t row : rows) {
+    slate.configs.push_back(config_of(i, row));
+    slate.targets.push_back(target(i, row));
+  }
+  if (g.coded) {
+    slate.states.resize(k * static_cast<std::size_t>(g.width));
+  } else {  // a table of its own, where every entry has a row
+    slate.states.resize(k * std::max<std::size_t>(g.graph.config_nodes.size(), 1));
+    std::iota(slate.states.begin(), slate.states.end(), 0);
+    slate.local_states.resize(k * static_cast<std::size_t>(g.width));
+  }
+  if (!impl_->in_memory) {
+    impl_->stream(g, slate);
+    return slate;
+  }
+  for (std::size_t slot = 0; slot < k; ++slot) {
+    const std::int64_t config = slate.configs[slot];
+    g.copy_config(g.chunks[static_cast<std::size_t>(config / g.chunk_rows)], config, slot,
+                  slate.states, slate.local_states);
+  }
+  return slate;
+}
+
+std::uint64_t Dataset::resident_bytes() const {
+  std::uint64_t bytes = impl_->cache ? impl_->cache->statistics().bytes : 0;
+  for (const OpenGraph& g : impl_->graphs) bytes += g.resident_bytes();
+  return bytes;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/loading/duplicates.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
+#include "data/shards/shard_reader.hpp"
+
+namespace tpudist {
+
+// Where configurations come from: inflated in memory in their stored width, or chunk by chunk
+// through a bounded cache that the threads share. `automatic` takes memory when the configurations
+// of all graphs fit into the budget.
+enum class CacheMode { automatic, memory, stream };
+
+struct DatasetOptions {
+  std::filesystem::path shards;  // shard root
+  Collection collection;
+  std::string split;                 // "train", "valid" or "test"
+  std::vector<std::string> include;  // glob patterns over graph names; empty = all
+  std::vector<std::string> exclude;
+  DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
+  CacheMode cache = CacheMode::automatic;
+  std::uint64_t cache_bytes =
+      2ull << 30;  // budget of `automatic` and bound of the cache; configurations only
+};
+
+// K configurations of one graph: the unit that a ranking loss sees. Owned.
+struct Slate {
+  int graph = 0;  // index in the dataset
+  std::vector<std::int64_t>
+      configs;  // [K] configuration numbers in the shard; of equal ones the first (but for `keep`)
+  std::vector<double> targets;  // [K] what is ranked: ns (layout), runtime / normalizer (tile),
+                                // after the duplicates policy
+  // Layout: [K, nc], row of the graph's state table for each configurable node. Tile: [K], the
+  // state that all nodes of a configuration share.
+  std::vector<std::int32_t> states;
+  // State table of this slate [S, F] where the graph has none of its own (tile: S = K; uncoded
+  // layout: S = K * nc, a row for each entry of `states`); else empty: use Dataset::states.
+  std::vector<float> local_states;
+};
+
+// The graphs of one split of a collection in the order of their names, filtered, with a random
+// access to slates. The static parts and run times are in memory; configurations as the cache mode
+// says. Immutable after `open`; all methods are thread-safe.
+class Dataset {
+ public:
+  // Graphs are read side by side. Throws DataError or ConfigError (no graph left: says what was
+  // filtered).
+  static Dataset open(const DatasetOptions& options, ThreadPool& pool);
+  Dataset(Dataset&&) noexcept;
+  Dataset& operator=(Dataset&&) noexcept;
+  ~Dataset();
+
+  const DatasetOptions& options() const;
+  int size() const;  // number of graphs
+  const Graph& graph(int i) const;
+  const GraphEntry& entry(int i) const;
+  const RunTimes& run_times(int i) const;   // every measured row
+  const ConfigStates& states(int i) const;  // empty for tile and uncoded graphs
+  bool coded(int i) const;
+
+  // Rows that can be drawn: all configurations (keep) or one for each distinct one.
+  std::int64_t rows(int i) const;
+  std::vector<std::int64_t> rows_per_graph() const;
+  std::int64_t config_of(int i, std::int64_t row) const;  // configuration number of a row
+  double target(int i, std::int64_t row) const;
+
+  // The slate of these rows (each < rows(i), else std::out_of_range), in this order. When
+  // streaming, throws DataError or IoError.
+  Slate slate(int i, std::span<const std::int64_t> rows) const;
+
+  // XXH3 over everything that decides what row r of graph i is: names, source hashes, filters'
+  // outcome, duplicates policy.
+  std::uint64_t selection_hash() const;
+
+  bool in_memory() const;                // what the cache mode came to
+  std::uint64_t resident_bytes() const;  // held by this object, caches included
+
+ private:
+  struct Impl;
+  explicit Dataset(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tpudist

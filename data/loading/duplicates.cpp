@@ -1,0 +1,82 @@
+#include "data/loading/duplicates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+// Number of groups; checks their numbering.
+std::int32_t count_groups(const RunTimes& times, std::string_view where) {
+  std::int32_t groups = 0;
+  for (std::size_t i = 0; i < times.group.size(); ++i) {
+    if (times.group[i] < 0 || times.group[i] > groups) {
+      throw DataError(
+          fmt::format("{}/config_group: value {} of configuration {} is not numbered by "
+                      "first occurrence; the file is damaged, convert again",
+                      where, times.group[i], i));
+    }
+    groups += times.group[i] == groups;
+  }
+  return groups;
+}
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double median(std::span<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double merge(std::span<double> values, DuplicatesPolicy policy) {
+  switch (policy) {
+    case DuplicatesPolicy::min:
+      return std::ranges::min(values);
+    case DuplicatesPolicy::mean:
+      return mean(values);
+    case DuplicatesPolicy::median:
+      return median(values);
+    default:
+      return values.front();
+  }
+}
+
+}  // namespace
+
+MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy,
+                            std::string_view where) {
+  MergedRows rows;
+  if (policy == DuplicatesPolicy::keep) return rows;
+  const auto groups = static_cast<std::size_t>(count_groups(times, where));
+
+  // The targets sorted by group, those of a group in the order of their configurations.
+  std::vector<std::size_t> begin(groups + 1);
+  for (const std::int32_t group : times.group) ++begin[static_cast<std::size_t>(group) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
+  std::vector<double> targets(times.group.size());
+  rows.configs.resize(groups);
+  for (std::size_t i = 0; i < times.group.size(); ++i) {
+    const auto group = static_cast<std::size_t>(times.group[i]);
+    const auto config = static_cast<std::int64_t>(i);
+    if (next[group] == begin[group]) rows.configs[group] = config;
+    targets[next[group]++] = times.target(config);
+  }
+
+  rows.targets.resize(groups);
+  for (std::size_t group = 0; group < groups; ++group) {
+    const auto equal = std::span(targets).subspan(begin[group], begin[group + 1] - begin[group]);
+    rows.targets[group] = merge(equal, policy);
+  }
+  return rows;
+}
+
+}  // namespace tpudist

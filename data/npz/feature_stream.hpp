@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/bounded_queue.hpp"
+#include "data/npz/npz_reader.hpp"
+
+namespace tpudist {
+
+// The rows (first axis) of a float array of an NPZ file, inflated ahead by a thread of its own (an
+// array of one block is read without one). Holds a fixed number of blocks of about 1 MiB, or of one
+// row where that is larger. The reader must not be used by others meanwhile. One consumer.
+class FeatureStream {
+ public:
+  struct Block {
+    std::int64_t first_row = 0, rows = 0;
+    std::vector<float> values;  // [rows, row_values]
+  };
+
+  explicit FeatureStream(NpzArray array);
+  ~FeatureStream();
+  FeatureStream(const FeatureStream&) = delete;
+  FeatureStream& operator=(const FeatureStream&) = delete;
+
+  // The next rows, nothing at the end. The block is valid until the next call. Throws what reading
+  // throws.
+  const Block* next();
+
+  // "FILE: NAME[i, j, k]" of a value by its number in the whole array.
+  std::string where(std::uint64_t value) const { return array_.where(value); }
+  // Throws DataError at the first value of the block that is NaN or infinite.
+  void check_finite(const Block& block) const;
+
+ private:
+  void read_ahead();
+  bool fill(Block& block);
+
+  NpzArray array_;
+  std::uint64_t row_values_ = 1;
+  std::int64_t block_rows_ = 1, next_row_ = 0;
+  Block current_;
+  BoundedQueue<Block> full_, free_;
+  std::exception_ptr failure_;  // set before full_ is closed
+  std::thread thread_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/npz/npy_header.hpp"
+#include "data/npz/zip_archive.hpp"
+
+namespace tpudist {
+
+// A forward stream over the elements of one array of an NPZ file. Its memory does not depend on the
+// array's size. The read that takes the last element also checks the member's CRC and end. Must not
+// outlive its reader, and one array of a reader is read at a time.
+class NpzArray {
+ public:
+  const std::string& name() const { return name_; }
+  const NpyHeader& header() const { return header_; }
+  const std::vector<std::int64_t>& shape() const { return header_.shape; }
+  std::uint64_t remaining() const { return header_.elements - position_; }
+
+  // Fill `out` with the next elements; at most remaining() of them. Floats: float32 as they are,
+  // float64 rounded to the nearest float32 and refused beyond its range. Integers: any width,
+  // refused beyond int64. Throws DataError.
+  void read(std::span<float> out);
+  void read(std::span<std::int64_t> out);
+
+  // All elements that remain; memory grows with the bytes that really come, so that a header cannot
+  // ask for more.
+  std::vector<float> read_floats();
+  std::vector<std::int64_t> read_integers();
+
+  // "FILE: NAME[i, j]" of an element by its number in C order.
+  std::string where(std::uint64_t element) const;
+  // Throws DataError "FILE: NAME MESSAGE".
+  [[noreturn]] void fail(std::string_view message) const;
+
+ private:
+  friend class NpzReader;
+  NpzArray(ZipStream stream, std::uint64_t member_bytes, std::string file, std::string name);
+  void read_bytes(std::span<std::byte> out);
+  void check_end();
+
+  ZipStream stream_;
+  std::string file_, name_;
+  NpyHeader header_;
+  std::uint64_t position_ = 0;
+};
+
+// The arrays of one untrusted NPZ file. Not thread-safe.
+class NpzReader {
+ public:
+  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file.
+  explicit NpzReader(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return archive_.path(); }
+  bool contains(std::string_view name) const;
+  std::vector<std::string> names() const;
+  // Checks the array's header and that its size agrees with the zip member's. Throws DataError,
+  // also when there is no such array.
+  NpzArray open(std::string_view name) const;
+
+ private:
+  ZipArchive archive_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tpudist {
+
+// The static part of one graph: everything but its configurations. Plain data, owned.
+struct Graph {
+  std::string name;                        // stem of the NPZ file: the graph's id
+  std::int64_t nodes = 0, edges = 0;       // n, m
+  std::vector<float> node_features;        // [n, 140], row-major
+  std::vector<std::uint8_t> opcodes;       // [n]
+  std::vector<std::int32_t> edge_index;    // [m, 2]: (consumer, producer)
+  std::vector<std::int32_t> config_nodes;  // [nc], distinct; empty for tile
+  std::vector<std::int64_t> node_splits;   // as in the NPZ; empty when absent
+};
+
+// The per-node dictionaries of the config codec of a layout graph: node j (of config_nodes) has the states
+// offsets[j] .. offsets[j+1]-1, and configuration i takes state offsets[j] + codes[i, j].
+struct ConfigStates {
+  std::vector<float> features;        // [S, 18]
+  std::vector<std::int32_t> offsets;  // [nc + 1], offsets[nc] = S
+};
+
+// Codes of some configurations, [rows, nc], in the width they are stored in.
+using ConfigCodes = std::variant<std::vector<std::uint8_t>, std::vector<std::uint16_t>>;
+
+// What is known of every configuration without its features. [c] each; owned.
+struct RunTimes {
+  std::vector<std::int64_t> runtime;     // ns; 0 in test splits
+  std::vector<std::int64_t> normalizer;  // tile only: config_runtime_normalizers; empty for layout
+  std::vector<std::int32_t>
+      group;  // equal number = equal configuration, numbered by first occurrence
+
+  std::int64_t configs() const { return static_cast<std::int64_t>(runtime.size()); }
+  // The quantity that is ranked: nanoseconds for layout, runtime / normalizer for tile.
+  double target(std::int64_t config) const {
+    const double t = static_cast<double>(runtime[config]);
+    return normalizer.empty() ? t : t / static_cast<double>(normalizer[config]);
+  }
+};
+
+}  // namespace tpudist

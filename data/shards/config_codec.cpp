@@ -1,0 +1,161 @@
+#include "data/shards/config_codec.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kWidth = kLayoutConfigFeatures;
+constexpr std::size_t kVectorBytes = kWidth * sizeof(float);
+constexpr std::size_t kWords = kVectorBytes / sizeof(std::uint64_t);
+static_assert(kVectorBytes % sizeof(std::uint64_t) == 0);
+
+using Words = std::array<std::uint64_t, kWords>;
+
+Words load(const float* vector) {
+  Words words;
+  std::memcpy(words.data(), vector, kVectorBytes);
+  return words;
+}
+
+// Without early exit: nine independent comparisons are faster than a loop that may stop.
+bool same_bits(const Words& a, const Words& b) {
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < kWords; ++i) difference |= a[i] ^ b[i];
+  return difference == 0;
+}
+
+// Multilinear hash with odd random multipliers: independent multiplications, mixed once at the end.
+// It only finds the slot; vectors are compared.
+std::uint64_t hash_of(const Words& words) {
+  constexpr Words kFactors = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
+                              0xd6e8feb86659fd93, 0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53,
+                              0xa0761d6478bd642f, 0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3};
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kWords; ++i) sum += (words[i] ^ (words[i] >> 32)) * kFactors[i];
+  return sum ^ (sum >> 29) ^ (sum >> 47);
+}
+
+}  // namespace
+
+ConfigEncoder::ConfigEncoder(std::int64_t config_nodes) : ConfigEncoder(config_nodes, Limits{}) {}
+
+ConfigEncoder::ConfigEncoder(std::int64_t config_nodes, Limits limits)
+    : nodes_(static_cast<std::size_t>(config_nodes)), limits_(limits) {
+  for (Node& node : nodes_) node.slots.assign(32, -1);
+}
+
+void ConfigEncoder::rehash(Node& node) {
+  node.slots.assign(2 * node.slots.size(), -1);
+  const std::size_t mask = node.slots.size() - 1;
+  for (std::size_t s = 0; s < node.states.size() / kWidth; ++s) {
+    std::size_t slot = hash_of(load(&node.states[s * kWidth])) & mask;
+    while (node.slots[slot] >= 0) slot = (slot + 1) & mask;
+    node.slots[slot] = static_cast<std::int32_t>(s);
+  }
+}
+
+std::uint32_t ConfigEncoder::find_or_add(Node& node, const float* vector) {
+  const Words words = load(vector);
+  const float* const states = node.states.data();
+  if (!node.states.empty() && same_bits(words, load(states + node.last * kWidth))) return node.last;
+  const std::size_t mask = node.slots.size() - 1;
+  std::size_t slot = hash_of(words) & mask;
+  for (; node.slots[slot] >= 0; slot = (slot + 1) & mask) {
+    const auto state = static_cast<std::uint32_t>(node.slots[slot]);
+    if (same_bits(words, load(states + state * kWidth))) return node.last = state;
+  }
+  node.last = static_cast<std::uint32_t>(node.states.size() / kWidth);
+  node.slots[slot] = static_cast<std::int32_t>(node.last);
+  node.states.insert(node.states.end(), vector, vector + kWidth);
+  ++state_count_;
+  if (2 * (node.last + 1) > node.slots.size()) rehash(node);
+  return node.last;
+}
+
+template <typename Code>
+ConfigEncoder::Status ConfigEncoder::encode(std::span<const float> features,
+                                            std::span<Code> codes) {
+  const std::size_t nc = nodes_.size();
+  if (nc == 0 || codes.size() % nc != 0 || features.size() != codes.size() * kWidth) {
+    throw std::invalid_argument("ConfigEncoder::encode: features must be [count, nc, 18]");
+  }
+  constexpr std::uint32_t kMost = std::numeric_limits<Code>::max();
+  const float* vector = features.data();
+  for (std::size_t i = 0; i < codes.size(); i += nc) {
+    for (std::size_t j = 0; j < nc; ++j, vector += kWidth) {
+      const std::uint32_t state = find_or_add(nodes_[j], vector);
+      if (state > kMost) return Status::too_wide;
+      codes[i + j] = static_cast<Code>(state);
+    }
+    ++rows_;
+    const auto states = static_cast<std::size_t>(state_count_);
+    const bool new_ones =
+        rows_ >= limits_.trial_rows && 2 * state_count_ > rows_ * static_cast<std::int64_t>(nc);
+    if (new_ones || states * kVectorBytes > limits_.dictionary_bytes) return Status::gave_up;
+  }
+  return Status::coded;
+}
+
+template <typename Code>
+std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const Code> codes,
+                                                           std::span<const float> features) const {
+  const std::size_t nc = nodes_.size();
+  for (std::size_t i = 0, j = 0; i < codes.size(); ++i, j = j + 1 == nc ? 0 : j + 1) {
+    const auto& states = nodes_[j].states;
+    const std::size_t at = codes[i] * kWidth;
+    if (at >= states.size() || !same_bits(load(&states[at]), load(&features[i * kWidth]))) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t ConfigEncoder::max_states_per_node() const {
+  std::size_t most = 0;
+  for (const Node& node : nodes_) most = std::max(most, node.states.size() / kWidth);
+  return static_cast<std::int64_t>(most);
+}
+
+ConfigStates ConfigEncoder::states() const {
+  ConfigStates all;
+  all.features.reserve(static_cast<std::size_t>(state_count_) * kWidth);
+  all.offsets.push_back(0);
+  for (const Node& node : nodes_) {
+    all.features.insert(all.features.end(), node.states.begin(), node.states.end());
+    all.offsets.push_back(static_cast<std::int32_t>(all.features.size() / kWidth));
+  }
+  return all;
+}
+
+template <typename Code>
+void decode_configs(const ConfigStates& states, std::span<const Code> codes, std::span<float> out) {
+  const std::size_t nc = states.offsets.size() - 1;
+  for (std::size_t i = 0, j = 0; i < codes.size(); ++i, j = j + 1 == nc ? 0 : j + 1) {
+    const auto state = static_cast<std::size_t>(states.offsets[j]) + codes[i];
+    std::memcpy(&out[i * kWidth], &states.features[state * kWidth], kVectorBytes);
+  }
+}
+
+bool coding_pays(std::int64_t rows, std::int64_t config_nodes, std::int64_t states,
+                 int code_bytes) {
+  const auto vectors = static_cast<double>(rows) * static_cast<double>(config_nodes);
+  constexpr double kNarrow = kLayoutConfigFeatures;
+  return vectors * code_bytes + static_cast<double>(states) * kNarrow < vectors * kNarrow;
+}
+
+template ConfigEncoder::Status ConfigEncoder::encode(std::span<const float>,
+                                                     std::span<std::uint8_t>);
+template ConfigEncoder::Status ConfigEncoder::encode(std::span<const float>,
+                                                     std::span<std::uint16_t>);
+template std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const std::uint8_t>,
+                                                                    std::span<const float>) const;
+template std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const std::uint16_t>,
+                                                                    std::span<const float>) const;
+template void decode_configs(const ConfigStates&, std::span<const std::uint8_t>, std::span<float>);
+template void decode_configs(const ConfigStates&, std::span<const std::uint16_t>, std::span<float>);
+
+}  // namespace tpudist

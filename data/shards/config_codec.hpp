@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
+
+namespace tpudist {
+
+// The config codec: a configurable node takes only a handful of distinct 18-vectors over all
+// configurations of its graph, so a configuration is stored as one small code per node into a
+// dictionary of that node's states. States are told apart by their bits (-0.0 is not 0.0) and
+// numbered by first occurrence. Rows are given in order, in pieces. Not thread-safe.
+class ConfigEncoder {
+ public:
+  struct Limits {
+    std::size_t dictionary_bytes = 24
+                                   << 20;  // of all states as float32; beyond it coding is given up
+    std::int64_t trial_rows =
+        1024;  // from here on, coding is given up when more than half of the vectors were new
+  };
+  enum class Status {
+    coded,
+    too_wide,  // a node has more states than `Code` can count
+    gave_up,   // configurations do not repeat enough
+  };
+
+  explicit ConfigEncoder(std::int64_t config_nodes);
+  ConfigEncoder(std::int64_t config_nodes, Limits limits);
+
+  // Codes of some rows: `features` [count, nc, 18], `codes` [count, nc]. Code is uint8_t or
+  // uint16_t, the same in all calls. After another status than `coded` the encoder must not be used
+  // any more. Throws std::invalid_argument.
+  template <typename Code>
+  Status encode(std::span<const float> features, std::span<Code> codes);
+
+  // The proof: position of the first vector (in `features`) whose bits differ from those of the
+  // state that its code stands for.
+  template <typename Code>
+  std::optional<std::size_t> first_difference(std::span<const Code> codes,
+                                              std::span<const float> features) const;
+
+  std::int64_t state_count() const { return state_count_; }
+  std::int64_t max_states_per_node() const;
+  // The dictionaries of all nodes, one behind the other.
+  ConfigStates states() const;
+
+ private:
+  struct Node {
+    std::vector<float> states;        // [s, 18]
+    std::vector<std::int32_t> slots;  // open addressing by hash, -1 = free; a power of two
+    std::uint32_t last = 0;           // the state of the row before
+  };
+  std::uint32_t find_or_add(Node& node, const float* vector);
+  static void rehash(Node& node);
+
+  std::vector<Node> nodes_;
+  Limits limits_;
+  std::int64_t rows_ = 0, state_count_ = 0;
+};
+
+// `out` [count, nc, 18] = states[offsets[j] + codes[i, j]]. Codes and offsets must be valid.
+template <typename Code>
+void decode_configs(const ConfigStates& states, std::span<const Code> codes, std::span<float> out);
+
+// True when coding takes fewer bytes than one-byte features would: rows * nc codes and the states,
+// against rows * nc * 18.
+bool coding_pays(std::int64_t rows, std::int64_t config_nodes, std::int64_t states, int code_bytes);
+
+}  // namespace tpudist

@@ -1,0 +1,131 @@
+#include "data/shards/shard_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.hpp"
+#include "data/hdf5/narrow.hpp"
+
+namespace tpudist {
+namespace {
+
+std::uint64_t parse_hex(const std::string& text, std::string_view where) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw DataError(fmt::format("{}: '{}' is not a hash", where, text));
+  }
+  return value;
+}
+
+void summarize_codes(const Hdf5Id& group, std::string_view where, GraphSummary& graph) {
+  const Hdf5Dataset codes = Hdf5Dataset::open(group, "config_codes", where);
+  const Hdf5Dataset states = Hdf5Dataset::open(group, "config_states", where);
+  const auto offsets =
+      read_array<std::int32_t>(group, "config_state_offset", {graph.config_nodes + 1}, where);
+  graph.coded = true;
+  graph.config_type = element_name(codes.type());
+  graph.states = states.rows();
+  for (std::size_t j = 0; j + 1 < offsets.size(); ++j) {
+    graph.max_states_per_node =
+        std::max<std::int64_t>(graph.max_states_per_node, offsets[j + 1] - offsets[j]);
+  }
+  graph.memory_bytes = static_cast<std::uint64_t>(graph.configs) * codes.row_bytes() +
+                       static_cast<std::uint64_t>(graph.states) * kLayoutConfigFeatures * 4;
+  graph.stored_bytes = codes.stored_bytes() + states.stored_bytes();
+}
+
+GraphSummary summarize_graph(const Hdf5Id& file, std::string name, std::string_view path) {
+  const std::string where = fmt::format("{}:{}", path, name);
+  const Hdf5Id group = open_group(file, name, path);
+  const auto number = [&](const char* attribute) {
+    return read_integer_attribute(group, attribute, where);
+  };
+  GraphSummary graph;
+  graph.group = std::move(name);
+  graph.name = read_text_attribute(group, "name", where);
+  graph.source.path = read_text_attribute(group, "source", where);
+  graph.source.bytes = static_cast<std::uint64_t>(number("source_size"));
+  graph.source.hash = parse_hex(read_text_attribute(group, "source_xxh3", where), where);
+  graph.nodes = number("nodes");
+  graph.edges = number("edges");
+  graph.configs = number("configs");
+  graph.config_nodes = number("config_nodes");
+  const auto groups = read_array<std::int32_t>(group, "config_group", {graph.configs}, where);
+  for (const std::int32_t g : groups) {
+    graph.distinct_configs = std::max<std::int64_t>(graph.distinct_configs, g + std::int64_t{1});
+  }
+  const std::int64_t values =
+      graph.config_nodes > 0 ? graph.config_nodes * kLayoutConfigFeatures : kTileConfigFeatures;
+  graph.float_bytes = static_cast<std::uint64_t>(graph.configs * values) * sizeof(float);
+  if (has_link(group, "config_codes")) {
+    summarize_codes(group, where, graph);
+  } else {
+    const Hdf5Dataset features = Hdf5Dataset::open(group, "config_feat", where);
+    graph.config_type = element_name(features.type());
+    graph.memory_bytes = static_cast<std::uint64_t>(graph.configs) * features.row_bytes();
+    graph.stored_bytes = features.stored_bytes();
+  }
+  return graph;
+}
+
+}  // namespace
+
+Hdf5Id open_shard(const std::filesystem::path& path) {
+  Hdf5Id file = open_hdf5(path);
+  const std::string where = path.string();
+  if (read_text_attribute(file, "format", where) != kShardFormat) {
+    throw DataError(where + ": is HDF5 but not a shard of tpudist");
+  }
+  const std::int64_t version = read_integer_attribute(file, "version", where);
+  if (version != kShardVersion) {
+    throw DataError(
+        fmt::format("{}: has shard version {}, but this program reads {}; convert again", where,
+                    version, kShardVersion));
+  }
+  if (read_integer_attribute(file, "complete", where) != 1) {
+    throw DataError(where + ": is not complete; convert again");
+  }
+  return file;
+}
+
+ShardSummary summarize_shard(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  const Hdf5Id file = open_shard(path);
+  ShardSummary shard;
+  shard.collection = read_text_attribute(file, "collection", where);
+  shard.split = read_text_attribute(file, "split", where);
+  for (std::int64_t i = 0; has_link(file, graph_group(i)); ++i) {
+    shard.graphs.push_back(summarize_graph(file, graph_group(i), where));
+  }
+  return shard;
+}
+
+void check_feature_type(const Hdf5Dataset& dataset) {
+  const ElementType type = dataset.type();
+  if (type != ElementType::i8 && type != ElementType::i16 && type != ElementType::i32 &&
+      type != ElementType::f32) {
+    throw DataError(dataset.where() + ": has an element type that features never have");
+  }
+}
+
+std::vector<float> read_widened(const Hdf5Dataset& dataset, std::int64_t first,
+                                std::int64_t count) {
+  check_feature_type(dataset);
+  const ElementType type = dataset.type();
+  std::vector<float> values(static_cast<std::size_t>(count) * dataset.row_bytes() /
+                            element_bytes(type));
+  const auto bytes = std::as_writable_bytes(std::span(values));
+  if (type == ElementType::f32) {
+    dataset.read_rows(first, count, bytes);
+    return values;
+  }
+  std::vector<std::byte> stored(static_cast<std::size_t>(count) * dataset.row_bytes());
+  dataset.read_rows(first, count, stored);
+  widen(stored, type, values);
+  return values;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,191 @@
+#include "data/shards/shard_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "data/hdf5/narrow.hpp"
+#include "data/shards/manifest.hpp"
+#include "data/shards/shard_file.hpp"
+
+namespace tpudist {
+
+std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
+                                    const Collection& collection, std::string_view split) {
+  const std::filesystem::path folder = std::filesystem::absolute(shard_root / collection.folder());
+  const Manifest manifest = read_manifest(folder / kManifestName, collection);
+  std::vector<GraphEntry> entries;
+  for (const std::string_view wanted : kSplits) {
+    if (!split.empty() && split != wanted) continue;
+    const std::size_t begin = entries.size();
+    for (const ManifestShard& shard : manifest.shards) {
+      if (shard.split != wanted) continue;
+      check_shard_present(folder, shard);
+      for (const GraphSummary& graph : shard.graphs) {
+        entries.push_back({graph.name, shard.split, folder / shard.file, graph.group, graph.nodes,
+                           graph.edges, graph.configs, graph.config_nodes, graph.source.path,
+                           graph.source.hash});
+      }
+    }
+    std::sort(entries.begin() + static_cast<std::ptrdiff_t>(begin), entries.end(),
+              [](const GraphEntry& a, const GraphEntry& b) { return a.name < b.name; });
+  }
+  return entries;
+}
+
+struct GraphReader::Impl {
+  explicit Impl(const GraphEntry& graph)
+      : entry(graph),
+        file(open_shard(graph.shard)),
+        group(open_group(file, graph.group, graph.shard.string())),
+        where(graph.shard.string() + ":" + graph.group) {
+    const auto check = [&](std::string_view attribute, std::int64_t expected) {
+      if (read_integer_attribute(group, std::string(attribute), where) != expected) {
+        throw DataError(fmt::format("{}: {} differs from the manifest's {}; convert again", where,
+                                    attribute, expected));
+      }
+    };
+    check("nodes", entry.nodes);
+    check("edges", entry.edges);
+    check("configs", entry.configs);
+    check("config_nodes", entry.config_nodes);
+    coded = has_link(group, "config_codes");
+    configs = Hdf5Dataset::open(group, coded ? "config_codes" : "config_feat", where);
+    if (coded) {
+      const bool wide = configs.type() == ElementType::u16;
+      check_array(configs, wide ? ElementType::u16 : ElementType::u8,
+                  std::vector{entry.configs, entry.config_nodes});
+    } else {
+      check_feature_type(configs);
+      std::vector<std::int64_t> shape = {entry.configs, kTileConfigFeatures};
+      if (entry.config_nodes > 0)
+        shape = {entry.configs, entry.config_nodes, kLayoutConfigFeatures};
+      check_array(configs, configs.type(), shape);
+    }
+  }
+
+  template <typename T>
+  std::vector<T> read(const std::string& name, std::vector<std::int64_t> shape) const {
+    return read_array<T>(group, name, std::move(shape), where);
+  }
+
+  // Integers with every value in low .. high - 1.
+  template <typename T>
+  std::vector<T> read_within(const std::string& name, std::vector<std::int64_t> shape,
+                             std::int64_t low, std::int64_t high) const {
+    std::vector<T> values = read<T>(name, std::move(shape));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < low || values[i] >= high) {
+        throw DataError(fmt::format("{}/{}: value {} of element {} is out of range", where, name,
+                                    values[i], i));
+      }
+    }
+    return values;
+  }
+
+  void require(bool condition, std::string_view call) const {
+    if (!condition) throw std::logic_error(fmt::format("{}: {}", where, call));
+  }
+
+  GraphEntry entry;
+  Hdf5Id file, group;
+  std::string where;
+  bool coded = false;
+  Hdf5Dataset configs;
+};
+
+GraphReader::GraphReader(const GraphEntry& entry) : impl_(std::make_unique<Impl>(entry)) {}
+GraphReader::~GraphReader() = default;
+GraphReader::GraphReader(GraphReader&&) noexcept = default;
+GraphReader& GraphReader::operator=(GraphReader&&) noexcept = default;
+
+Graph GraphReader::read_graph() const {
+  const GraphEntry& entry = impl_->entry;
+  const std::int64_t n = entry.nodes;
+  Graph graph;
+  graph.name = entry.name;
+  graph.nodes = n;
+  graph.edges = entry.edges;
+  graph.node_features = impl_->read<float>("node_feat", {n, kNodeFeatures});
+  graph.opcodes = impl_->read_within<std::uint8_t>("node_opcode", {n}, 0, kOpcodes);
+  graph.edge_index = impl_->read_within<std::int32_t>("edge_index", {entry.edges, 2}, 0, n);
+  if (entry.config_nodes > 0) {
+    graph.config_nodes =
+        impl_->read_within<std::int32_t>("config_nodes", {entry.config_nodes}, 0, n);
+  }
+  if (has_link(impl_->group, "node_splits")) {
+    graph.node_splits = impl_->read<std::int64_t>("node_splits", {1, -1});
+  }
+  return graph;
+}
+
+RunTimes GraphReader::read_run_times() const {
+  const std::int64_t c = impl_->entry.configs;
+  RunTimes times;
+  times.runtime = impl_->read<std::int64_t>("runtime", {c});
+  if (has_link(impl_->group, "runtime_normalizer")) {
+    times.normalizer = impl_->read<std::int64_t>("runtime_normalizer", {c});
+  }
+  times.group = impl_->read_within<std::int32_t>("config_group", {c}, 0, c);
+  return times;
+}
+
+bool GraphReader::coded() const {
+  return impl_->coded;
+}
+
+ConfigStates GraphReader::read_states() const {
+  impl_->require(impl_->coded, "read_states of a graph without codes");
+  ConfigStates states;
+  states.offsets =
+      impl_->read<std::int32_t>("config_state_offset", {impl_->entry.config_nodes + 1});
+  const Hdf5Dataset stored = Hdf5Dataset::open(impl_->group, "config_states", impl_->where);
+  check_array(stored, stored.type(),
+              std::vector<std::int64_t>{states.offsets.back(), kLayoutConfigFeatures});
+  if (states.offsets.front() != 0 || !std::ranges::is_sorted(states.offsets)) {
+    throw DataError(impl_->where + "/config_state_offset: does not rise from 0");
+  }
+  states.features = read_widened(stored, 0, stored.rows());
+  return states;
+}
+
+int GraphReader::code_bytes() const {
+  impl_->require(impl_->coded, "code_bytes of a graph without codes");
+  return static_cast<int>(element_bytes(impl_->configs.type()));
+}
+
+ConfigCodes GraphReader::read_codes(std::int64_t first, std::int64_t count) const {
+  impl_->require(impl_->coded, "read_codes of a graph without codes");
+  const auto size = static_cast<std::size_t>(count * impl_->entry.config_nodes);
+  const auto fill = [&](auto codes) -> ConfigCodes {
+    impl_->configs.read_rows(first, count, std::as_writable_bytes(std::span(codes)));
+    return codes;
+  };
+  if (code_bytes() == 1) return fill(std::vector<std::uint8_t>(size));
+  return fill(std::vector<std::uint16_t>(size));
+}
+
+std::vector<float> GraphReader::read_config_features(std::int64_t first, std::int64_t count) const {
+  impl_->require(!impl_->coded, "read_config_features of a graph with codes");
+  return read_widened(impl_->configs, first, count);
+}
+
+ElementType GraphReader::feature_type() const {
+  impl_->require(!impl_->coded, "feature_type of a graph with codes");
+  return impl_->configs.type();
+}
+
+std::vector<std::byte> GraphReader::read_stored_features(std::int64_t first,
+                                                         std::int64_t count) const {
+  impl_->require(!impl_->coded, "read_stored_features of a graph with codes");
+  std::vector<std::byte> features(static_cast<std::size_t>(count) * impl_->configs.row_bytes());
+  impl_->configs.read_rows(first, count, features);
+  return features;
+}
+
+std::int64_t GraphReader::chunk_rows() const {
+  return impl_->configs.chunk_rows();
+}
+
+}  // namespace tpudist

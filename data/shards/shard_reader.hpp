@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/hdf5/hdf5_dataset.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
+
+namespace tpudist {
+
+// Where one graph of a collection's split lies.
+struct GraphEntry {
+  std::string name;
+  std::string split;            // "train", "valid" or "test"
+  std::filesystem::path shard;  // absolute path of the HDF5 file
+  std::string group;            // "/graphs/000000"
+  std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
+  std::string source;             // NPZ path relative to the NPZ root
+  std::uint64_t source_hash = 0;  // XXH3 of the NPZ file
+};
+
+// Lists the graphs of a collection below a shard root (all splits, or one), in the order (split,
+// name), from its manifests. Throws DataError when there is none, or a shard is missing or
+// incomplete.
+std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
+                                    const Collection& collection, std::string_view split = {});
+
+// Reads one graph of a shard. The HDF5 library is entered under one process-wide lock; chunks are
+// inflated outside it. Thread-safe.
+class GraphReader {
+ public:
+  // Opens the shard and checks format, version and completeness. Throws DataError or IoError.
+  explicit GraphReader(const GraphEntry& entry);
+  ~GraphReader();
+  GraphReader(GraphReader&&) noexcept;
+  GraphReader& operator=(GraphReader&&) noexcept;
+
+  Graph read_graph() const;
+  RunTimes read_run_times() const;
+
+  // Layout graphs: true when the shard holds config_codes + config_states, false when it holds
+  // config_feat [c, nc, 18] because configurations of this graph do not repeat. Always false for
+  // tile.
+  bool coded() const;
+  ConfigStates read_states() const;  // coded only
+  int code_bytes() const;            // coded only: 1 or 2
+  // Codes of configurations first .. first+count-1, [count, nc]. Coded only.
+  ConfigCodes read_codes(std::int64_t first, std::int64_t count) const;
+
+  // Uncoded layout graphs, [count, nc, 18], and tile graphs, [count, 24]: configurations first ..
+  // first+count-1 as float.
+  std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
+  // The same as they are stored: bytes of feature_type(), which is i8, i16, i32 or f32.
+  ElementType feature_type() const;
+  std::vector<std::byte> read_stored_features(std::int64_t first, std::int64_t count) const;
+
+  // Rows per chunk of config_codes or config_feat: the unit in which reading is cheap.
+  std::int64_t chunk_rows() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,75 @@
+#include "data/shards/shard_statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "data/shards/shard_reader.hpp"
+
+namespace tpudist {
+namespace {
+
+// numpy.percentile(values, 100 * q) of sorted values.
+double quantile(const std::vector<double>& sorted, double q) {
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(std::floor(at));
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
+}
+
+}  // namespace
+
+RunTimeStatistics run_time_statistics(const RunTimes& times) {
+  struct Repeats {
+    std::int64_t count = 0;
+    double min = 0, max = 0;
+  };
+  RunTimeStatistics statistics;
+  if (times.configs() == 0) return statistics;
+  std::vector<Repeats> groups(static_cast<std::size_t>(*std::ranges::max_element(times.group)) + 1);
+  for (std::int64_t i = 0; i < times.configs(); ++i) {
+    Repeats& group = groups[static_cast<std::size_t>(times.group[static_cast<std::size_t>(i)])];
+    const double target = times.target(i);
+    group.min = group.count == 0 ? target : std::min(group.min, target);
+    group.max = group.count == 0 ? target : std::max(group.max, target);
+    ++group.count;
+  }
+  const auto [min, max] = std::ranges::minmax_element(times.runtime);
+  statistics.min = *min;
+  statistics.max = *max;
+  statistics.distinct_configs = static_cast<std::int64_t>(groups.size());
+  std::vector<double> spreads;
+  for (const Repeats& group : groups) {
+    statistics.most_repeats = std::max(statistics.most_repeats, group.count);
+    if (group.count < 2) continue;
+    ++statistics.repeated_configs;
+    statistics.repeated_rows += group.count;
+    if (group.min > 0) spreads.push_back(group.max / group.min - 1);
+  }
+  std::ranges::sort(spreads);
+  if (!spreads.empty()) {
+    statistics.spread = {quantile(spreads, 0.25), quantile(spreads, 0.5), quantile(spreads, 0.75)};
+  }
+  return statistics;
+}
+
+std::vector<GraphStatistics> collection_statistics(const std::filesystem::path& shard_root,
+                                                   const Collection& collection) {
+  std::map<std::pair<std::filesystem::path, std::string>, GraphSummary> summaries;
+  const auto folder = std::filesystem::absolute(shard_root / collection.folder());
+  for (ManifestShard& shard : read_manifest(folder / kManifestName, collection).shards) {
+    for (GraphSummary& graph : shard.graphs) {
+      const std::pair key(folder / shard.file, graph.group);
+      summaries.emplace(key, std::move(graph));
+    }
+  }
+  std::vector<GraphStatistics> all;
+  for (const GraphEntry& entry : list_graphs(shard_root, collection)) {
+    all.push_back({entry.split, summaries.at({entry.shard, entry.group}),
+                   run_time_statistics(GraphReader(entry).read_run_times())});
+  }
+  return all;
+}
+
+}  // namespace tpudist

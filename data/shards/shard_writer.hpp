@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/hdf5/hdf5_dataset.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
+#include "data/shards/shard_format.hpp"
+
+namespace tpudist {
+
+// The NPZ file that a graph came from.
+struct SourceFile {
+  std::string path;  // relative to the NPZ root, with '/'
+  std::uint64_t bytes = 0;
+  std::uint64_t hash = 0;  // XXH3 of the file
+};
+
+// Writes one shard file, graph after graph: begin, the configuration arrays, end (or drop). Give it
+// a temporary name: the file is whole only after `close`. Throws IoError. One thread calls it; the
+// pool deflates.
+class ShardWriter {
+ public:
+  ShardWriter(const std::filesystem::path& path, const Collection& collection,
+              std::string_view split, ThreadPool& pool);
+
+  // Opens the next group and writes its attributes and the graph's static arrays.
+  void begin(const Graph& graph, std::int64_t configs, const SourceFile& source);
+  // A dataset of the open group, to be filled chunk by chunk; an earlier one of that name is
+  // replaced.
+  Hdf5Dataset create(const std::string& name, ElementType type, std::vector<std::int64_t> shape,
+                     std::size_t chunk_bytes = kArrayChunkBytes);
+  template <typename T>
+  void write(const std::string& name, std::vector<std::int64_t> shape, std::span<const T> values) {
+    create(name, element_type<T>(), std::move(shape)).write_all(std::as_bytes(values), pool_);
+  }
+  void write(const RunTimes& times);
+  void remove(const std::string& name);  // a dataset of the open group, if it is there
+
+  void end();   // the graph is complete
+  void drop();  // the graph is not wanted after all: its group is removed
+  std::int64_t graphs() const { return graphs_; }
+  std::string group_name() const { return graph_group(graphs_); }  // of the open group
+
+  // Marks the shard complete and closes it.
+  void close();
+
+  ThreadPool& pool() { return pool_; }
+
+ private:
+  std::string where_;
+  ThreadPool& pool_;
+  Hdf5Id file_, group_;
+  std::int64_t graphs_ = 0;
+};
+
+// Fills a dataset with rows in order; whole chunks are deflated by the pool, several at a time,
+// each proven by inflating it again.
+class ChunkAppender {
+ public:
+  ChunkAppender(Hdf5Dataset& dataset, ThreadPool& pool);
+
+  // Room for the next rows, at most `most` of them: [returned bytes / row_bytes] rows, at least
+  // one. Call `advance` when they are set.
+  std::span<std::byte> room(std::int64_t most);
+  void advance(std::int64_t rows);
+  // All rows have been given: writes what is left.
+  void finish();
+
+ private:
+  void flush();
+  Hdf5Dataset& dataset_;
+  ThreadPool& pool_;
+  std::vector<std::vector<std::byte>> chunks_;  // some for each thread
+  std::size_t used_chunks_ = 0;
+  std::int64_t first_chunk_ = 0, rows_in_chunk_ = 0;
+};
+
+}  // namespace tpudist

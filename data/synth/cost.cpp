@@ -1,0 +1,233 @@
+#include "data/synth/cost.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace tpudist::synth {
+namespace {
+
+// A rough TPU: what matters is that copies weigh about as much as everything else that a layout
+// changes.
+constexpr double kBytesPerNs = 400;
+constexpr double kFlopsPerNs = 40000;
+constexpr double kFusedTraffic =
+    0.04;  // share of an elementwise operation's traffic that is not fused away
+constexpr double kComputePadding =
+    0.03;  // share of an operation's compute time that suffers from padding
+constexpr double kTranspose = 2.0,
+                 kRetile =
+                     0.8;  // traffic of a copy, in times the tensor: other lanes, other sublanes
+constexpr double kHidden =
+    0.15;  // share of a copy to or from a fixed layout that is not prefetched
+constexpr double kAnyLayout = 1.1;  // a dot that takes its operands as they come is slower by this
+
+// Where a tensor's layout is decided.
+struct Source {
+  enum Kind {
+    flexible,
+    fixed,
+    choice
+  } kind = fixed;            // flexible: made in whatever layout the user wants
+  std::int32_t number = -1;  // of the choice
+};
+
+bool passes_layout(std::uint8_t code) {
+  switch (code) {
+    case opcode::parameter:
+    case opcode::get_tuple_element:
+    case opcode::reduce:
+    case opcode::transpose:
+    case opcode::tuple:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool is_flexible(std::uint8_t code) {
+  return code == opcode::constant || code == opcode::broadcast || code == opcode::iota;
+}
+
+// Elements with padding over elements; tensors too small for tiles are packed otherwise.
+double padding(const Op& op, Layout layout) {
+  return std::min(4.0,
+                  padded_elements(op.shape, layout) / static_cast<double>(op.shape.elements()));
+}
+
+double bytes(const Op& op, Layout layout) {
+  return padding(op, layout) * static_cast<double>(op.shape.elements()) * bytes_of(op.type);
+}
+
+double copy_time(const Op& op, Layout have, Layout want) {
+  if (want.minor < 0 || have == want || op.shape.rank < 2) return 0;
+  const double factor = have.minor != want.minor ? kTranspose : kRetile;
+  return factor * static_cast<double>(op.shape.elements()) * bytes_of(op.type) / kBytesPerNs;
+}
+
+}  // namespace
+
+class LayoutCostBuilder {
+ public:
+  LayoutCostBuilder(const Program& program, std::span<const Choice> choices, LayoutCost& cost)
+      : program_(program), choices_(choices), cost_(cost), sources_(program.ops.size()) {
+    cost_.single_.assign(choices.size() * kMaxStates, 0.0);
+    std::int32_t next = 0;
+    for (std::int32_t i = 0; i < program.nodes(); ++i) {
+      if (program[i].configurable()) {
+        add_choice(i, next++);
+      } else {
+        add_other(i);
+      }
+    }
+    for (const auto& [key, pair] : pairs_) cost_.pairs_.push_back(pair);
+  }
+
+ private:
+  using Wanted = std::function<Layout(const Choice::State&)>;
+  const Source& source(std::int32_t op) const { return sources_[static_cast<std::size_t>(op)]; }
+  const Choice& choice(std::int32_t number) const {
+    return choices_[static_cast<std::size_t>(number)];
+  }
+  double& single(std::int32_t number, std::size_t state) {
+    return cost_.single_[static_cast<std::size_t>(number) * kMaxStates + state];
+  }
+
+  // Adds f(layout of `op`) to the term of whatever decides that layout.
+  void add_term(std::int32_t op, const std::function<double(Layout)>& f) {
+    const Source from = source(op);
+    if (from.kind != Source::choice) {
+      cost_.constant_ += f(default_layout(program_[op].shape));
+      return;
+    }
+    const Choice& by = choice(from.number);
+    for (std::size_t s = 0; s < by.states.size(); ++s) {
+      single(from.number, s) += f(by.states[s].output);
+    }
+  }
+
+  // Adds the copies of `op` for a user whose wish depends on choice `user`.
+  void add_copies(std::int32_t op, std::int32_t user, const Wanted& wanted) {
+    const Source from = source(op);
+    if (from.kind == Source::flexible) return;
+    const auto& wishes = choice(user).states;
+    for (std::size_t w = 0; w < wishes.size(); ++w) {
+      const Layout want = wanted(wishes[w]);
+      if (from.kind == Source::fixed || from.number == user) {
+        const Layout have =
+            from.kind == Source::fixed ? default_layout(program_[op].shape) : wishes[w].output;
+        single(user, w) += kHidden * copy_time(program_[op], have, want);
+        continue;
+      }
+      const auto& haves = choice(from.number).states;
+      for (std::size_t h = 0; h < haves.size(); ++h) {
+        add_pair(from.number, h, user, w, copy_time(program_[op], haves[h].output, want));
+      }
+    }
+  }
+
+  void add_pair(std::int32_t a, std::size_t state_a, std::int32_t b, std::size_t state_b,
+                double time) {
+    if (a > b) {
+      std::swap(a, b);
+      std::swap(state_a, state_b);
+    }
+    const auto [entry, is_new] = pairs_.try_emplace({a, b});
+    if (is_new) entry->second = {a, b, {}};
+    entry->second.time[state_a * kMaxStates + state_b] += static_cast<float>(time);
+  }
+
+  void add_choice(std::int32_t i, std::int32_t number) {
+    sources_[static_cast<std::size_t>(i)] = {Source::choice, number};
+    const Op& op = program_[i];
+    const double compute = op.flops / kFlopsPerNs;
+    const auto& states = choice(number).states;
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      const bool any = op.code == opcode::dot && states[s].input.minor < 0;
+      single(number, s) += compute * (any ? kAnyLayout : 1) *
+                               (1 + kComputePadding * (padding(op, states[s].output) - 1)) +
+                           kFusedTraffic * bytes(op, states[s].output) / kBytesPerNs;
+    }
+    add_copies(op.operands[0], number, [](const Choice::State& state) { return state.input; });
+    if (op.operands.size() > 1) {
+      add_copies(op.operands[1], number, [](const Choice::State& state) { return state.kernel; });
+    }
+  }
+
+  void add_other(std::int32_t i) {
+    const Op& op = program_[i];
+    Source& mine = sources_[static_cast<std::size_t>(i)];
+    if (is_flexible(op.code)) {
+      mine.kind = Source::flexible;
+      return;
+    }
+    std::int32_t leader = -1;
+    if (passes_layout(op.code)) {
+      for (const std::int32_t operand : op.operands) {
+        if (program_[operand].shape.rank == op.shape.rank &&
+            source(operand).kind != Source::flexible) {
+          leader = operand;
+          break;
+        }
+      }
+      if (leader >= 0) mine = source(leader);
+    }
+    if (op.code == opcode::reduce) {  // reads its operand in any layout
+      add_term(op.operands[0], [&](Layout layout) {
+        return kFusedTraffic * bytes(program_[op.operands[0]], layout) / kBytesPerNs;
+      });
+      return;
+    }
+    add_term(i, [&](Layout layout) { return kFusedTraffic * bytes(op, layout) / kBytesPerNs; });
+    for (const std::int32_t operand : op.operands) {
+      if (operand != leader && program_[operand].shape.rank >= 2) add_operand(operand, mine);
+    }
+  }
+
+  // A further operand of an operation whose layout is decided by `wanted`. Users with one decider
+  // share a copy.
+  void add_operand(std::int32_t operand, const Source& wanted) {
+    if (!copied_.emplace(operand, wanted.kind, wanted.number).second) return;
+    if (wanted.kind == Source::choice) {
+      add_copies(operand, wanted.number, [](const Choice::State& state) { return state.output; });
+    } else {
+      const Layout want = default_layout(program_[operand].shape);
+      add_term(operand,
+               [&](Layout have) { return kHidden * copy_time(program_[operand], have, want); });
+    }
+  }
+
+  const Program& program_;
+  std::span<const Choice> choices_;
+  LayoutCost& cost_;
+  std::vector<Source> sources_;
+  std::set<std::tuple<std::int32_t, int, std::int32_t>> copied_;
+  std::map<std::pair<std::int32_t, std::int32_t>, LayoutCost::Pair> pairs_;
+};
+
+LayoutCost::LayoutCost(const Program& program, std::span<const Choice> choices) {
+  LayoutCostBuilder(program, choices, *this);
+}
+
+double LayoutCost::single_part(std::span<const std::uint8_t> codes) const {
+  double sum = 0;
+  for (std::size_t j = 0; j < codes.size(); ++j) sum += single_[j * kMaxStates + codes[j]];
+  return sum;
+}
+
+double LayoutCost::pair_part(std::span<const std::uint8_t> codes) const {
+  double sum = 0;
+  for (const Pair& pair : pairs_) {
+    sum += pair.time[static_cast<std::size_t>(codes[static_cast<std::size_t>(pair.a)] * kMaxStates +
+                                              codes[static_cast<std::size_t>(pair.b)])];
+  }
+  return sum;
+}
+
+double LayoutCost::time(std::span<const std::uint8_t> codes) const {
+  return constant_ + single_part(codes) + pair_part(codes);
+}
+
+}  // namespace tpudist::synth

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "data/schema/collection.hpp"
+#include "data/schema/graph.hpp"
+#include "data/synth/program.hpp"
+
+namespace tpudist::synth {
+
+// The 140 columns of node_feat for one operation, in the order of
+// tpu_graphs/process_data/xla/featurizers.h: type one-hot, dimensions with sum and product, window,
+// convolution dimension numbers, ..., layout.
+void node_features(const Op& op, bool is_root, std::span<float, kNodeFeatures> row);
+
+// The graph that a reader of the NPZ file sees. `with_config` lists the configurable nodes (layout
+// collections); tile graphs have none.
+Graph to_graph(const Program& program, const std::string& name, bool with_config);
+
+}  // namespace tpudist::synth

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/random.hpp"
+#include "data/schema/collection.hpp"
+#include "data/synth/cost.hpp"
+#include "data/synth/program.hpp"
+
+namespace tpudist::synth {
+
+// What the configurations of a program may choose: the states of each configurable operation, and
+// which operations of equal shape flip together.
+struct LayoutSpace {
+  struct Group {
+    std::vector<std::int32_t> members;  // configurable operations, by number in `choices`
+    bool whole_state = false;  // members share the whole state and not just the output's layout
+  };
+  std::vector<Choice> choices;  // [nc]
+  std::vector<Group> groups;    // every operation is in one group
+
+  // Operations of one kind, output shape and list of states form a group; every other group (by
+  // `key`) shares whole states.
+  LayoutSpace(const Program& program, std::uint64_t key);
+};
+
+// A set of distinct-by-construction configurations, and the order in which they were measured.
+struct LayoutConfigs {
+  std::int64_t nodes = 0;           // nc
+  std::vector<std::uint8_t> codes;  // [d, nc]: states by number
+  std::vector<double> time;         // [d]: ns, without noise
+  std::vector<std::int32_t> rows;   // [c]: the configuration of every run
+
+  std::span<const std::uint8_t> row(std::int64_t run) const {
+    const auto d = static_cast<std::size_t>(rows[static_cast<std::size_t>(run)]);
+    const auto width = static_cast<std::size_t>(nodes);
+    return std::span(codes).subspan(d * width, width);
+  }
+};
+
+// `runs` runs of uniformly drawn configurations, about a third of them repeats.
+LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
+                             std::uint64_t key);
+
+// `runs` runs of a genetic search from the default layouts: mutants of the best ones so far, which
+// come back to known configurations again and again.
+LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
+                             std::uint64_t key);
+
+}  // namespace tpudist::synth

@@ -1,0 +1,239 @@
+#include "data/synth/synth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <mutex>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/random.hpp"
+#include "core/thread_pool.hpp"
+#include "data/npz/npz_writer.hpp"
+#include "data/synth/features.hpp"
+#include "data/synth/layouts.hpp"
+#include "data/synth/measure.hpp"
+#include "data/synth/presets.hpp"
+
+namespace tpudist::synth {
+namespace {
+
+enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise };
+
+constexpr NpzOptions kFastDeflate{.deflate_level = 1};
+
+class Generator {
+ public:
+  Generator(const SynthOptions& options, const std::filesystem::path& root, ProgressSink& progress)
+      : options_(options), root_(root), progress_(progress) {}
+
+  std::vector<SynthFile> run() {
+    collect_jobs();
+    progress_.start("synth", std::ssize(jobs_), "graphs");
+    // Largest first, so that no thread ends up alone with one.
+    std::ranges::stable_sort(jobs_, std::greater<>{}, &Job::size);
+    ThreadPool pool(options_.threads);
+    pool.parallel_for(std::ssize(jobs_), [this](std::int64_t i) {
+      jobs_[static_cast<std::size_t>(i)].make();
+      progress_.advance(1);
+    });
+    progress_.finish();
+    std::ranges::sort(files_, {}, &SynthFile::path);
+    return std::move(files_);
+  }
+
+ private:
+  struct Job {
+    std::int64_t size = 0;
+    std::function<void()> make;
+  };
+
+  bool wants(std::string_view collection) const {
+    return options_.collections.empty() ||
+           std::ranges::find(options_.collections, collection, &Collection::name) !=
+               options_.collections.end();
+  }
+
+  Plan resolved(Plan plan) const {
+    if (!options_.graphs.empty()) {
+      if (options_.graphs.size() != 3 || std::ranges::min(options_.graphs) < 0) {
+        throw ConfigError("graphs must be three numbers from 0 on: train, valid, test");
+      }
+      std::ranges::copy(options_.graphs, plan.graphs.begin());
+    }
+    if (options_.configs < 0) throw ConfigError("configs must be positive");
+    if (options_.configs) plan.configs = {options_.configs, options_.configs};
+    return plan;
+  }
+
+  void collect_jobs() {
+    const Preset preset = preset_named(options_.preset);
+    add_layout_jobs(preset.xla, "xla");
+    add_layout_jobs(preset.nlp, "nlp");
+    if (preset.tile && wants("tile:xla")) {
+      for (TileJob& job : tile_jobs(resolved(*preset.tile), options_.seed)) {
+        jobs_.push_back({job.kernel.configs, [this, job = std::move(job)] { make_tile(job); }});
+      }
+    }
+    if (jobs_.empty()) {
+      throw ConfigError(
+          fmt::format("preset '{}' makes none of the collections asked for", options_.preset));
+    }
+  }
+
+  void add_layout_jobs(const std::optional<Plan>& plan, const std::string& source) {
+    const bool random = wants("layout:" + source + ":random");
+    const bool searched = wants("layout:" + source + ":default");
+    if (!plan || (!random && !searched)) return;
+    for (LayoutJob& job : layout_jobs(resolved(*plan), source, options_.seed)) {
+      jobs_.push_back({job.model.nodes * job.configs, [=, this, job = std::move(job)] {
+                         make_layout(job, source, random, searched);
+                       }});
+    }
+  }
+
+  // The folder layout/xla/random/train/ is made as a side effect.
+  std::filesystem::path file_of(const std::filesystem::path& root, const Collection& collection,
+                                std::size_t split, const std::string& name) const {
+    const auto folder = root / collection.folder() / kSplits[split];
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) throw IoError(folder.string() + ": cannot make the folder: " + error.message());
+    return folder / (name + ".npz");
+  }
+
+  static void add_graph(const Graph& graph, NpzWriter& npz) {
+    npz.add("node_feat", {graph.nodes, kNodeFeatures}, graph.node_features);
+    npz.add("node_opcode", {graph.nodes}, graph.opcodes);
+    npz.add("edge_index", {graph.edges, 2},
+            std::vector<std::int64_t>(graph.edge_index.begin(), graph.edge_index.end()));
+  }
+
+  void make_layout(const LayoutJob& job, const std::string& source, bool random, bool searched) {
+    const std::uint64_t key = mix_key({options_.seed, hash64(source), hash64(job.model.name)});
+    const Program program = build_model(job.model);
+    const Graph graph = to_graph(program, job.model.name, true);
+    const LayoutSpace space(program, mix_key({key, kGroups}));
+    const LayoutCost cost(program, space.choices);
+    for (const bool is_random : {true, false}) {
+      if (is_random ? !random : !searched) continue;
+      const std::uint64_t set_key = mix_key({key, is_random});
+      const auto draw = is_random ? random_configs : search_configs;
+      write_layout(
+          job,
+          Collection::parse(fmt::format("layout:{}:{}", source, is_random ? "random" : "default")),
+          graph, space, draw(space, cost, job.configs, mix_key({set_key, kChoices})),
+          noise_level(key), set_key);
+    }
+  }
+
+  void write_layout(const LayoutJob& job, const Collection& collection, const Graph& graph,
+                    const LayoutSpace& space, const LayoutConfigs& configs, double level,
+                    std::uint64_t key) {
+    std::vector<std::int64_t> runtime;
+    std::vector<double> time;
+    CounterRng rng(mix_key({key, kNoise}));
+    for (const std::int32_t row : configs.rows) {
+      time.push_back(configs.time[static_cast<std::size_t>(row)]);
+      runtime.push_back(measure(time.back(), level, rng));
+    }
+    corrupt(runtime, job.corrupt_share, key);
+    const auto path = file_of(root_, collection, job.split, graph.name);
+    NpzWriter npz(path, kFastDeflate);
+    add_graph(graph, npz);
+    npz.add("node_config_ids", {configs.nodes},
+            std::vector<std::int64_t>(graph.config_nodes.begin(), graph.config_nodes.end()));
+    npz.add_streamed<float>(
+        "node_config_feat", {job.configs, configs.nodes, kLayoutConfigFeatures},
+        [&](std::int64_t first, std::span<float> rows) { fill_rows(space, configs, first, rows); });
+    npz.add("config_runtime", {job.configs}, hidden(job.split, runtime, 0));
+    npz.add("node_splits", {1, std::ssize(graph.node_splits)}, graph.node_splits);
+    npz.finish();
+    write_truth(collection, job.split, graph.name, runtime, time, {});
+    add_file(path, graph, configs.nodes, job.configs);
+  }
+
+  static void fill_rows(const LayoutSpace& space, const LayoutConfigs& configs, std::int64_t first,
+                        std::span<float> out) {
+    for (std::size_t at = 0; at < out.size(); ++first) {
+      const auto codes = configs.row(first);
+      for (std::size_t j = 0; j < codes.size(); ++j, at += kLayoutConfigFeatures) {
+        std::ranges::copy(space.choices[j].states[codes[j]].features,
+                          out.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+  }
+
+  void make_tile(const TileJob& job) {
+    const Collection collection = Collection::parse("tile:xla");
+    const Program kernel = build_kernel(job.kernel);
+    const Graph graph = to_graph(kernel, job.kernel.name, false);
+    const TileConfigs configs = tile_configs(job.kernel, kernel);
+    const std::int64_t count = std::ssize(configs.time);
+    const double level = noise_level(job.kernel.key);
+    CounterRng rng(mix_key({job.kernel.key, kNoise}));
+    std::vector<std::int64_t> runtime;
+    for (const double time : configs.time) runtime.push_back(measure(time, level, rng));
+    const std::vector<std::int64_t> normalizer(static_cast<std::size_t>(count),
+                                               measure(configs.default_time, level, rng));
+    const auto path = file_of(root_, collection, job.split, graph.name);
+    NpzWriter npz(path);
+    add_graph(graph, npz);
+    npz.add("config_feat", {count, kTileConfigFeatures}, configs.features);
+    npz.add("config_runtime", {count}, hidden(job.split, runtime, 0));
+    npz.add("config_runtime_normalizers", {count}, hidden(job.split, normalizer, 1));
+    npz.finish();
+    write_truth(collection, job.split, graph.name, runtime, configs.time, normalizer);
+    add_file(path, graph, 0, count);
+  }
+
+  // What the file of a split shows of `values`.
+  static std::vector<std::int64_t> hidden(std::size_t split,
+                                          const std::vector<std::int64_t>& values,
+                                          std::int64_t instead) {
+    return kSplits[split] == "test" ? std::vector<std::int64_t>(values.size(), instead) : values;
+  }
+
+  void write_truth(const Collection& collection, std::size_t split, const std::string& name,
+                   const std::vector<std::int64_t>& runtime, const std::vector<double>& time,
+                   const std::vector<std::int64_t>& normalizer) {
+    if (options_.truth.empty() || kSplits[split] != "test") return;
+    NpzWriter npz(file_of(options_.truth, collection, split, name));
+    npz.add("config_runtime", {std::ssize(runtime)}, runtime);
+    npz.add("config_time", {std::ssize(time)}, time);
+    if (collection.is_tile()) {
+      npz.add("config_runtime_normalizers", {std::ssize(normalizer)}, normalizer);
+    }
+    npz.finish();
+  }
+
+  void add_file(const std::filesystem::path& path, const Graph& graph, std::int64_t config_nodes,
+                std::int64_t configs) {
+    const SynthFile file{
+        path.lexically_relative(root_),  graph.nodes, graph.edges, config_nodes, configs,
+        std::filesystem::file_size(path)};
+    const std::lock_guard lock(mutex_);
+    files_.push_back(file);
+  }
+
+  const SynthOptions& options_;
+  const std::filesystem::path& root_;
+  ProgressSink& progress_;
+  std::vector<Job> jobs_;
+  std::mutex mutex_;
+  std::vector<SynthFile> files_;
+};
+
+}  // namespace
+}  // namespace tpudist::synth
+
+namespace tpudist {
+
+std::vector<SynthFile> synthesise(const SynthOptions& options, const std::filesystem::path& root,
+                                  ProgressSink& progress) {
+  return synth::Generator(options, root, progress).run();
+}
+
+}  // namespace tpudist

@@ -1,0 +1,162 @@
+#include "data/synth/tile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/random.hpp"
+#include "data/schema/collection.hpp"
+
+namespace tpudist::synth {
+namespace {
+
+constexpr std::uint64_t kTilingStream = 2;
+constexpr double kFastMemory = 4 << 20;  // bytes
+constexpr double kBytesPerNs = 300, kFlopsPerNs = 30000, kElementsPerNs = 800;
+constexpr double kIteration = 350;  // ns of overhead
+constexpr double kSpill = 3;        // slowdown of what does not fit
+
+// The operation whose output is tiled: the heavy one, or else the largest.
+const Op& tiled_op(const Program& kernel) {
+  return *std::ranges::max_element(kernel.ops, {}, [](const Op& op) {
+    return std::pair(op.flops, op.code == opcode::parameter ? 0 : op.shape.elements());
+  });
+}
+
+// Tile sizes of one dimension: in vector registers (128 lanes, 8 sublanes) for the two minor ones.
+struct Axis {
+  std::int64_t size = 1, unit = 1;
+  std::int64_t registers() const { return (size + unit - 1) / unit; }
+  std::int64_t draw(CounterRng& rng) const {  // one of registers() / 1, 2, 3, ... rounded up, or 1
+    const std::int64_t most = registers();
+    const auto parts = static_cast<std::int64_t>(
+        std::exp(rng.uniform() * std::log(static_cast<double>(most) + 0.999)));
+    return (most + parts - 1) / parts;
+  }
+};
+
+std::vector<Axis> axes_of(const Shape& shape) {
+  std::vector<Axis> axes;
+  for (int i = 0; i < shape.rank; ++i) {
+    axes.push_back({shape[i], i == shape.rank - 1 ? 128 : i == shape.rank - 2 ? 8 : 1});
+  }
+  return axes;
+}
+
+using Bounds = std::vector<std::int64_t>;
+
+// What the time of a tiling depends on.
+class TileCost {
+ public:
+  explicit TileCost(const Program& kernel) : op_(tiled_op(kernel)) {
+    for (const Op& op : kernel.ops) {
+      const bool same = op.shape == op_.shape;
+      if (op.code == opcode::parameter) {
+        same ? ++inputs_ : 0;
+      } else if (op.code != opcode::constant && same) {
+        const bool slow = op.code == opcode::exponential || op.code == opcode::tanh ||
+                          op.code == opcode::divide || op.code == opcode::rsqrt;
+        work_ += slow ? 4 : 1;
+      }
+    }
+    output_ = axes_of(op_.shape);
+    if (op_.flops > 0) {
+      const Shape& weight = kernel[op_.operands[1]].shape;
+      weight_ = axes_of(weight);
+      if (weight.rank == 2) weight_.pop_back();  // a dot tiles what it contracts
+    }
+  }
+
+  const std::vector<Axis>& output() const { return output_; }
+  const std::vector<Axis>& weight() const { return weight_; }
+
+  // Elements of one tile, and how many tiles it takes.
+  static double tile(const std::vector<Axis>& axes, const Bounds& bounds, double& tiles) {
+    double elements = 1;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      elements *= static_cast<double>(bounds[i] * axes[i].unit);
+      tiles *= std::ceil(static_cast<double>(axes[i].registers()) / static_cast<double>(bounds[i]));
+    }
+    return elements;
+  }
+
+  double footprint(const Bounds& output, const Bounds& weight) const {
+    double tiles = 1;
+    const double out = tile(output_, output, tiles);
+    const double kernel =
+        weight_.empty() ? 0 : tile(weight_, weight, tiles) * kernel_columns(output);
+    return 2 * bytes_of(op_.type) * (out * (inputs_ + 1) + kernel);  // double buffers
+  }
+
+  double time(const Bounds& output, const Bounds& weight) const {
+    double tiles = 1, parts = 1;
+    const double out = tile(output_, output, tiles);
+    const double kernel =
+        weight_.empty() ? 0 : tile(weight_, weight, parts) * kernel_columns(output);
+    const double flops_per_tile =
+        op_.flops / static_cast<double>(op_.shape.elements()) * out / parts;
+    const double compute = flops_per_tile / kFlopsPerNs + work_ * out / kElementsPerNs / parts;
+    const double traffic =
+        bytes_of(op_.type) * (out * (inputs_ + 1) / parts + kernel) / kBytesPerNs;
+    const double spill = std::max(0.0, footprint(output, weight) / kFastMemory - 1);
+    return tiles * parts *
+           (kIteration + std::max(compute, traffic) + 0.2 * std::min(compute, traffic)) *
+           (1 + kSpill * std::min(spill, 1.0));
+  }
+
+ private:
+  // A dot's weight tile is as wide as the output's.
+  double kernel_columns(const Bounds& output) const {
+    return op_.code == opcode::dot ? static_cast<double>(output.back() * 128) : 1.0;
+  }
+
+  const Op& op_;
+  std::vector<Axis> output_, weight_;
+  int inputs_ = 0;
+  double work_ = 0;
+};
+
+void append_sequence(const Bounds& bounds, std::vector<float>& features) {
+  double sum = 0, product = bounds.empty() ? 0 : 1;
+  for (std::size_t i = 0; i < 6; ++i) {
+    features.push_back(i < bounds.size() ? static_cast<float>(bounds[i]) : 0.0f);
+    if (i >= bounds.size()) continue;
+    sum += static_cast<double>(bounds[i]);
+    product *= static_cast<double>(bounds[i]);
+  }
+  features.push_back(static_cast<float>(sum));
+  features.push_back(static_cast<float>(product));
+}
+
+}  // namespace
+
+TileConfigs tile_configs(const KernelSpec& spec, const Program& kernel) {
+  const TileCost cost(kernel);
+  CounterRng rng(mix_key({spec.key, kTilingStream}));
+  std::vector<std::pair<Bounds, Bounds>> seen;
+  TileConfigs configs;
+  double best_footprint = 0;
+  for (std::int64_t attempt = 0;
+       std::ssize(configs.time) < spec.configs && attempt < 4 * spec.configs; ++attempt) {
+    Bounds output, weight;
+    for (const Axis& axis : cost.output()) output.push_back(axis.draw(rng));
+    for (const Axis& axis : cost.weight()) weight.push_back(axis.draw(rng));
+    if (std::ranges::find(seen, std::pair(output, weight)) != seen.end() && rng.uniform() > 0.05) {
+      continue;  // few tilings are measured twice
+    }
+    seen.emplace_back(output, weight);
+    append_sequence(weight, configs.features);
+    append_sequence(output, configs.features);
+    append_sequence({}, configs.features);
+    configs.time.push_back(cost.time(output, weight));
+    // The rule of thumb: the largest tile that fits.
+    const double footprint = cost.footprint(output, weight);
+    if (configs.time.size() == 1 || (footprint > best_footprint && footprint <= kFastMemory)) {
+      best_footprint = footprint <= kFastMemory ? footprint : 0;
+      configs.default_time = configs.time.back();
+    }
+  }
+  return configs;
+}
+
+}  // namespace tpudist::synth

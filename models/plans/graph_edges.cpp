@@ -1,0 +1,83 @@
+#include "models/plans/graph_edges.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tpudist {
+namespace {
+
+// Neighbour lists of the nodes at one end of the edges: `to` = 1 for producers, 0 for consumers.
+Adjacency make_adjacency(std::int64_t nodes, std::span<const std::int32_t> edges, int to) {
+  Adjacency adjacency;
+  adjacency.begin.assign(nodes + 1, 0);
+  for (std::size_t e = 0; e < edges.size(); e += 2) ++adjacency.begin[edges[e + to] + 1];
+  std::partial_sum(adjacency.begin.begin(), adjacency.begin.end(), adjacency.begin.begin());
+  adjacency.source.resize(edges.size() / 2);
+  std::vector<std::int64_t> next(adjacency.begin.begin(), adjacency.begin.end() - 1);
+  for (std::size_t e = 0; e < edges.size(); e += 2) {
+    adjacency.source[next[edges[e + to]]++] = edges[e + 1 - to];
+  }
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    std::sort(adjacency.source.begin() + adjacency.begin[node],
+              adjacency.source.begin() + adjacency.begin[node + 1]);
+  }
+  return adjacency;
+}
+
+}  // namespace
+
+GraphEdges::GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges)
+    : nodes(nodes),
+      to_producer(make_adjacency(nodes, edges, 1)),
+      to_consumer(make_adjacency(nodes, edges, 0)) {}
+
+std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
+                                                     std::span<const std::int32_t> config_nodes,
+                                                     const PlanShape& shape) {
+  std::vector<std::vector<std::int32_t>> layers;
+  std::vector<char> reached(edges.nodes, config_nodes.empty());
+  for (const std::int32_t node : config_nodes) reached[node] = 1;
+  const auto record = [&] {
+    std::vector<std::int32_t>& nodes = layers.emplace_back();
+    for (std::int64_t node = 0; node < edges.nodes; ++node) {
+      if (reached[node]) nodes.push_back(static_cast<std::int32_t>(node));
+    }
+  };
+  record();
+  for (const LayerShape& layer : shape.layers) {
+    std::vector<char> next = reached;
+    for (const EdgeDirection direction : layer.directions) {
+      for (std::int64_t node = 0; node < edges.nodes; ++node) {
+        const auto sources = edges.of(direction).of(static_cast<std::int32_t>(node));
+        if (std::any_of(sources.begin(), sources.end(),
+                        [&](std::int32_t s) { return reached[s]; })) {
+          next[node] = 1;
+        }
+      }
+    }
+    reached = std::move(next);
+    record();
+  }
+  return layers;
+}
+
+std::vector<std::int32_t> needed_levels(const GraphEdges& edges,
+                                        std::span<const std::int32_t> reached,
+                                        const PlanShape& shape) {
+  const auto depth = static_cast<std::int32_t>(shape.layers.size());
+  std::vector<std::int32_t> level(edges.nodes, -1);
+  for (const std::int32_t node : reached) level[node] = depth;
+  for (std::int32_t layer = depth - 1; layer >= 0; --layer) {
+    for (const EdgeDirection direction : shape.layers[layer].directions) {
+      for (std::int64_t node = 0; node < edges.nodes; ++node) {
+        if (level[node] <= layer) continue;
+        for (const std::int32_t source : edges.of(direction).of(static_cast<std::int32_t>(node))) {
+          level[source] = std::max(level[source], layer);
+        }
+      }
+    }
+  }
+  return level;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,257 @@
+#include "data/convert/converter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "core/error.hpp"
+#include "data/convert/verifier.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::NpzFixture;
+using ::testing::SizeIs;
+
+namespace fs = std::filesystem;
+const Collection kLayout{"layout:xla:random"}, kTile{"tile:xla"};
+
+class ConverterTest : public ::testing::Test {
+ protected:
+  ConverterTest() { options_.npz_root = npz_, options_.shard_root = shards_, options_.jobs = 2; }
+
+  void add(const std::string& file, NpzFixture fixture = NpzFixture::layout()) {
+    fixture.write(npz_ / file);
+  }
+
+  std::vector<ConvertedCollection> run() {
+    NoProgress progress;
+    return convert(options_, progress);
+  }
+
+  std::vector<std::string> problems() {
+    NoProgress progress;
+    std::vector<std::string> all;
+    for (const auto& done : verify({shards_, npz_, 2}, progress)) {
+      all.insert(all.end(), done.problems.begin(), done.problems.end());
+    }
+    return all;
+  }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    if (!fs::exists(shards_)) return names;
+    for (const auto& entry : fs::recursive_directory_iterator(shards_)) {
+      if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(shards_));
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  testing::TempDir folder_;
+  const fs::path npz_ = folder_ / "npz", shards_ = folder_ / "shards";
+  ConvertOptions options_;
+};
+
+TEST_F(ConverterTest, ConvertsWhatIsThere) {
+  add("layout/xla/random/train/b.npz");
+  add("layout/xla/random/train/a.npz");
+  add("layout/xla/random/valid/c.npz");
+  NpzFixture test = NpzFixture::layout();
+  test.runtime.assign(6, 0);
+  add("layout/xla/random/test/d.npz", test);
+  for (int i = 0; i < 70; ++i) {
+    add("tile/xla/train/k" + std::to_string(i) + ".npz", NpzFixture::make_tile());
+  }
+  const auto done = run();
+  ASSERT_THAT(done, SizeIs(2));
+  EXPECT_EQ(done[0].graphs, 70);
+  EXPECT_EQ(done[1].graphs, 4);
+  EXPECT_TRUE(done[0].published && done[1].published);
+  EXPECT_THAT(
+      files(),
+      ElementsAre("layout/xla/random/manifest.json", "layout/xla/random/test/shard-00000.h5",
+                  "layout/xla/random/train/shard-00000.h5",
+                  "layout/xla/random/train/shard-00001.h5",
+                  "layout/xla/random/valid/shard-00000.h5", "tile/xla/manifest.json",
+                  "tile/xla/train/shard-00000.h5", "tile/xla/train/shard-00001.h5"));
+  EXPECT_THAT(problems(), IsEmpty());
+
+  const auto graphs = list_graphs(shards_, kLayout);
+  ASSERT_THAT(graphs, SizeIs(4));
+  EXPECT_EQ(graphs[0].name, "a");
+  EXPECT_EQ(graphs[1].name, "b");
+  EXPECT_EQ(graphs[2].split, "valid");
+  EXPECT_EQ(graphs[3].split, "test");
+  EXPECT_EQ(graphs[0].source, "layout/xla/random/train/a.npz");
+  EXPECT_EQ(graphs[0].configs, 6);
+  EXPECT_EQ(GraphReader(graphs[0]).read_graph().name, "a");
+  EXPECT_THAT(list_graphs(shards_, kTile, "train"), SizeIs(70));
+  EXPECT_THAT(list_graphs(shards_, kLayout, "valid"), SizeIs(1));
+  EXPECT_THROW(list_graphs(shards_, {"layout:nlp:random"}), DataError);
+}
+
+TEST_F(ConverterTest, KeepsFinishedShardsAndRedoesChangedOnes) {
+  add("layout/xla/random/train/a.npz");
+  add("layout/xla/random/train/b.npz");
+  run();
+  const auto before = fs::last_write_time(shards_ / "layout/xla/random/train/shard-00000.h5");
+  auto done = run();
+  EXPECT_EQ(done[0].converted, 0);
+  EXPECT_EQ(done[0].kept, 2);
+  EXPECT_EQ(fs::last_write_time(shards_ / "layout/xla/random/train/shard-00000.h5"), before);
+
+  NpzFixture changed = NpzFixture::layout();
+  changed.runtime[0] = 77;
+  add("layout/xla/random/train/b.npz", changed);
+  done = run();
+  EXPECT_EQ(done[0].converted, 1);
+  EXPECT_EQ(done[0].kept, 1);
+  EXPECT_EQ(GraphReader(list_graphs(shards_, kLayout)[1]).read_run_times().runtime[0], 77);
+
+  fs::remove(npz_ / "layout/xla/random/train/a.npz");  // b becomes the first shard
+  done = run();
+  EXPECT_EQ(done[0].graphs, 1);
+  EXPECT_THAT(files(), ElementsAre("layout/xla/random/manifest.json",
+                                   "layout/xla/random/train/shard-00000.h5"));
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
+TEST_F(ConverterTest, RedoesDamagedShards) {
+  add("layout/xla/random/train/a.npz");
+  run();
+  const fs::path shard = shards_ / "layout/xla/random/train/shard-00000.h5";
+  const std::string good = read_text_file(shard);
+  std::string bad = good;
+  bad[bad.size() / 2] ^= 0x10;
+  std::ofstream(shard, std::ios::binary) << bad;
+  EXPECT_THAT(problems(), SizeIs(1));
+  EXPECT_EQ(run()[0].converted, 1);
+  EXPECT_TRUE(read_text_file(shard) == good);  // the same bytes again
+  std::ofstream(shard, std::ios::binary) << good.substr(0, good.size() / 2);
+  EXPECT_THROW(list_graphs(shards_, kLayout), DataError);
+  EXPECT_EQ(run()[0].converted, 1);
+  fs::remove(shards_ / "layout/xla/random/manifest.json");
+  EXPECT_EQ(run()[0].kept, 1);
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
+TEST_F(ConverterTest, NamesEveryBadFileAndPublishesNothing) {
+  add("layout/xla/random/train/good.npz");
+  NpzFixture bad = NpzFixture::layout();
+  bad.config_ids[1] = 400;
+  add("layout/xla/random/train/bad1.npz", bad);
+  std::ofstream(npz_ / "layout/xla/random/train/bad2.npz") << "no zip";
+  const auto done = run();
+  EXPECT_FALSE(done[0].published);
+  ASSERT_THAT(done[0].bad, SizeIs(2));
+  EXPECT_EQ(done[0].bad[0].source, "layout/xla/random/train/bad1.npz");
+  EXPECT_THAT(done[0].bad[0].error, HasSubstr("bad1.npz: node_config_ids[1] = 400 is not a node"));
+  EXPECT_THAT(done[0].bad[1].error, HasSubstr("bad2.npz: not a sound zip file"));
+  EXPECT_THAT(files(), ElementsAre("layout/xla/random/train/shard-00002.h5"));
+  EXPECT_THROW(list_graphs(shards_, kLayout), DataError);
+}
+
+TEST_F(ConverterTest, AFileThatTurnsBadTakesItsShardAndTheManifestAway) {
+  add("layout/xla/random/train/a.npz");
+  run();
+  NpzFixture bad = NpzFixture::layout();
+  bad.runtime[0] = 0;
+  add("layout/xla/random/train/a.npz", bad);
+  EXPECT_FALSE(run()[0].published);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(ConverterTest, SkipsBadFilesWhenAsked) {
+  NpzFixture bad = NpzFixture::make_tile();
+  bad.features[30] = NAN;
+  add("tile/xla/train/a.npz", NpzFixture::make_tile());
+  add("tile/xla/train/b.npz", bad);
+  add("tile/xla/train/c.npz", NpzFixture::make_tile());
+  EXPECT_FALSE(run()[0].published);
+  EXPECT_THAT(files(), IsEmpty());
+  options_.skip_bad = true;
+  const auto done = run();
+  EXPECT_TRUE(done[0].published);
+  EXPECT_EQ(done[0].graphs, 2);
+  ASSERT_THAT(done[0].bad, SizeIs(1));
+  EXPECT_THAT(problems(), IsEmpty());
+  const Manifest manifest = read_manifest(shards_ / "tile/xla/manifest.json", kTile);
+  ASSERT_THAT(manifest.skipped, SizeIs(1));
+  EXPECT_EQ(manifest.skipped[0].source, "tile/xla/train/b.npz");
+}
+
+TEST_F(ConverterTest, SaysWhenThereIsNothingToConvert) {
+  fs::create_directories(npz_);
+  EXPECT_THROW(run(), ConfigError);
+  add("layout/xla/random/train/a.npz");
+  options_.collections = {kTile};
+  EXPECT_THROW(run(), ConfigError);
+}
+
+TEST_F(ConverterTest, SharesALittleMemory) {
+  for (int i = 0; i < 8; ++i) add("layout/xla/random/train/g" + std::to_string(i) + ".npz");
+  options_.memory_bytes = 1;
+  options_.jobs = 4;
+  EXPECT_EQ(run()[0].graphs, 8);
+}
+
+TEST_F(ConverterTest, AFullDiskIsAnErrorAndLeavesNothing) {
+  add("layout/xla/random/train/a.npz");
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};  // of a file's size; stands for a full disk
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      run();
+    } catch (const IoError&) {
+      std::exit(7);  // with HDF5's own clean-up, if it had any
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_EQ(run()[0].graphs, 1);
+}
+
+TEST_F(ConverterTest, AKilledRunLeavesWholeShardsOnlyAndTheNextOneFinishes) {
+  for (int i = 0; i < 40; ++i) add("layout/xla/random/train/g" + std::to_string(i) + ".npz");
+  for (const int milliseconds : {2, 5, 8, 12, 20}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      NoProgress progress;
+      ConvertOptions options = options_;
+      convert(options, progress);
+      _exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    for (const std::string& file : files()) {
+      if (file.ends_with(".h5")) EXPECT_EQ(summarize_shard(shards_ / file).graphs.size(), 1u);
+    }
+  }
+  EXPECT_EQ(run()[0].graphs, 40);
+  EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_THAT(files(), SizeIs(41));  // no temporary file is left
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,218 @@
+#include "data/convert/graph_converter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "core/error.hpp"
+#include "data/convert/graph_verifier.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::NpzFixture;
+
+// Converts one fixture to a shard and reads it back.
+class GraphConverterTest : public ::testing::Test {
+ protected:
+  GraphSummary convert(const NpzFixture& fixture, ConfigEncoder::Limits limits = {}) {
+    collection_.name = fixture.tile ? "tile:xla" : "layout:xla:random";
+    fixture.write(npz_, {.deflate_level = 1});
+    {
+      ShardWriter shard(shard_, collection_, "train", pool_);
+      const NpzReader npz(npz_);
+      convert_graph(npz, collection_, "train", {"a/x.npz", 5, 7}, shard, limits);
+      shard.close();
+    }
+    const ShardSummary shard = summarize_shard(shard_);
+    EXPECT_EQ(shard.graphs.size(), 1u);
+    verify_graph(shard_, shard.graphs[0], collection_, "train", npz_);
+    return shard.graphs[0];
+  }
+
+  GraphReader reader(const GraphSummary& g) const {
+    return GraphReader({g.name, "train", shard_, g.group, g.nodes, g.edges, g.configs,
+                        g.config_nodes, g.source.path, g.source.hash});
+  }
+
+  // All features of a coded or uncoded graph.
+  std::vector<float> features(const GraphSummary& g) const {
+    const GraphReader from = reader(g);
+    if (!from.coded()) return from.read_config_features(0, g.configs);
+    std::vector<float> values(static_cast<std::size_t>(g.configs * g.config_nodes * 18));
+    std::visit(
+        [&]<typename Code>(const std::vector<Code>& codes) {
+          decode_configs<Code>(from.read_states(), codes, values);
+        },
+        from.read_codes(0, g.configs));
+    return values;
+  }
+
+  // `count` configurations of 2 nodes whose vectors are made by value(configuration, node).
+  static NpzFixture many(std::int64_t count, const std::function<float(std::int64_t, int)>& value) {
+    NpzFixture f = NpzFixture::layout();
+    f.c = count;
+    f.runtime.assign(static_cast<std::size_t>(count), 1000);
+    f.features.clear();
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (int j = 0; j < 2; ++j) {
+        for (int k = 0; k < 17; ++k) f.features.push_back(static_cast<float>(k % 5));
+        f.features.push_back(value(i, j));
+      }
+    }
+    return f;
+  }
+
+  testing::TempDir folder_;
+  const std::filesystem::path npz_ = folder_ / "x.npz", shard_ = folder_ / "shard.h5";
+  Collection collection_;
+  ThreadPool pool_{2};
+};
+
+TEST_F(GraphConverterTest, LayoutRoundTrip) {
+  const NpzFixture f = NpzFixture::layout();
+  const GraphSummary g = convert(f);
+  EXPECT_EQ(g.name, "x");
+  EXPECT_EQ(g.source.path, "a/x.npz");
+  EXPECT_EQ(g.source.bytes, 5u);
+  EXPECT_EQ(g.source.hash, 7u);
+  EXPECT_TRUE(g.coded);
+  EXPECT_EQ(g.config_type, "u8");
+  EXPECT_EQ(g.distinct_configs, 4);
+
+  const GraphReader from = reader(g);
+  const Graph graph = from.read_graph();
+  EXPECT_EQ(graph.node_features, f.node_feat);
+  EXPECT_EQ(graph.opcodes, f.node_opcode);
+  EXPECT_THAT(graph.edge_index, ElementsAre(1, 0, 2, 1, 3, 2, 4, 3));
+  EXPECT_THAT(graph.config_nodes, ElementsAre(1, 3));
+  EXPECT_THAT(graph.node_splits, ElementsAre(0, 2, 5));
+  const RunTimes times = from.read_run_times();
+  EXPECT_EQ(times.runtime, f.runtime);
+  EXPECT_TRUE(times.normalizer.empty());
+  EXPECT_THAT(times.group, ElementsAre(0, 1, 0, 2, 3, 0));
+  EXPECT_EQ(from.code_bytes(), 1);
+  EXPECT_EQ(std::get<0>(from.read_codes(1, 2)), (std::vector<std::uint8_t>{1, 1, 0, 0}));
+  EXPECT_EQ(features(g), f.features);
+}
+
+TEST_F(GraphConverterTest, TileRoundTrip) {
+  const NpzFixture f = NpzFixture::make_tile();
+  const GraphSummary g = convert(f);
+  EXPECT_FALSE(g.coded);
+  EXPECT_EQ(g.config_type, "i8");
+  const GraphReader from = reader(g);
+  EXPECT_EQ(from.read_config_features(0, 4), f.features);
+  EXPECT_EQ(from.read_config_features(2, 1),
+            std::vector<float>(f.features.begin() + 48, f.features.begin() + 72));
+  const RunTimes times = from.read_run_times();
+  EXPECT_EQ(times.normalizer, f.normalizers);
+  EXPECT_THAT(times.group, ElementsAre(0, 1, 2, 1));
+  EXPECT_EQ(times.target(1), 4.0);
+  EXPECT_THROW(from.read_states(), std::logic_error);
+}
+
+TEST_F(GraphConverterTest, WidensCodesPast256StatesOfANode) {
+  const NpzFixture f =
+      many(5000, [](std::int64_t i, int j) { return static_cast<float>(j == 0 ? i % 300 : 1); });
+  const GraphSummary g = convert(f);
+  EXPECT_EQ(g.config_type, "u16");
+  EXPECT_EQ(g.states, 301);
+  EXPECT_EQ(g.max_states_per_node, 300);
+  EXPECT_EQ(g.distinct_configs, 300);
+  EXPECT_EQ(reader(g).code_bytes(), 2);
+  EXPECT_EQ(features(g), f.features);
+}
+
+TEST_F(GraphConverterTest, StoresFeaturesWhereConfigurationsDoNotRepeat) {
+  const auto unique = [](float step) {
+    return many(20000, [=](std::int64_t i, int j) { return static_cast<float>(2 * i + j) * step; });
+  };
+  for (const auto& [step, type] : {std::pair{1.0f, "i32"}, {0.25f, "f32"}}) {
+    const NpzFixture f = unique(step);
+    const GraphSummary g = convert(f);
+    EXPECT_FALSE(g.coded);
+    EXPECT_EQ(g.config_type, type);
+    EXPECT_EQ(g.distinct_configs, 20000);
+    EXPECT_EQ(features(g), f.features);
+  }
+  const NpzFixture f =
+      many(20000, [](std::int64_t i, int j) { return static_cast<float>(i + j - 10000); });
+  EXPECT_EQ(convert(f).config_type, "i16");
+}
+
+TEST_F(GraphConverterTest, ASingleConfigurationIsNotCoded) {
+  const GraphSummary g = convert(many(1, [](std::int64_t, int) { return 2.0f; }));
+  EXPECT_FALSE(g.coded);
+  EXPECT_EQ(g.config_type, "i8");
+}
+
+TEST_F(GraphConverterTest, KeepsNegativeZeroApart) {
+  const NpzFixture f =
+      many(100, [](std::int64_t i, int) { return std::copysign(0.0f, i % 2 == 0 ? 1.0f : -1.0f); });
+  const GraphSummary g = convert(f);
+  EXPECT_TRUE(g.coded);
+  EXPECT_EQ(g.distinct_configs, 2);
+  const auto back = features(g);
+  EXPECT_EQ(std::memcmp(back.data(), f.features.data(), back.size() * sizeof(float)), 0);
+}
+
+TEST_F(GraphConverterTest, GivesUpWhenTheDictionaryGrowsTooLarge) {
+  const NpzFixture f = many(2000, [](std::int64_t i, int) { return static_cast<float>(i % 100); });
+  EXPECT_TRUE(convert(f).coded);
+  EXPECT_FALSE(convert(f, {.dictionary_bytes = 5000}).coded);
+}
+
+TEST_F(GraphConverterTest, NamesANotFiniteFeatureInEveryWayOfStoring) {
+  std::mt19937 random(1);
+  const auto error_of = [&](const NpzFixture& fixture) -> std::string {
+    try {
+      convert(fixture);
+    } catch (const DataError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  NpzFixture coded = many(3000, [](std::int64_t i, int) { return static_cast<float>(i % 9); });
+  coded.features[(2500 * 2 + 1) * 18 + 4] = NAN;
+  EXPECT_THAT(error_of(coded), HasSubstr("node_config_feat[2500, 1, 4] is nan"));
+  NpzFixture whole = many(20000, [](std::int64_t i, int) { return static_cast<float>(i); });
+  whole.features[(19000 * 2 + 1) * 18 + 4] = INFINITY;
+  EXPECT_THAT(error_of(whole), HasSubstr("node_config_feat[19000, 1, 4] is inf"));
+  NpzFixture real = many(20000, [](std::int64_t i, int) { return static_cast<float>(i) + 0.5f; });
+  real.features[(19000 * 2 + 1) * 18 + 4] = NAN;
+  EXPECT_THAT(error_of(real), HasSubstr("node_config_feat[19000, 1, 4] is nan"));
+}
+
+TEST_F(GraphConverterTest, ABadFileLeavesNoGroupBehind) {
+  NpzFixture::layout().write(folder_ / "good.npz");
+  NpzFixture bad = NpzFixture::layout();
+  bad.features.back() = NAN;
+  bad.write(folder_ / "bad.npz");
+  const Collection collection{"layout:xla:random"};
+  {
+    ShardWriter shard(shard_, collection, "train", pool_);
+    for (const char* name : {"bad.npz", "good.npz", "bad.npz"}) {
+      try {
+        convert_graph(NpzReader(folder_ / name), collection, "train", {name, 0, 0}, shard);
+      } catch (const DataError&) {
+      }
+    }
+    shard.close();
+  }
+  const ShardSummary shard = summarize_shard(shard_);
+  ASSERT_EQ(shard.graphs.size(), 1u);
+  EXPECT_EQ(shard.graphs[0].name, "good");
+  EXPECT_EQ(shard.graphs[0].group, "/graphs/000000");
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,103 @@
+// The files of the real data set that this machine has, from NPZ to shards and back.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "data/convert/converter.hpp"
+#include "data/convert/graph_schema.hpp"
+#include "data/convert/verifier.hpp"
+#include "data/shards/config_codec.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "data/shards/shard_statistics.hpp"
+#include "tests/support/real_data.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+class RealDataTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto root = testing::real_data_root();
+    if (!root) GTEST_SKIP() << "no files of the real data set here; see TPUDIST_REAL_DATA";
+    npz_ = *root / "npz";
+    NoProgress progress;
+    done_ = convert({.npz_root = npz_, .shard_root = shards_}, progress);
+  }
+
+  // All configurations of a graph as float32, from its shard.
+  static std::vector<float> features(const GraphEntry& entry) {
+    const GraphReader reader(entry);
+    if (!reader.coded()) return reader.read_config_features(0, entry.configs);
+    std::vector<float> values(static_cast<std::size_t>(entry.configs * entry.config_nodes * 18));
+    std::visit(
+        [&]<typename Code>(const std::vector<Code>& codes) {
+          decode_configs<Code>(reader.read_states(), codes, values);
+        },
+        reader.read_codes(0, entry.configs));
+    return values;
+  }
+
+  testing::TempDir folder_;
+  std::filesystem::path npz_, shards_ = folder_ / "shards";
+  std::vector<ConvertedCollection> done_;
+};
+
+TEST_F(RealDataTest, ShardsHoldWhatTheSourcesHold) {
+  std::int64_t graphs = 0;
+  for (const ConvertedCollection& done : done_) {
+    ASSERT_TRUE(done.published) << done.bad.at(0).error;
+    for (const GraphEntry& entry : list_graphs(shards_, done.collection)) {
+      const NpzReader npz(npz_ / entry.source);
+      const auto source = open_config_features(npz, done.collection).read_floats();
+      const auto stored = features(entry);
+      ASSERT_EQ(stored.size(), source.size()) << entry.source;
+      EXPECT_EQ(std::memcmp(stored.data(), source.data(), source.size() * sizeof(float)), 0);
+
+      const GraphReader reader(entry);
+      const Graph graph = reader.read_graph();
+      EXPECT_EQ(graph.node_features, npz.open("node_feat").read_floats()) << entry.source;
+      const auto edges = npz.open("edge_index").read_integers();
+      EXPECT_TRUE(std::equal(edges.begin(), edges.end(), graph.edge_index.begin()));
+      const auto opcodes = npz.open("node_opcode").read_integers();
+      EXPECT_TRUE(std::equal(opcodes.begin(), opcodes.end(), graph.opcodes.begin()));
+      EXPECT_EQ(reader.read_run_times().runtime, npz.open("config_runtime").read_integers());
+      ++graphs;
+    }
+  }
+  EXPECT_EQ(graphs, 18);
+  NoProgress progress;
+  for (const auto& checked : verify({shards_, npz_, 2}, progress)) {
+    EXPECT_TRUE(checked.problems.empty()) << checked.problems.at(0);
+  }
+}
+
+TEST_F(RealDataTest, AlexNetTakesFewStates) {
+  const auto graphs = collection_statistics(shards_, {"layout:xla:random"});
+  ASSERT_EQ(graphs.size(), 2u);
+  const GraphStatistics& train = graphs[0];
+  EXPECT_EQ(train.summary.configs, 26001);
+  EXPECT_EQ(train.summary.states, 199);
+  EXPECT_EQ(train.summary.max_states_per_node, 9);
+  EXPECT_EQ(train.times.most_repeats, 58);
+  // One byte for 18 floats: 72 times smaller, a little less with the dictionary.
+  EXPECT_EQ(train.summary.memory_bytes, 26001u * 26 + 199 * 72);
+  EXPECT_GT(train.summary.float_bytes, 70 * train.summary.memory_bytes);
+  EXPECT_GT(train.summary.float_bytes, 360 * train.summary.stored_bytes);
+  // The noise of equal configurations: quartiles of max / min - 1.
+  EXPECT_NEAR(train.times.spread->at(0), 0.00009, 0.00001);
+  EXPECT_NEAR(train.times.spread->at(1), 0.00027, 0.00001);
+  EXPECT_NEAR(train.times.spread->at(2), 0.00084, 0.00001);
+}
+
+TEST_F(RealDataTest, ResNetRepeatsSomeConfigurations) {
+  const auto graphs = collection_statistics(shards_, {"layout:xla:default"});
+  ASSERT_EQ(graphs.size(), 1u);
+  EXPECT_EQ(graphs[0].summary.states, 316);
+  EXPECT_EQ(graphs[0].summary.max_states_per_node, 8);
+  EXPECT_EQ(graphs[0].times.distinct_configs, 91);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,109 @@
+#include "data/convert/verifier.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "data/convert/converter.hpp"
+#include "data/hdf5/hdf5_dataset.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::NpzFixture;
+
+class VerifierTest : public ::testing::Test {
+ protected:
+  VerifierTest() {
+    NpzFixture::layout().write(npz_ / "layout/xla/random/train/x.npz");
+    NoProgress progress;
+    convert({.npz_root = npz_, .shard_root = shards_}, progress);
+  }
+
+  std::vector<std::string> problems(bool with_sources = true) {
+    NoProgress progress;
+    VerifyOptions options{shards_, std::nullopt, 1};
+    if (with_sources) options.npz_root = npz_;
+    return verify(options, progress).at(0).problems;
+  }
+
+  // Overwrites a compact dataset in place and makes the manifest agree with the changed file.
+  template <typename T>
+  void forge(const std::string& dataset, const std::vector<T>& values, hid_t type) {
+    {
+      const Hdf5Lock lock;
+      const Hdf5Id file(H5Fopen(shard_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+      const Hdf5Id data(H5Dopen2(file.get(), ("/graphs/000000/" + dataset).c_str(), H5P_DEFAULT),
+                        H5Dclose);
+      ASSERT_GE(H5Dwrite(data.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    }
+    Manifest manifest = read_manifest(manifest_, {"layout:xla:random"});
+    manifest.shards[0].hash = hash_file(shard_);
+    manifest.shards[0].bytes = std::filesystem::file_size(shard_);
+    write_manifest(manifest, manifest_);
+  }
+
+  testing::TempDir folder_;
+  const std::filesystem::path npz_ = folder_ / "npz", shards_ = folder_ / "shards",
+                              manifest_ = shards_ / "layout/xla/random/manifest.json",
+                              shard_ = shards_ / "layout/xla/random/train/shard-00000.h5";
+};
+
+TEST_F(VerifierTest, FindsNothingInSoundShards) {
+  EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_THAT(problems(false), IsEmpty());
+}
+
+TEST_F(VerifierTest, FindsACodeWithoutAState) {
+  forge<std::uint8_t>("config_codes", {0, 0, 1, 1, 0, 0, 2, 4, 3, 3, 0, 0}, H5T_NATIVE_UINT8);
+  EXPECT_THAT(problems(false),
+              ElementsAre(HasSubstr("config_codes[3, 1] = 4, but the node has 4 states")));
+}
+
+TEST_F(VerifierTest, FindsAnotherConfigurationThanTheSources) {
+  forge<std::uint8_t>("config_codes", {0, 0, 1, 1, 0, 0, 3, 3, 2, 2, 0, 0}, H5T_NATIVE_UINT8);
+  EXPECT_THAT(problems(false), IsEmpty());
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("configurations from 0: differs")));
+}
+
+TEST_F(VerifierTest, FindsWrongGroupsRunTimesAndNodes) {
+  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 4}, H5T_NATIVE_INT32);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_group: does not say")));
+  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 0}, H5T_NATIVE_INT32);
+  forge<std::int64_t>("runtime", {100, 300, 101, 400, 500, 103}, H5T_NATIVE_INT64);
+  EXPECT_THAT(problems(false), IsEmpty());
+  EXPECT_THAT(problems(),
+              ElementsAre(HasSubstr("runtime: differs from the NPZ file at element 5")));
+  forge<std::int32_t>("config_nodes", {1, 5}, H5T_NATIVE_INT32);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: value 5 of element 1")));
+}
+
+TEST_F(VerifierTest, FindsMissingFilesOnBothSides) {
+  NpzFixture::layout().write(npz_ / "layout/xla/random/train/new.npz");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("new.npz: has not been converted")));
+  std::filesystem::remove(npz_ / "layout/xla/random/train/new.npz");
+  std::filesystem::remove(npz_ / "layout/xla/random/train/x.npz");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("x.npz is missing")));
+  std::filesystem::remove(shard_);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("shard-00000.h5 is missing")));
+  std::filesystem::remove(manifest_);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("manifest.json is missing")));
+  std::filesystem::remove_all(shards_ / "layout");
+  EXPECT_THROW(problems(), ConfigError);
+}
+
+TEST_F(VerifierTest, FindsAManifestThatIsNone) {
+  for (const char* text : {"", "{}", "[1, 2]", "{\"format\": \"tpudist-manifest\"}"}) {
+    write_file_atomically(manifest_, text);
+    EXPECT_THAT(problems(), ElementsAre(HasSubstr("is not a manifest"))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,459 @@
+#include "data/loading/dataset.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/random.hpp"
+#include "data/convert/converter.hpp"
+#include "data/loading/open_graph.hpp"
+#include "data/shards/manifest.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/real_data.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::NpzFixture;
+using testing::TempDir;
+using Rows = std::vector<std::int64_t>;
+
+const Collection kLayout = Collection::parse("layout:xla:random");
+const Collection kTile = Collection::parse("tile:xla");
+
+// A layout graph of many configurations, whose nodes have `states` states each, in random order,
+// every configuration measured about twice.
+NpzFixture many_configs(std::int64_t configs, int states) {
+  NpzFixture f = NpzFixture::layout();
+  CounterRng random(7);
+  f.c = configs;
+  f.features.clear();
+  f.runtime.clear();
+  std::vector<std::vector<float>> distinct;
+  for (std::int64_t i = 0; i < (configs + 1) / 2; ++i) {
+    std::vector<float> features(2 * 18);
+    for (const std::size_t node : {0, 1}) {
+      auto state = static_cast<int>(random.below(static_cast<std::uint64_t>(states)));
+      for (std::size_t k = 0; k < 18; ++k, state /= 7)
+        features[node * 18 + k] = static_cast<float>(state % 7 - 1);
+    }
+    distinct.push_back(features);
+  }
+  for (std::int64_t i = 0; i < configs; ++i) {
+    const auto& features = distinct[random.below(distinct.size())];
+    f.features.insert(f.features.end(), features.begin(), features.end());
+    f.runtime.push_back(1000 + static_cast<std::int64_t>(random.below(1000)));
+  }
+  return f;
+}
+
+// A layout graph whose configurations do not repeat, so that coding does not pay.
+NpzFixture never_equal_configs(std::int64_t configs) {
+  NpzFixture f = NpzFixture::layout();
+  CounterRng random(8);
+  f.c = configs;
+  f.features.clear();
+  f.runtime.clear();
+  for (std::int64_t i = 0; i < configs * 2 * 18; ++i)
+    f.features.push_back(static_cast<float>(random.below(7)) - 1);
+  for (std::int64_t i = 0; i < configs; ++i) f.runtime.push_back(1000 + i);
+  return f;
+}
+
+class DatasetTest : public ::testing::Test {
+ protected:
+  void add(const NpzFixture& fixture, const std::string& name, const std::string& split = "train") {
+    const Collection& collection = fixture.tile ? kTile : kLayout;
+    fixture.write(folder_.path() / "npz" / collection.folder() / split / (name + ".npz"),
+                  {.deflate_level = 1});
+  }
+
+  void convert_all(ConfigEncoder::Limits limits = {}) {
+    NoProgress progress;
+    ConvertOptions options;
+    options.npz_root = folder_ / "npz";
+    options.shard_root = folder_ / "shards";
+    options.jobs = 1;
+    options.limits = limits;
+    for (const ConvertedCollection& result : convert(options, progress))
+      ASSERT_TRUE(result.published);
+  }
+
+  DatasetOptions options(const Collection& collection = kLayout) const {
+    DatasetOptions result;
+    result.shards = folder_ / "shards";
+    result.collection = collection;
+    result.split = "train";
+    return result;
+  }
+
+  Dataset open(DuplicatesPolicy duplicates = DuplicatesPolicy::keep,
+               CacheMode cache = CacheMode::memory, const Collection& collection = kLayout) {
+    DatasetOptions result = options(collection);
+    result.duplicates = duplicates;
+    result.cache = cache;
+    return Dataset::open(result, pool_);
+  }
+
+  // The message of the ConfigError that opening throws.
+  std::string open_error(const DatasetOptions& options) {
+    try {
+      Dataset::open(options, pool_);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  // Stores the codes of a graph in chunks of another size.
+  void rewrite_codes(const GraphEntry& entry, std::size_t chunk_bytes) {
+    const auto old_size = std::to_string(std::filesystem::file_size(entry.shard));
+    {
+      const Hdf5Lock lock;
+      const Hdf5Id file(H5Fopen(entry.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+      const Hdf5Id group = open_group(file, entry.group, "shard");
+      const auto codes = read_array<std::uint8_t>(group, "config_codes", {-1, -1}, "shard");
+      ASSERT_GE(H5Ldelete(group.get(), "config_codes", H5P_DEFAULT), 0);
+      Hdf5Dataset::create(group, "config_codes", ElementType::u8,
+                          {entry.configs, entry.config_nodes}, "shard", chunk_bytes)
+          .write_all(std::as_bytes(std::span(codes)), pool_);
+    }
+    const auto manifest = folder_ / "shards" / kLayout.folder() / kManifestName;
+    std::string text = read_text_file(manifest);
+    const std::size_t at = text.find(old_size);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, old_size.size(), std::to_string(std::filesystem::file_size(entry.shard)));
+    write_file_atomically(manifest, text);
+  }
+
+  TempDir folder_;
+  ThreadPool pool_{2};
+};
+
+Rows all_rows(const Dataset& dataset, int graph) {
+  Rows rows(static_cast<std::size_t>(dataset.rows(graph)));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
+// The features [K, nc, 18] or [K, 24] that a slate stands for.
+std::vector<float> features_of(const Dataset& dataset, const Slate& slate) {
+  const bool own = !slate.local_states.empty();
+  const std::vector<float>& table = own ? slate.local_states : dataset.states(slate.graph).features;
+  const auto width = static_cast<std::size_t>(dataset.options().collection.is_tile() ? 24 : 18);
+  std::vector<float> features;
+  for (const std::int32_t state : slate.states) {
+    const auto begin = table.begin() + static_cast<std::ptrdiff_t>(state * width);
+    features.insert(features.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+  }
+  return features;
+}
+
+// Those of the NPZ file for the slate's configurations.
+std::vector<float> expected_features(const NpzFixture& fixture, const Slate& slate) {
+  const std::size_t width = fixture.features.size() / static_cast<std::size_t>(fixture.c);
+  std::vector<float> features;
+  for (const std::int64_t config : slate.configs) {
+    const auto begin = fixture.features.begin() + static_cast<std::ptrdiff_t>(config * width);
+    features.insert(features.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+  }
+  return features;
+}
+
+TEST_F(DatasetTest, HoldsTheGraphsInTheOrderOfTheirNames) {
+  add(NpzFixture::layout(), "resnet");
+  add(NpzFixture::layout(), "bert");
+  add(NpzFixture::layout(), "valid_only", "valid");
+  convert_all();
+  const Dataset dataset = open();
+  ASSERT_EQ(dataset.size(), 2);
+  EXPECT_EQ(dataset.graph(0).name, "bert");
+  EXPECT_EQ(dataset.graph(1).name, "resnet");
+  EXPECT_EQ(dataset.entry(1).name, "resnet");
+  const Graph& graph = dataset.graph(0);
+  EXPECT_EQ(graph.nodes, 5);
+  EXPECT_EQ(graph.edges, 4);
+  EXPECT_EQ(graph.node_features, NpzFixture::layout().node_feat);
+  EXPECT_THAT(graph.config_nodes, ElementsAre(1, 3));
+  EXPECT_THAT(dataset.run_times(0).runtime, ElementsAre(100, 300, 101, 400, 500, 102));
+  EXPECT_THROW(dataset.graph(2), std::out_of_range);
+}
+
+TEST_F(DatasetTest, GivesTheRowsThatAreAskedForInTheirOrder) {
+  const NpzFixture fixture = NpzFixture::layout();
+  add(fixture, "g");
+  convert_all();
+  const Dataset dataset = open();
+  EXPECT_EQ(dataset.rows(0), 6);
+  const Slate slate = dataset.slate(0, Rows{4, 0, 4, 2});
+  EXPECT_THAT(slate.configs, ElementsAre(4, 0, 4, 2));
+  EXPECT_THAT(slate.targets, ElementsAre(500, 100, 500, 101));
+  EXPECT_EQ(slate.states.size(), 4u * 2);
+  EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate));
+  EXPECT_THROW(dataset.slate(0, Rows{6}), std::out_of_range);
+  EXPECT_THROW(dataset.slate(0, Rows{-1}), std::out_of_range);
+  EXPECT_THROW(dataset.slate(1, Rows{0}), std::out_of_range);
+  EXPECT_TRUE(dataset.slate(0, {}).states.empty());
+}
+
+TEST_F(DatasetTest, MergesDuplicatesAsAsked) {
+  const NpzFixture fixture = NpzFixture::layout();  // configurations 0, 2, 5 are equal
+  add(fixture, "g");
+  convert_all();
+  const Dataset dataset = open(DuplicatesPolicy::median);
+  EXPECT_EQ(dataset.rows(0), 4);
+  const Slate slate = dataset.slate(0, Rows{0, 1, 2, 3});
+  EXPECT_THAT(slate.configs, ElementsAre(0, 1, 3, 4));
+  EXPECT_THAT(slate.targets, ElementsAre(101, 300, 400, 500));
+  EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate));
+  EXPECT_EQ(dataset.run_times(0).configs(), 6);  // every measured row is still there
+  EXPECT_THROW(dataset.target(0, 4), std::out_of_range);
+}
+
+TEST_F(DatasetTest, GivesTilesAStateForEachConfiguration) {
+  const NpzFixture fixture = NpzFixture::make_tile();
+  add(fixture, "kernel");
+  convert_all();
+  for (const CacheMode mode : {CacheMode::memory, CacheMode::stream}) {
+    const Dataset dataset = open(DuplicatesPolicy::keep, mode, kTile);
+    EXPECT_FALSE(dataset.coded(0));
+    const Slate slate = dataset.slate(0, Rows{3, 0});
+    EXPECT_THAT(slate.states, ElementsAre(0, 1));
+    EXPECT_EQ(slate.local_states.size(), 2u * 24);
+    EXPECT_THAT(slate.targets, ElementsAre(202.0 / 50, 2));
+    EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate));
+  }
+  const Dataset merged = open(DuplicatesPolicy::min, CacheMode::memory, kTile);
+  EXPECT_EQ(merged.rows(0), 3);
+  EXPECT_EQ(merged.target(0, 1), 4);  // 200 and 202, by 50
+}
+
+// The ways in which configurations are stored, each with several chunks and read in both modes.
+TEST_F(DatasetTest, ReadsWhatWasConvertedHoweverItIsStored) {
+  const std::map<std::string, NpzFixture> fixtures = {{"byte_codes", many_configs(80'000, 60)},
+                                                      {"short_codes", many_configs(40'000, 500)},
+                                                      {"no_codes", never_equal_configs(6'000)}};
+  for (const auto& [name, fixture] : fixtures) add(fixture, name);
+  convert_all();
+  for (const CacheMode mode : {CacheMode::memory, CacheMode::stream}) {
+    const Dataset dataset = open(DuplicatesPolicy::keep, mode);
+    EXPECT_EQ(dataset.in_memory(), mode == CacheMode::memory);
+    ASSERT_EQ(dataset.size(), 3);
+    for (int graph = 0; graph < 3; ++graph) {
+      const std::string& name = dataset.graph(graph).name;
+      const NpzFixture& fixture = fixtures.at(name);
+      EXPECT_EQ(dataset.coded(graph), name != "no_codes");
+      const Slate whole = dataset.slate(graph, all_rows(dataset, graph));
+      EXPECT_EQ(features_of(dataset, whole), fixture.features) << name;
+      CounterRng random(1);
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        Rows rows(10);
+        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(6'000));
+        const Slate slate = dataset.slate(graph, rows);
+        EXPECT_EQ(slate.configs, rows);
+        EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate)) << name;
+      }
+    }
+  }
+}
+
+// Shards of any chunk size give the same slates: the size is the file's.
+TEST_F(DatasetTest, ReadsChunksOfAnySize) {
+  const NpzFixture fixture = many_configs(20'001, 60);  // 2 bytes of codes each
+  add(fixture, "g");
+  convert_all();
+  const auto entry = list_graphs(folder_ / "shards", kLayout).at(0);
+  for (const std::size_t chunk_bytes : {2, 1000, 16 << 10, 256 << 10}) {
+    rewrite_codes(entry, chunk_bytes);
+    const Dataset held = open(DuplicatesPolicy::keep, CacheMode::memory);
+    DatasetOptions bounded = options();
+    bounded.cache = CacheMode::stream;
+    for (const std::uint64_t cache_bytes : {0, 20'000}) {
+      bounded.cache_bytes = cache_bytes;
+      const Dataset streamed = Dataset::open(bounded, pool_);
+      CounterRng random(chunk_bytes);
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        Rows rows(10);
+        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(20'001));
+        rows.back() = 20'000;  // of the last chunk
+        const Slate slate = streamed.slate(0, rows);
+        EXPECT_EQ(slate.states, held.slate(0, rows).states);
+        ASSERT_EQ(features_of(streamed, slate), expected_features(fixture, slate)) << chunk_bytes;
+      }
+    }
+  }
+}
+
+TEST_F(DatasetTest, TakesMemoryWhenTheConfigurationsFit) {
+  add(many_configs(5000, 60), "g");  // 2 nodes: 10,000 bytes of codes
+  convert_all();
+  DatasetOptions small = options(), large = options();
+  small.cache_bytes = 9'999;
+  large.cache_bytes = 10'000;
+  const Dataset streamed = Dataset::open(small, pool_), held = Dataset::open(large, pool_);
+  EXPECT_FALSE(streamed.in_memory());
+  EXPECT_TRUE(held.in_memory());
+  EXPECT_GE(held.resident_bytes(), streamed.resident_bytes() + 10'000);
+  EXPECT_GT(streamed.resident_bytes(), 5000u * (8 + 4));  // run times and groups
+}
+
+TEST_F(DatasetTest, StreamsWithinTheBoundOfItsCache) {
+  add(never_equal_configs(10'000), "g");  // 36 bytes a row, 360 kB
+  convert_all();
+  DatasetOptions bounded = options();
+  bounded.cache = CacheMode::stream;
+  bounded.cache_bytes = 150'000;
+  const Dataset dataset = Dataset::open(bounded, pool_);
+  const std::uint64_t before = dataset.resident_bytes();
+  CounterRng random(3);
+  for (int i = 0; i < 200; ++i)
+    dataset.slate(0, Rows{static_cast<std::int64_t>(random.below(10'000))});
+  EXPECT_GT(dataset.resident_bytes(), before);
+  EXPECT_LE(dataset.resident_bytes(), before + bounded.cache_bytes);
+}
+
+TEST_F(DatasetTest, SelectsGraphsByPattern) {
+  for (const std::string name : {"bert_a", "bert_b", "resnet_a", "unet"})
+    add(NpzFixture::layout(), name);
+  convert_all();
+  DatasetOptions patterns = options();
+  patterns.include = {"*_a", "unet"};
+  patterns.exclude = {"res*"};
+  const Dataset dataset = Dataset::open(patterns, pool_);
+  ASSERT_EQ(dataset.size(), 2);
+  EXPECT_EQ(dataset.graph(0).name, "bert_a");
+  EXPECT_EQ(dataset.graph(1).name, "unet");
+}
+
+TEST_F(DatasetTest, SaysWhatWasFilteredWhenNothingIsLeft) {
+  add(NpzFixture::layout(), "bert");
+  add(NpzFixture::layout(), "unet");
+  convert_all();
+  DatasetOptions nothing = options();
+  nothing.include = {"resnet*"};
+  EXPECT_THAT(open_error(nothing),
+              HasSubstr("none of the 2 graphs of layout:xla:random train is left: included "
+                        "'resnet*', excluded nothing"));
+  nothing.include = {};
+  nothing.exclude = {"bert", "u*"};
+  EXPECT_THAT(open_error(nothing), HasSubstr("included all, excluded 'bert', 'u*'"));
+  nothing = options();
+  nothing.split = "test";
+  EXPECT_THAT(open_error(nothing), HasSubstr("hold no graph of layout:xla:random test"));
+  nothing.split = "training";
+  EXPECT_THAT(open_error(nothing), HasSubstr("unknown split 'training'"));
+  EXPECT_THROW(Dataset::open(options(kTile), pool_), DataError);  // never converted
+}
+
+TEST_F(DatasetTest, HashesWhatDecidesWhatARowIs) {
+  add(NpzFixture::layout(), "bert");
+  add(many_configs(100, 60), "resnet");
+  add(NpzFixture::layout(), "bert", "valid");
+  convert_all();
+  DatasetOptions base = options();
+  const std::uint64_t hash = Dataset::open(base, pool_).selection_hash();
+  std::set<std::uint64_t> hashes{hash};
+  for (const auto policy : {DuplicatesPolicy::min, DuplicatesPolicy::mean, DuplicatesPolicy::median,
+                            DuplicatesPolicy::first}) {
+    DatasetOptions other = base;
+    other.duplicates = policy;
+    hashes.insert(Dataset::open(other, pool_).selection_hash());
+  }
+  DatasetOptions fewer = base, valid = base;
+  fewer.exclude = {"resnet"};
+  valid.split = "valid";
+  hashes.insert(Dataset::open(fewer, pool_).selection_hash());
+  hashes.insert(Dataset::open(valid, pool_).selection_hash());
+  EXPECT_EQ(hashes.size(), 7u);
+
+  // Neither the cache nor how the graphs were named by patterns matters.
+  DatasetOptions same = base;
+  same.cache = CacheMode::stream;
+  same.include = {"*e*"};
+  same.exclude = {"unet"};
+  EXPECT_EQ(Dataset::open(same, pool_).selection_hash(), hash);
+}
+
+TEST_F(DatasetTest, RefusesCodesWithoutAState) {
+  add(NpzFixture::layout(), "g");
+  convert_all();
+  OpenGraph graph = OpenGraph::open(list_graphs(folder_ / "shards", kLayout).at(0), kLayout,
+                                    DuplicatesPolicy::keep);
+  ASSERT_TRUE(graph.coded);
+  --graph.states.offsets.back();  // as if the last state of the second node were lost
+  try {
+    graph.read_chunk(0);
+    FAIL() << "should have thrown";
+  } catch (const DataError& error) {
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("/config_codes: configuration 4 has code 3 of node 3, which has 3 states"));
+  }
+}
+
+TEST_F(DatasetTest, ServesManyThreads) {
+  const NpzFixture fixture = never_equal_configs(10'000);
+  add(fixture, "a");
+  add(fixture, "b");
+  convert_all();
+  DatasetOptions bounded = options();
+  bounded.cache = CacheMode::stream;
+  bounded.cache_bytes = 200'000;
+  const Dataset dataset = Dataset::open(bounded, pool_);
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (std::uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      CounterRng random(thread);
+      for (int i = 0; i < 50; ++i) {
+        Rows rows(10);
+        for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random.below(10'000));
+        const Slate slate = dataset.slate(static_cast<int>(random.below(2)), rows);
+        wrong += features_of(dataset, slate) != expected_features(fixture, slate);
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(DatasetTest, ReadsTheRealAlexNet) {
+  const auto root = testing::real_data_root();
+  const std::string name = "layout/xla/random/valid/alexnet_train_batch_32.npz";
+  if (!root || !std::filesystem::exists(*root / "npz" / name))
+    GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
+  std::filesystem::create_directories(folder_ / "npz/layout/xla/random/valid");
+  std::filesystem::copy_file(*root / "npz" / name, folder_ / "npz" / name);
+  convert_all();
+  DatasetOptions real = options();
+  real.split = "valid";
+  const Dataset dataset = Dataset::open(real, pool_);
+  ASSERT_EQ(dataset.size(), 1);
+  EXPECT_EQ(dataset.graph(0).nodes, 372);
+  EXPECT_EQ(dataset.rows(0), 4957);
+  EXPECT_EQ(dataset.states(0).offsets.size(), 27u);
+  const Slate slate = dataset.slate(0, all_rows(dataset, 0));
+  EXPECT_EQ(slate.states.size(), 4957u * 26);
+  for (const double target : slate.targets) EXPECT_GT(target, 0);
+
+  real.duplicates = DuplicatesPolicy::min;
+  const Dataset merged = Dataset::open(real, pool_);
+  EXPECT_LT(merged.rows(0), 4957);
+  EXPECT_EQ(std::ranges::min(merged.slate(0, all_rows(merged, 0)).targets),
+            std::ranges::min(slate.targets));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,89 @@
+#include "data/loading/duplicates.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using enum DuplicatesPolicy;
+
+// Three distinct configurations: A B A C A B.
+RunTimes six_runs() {
+  RunTimes times;
+  times.runtime = {30, 7, 10, 5, 90, 8};
+  times.group = {0, 1, 0, 2, 0, 1};
+  return times;
+}
+
+TEST(MergeDuplicates, KeepsAllRowsWithoutAList) {
+  const MergedRows rows = merge_duplicates(six_runs(), keep, "g");
+  EXPECT_TRUE(rows.configs.empty());
+  EXPECT_TRUE(rows.targets.empty());
+}
+
+TEST(MergeDuplicates, GivesOneRowForEachDistinctConfiguration) {
+  for (const DuplicatesPolicy policy : {min, mean, median, first})
+    EXPECT_THAT(merge_duplicates(six_runs(), policy, "g").configs, ElementsAre(0, 1, 3));
+  EXPECT_THAT(merge_duplicates(six_runs(), min, "g").targets, ElementsAre(10, 7, 5));
+  EXPECT_THAT(merge_duplicates(six_runs(), first, "g").targets, ElementsAre(30, 7, 5));
+  EXPECT_THAT(merge_duplicates(six_runs(), median, "g").targets, ElementsAre(30, 7.5, 5));
+  EXPECT_THAT(merge_duplicates(six_runs(), mean, "g").targets, ElementsAre(130.0 / 3, 7.5, 5));
+}
+
+TEST(MergeDuplicates, ComparesNormalizedTimesOfTiles) {
+  RunTimes times = six_runs();
+  times.normalizer = {30, 7, 5, 5, 100, 4};  // targets 1, 1, 2, 1, 0.9, 2
+  EXPECT_THAT(merge_duplicates(times, min, "g").targets, ElementsAre(0.9, 1, 1));
+}
+
+TEST(MergeDuplicates, RefusesGroupsThatAreNotNumberedByFirstOccurrence) {
+  for (const std::vector<std::int32_t>& groups :
+       {std::vector<std::int32_t>{1, 0}, {0, 2}, {-1, 0}}) {
+    RunTimes times;
+    times.runtime = {1, 2};
+    times.group = groups;
+    try {
+      merge_duplicates(times, min, "shard.h5:/graphs/000000");
+      FAIL() << "should have thrown";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("shard.h5:/graphs/000000/config_group: value"));
+    }
+  }
+}
+
+RC_GTEST_PROP(MergeDuplicatesProperty, EqualsAMapOfLists, ()) {
+  const auto labels = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 12));
+  RunTimes times;
+  std::map<int, std::int32_t> number;
+  std::map<std::int32_t, std::vector<double>> runs;
+  for (const int label : labels) {
+    const auto group =
+        number.emplace(label, static_cast<std::int32_t>(number.size())).first->second;
+    times.group.push_back(group);
+    times.runtime.push_back(*rc::gen::inRange(1, 1000));
+    runs[group].push_back(static_cast<double>(times.runtime.back()));
+  }
+  const MergedRows smallest = merge_duplicates(times, min, "g");
+  const MergedRows middle = merge_duplicates(times, median, "g");
+  RC_ASSERT(smallest.targets.size() == runs.size());
+  RC_ASSERT(std::ranges::is_sorted(smallest.configs));
+  for (auto& [group, values] : runs) {
+    RC_ASSERT(times.group[smallest.configs[group]] == group);
+    std::ranges::sort(values);
+    RC_ASSERT(smallest.targets[group] == values.front());
+    const auto n = values.size();
+    RC_ASSERT(middle.targets[group] == (values[(n - 1) / 2] + values[n / 2]) / 2);
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,231 @@
+#include "data/loading/slate_order.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using Rows = std::vector<std::int64_t>;
+
+OrderOptions options(int slates, int configs, DrawMode draw = DrawMode::rows) {
+  OrderOptions result;
+  result.slates_per_batch = slates;
+  result.configs_per_slate = configs;
+  result.draw = draw;
+  return result;
+}
+
+// All items of an epoch, in order.
+std::vector<SlateId> epoch_items(const SlateOrder& order, std::int64_t epoch) {
+  std::vector<SlateId> items;
+  for (std::int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+    for (int i = 0; i < order.options().slates_per_batch; ++i)
+      items.push_back(order.item(epoch * order.steps_per_epoch() + step, i));
+  }
+  return items;
+}
+
+std::vector<Rows> rows_of(const SlateOrder& order, const std::vector<SlateId>& items,
+                          int member = -1) {
+  std::vector<Rows> rows;
+  for (const SlateId& item : items) rows.push_back(order.rows(item, member));
+  return rows;
+}
+
+TEST(SlateOrder, CountsWholeSlatesAndOneShortOneForASmallGraph) {
+  const SlateOrder order(options(4, 10), {100, 39, 7, 0, 10}, 1);
+  EXPECT_EQ(order.slates_of(0), 10);
+  EXPECT_EQ(order.slates_of(1), 3);
+  EXPECT_EQ(order.slates_of(2), 1);
+  EXPECT_EQ(order.slates_of(3), 0);
+  EXPECT_EQ(order.slates_of(4), 1);
+  EXPECT_EQ(order.slates_per_epoch(), 15);
+  EXPECT_EQ(order.steps_per_epoch(), 4);
+}
+
+TEST(SlateOrder, DrawsEveryRowOnceInAnEpochButForTheLastFew) {
+  const std::vector<std::int64_t> rows_per_graph{100, 39, 7, 0, 10};
+  const SlateOrder order(options(4, 10), rows_per_graph, 1);
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::map<int, std::set<std::int64_t>> seen;
+    for (const SlateId& item : epoch_items(order, epoch)) {
+      EXPECT_EQ(item.epoch, epoch);
+      if (item.weight == 0) continue;
+      for (const std::int64_t row : order.rows(item)) {
+        EXPECT_GE(row, 0);
+        EXPECT_LT(row, rows_per_graph[item.graph]);
+        EXPECT_TRUE(seen[item.graph].insert(row).second) << "row " << row << " twice";
+      }
+    }
+    EXPECT_EQ(seen[0].size(), 100u);
+    EXPECT_EQ(seen[1].size(), 30u);  // nine wait for another epoch
+    EXPECT_EQ(seen[2].size(), 7u);
+    EXPECT_EQ(seen[3].size(), 0u);
+    EXPECT_EQ(seen[4].size(), 10u);
+  }
+}
+
+TEST(SlateOrder, LetsTheRowsThatWaitedTakePartInLaterEpochs) {
+  const SlateOrder order(options(1, 10), {19}, 1);
+  std::set<std::int64_t> seen;
+  for (std::int64_t epoch = 0; epoch < 30; ++epoch) {
+    for (const auto& rows : rows_of(order, epoch_items(order, epoch)))
+      seen.insert(rows.begin(), rows.end());
+  }
+  EXPECT_EQ(seen.size(), 19u);
+}
+
+TEST(SlateOrder, FillsTheLastBatchWithWeightZero) {
+  const SlateOrder order(options(4, 10), {100, 39, 7, 0, 10}, 1);  // 15 slates, 4 steps of 4
+  const auto items = epoch_items(order, 2);
+  ASSERT_EQ(items.size(), 16u);
+  for (int i = 0; i < 15; ++i) EXPECT_EQ(items[i].weight, 1);
+  EXPECT_EQ(items[15].weight, 0);
+  SlateId filling = items[15];
+  filling.weight = 1;
+  EXPECT_EQ(filling, items[0]);  // a slate that exists, so that it can be computed all the same
+}
+
+TEST(SlateOrder, FillsABatchThatIsLargerThanTheEpoch) {
+  const SlateOrder order(options(8, 10), {20, 5}, 1);
+  EXPECT_EQ(order.steps_per_epoch(), 1);
+  double weight = 0;
+  for (const SlateId& item : epoch_items(order, 0)) {
+    weight += item.weight;
+    EXPECT_FALSE(order.rows(item).empty());
+  }
+  EXPECT_EQ(weight, 3);
+}
+
+TEST(SlateOrder, IsAPureFunction) {
+  const std::vector<std::int64_t> rows{50, 31, 8};
+  const SlateOrder order(options(4, 5), rows, 99), again(options(4, 5), rows, 99);
+  // Out of order, as another rank or a resumed run would ask.
+  for (const std::int64_t step : {100, 3, 57, 0, 1'000'000'000}) {
+    for (int i = 3; i >= 0; --i) {
+      EXPECT_EQ(order.item(step, i), again.item(step, i));
+      EXPECT_EQ(order.rows(order.item(step, i)), again.rows(again.item(step, i)));
+    }
+  }
+}
+
+TEST(SlateOrder, DependsOnSeedSelectionAndSlateSize) {
+  const std::vector<std::int64_t> rows{200, 310, 80};
+  const SlateOrder base(options(4, 5), rows, 99);
+  OrderOptions other_seed = options(4, 5);
+  other_seed.seed = 2;
+  const auto items = epoch_items(base, 0);
+  const auto drawn = rows_of(base, items);
+  const SlateOrder seeded(other_seed, rows, 99), selected(options(4, 5), rows, 100);
+  for (const SlateOrder* other : {&seeded, &selected}) {
+    EXPECT_NE(epoch_items(*other, 0), items);
+    EXPECT_NE(rows_of(*other, items), drawn);  // the rows of the same slates, too
+  }
+  const SlateId first{.graph = 0};
+  EXPECT_NE(SlateOrder(options(4, 6), rows, 99).rows(first)[0], base.rows(first)[0]);
+}
+
+TEST(SlateOrder, ShufflesEveryEpochAnew) {
+  const SlateOrder order(options(4, 5), {200, 310, 80}, 1);
+  const auto first = epoch_items(order, 0), second = epoch_items(order, 1);
+  std::vector<std::pair<int, std::int64_t>> a, b;
+  for (const SlateId& item : first) a.emplace_back(item.graph, item.number);
+  for (const SlateId& item : second) b.emplace_back(item.graph, item.number);
+  EXPECT_NE(a, b);
+  SlateId moved = first[0];
+  moved.epoch = 1;
+  EXPECT_NE(order.rows(first[0]), order.rows(moved));
+}
+
+TEST(SlateOrder, MixesTheGraphsOfAnEpoch) {
+  const SlateOrder order(options(4, 10), {1000, 1000}, 5);
+  const auto items = epoch_items(order, 0);
+  const auto firsts = std::ranges::count_if(std::span(items).first(100),
+                                            [](const SlateId& item) { return item.graph == 0; });
+  EXPECT_GT(firsts, 25);  // 50 expected, standard deviation 3.5
+  EXPECT_LT(firsts, 75);
+}
+
+TEST(SlateOrder, GivesEachMemberRowsOfItsOwnFromTheSameGraph) {
+  const SlateOrder order(options(4, 10), {100, 40}, 1);
+  const auto items = epoch_items(order, 0);
+  std::set<std::vector<Rows>> different;
+  for (int member = -1; member < 5; ++member) {
+    const auto rows = rows_of(order, items, member);
+    std::map<int, std::set<std::int64_t>> seen;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (items[i].weight > 0) seen[items[i].graph].insert(rows[i].begin(), rows[i].end());
+    }
+    EXPECT_EQ(seen[0].size(), 100u);
+    EXPECT_EQ(seen[1].size(), 40u);
+    different.insert(rows);
+  }
+  EXPECT_EQ(different.size(), 6u);
+}
+
+TEST(SlateOrder, DrawsGraphsEquallyOften) {
+  const SlateOrder order(options(4, 10, DrawMode::graphs), {1000, 10, 95, 0, 3}, 1);
+  // 100 + 1 + 9 + 1 slates over four graphs that have rows: 28 each.
+  for (const int graph : {0, 1, 2, 4}) EXPECT_EQ(order.slates_of(graph), 28);
+  EXPECT_EQ(order.slates_of(3), 0);
+  EXPECT_EQ(order.slates_per_epoch(), 4 * 28);
+
+  std::map<std::pair<int, std::int64_t>, std::set<std::int64_t>> seen;  // by graph and pass
+  std::set<Rows> passes_of_a_small_graph;
+  const std::int64_t slates_of_pass[] = {100, 1, 9, 0, 1};
+  for (const SlateId& item : epoch_items(order, 0)) {
+    const Rows rows = order.rows(item);
+    EXPECT_EQ(rows.size(), item.graph == 4 ? 3u : 10u);
+    for (const std::int64_t row : rows) {
+      const auto pass = std::pair(item.graph, item.number / slates_of_pass[item.graph]);
+      EXPECT_TRUE(seen[pass].insert(row).second);
+    }
+    if (item.graph == 1) passes_of_a_small_graph.insert(rows);
+  }
+  EXPECT_GT(passes_of_a_small_graph.size(), 20u);
+}
+
+TEST(SlateOrder, RefusesWhatGivesNoOrder) {
+  EXPECT_THROW(SlateOrder(options(4, 10), {}, 1), ConfigError);
+  EXPECT_THROW(SlateOrder(options(4, 10), {0, 0}, 1), ConfigError);
+  EXPECT_THROW(SlateOrder(options(0, 10), {5}, 1), ConfigError);
+  EXPECT_THROW(SlateOrder(options(4, 0), {5}, 1), ConfigError);
+  const SlateOrder order(options(4, 10), {50}, 1);
+  EXPECT_THROW(order.item(-1, 0), std::out_of_range);
+  EXPECT_THROW(order.item(0, 4), std::out_of_range);
+  EXPECT_THROW(order.rows(SlateId{.graph = 0, .number = 5}), std::out_of_range);
+  EXPECT_THROW(order.rows(SlateId{.graph = 1}), std::out_of_range);
+}
+
+RC_GTEST_PROP(SlateOrderProperty, ItemsOfAnEpochAreEachSlateOnce, ()) {
+  const auto rows = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 60)));
+  const int slates = *rc::gen::inRange(1, 9), configs = *rc::gen::inRange(1, 15);
+  const auto draw = *rc::gen::element(DrawMode::rows, DrawMode::graphs);
+  const SlateOrder order(options(slates, configs, draw), rows, 7);
+  const std::int64_t epoch = *rc::gen::inRange<std::int64_t>(0, 5);
+  std::set<std::pair<int, std::int64_t>> seen;
+  std::int64_t filling = 0;
+  for (const SlateId& item : epoch_items(order, epoch)) {
+    const Rows drawn = order.rows(item, item.graph % 3 - 1);
+    RC_ASSERT(static_cast<std::int64_t>(drawn.size()) ==
+              std::min<std::int64_t>(configs, rows[item.graph]));
+    if (item.weight == 0)
+      ++filling;
+    else
+      RC_ASSERT(seen.emplace(item.graph, item.number).second);
+  }
+  RC_ASSERT(static_cast<std::int64_t>(seen.size()) == order.slates_per_epoch());
+  RC_ASSERT(filling < slates);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/npz/npz_writer.hpp"
+
+namespace tpudist::testing {
+
+// The arrays of a small valid NPZ file, to be changed by tests before they are written. Layout: 5
+// nodes, 4 edges, nodes 1 and 3 configurable, 6 configurations of which 0, 2 and 5 are equal. Tile:
+// the same graph, 4 configurations of which 1 and 3 are equal.
+struct NpzFixture {
+  bool tile = false;
+  std::int64_t n = 5, c = 6;
+  std::vector<float> node_feat;
+  std::vector<std::uint8_t> node_opcode;
+  std::vector<std::int64_t> edge_index, config_ids, runtime, normalizers, splits;
+  std::vector<float> features;  // node_config_feat or config_feat
+  std::string without;          // leave this array out
+
+  static NpzFixture layout() {
+    NpzFixture f;
+    f.fill_graph();
+    f.config_ids = {1, 3};
+    f.runtime = {100, 300, 101, 400, 500, 102};
+    f.splits = {0, 2, 5};
+    for (const int state : {0, 1, 0, 2, 3, 0}) f.append_configuration(2 * 18, state);
+    return f;
+  }
+
+  static NpzFixture make_tile() {
+    NpzFixture f;
+    f.tile = true;
+    f.c = 4;
+    f.fill_graph();
+    f.runtime = {100, 200, 300, 202};
+    f.normalizers = {50, 50, 50, 50};
+    for (const int state : {0, 1, 2, 1}) f.append_configuration(24, state);
+    return f;
+  }
+
+  std::int64_t config_nodes() const { return static_cast<std::int64_t>(config_ids.size()); }
+
+  void write(const std::filesystem::path& path, NpzOptions options = {}) const {
+    std::filesystem::create_directories(path.parent_path());
+    NpzWriter npz(path, options);
+    const auto add = [&]<typename T>(std::string_view name, std::vector<std::int64_t> shape,
+                                     const std::vector<T>& values) {
+      if (name != without) npz.add(name, std::move(shape), values);
+    };
+    add("node_feat", {n, 140}, node_feat);
+    add("node_opcode", {static_cast<std::int64_t>(node_opcode.size())}, node_opcode);
+    add("edge_index", {static_cast<std::int64_t>(edge_index.size() / 2), 2}, edge_index);
+    add("config_runtime", {static_cast<std::int64_t>(runtime.size())}, runtime);
+    if (tile) {
+      add("config_runtime_normalizers", {static_cast<std::int64_t>(normalizers.size())},
+          normalizers);
+      add("config_feat", {c, 24}, features);
+    } else {
+      add("node_config_ids", {config_nodes()}, config_ids);
+      add("node_splits", {1, static_cast<std::int64_t>(splits.size())}, splits);
+      add("node_config_feat", {c, config_nodes(), 18}, features);
+    }
+    npz.finish();
+  }
+
+ private:
+  void fill_graph() {
+    for (std::int64_t i = 0; i < n * 140; ++i) node_feat.push_back(static_cast<float>(i) * 0.5f);
+    for (std::int64_t i = 0; i < n; ++i) node_opcode.push_back(static_cast<std::uint8_t>(10 * i));
+    edge_index = {1, 0, 2, 1, 3, 2, 4, 3};
+  }
+  void append_configuration(int values, int state) {
+    for (int k = 0; k < values; ++k) features.push_back(static_cast<float>((k + state) % 7 - 1));
+  }
+};
+
+}  // namespace tpudist::testing

@@ -1,0 +1,198 @@
+#include "data/npz/npz_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "data/npz/npz_writer.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class NpzReaderTest : public ::testing::Test {
+ protected:
+  // Writes one array with the writer and reads it back.
+  template <typename T>
+  std::vector<std::int64_t> integers(const std::vector<T>& values) {
+    NpzWriter npz(path_);
+    npz.add("a", {static_cast<std::int64_t>(values.size())}, values);
+    npz.finish();
+    return NpzReader(path_).open("a").read_integers();
+  }
+
+  void write_member(const std::string& bytes, int level = 6) {
+    NpzWriter npz(path_, {.deflate_level = level});
+    npz.add_raw("a.npy", bytes);
+    npz.finish();
+  }
+
+  std::string error_of_reading() {
+    try {
+      const NpzReader npz(path_);
+      NpzArray array = npz.open("a");
+      if (array.header().kind == 'f') {
+        array.read_floats();
+      } else {
+        array.read_integers();
+      }
+    } catch (const DataError& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+
+  void change(const std::function<void(std::string&)>& edit) {
+    std::string bytes = read_text_file(path_);
+    edit(bytes);
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+
+  testing::TempDir folder_;
+  const std::filesystem::path path_ = folder_ / "x.npz";
+};
+
+TEST_F(NpzReaderTest, ReadsEveryIntegerWidth) {
+  EXPECT_THAT(integers<std::int8_t>({-128, 127}), ElementsAre(-128, 127));
+  EXPECT_THAT(integers<std::uint8_t>({0, 255}), ElementsAre(0, 255));
+  EXPECT_THAT(integers<std::int16_t>({-32768, 32767}), ElementsAre(-32768, 32767));
+  EXPECT_THAT(integers<std::uint16_t>({65535}), ElementsAre(65535));
+  EXPECT_THAT(integers<std::int32_t>({-5, 7}), ElementsAre(-5, 7));
+  EXPECT_THAT(integers<std::uint32_t>({4294967295u}), ElementsAre(4294967295));
+  EXPECT_THAT(integers<std::int64_t>({std::numeric_limits<std::int64_t>::min()}),
+              ElementsAre(std::numeric_limits<std::int64_t>::min()));
+  EXPECT_THAT(integers<std::uint64_t>({1, 2}), ElementsAre(1, 2));
+}
+
+TEST_F(NpzReaderTest, RefusesUnsignedBeyondInt64) {
+  NpzWriter npz(path_);
+  npz.add("a", {2, 2}, std::vector<std::uint64_t>{1, 2, 3, 1ull << 63});
+  npz.finish();
+  EXPECT_THAT(error_of_reading(), HasSubstr("x.npz: a[1, 1] is beyond the range of int64"));
+}
+
+TEST_F(NpzReaderTest, ReadsFloatsAndRoundsDoubles) {
+  NpzWriter npz(path_);
+  npz.add("f", {3}, std::vector<float>{1.5f, -0.0f, 3e38f});
+  npz.add("d", {2}, std::vector<double>{0.1, -2});
+  npz.add("a", {2}, std::vector<double>{0, 1e39});
+  npz.finish();
+  const NpzReader reader(path_);
+  const auto floats = reader.open("f").read_floats();
+  EXPECT_THAT(floats, ElementsAre(1.5f, -0.0f, 3e38f));
+  EXPECT_TRUE(std::signbit(floats[1]));
+  EXPECT_THAT(reader.open("d").read_floats(), ElementsAre(0.1f, -2.0f));
+  EXPECT_THAT(error_of_reading(), HasSubstr("a[1] is beyond the range of float32"));
+}
+
+TEST_F(NpzReaderTest, StreamsInPieces) {
+  std::vector<std::int32_t> values(100000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i * 7);
+  NpzWriter npz(path_);
+  npz.add("a", {100, 1000}, values);
+  npz.finish();
+  const NpzReader reader(path_);
+  NpzArray array = reader.open("a");
+  EXPECT_THAT(array.shape(), ElementsAre(100, 1000));
+  std::vector<std::int64_t> piece(999);
+  std::size_t at = 0;
+  while (array.remaining() > 0) {
+    const auto part =
+        std::span(piece).first(std::min<std::uint64_t>(array.remaining(), piece.size()));
+    array.read(part);
+    for (const std::int64_t value : part) ASSERT_EQ(value, values[at++]);
+  }
+  EXPECT_EQ(at, values.size());
+  EXPECT_THROW(array.read(std::span(piece).first(1)), DataError);
+  EXPECT_THAT(array.where(1001), HasSubstr("a[1, 1]"));
+}
+
+TEST_F(NpzReaderTest, NamesWhatIsThere) {
+  integers<std::int8_t>({1});
+  const NpzReader npz(path_);
+  EXPECT_TRUE(npz.contains("a"));
+  EXPECT_FALSE(npz.contains("b"));
+  EXPECT_THAT(npz.names(), ElementsAre("a"));
+  EXPECT_THROW(npz.open("b"), DataError);
+  EXPECT_THROW(npz.open("a").read_floats(), DataError);
+}
+
+TEST_F(NpzReaderTest, AFileThatIsNotThereIsAnIoError) {
+  EXPECT_THROW(NpzReader(folder_ / "none.npz"), IoError);
+}
+
+TEST_F(NpzReaderTest, RefusesWhatIsNotAZipFile) {
+  for (const std::string bytes : {"", "x", "PK\3\4 and nothing else"}) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+    EXPECT_THAT(error_of_reading(), HasSubstr("not a sound zip file")) << bytes.size();
+  }
+}
+
+TEST_F(NpzReaderTest, FindsAWrongCrc) {
+  NpzWriter npz(path_, {.deflate_level = 0});
+  npz.add("a", {4}, std::vector<std::int64_t>{11, 22, 33, 44});
+  npz.finish();
+  change([](std::string& bytes) { ++bytes[bytes.find(std::string("\x16\0\0\0\0\0\0\0", 8))]; });
+  EXPECT_THAT(error_of_reading(), HasSubstr("wrong CRC"));
+}
+
+TEST_F(NpzReaderTest, FindsATruncatedFile) {
+  integers<std::int64_t>(std::vector<std::int64_t>(1000, 5));
+  change([](std::string& bytes) { bytes.resize(bytes.size() - 30); });
+  EXPECT_THAT(error_of_reading(), HasSubstr("not a sound zip file"));
+}
+
+TEST_F(NpzReaderTest, FindsAHeaderThatLies) {
+  const std::int64_t four[] = {4}, huge[] = {1LL << 50}, none[] = {0};
+  write_member(npy_header("<i8", four) + std::string(24, 'x'));
+  EXPECT_THAT(error_of_reading(), HasSubstr("says in its header that it has 32 bytes"));
+  write_member(npy_header("<i8", four) + std::string(40, 'x'));
+  EXPECT_THAT(error_of_reading(), HasSubstr("but the zip member has 40"));
+  write_member(npy_header("<i8", huge) + std::string(40, 'x'));  // nothing is allocated for it
+  EXPECT_THAT(error_of_reading(), HasSubstr("but the zip member has 40"));
+  write_member(npy_header("<i8", none) + "x");
+  EXPECT_THAT(error_of_reading(), HasSubstr("but the zip member has 1"));
+  write_member(npy_header("<i8", four).substr(0, 20));
+  EXPECT_THAT(error_of_reading(), HasSubstr("header"));
+}
+
+TEST_F(NpzReaderTest, FindsAZipDirectoryThatLies) {
+  // The directory and the local header both claim a larger member of a larger array than there is.
+  const std::int64_t four[] = {4}, five[] = {5};
+  const std::string head = npy_header("<i8", four);
+  write_member(head + std::string(32, 'x'), 0);
+  const std::string real(1, static_cast<char>(head.size() + 32));
+  const std::string claimed(1, static_cast<char>(head.size() + 40));
+  change([&](std::string& bytes) {
+    bytes.replace(bytes.find(head), head.size(), npy_header("<i8", five));
+    for (std::size_t at = 0;
+         (at = bytes.find(real + std::string(3, '\0') + real, at)) != bytes.npos; ++at) {
+      bytes.replace(at + 4, 1, claimed);
+    }
+  });
+  EXPECT_NE(error_of_reading(), "no error");
+}
+
+TEST_F(NpzReaderTest, RefusesTwoMembersOfOneName) {
+  // The writer refuses that; so give two members names of one length and make them equal in the
+  // file.
+  NpzWriter npz(path_);
+  npz.add("a", {1}, std::vector<int>{1});
+  npz.add("b", {1}, std::vector<int>{1});
+  npz.finish();
+  change([](std::string& bytes) {
+    for (std::size_t at = 0; (at = bytes.find("b.npy", at)) != bytes.npos; ++at) bytes[at] = 'a';
+  });
+  EXPECT_THAT(error_of_reading(), HasSubstr("not a sound zip file (File already exists)"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,146 @@
+#include "data/shards/config_codec.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace tpudist {
+namespace {
+
+using Status = ConfigEncoder::Status;
+
+// A vector that is told apart from others by `state` only.
+void append(std::vector<float>& features, int state) {
+  for (int k = 0; k < 18; ++k) features.push_back(static_cast<float>(k == 17 ? state : k - 1));
+}
+
+std::vector<float> rows_of(const std::vector<std::vector<int>>& rows) {
+  std::vector<float> features;
+  for (const auto& row : rows) {
+    for (const int state : row) append(features, state);
+  }
+  return features;
+}
+
+TEST(ConfigEncoder, NumbersStatesByFirstOccurrenceInEachNode) {
+  const auto features = rows_of({{7, 5}, {7, 6}, {8, 5}, {7, 6}});
+  std::vector<std::uint8_t> codes(8);
+  ConfigEncoder encoder(2);
+  ASSERT_EQ(encoder.encode<std::uint8_t>(features, codes), Status::coded);
+  EXPECT_EQ(codes, (std::vector<std::uint8_t>{0, 0, 0, 1, 1, 0, 0, 1}));
+  EXPECT_EQ(encoder.state_count(), 4);
+  EXPECT_EQ(encoder.max_states_per_node(), 2);
+
+  const ConfigStates states = encoder.states();
+  EXPECT_EQ(states.offsets, (std::vector<std::int32_t>{0, 2, 4}));
+  EXPECT_EQ(states.features[17], 7);
+  EXPECT_EQ(states.features[18 + 17], 8);
+  std::vector<float> decoded(features.size());
+  decode_configs<std::uint8_t>(states, codes, decoded);
+  EXPECT_EQ(decoded, features);
+}
+
+TEST(ConfigEncoder, TellsStatesApartByTheirBits) {
+  auto features = rows_of({{0}, {0}, {0}, {0}});
+  features[18] = std::copysign(0.0f, -1.0f);
+  features[0] = features[36] = 0.0f;
+  features[54] = std::nanf("");
+  std::vector<std::uint8_t> codes(4);
+  ConfigEncoder encoder(1);
+  ASSERT_EQ(encoder.encode<std::uint8_t>(features, codes), Status::coded);
+  EXPECT_EQ(codes, (std::vector<std::uint8_t>{0, 1, 0, 2}));
+  EXPECT_EQ(encoder.first_difference<std::uint8_t>(codes, features), std::nullopt);
+}
+
+TEST(ConfigEncoder, TheProofFindsADifference) {
+  auto features = rows_of({{1, 2}, {3, 2}});
+  std::vector<std::uint8_t> codes(4);
+  ConfigEncoder encoder(2);
+  encoder.encode<std::uint8_t>(features, codes);
+  auto wrong = codes;
+  wrong[2] = 0;
+  EXPECT_EQ(encoder.first_difference<std::uint8_t>(wrong, features), 2u);
+  wrong[2] = 9;  // no such state
+  EXPECT_EQ(encoder.first_difference<std::uint8_t>(wrong, features), 2u);
+  features[3 * 18] = -0.0f;
+  EXPECT_EQ(encoder.first_difference<std::uint8_t>(codes, features), 3u);
+}
+
+TEST(ConfigEncoder, SaysWhenTheCodeIsTooNarrow) {
+  std::vector<std::vector<int>> rows;
+  for (int i = 0; i < 1000; ++i) rows.push_back({i % 257});
+  const auto features = rows_of(rows);
+  std::vector<std::uint8_t> narrow(1000);
+  std::vector<std::uint16_t> wide(1000);
+  EXPECT_EQ(ConfigEncoder(1).encode<std::uint8_t>(features, narrow), Status::too_wide);
+  ConfigEncoder encoder(1);
+  EXPECT_EQ(encoder.encode<std::uint16_t>(features, wide), Status::coded);
+  EXPECT_EQ(encoder.state_count(), 257);
+  EXPECT_EQ(wide[256], 256);
+  EXPECT_EQ(wide[257], 0);
+}
+
+TEST(ConfigEncoder, ExactlyAsManyStatesAsTheCodeCounts) {
+  std::vector<std::vector<int>> rows;
+  for (int i = 0; i < 512; ++i) rows.push_back({i % 256});
+  std::vector<std::uint8_t> codes(512);
+  ConfigEncoder encoder(1);
+  EXPECT_EQ(encoder.encode<std::uint8_t>(rows_of(rows), codes), Status::coded);
+  EXPECT_EQ(codes[255], 255);
+}
+
+TEST(ConfigEncoder, GivesUpOnConfigurationsThatDoNotRepeat) {
+  std::vector<std::vector<int>> rows;
+  for (int i = 0; i < 3000; ++i) rows.push_back({i, 0});
+  const auto features = rows_of(rows);
+  std::vector<std::uint16_t> codes(6000);
+  const auto encode = [&](ConfigEncoder::Limits limits) {
+    return ConfigEncoder(2, limits).encode<std::uint16_t>(features, codes);
+  };
+  EXPECT_EQ(encode({}), Status::gave_up);  // 3001 states in 6000 vectors
+  EXPECT_EQ(encode({.trial_rows = 4000}), Status::coded);
+  EXPECT_EQ(encode({.dictionary_bytes = 72 * 1000, .trial_rows = 4000}), Status::gave_up);
+}
+
+TEST(ConfigEncoder, ShapesMustAgree) {
+  std::vector<std::uint8_t> codes(3);
+  EXPECT_THROW(ConfigEncoder(2).encode<std::uint8_t>(rows_of({{1, 2}}), codes),
+               std::invalid_argument);
+}
+
+TEST(ConfigCodec, PaysWhenCodesAndStatesAreSmallerThanNarrowFeatures) {
+  EXPECT_TRUE(coding_pays(112, 62, 316, 1));
+  EXPECT_FALSE(coding_pays(1, 10, 10, 1));  // 10 + 180 bytes against 180
+  EXPECT_TRUE(coding_pays(2, 10, 18, 1));   // 20 + 324 against 360
+  EXPECT_FALSE(coding_pays(2, 10, 18, 2));
+}
+
+RC_GTEST_PROP(ConfigCodec, DecodesToTheSameBits, ()) {
+  const auto nc = *rc::gen::inRange<std::size_t>(1, 6);
+  const auto count = *rc::gen::inRange<std::size_t>(0, 60);
+  const auto pieces = *rc::gen::inRange<std::size_t>(1, 8);
+  std::vector<float> features(count * nc * 18);
+  for (float& value : features) {
+    value = *rc::gen::weightedElement<float>({{50, 1.0f}, {1, 0.0f}, {1, -0.0f}, {1, 2.5f}});
+  }
+  std::vector<std::uint16_t> codes(count * nc);
+  ConfigEncoder encoder(static_cast<std::int64_t>(nc));
+  for (std::size_t begin = 0; begin < count; begin += pieces) {
+    const std::size_t rows = std::min(pieces, count - begin);
+    const auto status =
+        encoder.encode<std::uint16_t>(std::span(features).subspan(begin * nc * 18, rows * nc * 18),
+                                      std::span(codes).subspan(begin * nc, rows * nc));
+    RC_ASSERT(status == Status::coded);
+  }
+  std::vector<float> decoded(features.size());
+  decode_configs<std::uint16_t>(encoder.states(), codes, decoded);
+  const bool same = features.empty() || std::memcmp(decoded.data(), features.data(),
+                                                    features.size() * sizeof(float)) == 0;
+  RC_ASSERT(same);
+  RC_ASSERT(!encoder.first_difference<std::uint16_t>(codes, features).has_value());
+}
+
+}  // namespace
+}  // namespace tpudist

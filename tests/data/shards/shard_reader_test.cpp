@@ -1,0 +1,116 @@
+// What a reader refuses; reading itself is tested with the conversion of graphs.
+
+#include "data/shards/shard_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/error.hpp"
+#include "data/convert/converter.hpp"
+#include "data/hdf5/hdf5.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ShardReaderTest : public ::testing::Test {
+ protected:
+  ShardReaderTest() {
+    testing::NpzFixture::layout().write(folder_ / "npz/layout/xla/random/train/x.npz");
+    NoProgress progress;
+    convert({.npz_root = folder_ / "npz", .shard_root = folder_ / "shards"}, progress);
+    entry_ = list_graphs(folder_ / "shards", {"layout:xla:random"}).at(0);
+  }
+
+  std::string error_of_opening() const {
+    try {
+      GraphReader reader(entry_);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+
+  // Opens the shard for writing.
+  template <typename Edit>
+  void edit(const Edit& change) {
+    const Hdf5Lock lock;
+    const Hdf5Id file(H5Fopen(entry_.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    ASSERT_GE(file.get(), 0);
+    change(file);
+  }
+
+  testing::TempDir folder_;
+  GraphEntry entry_;
+};
+
+TEST_F(ShardReaderTest, SaysWhereAGraphIs) {
+  EXPECT_TRUE(entry_.shard.is_absolute());
+  EXPECT_EQ(entry_.group, "/graphs/000000");
+  EXPECT_EQ(entry_.nodes, 5);
+  EXPECT_EQ(entry_.edges, 4);
+  EXPECT_EQ(entry_.config_nodes, 2);
+  EXPECT_EQ(GraphReader(entry_).chunk_rows(), 6);
+}
+
+TEST_F(ShardReaderTest, RefusesAShardThatIsNotComplete) {
+  edit([](const Hdf5Id& file) { H5Adelete(file.get(), "complete"); });
+  EXPECT_THAT(error_of_opening(), HasSubstr("attribute complete is missing"));
+  edit([](const Hdf5Id& file) { write_attribute(file, "complete", std::int64_t{0}); });
+  EXPECT_THAT(error_of_opening(), HasSubstr("is not complete; convert again"));
+}
+
+TEST_F(ShardReaderTest, RefusesAnotherVersionOrFormat) {
+  edit([](const Hdf5Id& file) {
+    H5Adelete(file.get(), "version");
+    write_attribute(file, "version", std::int64_t{2});
+  });
+  EXPECT_THAT(error_of_opening(), HasSubstr("has shard version 2, but this program reads 1"));
+  edit([](const Hdf5Id& file) {
+    H5Adelete(file.get(), "format");
+    write_attribute(file, "format", "other");
+  });
+  EXPECT_THAT(error_of_opening(), HasSubstr("is HDF5 but not a shard of tpudist"));
+}
+
+TEST_F(ShardReaderTest, RefusesAnEntryThatDoesNotFit) {
+  entry_.configs = 7;
+  EXPECT_THAT(error_of_opening(), HasSubstr("configs differs from the manifest's 7"));
+  entry_.configs = 6;
+  entry_.group = "/graphs/000001";
+  EXPECT_THAT(error_of_opening(), HasSubstr("there is no group /graphs/000001"));
+  entry_.shard = folder_ / "none.h5";
+  EXPECT_THAT(error_of_opening(), HasSubstr("there is no such file"));
+}
+
+TEST_F(ShardReaderTest, RefusesRowsThatAreNotThere) {
+  const GraphReader reader(entry_);
+  EXPECT_NO_THROW(reader.read_codes(6, 0));
+  EXPECT_THROW(reader.read_codes(6, 1), std::out_of_range);
+  EXPECT_THROW(reader.read_codes(-1, 1), std::out_of_range);
+  EXPECT_THROW(reader.read_config_features(0, 1), std::logic_error);
+}
+
+TEST_F(ShardReaderTest, ManyThreadsShareOneReader) {
+  const GraphReader reader(entry_);
+  std::vector<std::thread> threads;
+  std::vector<int> right(4);
+  for (int& mine : right) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        mine += std::get<0>(reader.read_codes(1, 2)) == std::vector<std::uint8_t>{1, 1, 0, 0} &&
+                reader.read_graph().nodes == 5 && reader.read_run_times().configs() == 6;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_THAT(right, ::testing::Each(50));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,216 @@
+#include "data/synth/synth.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "data/convert/graph_schema.hpp"
+#include "data/npz/npz_reader.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using testing::TempDir;
+
+std::vector<SynthFile> make(const std::filesystem::path& root, SynthOptions options = {}) {
+  if (options.preset == "demo") options.preset = "tiny";
+  NoProgress progress;
+  return synthesise(options, root, progress);
+}
+
+Collection collection_of(const SynthFile& file) {
+  for (const std::string& name : Collection::all_names()) {
+    const Collection collection = Collection::parse(name);
+    if (file.path.string().starts_with(collection.folder().string() + "/")) return collection;
+  }
+  ADD_FAILURE() << file.path << " is in no collection's folder";
+  return Collection::parse("tile:xla");
+}
+
+std::string split_of(const SynthFile& file) {
+  return file.path.parent_path().filename().string();
+}
+
+// One tiny data set, shared by the tests that only read.
+class SynthFiles : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempDir;
+    SynthOptions options;
+    options.truth = *folder_ / "truth";
+    files_ = make(root(), options);
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::filesystem::path root() { return *folder_ / "npz"; }
+
+  static inline TempDir* folder_ = nullptr;
+  static inline std::vector<SynthFile> files_;
+};
+
+TEST_F(SynthFiles, allCollectionsAndSplitsAreThere) {
+  std::map<std::string, int> graphs;
+  for (const SynthFile& file : files_) ++graphs[collection_of(file).name + " " + split_of(file)];
+  EXPECT_EQ(graphs.size(), 15u);
+  for (const std::string& name : Collection::all_names()) {
+    EXPECT_GE(graphs[name + " train"], 4) << name;
+    EXPECT_EQ(graphs[name + " valid"], 2) << name;
+    EXPECT_EQ(graphs[name + " test"], 2) << name;
+  }
+}
+
+TEST_F(SynthFiles, everyFileKeepsTheSchema) {
+  for (const SynthFile& file : files_) {
+    const NpzReader npz(root() / file.path);
+    const Collection collection = collection_of(file);
+    const GraphSizes sizes = read_graph_sizes(npz, collection);
+    EXPECT_EQ(sizes.configs, file.configs);
+    EXPECT_EQ(sizes.config_nodes, file.config_nodes);
+    const Graph graph = read_graph(npz, collection, sizes);
+    EXPECT_LE(graph.nodes, 60);
+    EXPECT_EQ(graph.edges, file.edges);
+    EXPECT_EQ(npz.contains("node_splits"), !collection.is_tile()) << file.path;
+    const RunTimes times = read_run_times(npz, collection, split_of(file), sizes);
+    const bool is_test = split_of(file) == "test";
+    for (const std::int64_t time : times.runtime) EXPECT_EQ(time == 0, is_test) << file.path;
+    if (is_test) {
+      for (const std::int64_t normalizer : times.normalizer) EXPECT_EQ(normalizer, 1);
+    }
+  }
+}
+
+TEST_F(SynthFiles, typesAreThoseOfTheRealFiles) {
+  const std::map<std::string, std::string> real{{"node_feat", "<f4"},
+                                                {"node_opcode", "|u1"},
+                                                {"edge_index", "<i8"},
+                                                {"node_config_ids", "<i8"},
+                                                {"node_config_feat", "<f4"},
+                                                {"config_runtime", "<i8"},
+                                                {"node_splits", "<i8"},
+                                                {"config_feat", "<f4"},
+                                                {"config_runtime_normalizers", "<i8"}};
+  for (const SynthFile& file : {files_.front(), files_.back()}) {
+    const NpzReader npz(root() / file.path);
+    for (const std::string& name : npz.names()) {
+      EXPECT_EQ(npz.open(name).header().descr, real.at(name)) << name;
+    }
+    EXPECT_EQ(npz.names().size(), collection_of(file).is_tile() ? 6u : 7u);
+  }
+}
+
+TEST_F(SynthFiles, configurationsAreWholeNumbersWithinTheirRange) {
+  for (const SynthFile& file : files_) {
+    const NpzReader npz(root() / file.path);
+    const Collection collection = collection_of(file);
+    NpzArray array = open_config_features(npz, collection);
+    const auto [low, high] = collection.is_tile() ? std::pair(0.0f, 1e9f) : std::pair(-1.0f, 5.0f);
+    for (const float value : array.read_floats()) {
+      ASSERT_EQ(value, std::floor(value)) << file.path;
+      ASSERT_TRUE(value >= low && value <= high) << file.path << ": " << value;
+    }
+  }
+}
+
+TEST_F(SynthFiles, randomAndDefaultHoldTheSameGraphsWithOtherConfigurations) {
+  int compared = 0;
+  for (const SynthFile& file : files_) {
+    std::string other = file.path.string();
+    const auto at = other.find("/random/");
+    if (at == std::string::npos) continue;
+    other.replace(at, 8, "/default/");
+    const NpzReader a(root() / file.path), b(root() / other);
+    for (const char* same : {"node_config_ids", "edge_index", "node_opcode"}) {
+      EXPECT_EQ(a.open(same).read_integers(), b.open(same).read_integers()) << other;
+    }
+    EXPECT_EQ(a.open("node_feat").read_floats(), b.open("node_feat").read_floats());
+    EXPECT_NE(a.open("node_config_feat").read_floats(), b.open("node_config_feat").read_floats());
+    ++compared;
+  }
+  EXPECT_EQ(compared, 18);
+}
+
+TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
+  int found = 0;
+  for (const SynthFile& file : files_) {
+    const auto path = *folder_ / "truth" / file.path;
+    ASSERT_EQ(std::filesystem::exists(path), split_of(file) == "test") << path;
+    if (split_of(file) != "test") continue;
+    ++found;
+    const NpzReader npz(path);
+    const auto measured = npz.open("config_runtime").read_integers();
+    const auto time = npz.open("config_time").read_floats();
+    ASSERT_EQ(std::ssize(measured), file.configs);
+    for (std::size_t i = 0; i < time.size(); ++i) {
+      EXPECT_GT(measured[i], 0);
+      EXPECT_NEAR(static_cast<double>(measured[i]) / time[i], 1, 0.025);  // 6 sigma of 0.4 %
+    }
+  }
+  EXPECT_EQ(found, 10);
+}
+
+TEST(Synth, filesDependOnTheSeedAndNotOnThreads) {
+  const TempDir folder;
+  SynthOptions options;
+  const auto one = make(folder / "1", options);
+  options.threads = 4;
+  const auto four = make(folder / "4", options);
+  options.seed = 2;
+  const auto other = make(folder / "other", options);
+  ASSERT_EQ(one.size(), four.size());
+  int differing = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    ASSERT_EQ(one[i].path, four[i].path);
+    const std::string bytes = read_text_file(folder / "1" / one[i].path);
+    EXPECT_EQ(bytes, read_text_file(folder / "4" / one[i].path)) << one[i].path;
+    differing += bytes != read_text_file(folder / "other" / other[i].path);
+  }
+  EXPECT_EQ(differing, static_cast<int>(one.size()));
+}
+
+TEST(Synth, selectionAndCountsAreFollowed) {
+  const TempDir folder;
+  SynthOptions options;
+  options.collections = {Collection::parse("layout:nlp:default"), Collection::parse("tile:xla")};
+  options.graphs = {3, 0, 1};
+  options.configs = 7;
+  const auto files = make(folder.path(), options);
+  EXPECT_EQ(files.size(), 8u);
+  for (const SynthFile& file : files) {
+    EXPECT_NE(split_of(file), "valid");
+    EXPECT_LE(file.configs, 7);
+    if (!collection_of(file).is_tile()) {
+      EXPECT_EQ(file.configs, 7);
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "layout/xla"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "layout/nlp/random"));
+}
+
+TEST(Synth, wrongRequestsAreRefused) {
+  const TempDir folder;
+  const auto refused = [&](auto change) {
+    SynthOptions options;
+    options.preset = "tiny";
+    change(options);
+    NoProgress progress;
+    EXPECT_THROW(synthesise(options, folder / "out", progress), ConfigError);
+    EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+  };
+  refused([](SynthOptions& o) { o.preset = "tinny"; });
+  refused([](SynthOptions& o) { o.graphs = {1}; });
+  refused([](SynthOptions& o) { o.graphs = {1, -1, 1}; });
+  refused([](SynthOptions& o) { o.graphs = {0, 0, 0}; });
+  refused([](SynthOptions& o) { o.configs = -1; });
+  refused([](SynthOptions& o) {
+    o.preset = "nlp";
+    o.collections = {Collection::parse("tile:xla")};
+  });
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,208 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "core/error.hpp"
+#include "models/plans/csr.hpp"
+#include "models/plans/plan.hpp"
+#include "tests/models/plans/slate_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+using Floats = std::vector<float>;
+
+const LayerShape kForth{{EdgeDirection::consumer_to_producer}, Aggregation::mean};
+const LayerShape kBack{{EdgeDirection::producer_to_consumer}, Aggregation::sum};
+
+// Nodes 0 <- 1, 0 <- 2 (twice), 1 <- 2; node 1 configurable.
+struct SmallGraph {
+  Ints edges = {1, 0, 2, 0, 2, 0, 2, 1}, config_nodes = {1}, states = {1, 0};
+  PlanSlate slate() const { return {3, edges, config_nodes, 2, states, 2}; }
+};
+
+TEST(DensePlan, IsOneRowForEachNodeAndConfiguration) {
+  const SmallGraph graph;
+  const PlanSlate slate = graph.slate();
+  const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, kForth}, false});
+  check_plan(plan);
+  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, -1}));
+  EXPECT_EQ(plan.total_rows(), 18);
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(plan.steps[0], plan.steps[1]);  // shared
+  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 1, 3}));
+  EXPECT_EQ(plan.readout.cells.in.weight, Floats(4, 1.0f));
+  EXPECT_EQ(plan.readout.common.in.source, Ints{4});  // node 2, which nothing reaches
+  EXPECT_GT(plan.bytes(), 0u);
+}
+
+// Node 2 takes part in the differences as a neighbour only, and behind the first layer no more.
+TEST(DensePlan, NodesNeededInMoreLayersComeFirst) {
+  const Ints edges = {1, 3, 0, 1, 2, 0}, config_nodes = {3}, states = {1, 0};
+  const PlanSlate slate{4, edges, config_nodes, 2, states, 2};  // 3 -> 1 -> 0 -> 2
+  const LayerShape back{{EdgeDirection::producer_to_consumer}, Aggregation::mean};
+  const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, back}, false});
+  check_plan(plan);
+  // Node 3 is configurable; node 1 takes from it in the last layer.
+  EXPECT_EQ(plan.node, (Ints{1, 1, 3, 3, 0, 0, 2, 2}));
+  EXPECT_EQ(plan.needed_part[1].rows, 4);
+  EXPECT_EQ(plan.needed_part[0].rows, 4);
+  EXPECT_EQ(plan.needed, 6);  // node 0 as node 1's neighbour
+  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 1, 3}));
+  EXPECT_EQ(plan.readout.common.in.source, (Ints{4, 6}));
+}
+
+TEST(DensePlan, ProducersTakeTheMeanOfTheirConsumers) {
+  const SmallGraph graph;
+  const PlanSlate slate = graph.slate();
+  const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, kBack}, true});
+  const Relation& forth = plan.steps[0]->edges[0].sum;
+  EXPECT_EQ(forth.lanes, 2);
+  EXPECT_EQ(forth.in.begin, (std::vector<std::int64_t>{0, 2, 3, 3}));
+  EXPECT_EQ(forth.in.source, (Ints{1, 2, 2}));
+  EXPECT_EQ(forth.in.weight, (Floats{1.0f / 3, 2.0f / 3, 1}));  // parallel edges count twice
+  const Relation& back = plan.steps[1]->edges[0].sum;
+  EXPECT_EQ(back.in.source, (Ints{0, 0, 1}));
+  EXPECT_EQ(back.in.weight, (Floats{1, 2, 1}));
+  EXPECT_EQ(plan.readout.cells.in.weight, Floats(6, 1.0f / 3));
+}
+
+TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
+  const SmallGraph graph;
+  PlanSlate one = graph.slate();
+  one.configs = 1;
+  one.states = one.states.first(1);
+  const std::vector<PlanSlate> slates = {graph.slate(), one};
+  const Plan plan = build_dense_plan(slates, {{kForth}, false});
+  check_plan(plan);
+  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 3, 4, 2, 2, 5}));
+  EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, 3, -1, -1, -1}));  // tables one behind the other
+  EXPECT_EQ(plan.steps[0]->edges[0].sum.lanes, 1);
+  EXPECT_EQ(plan.steps[0]->edges[0].sum.in.source, (Ints{2, 6, 3, 7, 6, 7, 5, 8, 8}));
+  EXPECT_EQ(plan.readout.slate_of_config, (Ints{0, 0, 1}));
+}
+
+TEST(DensePlan, NodesOfEqualInputsShareAnInputRow) {
+  const SmallGraph graph;
+  const Ints input_row = {0, 1, 0};
+  PlanSlate slate = graph.slate();
+  slate.input_row = input_row;
+  slate.input_rows = 2;
+  slate.input_begin = 0;
+  const std::vector<PlanSlate> slates = {slate, slate};  // of the same graph
+  const Plan plan = build_dense_plan(slates, {{kForth}, false});
+  check_plan(plan);
+  EXPECT_EQ(plan.nodes, 2);
+  EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0}));
+}
+
+TEST(DensePlan, GivesTileStatesToAllNodes) {
+  const Ints edges = {1, 0}, states = {2, 0};
+  const PlanSlate slate{2, edges, {}, 2, states, 3};
+  const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth}, false});
+  check_plan(plan);
+  EXPECT_EQ(plan.state, (Ints{2, 0, 2, 0}));
+}
+
+TEST(DensePlan, RefusesBrokenSlates) {
+  const auto build = [](PlanSlate slate) {
+    return build_dense_plan(std::span(&slate, 1), {{kForth}, false});
+  };
+  const SmallGraph graph;
+  const PlanSlate good = graph.slate();
+  PlanSlate slate = good;
+  const Ints outside = {1, 3}, negative = {-1, 0};
+  slate.edges = outside;
+  EXPECT_THROW(build(slate), Error);
+  slate.edges = std::span(good.edges).first(3);
+  EXPECT_THROW(build(slate), Error);
+  slate = good;
+  slate.config_nodes = negative;
+  EXPECT_THROW(build(slate), Error);
+  slate = good;
+  slate.states = outside;
+  EXPECT_THROW(build(slate), Error);
+  slate = good;
+  slate.configs = 3;
+  EXPECT_THROW(build(slate), Error);
+  slate.configs = 0;
+  EXPECT_THROW(build(slate), Error);
+}
+
+RC_GTEST_PROP(DensePlan, HoldsItsInvariants, (std::uint64_t key)) {
+  CounterRng rng(key);
+  std::vector<test::SlateCase> cases;
+  for (std::uint64_t s = 0; s < 1 + rng.below(3); ++s) {
+    cases.push_back(
+        test::random_slate(key + s, 2 + rng.below(8), 1 + rng.below(4), rng.below(3), 2));
+  }
+  std::vector<PlanSlate> slates;
+  for (const auto& slate : cases) slates.push_back(slate.view());
+  const PlanShape shape{{kForth, kBack, kForth}, rng.below(2) == 1};
+  const Plan plan = build_dense_plan(slates, shape);
+  check_plan(plan);
+  std::int64_t rows = 0;
+  for (const PlanSlate& slate : slates) rows += slate.nodes * slate.configs;
+  RC_ASSERT(plan.total_rows() == 4 * rows);
+}
+
+TEST(CheckPlan, FindsBrokenInvariants) {
+  const SmallGraph graph;
+  const PlanSlate slate = graph.slate();
+  const Plan good = build_dense_plan(std::span(&slate, 1), {{kForth}, false});
+  const auto with_step = [&](auto change) {
+    Plan plan = good;
+    auto step = std::make_shared<Step>(*good.steps[0]);
+    change(*step);
+    plan.steps[0] = step;
+    EXPECT_THROW(check_plan(plan), Error);
+  };
+  with_step([](Step& step) { step.rows_out = 8; });
+  const auto with_needed = [&](auto change) {
+    Plan plan = good;
+    change(plan.needed_part[0]);
+    EXPECT_THROW(check_plan(plan), Error);
+  };
+  with_needed([](NeededPart& part) { part.rows = 7; });
+  with_needed([](NeededPart& part) { part.pasts = -1; });
+  with_needed([](NeededPart& part) { part.groups.clear(); });
+  with_needed([](NeededPart& part) { part.groups[0] = 3; });  // within the lanes of a node
+  with_step([](Step& step) { step.self.of.assign(6, 0); });
+  with_step([](Step& step) { step.edges[0].sum.in.weight[0] = 9; });
+  with_step([](Step& step) {
+    std::swap(step.edges[0].sum.in.source[0], step.edges[0].sum.in.source[1]);
+  });
+  with_step([](Step& step) { step.edges[0].sum.in.source[0] = 77; });
+  with_step([](Step& step) { step.edges[0].sum.lanes = 4; });
+  const auto with_plan = [&](auto change) {
+    Plan plan = good;
+    change(plan);
+    EXPECT_THROW(check_plan(plan), Error);
+  };
+  with_plan([](Plan& plan) { plan.node[0] = 3; });
+  with_plan([](Plan& plan) { plan.state.pop_back(); });
+  with_plan([](Plan& plan) { plan.readout.slate_of_config[0] = 1; });
+  with_plan([](Plan& plan) { plan.configs = 3; });
+}
+
+TEST(Csr, MergesAndTransposes) {
+  const std::vector<CsrEntry> entries = {{1, 2, 0.5f}, {0, 1, 1}, {1, 0, 2}, {1, 2, 0.25f}};
+  const Csr csr = make_csr(3, entries);
+  EXPECT_EQ(csr.begin, (std::vector<std::int64_t>{0, 1, 3, 3}));
+  EXPECT_EQ(csr.source, (Ints{1, 0, 2}));
+  EXPECT_EQ(csr.weight, (Floats{1, 2, 0.75f}));
+  const Csr back = transpose(csr, 4);
+  EXPECT_EQ(back.begin, (std::vector<std::int64_t>{0, 1, 2, 3, 3}));
+  EXPECT_EQ(back.source, (Ints{1, 0, 1}));
+  EXPECT_EQ(transpose(back, 3).source, csr.source);
+  const Csr rows = rows_of(Ints{1, -1, 0, 1}, 3);
+  EXPECT_EQ(rows.begin, (std::vector<std::int64_t>{0, 1, 3, 3}));
+  EXPECT_EQ(rows.source, (Ints{2, 0, 3}));
+  EXPECT_THROW(to_index32(std::int64_t{1} << 31), Error);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <filesystem>
+
+namespace tpudist::testing {
+
+// The root of the sources that the tests were built from.
+std::filesystem::path source_folder();
+
+// The program `tpudist` of the same build; it is there where LibTorch is.
+std::filesystem::path program();
+
+}  // namespace tpudist::testing

@@ -1,0 +1,217 @@
+#include "train/optimizer/optimizer.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+OptimizerConfig read(std::string_view yaml) {
+  ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
+  const OptimizerConfig config = OptimizerConfig::read(document.root().child("optimizer"));
+  document.finish();
+  return config;
+}
+
+// The tensors of tests/golden/optimizer.py in a flat buffer with its padding.
+class TwoMembers {
+ public:
+  TwoMembers() {
+    table_.add("weight", {2, 3});
+    table_.add("bias", {3});
+    table_.add("output.weight", {3, 1}, /*output_layer=*/true);
+  }
+
+  const ParameterTable& table() const { return table_; }
+
+  std::vector<float> parameters() const {
+    return fill(1.0f / 32, [](int member) { return member * 3; });
+  }
+  std::vector<float> gradients(int step) const {
+    return fill(1.0f / 8, [&](int member) { return member * 5 + step * 7 + 1; });
+  }
+
+  // Without padding.
+  std::vector<float> values(const std::vector<float>& flat, int member) const {
+    std::vector<float> result;
+    for (const ParameterEntry& entry : table_.entries()) {
+      const auto begin = flat.begin() + member * table_.length() + entry.offset;
+      result.insert(result.end(), begin, begin + entry.size());
+    }
+    return result;
+  }
+
+ private:
+  template <typename Salt>
+  std::vector<float> fill(float scale, Salt salt) const {
+    std::vector<float> flat(static_cast<std::size_t>(2 * table_.length()));
+    for (int member = 0; member < 2; ++member) {
+      int number = 0;
+      for (const ParameterEntry& entry : table_.entries()) {
+        for (std::int64_t i = 0; i < entry.size(); ++i, ++number) {
+          flat[member * table_.length() + entry.offset + i] =
+              static_cast<float>((number * 11 + salt(member)) % 29 - 14) * scale;
+        }
+      }
+    }
+    return flat;
+  }
+
+  ParameterTable table_;
+};
+
+std::vector<float> train(const TwoMembers& two, const OptimizerConfig& config) {
+  ThreadPool pool(1);
+  FlatOptimizer optimizer(config, two.table(), 2);
+  std::vector<float> flat = two.parameters();
+  const double factors[] = {1.0, 0.5, 0.25, 2.0};
+  for (int step = 0; step < 4; ++step) {
+    const std::vector<float> gradients = two.gradients(step);
+    const auto norms = optimizer.gradient_norms(gradients, two.table().length(), pool);
+    const bool second_member = step != 2;
+    optimizer.step(flat, gradients, two.table().length(), norms, {true, second_member},
+                   factors[step], pool);
+  }
+  EXPECT_THAT(optimizer.steps(), ElementsAre(4, 3));
+  return flat;
+}
+
+void expect_near(const std::vector<float>& values, const std::vector<float>& golden) {
+  ASSERT_EQ(values.size(), golden.size());
+  for (std::size_t i = 0; i < golden.size(); ++i) EXPECT_NEAR(values[i], golden[i], 1e-7) << i;
+}
+
+TEST(FlatOptimizer, MatchesTorchAdamWWithClipAndDecayRanges) {
+  const TwoMembers two;
+  const auto flat =
+      train(two, read("optimizer: {name: adamw, lr: 1e-2, eps: 1e-6, clip_norm: 1.5, decay: {all: "
+                      "0.01, output: 0.5}}"));
+  expect_near(two.values(flat, 0), {-0.417023569f, -0.0907842219f, 0.248410657f, -0.303846598f,
+                                    0.0232286192f, 0.361115664f, -0.172589988f, 0.137548044f,
+                                    -0.388489783f, -0.0617183894f, 0.271764785f, -0.27066642f});
+  expect_near(two.values(flat, 1), {-0.334102601f, -0.022182636f, 0.32581085f, -0.196361959f,
+                                    0.0961209908f, -0.420170218f, -0.0963565856f, 0.239402905f,
+                                    -0.305555612f, 0.00643186457f, 0.391465396f, -0.165570468f});
+}
+
+TEST(FlatOptimizer, MatchesTorchAdamWithDecayInTheGradient) {
+  const TwoMembers two;
+  const auto flat = train(two, read("optimizer: {name: adam, lr: 1e-1, beta1: 0.8, beta2: 0.9, "
+                                    "decay: {all: 0.25, output: 0.5}}"));
+  expect_near(two.values(flat, 0), {-0.245144576f, -0.0481797978f, 0.22676231f, -0.239893615f,
+                                    -0.029915534f, 0.218178049f, -0.0225177109f, -0.0173082612f,
+                                    -0.242181361f, -0.0500386655f, 0.21223031f, -0.227568179f});
+  expect_near(two.values(flat, 1), {-0.258104742f, -0.200424567f, 0.152155936f, 0.0193967521f,
+                                    -0.158117473f, -0.2755799f, 0.00199508667f, 0.134633586f,
+                                    -0.252422512f, -0.193617806f, 0.546349883f, 0.0261097625f});
+}
+
+TEST(FlatOptimizer, KeepsPaddingZero) {
+  const TwoMembers two;
+  const auto flat = train(two, read("optimizer: {decay: {all: 0.1}, eps: 1e-30}"));
+  double sum = 0, sum_of_values = 0;
+  for (float value : flat) sum += std::abs(value);
+  for (int member = 0; member < 2; ++member) {
+    for (float value : two.values(flat, member)) sum_of_values += std::abs(value);
+  }
+  EXPECT_EQ(sum, sum_of_values);
+}
+
+TEST(FlatOptimizer, LeavesMembersThatSitOutAsTheyWere) {
+  const TwoMembers two;
+  ThreadPool pool(1);
+  FlatOptimizer optimizer(OptimizerConfig{}, two.table(), 2);
+  std::vector<float> flat = two.parameters();
+  std::vector<float> gradients = two.gradients(0);
+  gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  optimizer.step(flat, gradients, two.table().length(), {}, {false, true}, 1, pool);
+  EXPECT_EQ(two.values(flat, 0), two.values(two.parameters(), 0));
+  EXPECT_NE(two.values(flat, 1), two.values(two.parameters(), 1));
+  EXPECT_THAT(optimizer.steps(), ElementsAre(0, 1));
+  EXPECT_EQ(optimizer.first_moment()[0], 0);
+  EXPECT_EQ(optimizer.second_moment()[0], 0);
+}
+
+TEST(FlatOptimizer, NormsAreThoseOfEachMember) {
+  const TwoMembers two;
+  ThreadPool pool(1);
+  const FlatOptimizer optimizer(OptimizerConfig{}, two.table(), 2);
+  const std::int64_t length = two.table().length(), stride = length + 16;
+  std::vector<float> gradients(static_cast<std::size_t>(stride + length));
+  gradients[1] = 3;
+  gradients[20] = -4;
+  gradients[length] = 100;  // between the members
+  gradients[stride] = 2;
+  EXPECT_THAT(optimizer.gradient_norms(gradients, stride, pool), ElementsAre(5.0, 2.0));
+}
+
+TEST(FlatOptimizer, SameBitsForAnyNumberOfThreads) {
+  ParameterTable table;
+  table.add("weight", {301, 333});
+  table.add("output.weight", {40'000}, true);
+  CounterRng random(7);
+  std::vector<float> start(static_cast<std::size_t>(3 * table.length())), gradients(start.size());
+  for (float& value : start) value = static_cast<float>(random.normal());
+  for (float& value : gradients) value = static_cast<float>(random.normal());
+  OptimizerConfig config;
+  config.clip_norm = 10;
+  config.output_decay = 0.1;
+
+  std::vector<std::vector<float>> flats;
+  std::vector<std::vector<double>> norms;
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    FlatOptimizer optimizer(config, table, 3);
+    std::vector<float> flat = start;
+    for (int step = 0; step < 3; ++step) {
+      norms.push_back(optimizer.gradient_norms(gradients, table.length(), pool));
+      optimizer.step(flat, gradients, table.length(), norms.back(), {true, true, true}, 1, pool);
+    }
+    flats.push_back(flat);
+  }
+  EXPECT_NE(flats[0], start);
+  EXPECT_EQ(flats[1], flats[0]);
+  EXPECT_EQ(flats[2], flats[0]);
+  for (const auto& other : norms) EXPECT_EQ(other, norms[0]);
+}
+
+TEST(FlatOptimizer, RefusesBuffersThatDoNotFit) {
+  const TwoMembers two;
+  ThreadPool pool(1);
+  FlatOptimizer optimizer(OptimizerConfig{}, two.table(), 2);
+  std::vector<float> flat = two.parameters(), few(10);
+  const std::int64_t length = two.table().length();
+  EXPECT_THROW(optimizer.gradient_norms(few, length, pool), Error);
+  EXPECT_THROW(optimizer.step(few, flat, length, {}, {true, true}, 1, pool), Error);
+  EXPECT_THROW(optimizer.step(flat, flat, length, {}, {true}, 1, pool), Error);
+}
+
+TEST(OptimizerConfig, OutputDecayDefaultsToTheDecayOfAll) {
+  EXPECT_EQ(read("optimizer: {decay: {all: 0.5}}").output_decay, 0.5);
+  EXPECT_EQ(read("optimizer: {decay: {all: 0.5, output: 0}}").output_decay, 0);
+  const OptimizerConfig config = read("optimizer: {decay: {output: 1e-4}}");
+  EXPECT_EQ(config.decay, 0);
+  EXPECT_EQ(config.output_decay, 1e-4);
+}
+
+TEST(OptimizerConfig, NamesAllMistakesAtOnce) {
+  try {
+    read("optimizer: {name: adamm, lr: -1, beta2: 1, epss: 1}");
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    for (const char* part : {"adamw", "lr", "beta2", "epss"}) {
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,80 @@
+#include "train/optimizer/schedule.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+
+ScheduleConfig read(std::string_view yaml) {
+  ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
+  const ScheduleConfig config = ScheduleConfig::read(document.root().child("schedule"));
+  document.finish();
+  return config;
+}
+
+std::string mistake(std::string_view yaml) {
+  try {
+    read(yaml);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Schedule, ConstantByDefault) {
+  const ScheduleConfig constant = read("{}");
+  EXPECT_EQ(constant(0, 100), 1);
+  EXPECT_EQ(constant(99, 100), 1);
+}
+
+TEST(Schedule, MultistepFallsAtItsShares) {
+  const ScheduleConfig multistep =
+      read("schedule: {name: multistep, at: [0.6, 0.7, 0.8, 0.9], factor: 0.1}");
+  EXPECT_EQ(multistep(239'999, 400'000), 1);
+  EXPECT_DOUBLE_EQ(multistep(240'000, 400'000), 0.1);
+  EXPECT_DOUBLE_EQ(multistep(279'999, 400'000), 0.1);
+  EXPECT_DOUBLE_EQ(multistep(280'000, 400'000), 0.01);
+  EXPECT_DOUBLE_EQ(multistep(399'999, 400'000), 1e-4);
+}
+
+TEST(Schedule, SharesAreRoundedToWholeSteps) {
+  const ScheduleConfig multistep = read("schedule: {name: multistep, at: [0.07], factor: 0.5}");
+  EXPECT_EQ(multistep(6, 100), 1);  // 0.07 * 100 is a little above 7 in binary
+  EXPECT_EQ(multistep(7, 100), 0.5);
+}
+
+TEST(Schedule, WarmUpRisesToOne) {
+  const ScheduleConfig warm = read("schedule: {warmup: 0.04}");
+  EXPECT_EQ(warm(0, 100), 0.25);
+  EXPECT_EQ(warm(1, 100), 0.5);
+  EXPECT_EQ(warm(3, 100), 1);
+  EXPECT_EQ(warm(4, 100), 1);
+}
+
+TEST(Schedule, CosineFallsFromTheWarmUpToItsFloor) {
+  const ScheduleConfig cosine = read("schedule: {name: cosine, warmup: 0.2, floor: 0.1}");
+  EXPECT_DOUBLE_EQ(cosine(0, 10), 0.5);
+  EXPECT_DOUBLE_EQ(cosine(2, 10), 1);
+  EXPECT_DOUBLE_EQ(cosine(6, 10), 0.55);
+  EXPECT_DOUBLE_EQ(cosine(4, 10), 0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5)));
+  EXPECT_DOUBLE_EQ(cosine(10, 10), 0.1);
+  for (int step = 3; step < 10; ++step) EXPECT_LT(cosine(step, 10), cosine(step - 1, 10));
+}
+
+TEST(Schedule, NamesMistakes) {
+  EXPECT_THAT(mistake("schedule: {name: multistep}"), HasSubstr("at"));
+  EXPECT_THAT(mistake("schedule: {name: multistep, at: [0.5, 0.5]}"), HasSubstr("rising"));
+  EXPECT_THAT(mistake("schedule: {name: multistep, at: [0.5, 1]}"), HasSubstr("below 1"));
+  EXPECT_THAT(mistake("schedule: {warmup: 1}"), HasSubstr("below 1"));
+  EXPECT_THAT(mistake("schedule: {name: cosin}"), HasSubstr("cosine"));
+  EXPECT_THAT(mistake("schedule: {name: constant, at: [0.5]}"), HasSubstr("test.yaml:1:"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,118 @@
+#include "train/units/batch_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+namespace tpudist {
+namespace {
+
+constexpr std::uint64_t kSelection = 42;
+
+// Six graphs of 100 nodes in three folds, four slates of ten configurations, five members.
+struct Fixture {
+  Experiment experiment;
+  std::vector<std::int64_t> nodes = std::vector<std::int64_t>(6, 100),
+                            rows = std::vector<std::int64_t>(6, 200);
+  std::vector<int> fold{0, 0, 1, 1, 2, 2};
+
+  Fixture() {
+    experiment.batch.slates = 4;
+    experiment.batch.configs = 10;
+    experiment.ensemble.members = 5;
+    experiment.ensemble.folds = 3;
+    experiment.ensemble.vary_fold = true;
+  }
+  SlateOrder order() const { return SlateOrder({1, 4, 10, DrawMode::rows}, rows, kSelection); }
+  BatchPlanner planner(const SlateOrder& order, int ranks) const {
+    return BatchPlanner(experiment, order, nodes, rows, fold, ranks);
+  }
+};
+
+TEST(BatchPlan, WeightsOfAMemberSumToOneAndSkipItsFold) {
+  const Fixture fixture;
+  const SlateOrder order = fixture.order();
+  const BatchPlanner planner = fixture.planner(order, 1);
+  for (std::int64_t step = 0; step < 50; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    for (int m = 0; m < 5; ++m) {
+      double sum = 0;
+      bool any = false;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const bool held_out = fixture.fold[plan.slates[i].graph] == m % 3;
+        EXPECT_EQ(plan.weights[m][i] > 0, !held_out && plan.slates[i].weight > 0);
+        EXPECT_EQ(plan.owners.of(m, static_cast<int>(i)) >= 0, plan.weights[m][i] > 0);
+        sum += plan.weights[m][i];
+        any = any || plan.weights[m][i] > 0;
+      }
+      EXPECT_NEAR(sum, any ? 1.0 : 0.0, 1e-12);
+    }
+  }
+}
+
+TEST(BatchPlan, KeepsEightRanksBusyWithFourSlatesAndFiveMembers) {
+  Fixture fixture;
+  fixture.experiment.ensemble.vary_fold = false;
+  const SlateOrder order = fixture.order();
+  const BatchPlan plan = fixture.planner(order, 8).plan(3);
+  std::vector<int> items(8, 0);
+  for (const int owner : plan.owners.owner) ++items[owner];
+  for (const int count : items) {
+    EXPECT_GE(count, 2);
+    EXPECT_LE(count, 3);
+  }
+}
+
+TEST(BatchPlan, IsTheSameWorkForAnyNumberOfRanks) {
+  const Fixture fixture;
+  const SlateOrder order = fixture.order();
+  const BatchPlan one = fixture.planner(order, 1).plan(7),
+                  three = fixture.planner(order, 3).plan(7);
+  EXPECT_EQ(one.weights, three.weights);
+  for (std::size_t i = 0; i < one.slates.size(); ++i) {
+    EXPECT_EQ(one.slates[i].graph, three.slates[i].graph);
+    EXPECT_EQ(one.slates[i].number, three.slates[i].number);
+  }
+  EXPECT_DOUBLE_EQ(std::accumulate(one.rank_cost.begin(), one.rank_cost.end(), 0.0),
+                   std::accumulate(three.rank_cost.begin(), three.rank_cost.end(), 0.0));
+}
+
+TEST(BatchPlan, GroupsSeveralSlatesIntoAUnit) {
+  Fixture fixture;
+  fixture.experiment.batch.unit_slates = 3;
+  const SlateOrder order = fixture.order();
+  const BatchPlanner planner = fixture.planner(order, 2);
+  EXPECT_EQ(planner.plan(0).unit_begin, (std::vector<int>{0, 3, 4}));
+  EXPECT_EQ(planner.plan(0).owners.leaves, 2);
+}
+
+TEST(BatchPlan, PutsTheSlatesOfAGraphIntoAUnit) {
+  Fixture fixture;
+  fixture.experiment.batch.slates = 8;
+  fixture.experiment.batch.unit = UnitKind::graph;
+  fixture.experiment.batch.unit_slates = 2;
+  const SlateOrder order({1, 8, 10, DrawMode::rows}, fixture.rows, kSelection);
+  const BatchPlanner planner = fixture.planner(order, 2);
+  for (std::int64_t step = 0; step < 20; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    ASSERT_EQ(plan.unit_begin.front(), 0);
+    ASSERT_EQ(plan.unit_begin.back(), 8);
+    for (int unit = 0; unit < plan.units(); ++unit) {
+      const int begin = plan.unit_begin[unit], end = plan.unit_begin[unit + 1];
+      EXPECT_GE(end, begin + 1);
+      EXPECT_LE(end, begin + 2);
+      for (int i = begin; i < end; ++i) EXPECT_EQ(plan.slates[i].graph, plan.slates[begin].graph);
+    }
+    std::set<std::pair<int, std::int64_t>> drawn, planned;
+    for (int i = 0; i < 8; ++i) {
+      drawn.emplace(order.item(step, i).graph, order.item(step, i).number);
+      planned.emplace(plan.slates[i].graph, plan.slates[i].number);
+    }
+    EXPECT_EQ(planned, drawn);
+    EXPECT_EQ(plan.owners.leaves, plan.units());
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

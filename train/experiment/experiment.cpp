@@ -1,0 +1,244 @@
+#include "train/experiment/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::int64_t kMany = std::int64_t{1} << 40;
+
+int positive(ConfigNode& node, std::string_view key, int fallback, int max = 1 << 20) {
+  return static_cast<int>(node.integer(key, fallback, {1, max}));
+}
+
+Collection read_collection(ConfigNode& data) {
+  data.require("collection");
+  const std::string name = data.text("collection", "layout:xla:random");
+  try {
+    return Collection::parse(name);
+  } catch (const ConfigError& error) {
+    data.mistake("collection", error.what());
+    return Collection{"layout:xla:random"};
+  }
+}
+
+DuplicatesPolicy read_duplicates(ConfigNode& data) {
+  const std::string name =
+      data.choice("duplicates", "min", {"keep", "min", "mean", "median", "first"});
+  if (name == "keep") return DuplicatesPolicy::keep;
+  if (name == "mean") return DuplicatesPolicy::mean;
+  if (name == "median") return DuplicatesPolicy::median;
+  if (name == "first") return DuplicatesPolicy::first;
+  return DuplicatesPolicy::min;
+}
+
+DataConfig read_data(ConfigNode data) {
+  DataConfig config;
+  data.require("shards");
+  config.shards = data.text("shards", "tpudist-data");
+  config.collection = read_collection(data);
+  config.duplicates = read_duplicates(data);
+  ConfigNode include = data.child("include"), exclude = data.child("exclude");
+  config.include_train = include.texts("train", {});
+  config.include_valid = include.texts("valid", {});
+  config.exclude_train = exclude.texts("train", {});
+  config.exclude_valid = exclude.texts("valid", {});
+  const std::string cache = data.choice("cache", "auto", {"auto", "memory", "stream"});
+  config.cache = cache == "memory"   ? CacheMode::memory
+                 : cache == "stream" ? CacheMode::stream
+                                     : CacheMode::automatic;
+  config.cache_bytes = static_cast<std::uint64_t>(data.integer(
+      "cache_bytes", std::int64_t{2} << 30, {std::int64_t{1} << 20, std::int64_t{1} << 50}));
+  return config;
+}
+
+BatchConfig read_batch(ConfigNode batch) {
+  BatchConfig config;
+  config.slates = positive(batch, "slates", 4);
+  config.configs = positive(batch, "configs", 10);
+  config.unit = batch.choice("unit", "slates", {"slates", "graph"}) == "graph" ? UnitKind::graph
+                                                                               : UnitKind::slates;
+  config.unit_slates =
+      positive(batch, "unit_slates", config.unit == UnitKind::graph ? config.slates : 1);
+  config.config_chunk = static_cast<int>(batch.integer_or_auto("config_chunk", 0, {1, 1 << 20}));
+  config.member_chunk = static_cast<int>(batch.integer_or_auto("member_chunk", 0, {1, 1024}));
+  if (config.config_chunk > 0 && config.unit_slates > 1) {
+    batch.mistake("config_chunk", "cuts units of one slate: leave out unit and unit_slates");
+  }
+  config.order = batch.choice("order", "shared", {"shared", "per_member"}) == "shared"
+                     ? RowOrder::shared
+                     : RowOrder::per_member;
+  config.draw = batch.choice("draw", "rows", {"rows", "graphs"}) == "rows" ? DrawMode::rows
+                                                                           : DrawMode::graphs;
+  if (config.configs < 2)
+    batch.mistake("configs", "a ranking needs at least 2 configurations in a slate");
+  return config;
+}
+
+TrainConfig read_train(ConfigNode train) {
+  TrainConfig config;
+  train.require("steps");
+  config.steps = train.integer("steps", 1000, {0, kMany});
+  config.evaluate_every = train.integer("evaluate_every", 0, {0, kMany});
+  config.checkpoint_every = train.integer("checkpoint_every", 0, {0, kMany});
+  config.log_every = train.integer("log_every", 10, {1, kMany});
+  config.evaluate_rows = train.integer("evaluate_rows", 1000, {2, kMany});
+  config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
+  config.prefetch = positive(train, "prefetch", 2, 64);
+  config.recompute = train.boolean("recompute", false);
+  config.cuda_graphs = train.boolean("cuda_graphs", false);
+  return config;
+}
+
+int read_folds(ConfigNode& ensemble) {
+  const std::string text = ensemble.text("folds", "none");
+  if (text == "none") return 0;
+  int folds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), folds);
+  if (error != std::errc{} || end != text.data() + text.size() || folds < 2) {
+    ensemble.mistake("folds", "must be `none` or a number of folds, at least 2");
+    return 0;
+  }
+  return folds;
+}
+
+EnsembleConfig read_ensemble(ConfigNode ensemble) {
+  EnsembleConfig config;
+  config.members = positive(ensemble, "members", 1, 1024);
+  config.folds = read_folds(ensemble);
+  config.vary_init = false;
+  for (const std::string& what : ensemble.texts("vary", {"init"})) {
+    if (what == "init") {
+      config.vary_init = true;
+    } else if (what == "order") {
+      config.vary_order = true;
+    } else if (what == "fold") {
+      config.vary_fold = true;
+    } else {
+      ensemble.mistake("vary", fmt::format("\"{}\" is none of init, order, fold", what));
+    }
+  }
+  ensemble.choice("placement", "fused", {"fused"});
+  if (config.vary_fold && config.folds == 0 && ensemble.has("folds") == false) {
+    ensemble.mistake("vary", "varies the fold, but `folds` is not given");
+  }
+  if (config.folds == 0) config.vary_fold = false;
+  return config;
+}
+
+DistConfig read_dist(ConfigNode dist) {
+  DistConfig config;
+  config.reduce = dist.choice("reduce", "tree", {"tree", "nccl"}) == "tree"
+                      ? ReduceMode::tree
+                      : ReduceMode::all_reduce;
+  config.threads = static_cast<int>(dist.integer_or_auto("threads", 0, {1, 1024}));
+  config.device = dist.choice("device", "auto", {"auto", "cpu", "cuda"});
+  return config;
+}
+
+// Lines of the resolved table whose values may differ between a run and its resumption.
+bool decides_numbers(std::string_view line) {
+  static constexpr std::array<std::string_view, 16> kFree = {"name ",
+                                                             "data.shards ",
+                                                             "data.cache ",
+                                                             "data.cache_bytes ",
+                                                             "batch.member_chunk ",
+                                                             "train.recompute ",
+                                                             "train.cuda_graphs ",
+                                                             "dist.threads ",
+                                                             "dist.device ",
+                                                             "ensemble.placement ",
+                                                             "train.evaluate_every ",
+                                                             "train.checkpoint_every ",
+                                                             "train.log_every ",
+                                                             "train.evaluate_rows ",
+                                                             "train.keep_checkpoints ",
+                                                             "train.prefetch "};
+  for (std::string_view key : kFree) {
+    if (line.starts_with(key)) return false;
+  }
+  return true;
+}
+
+std::uint64_t hash_of_numbers(std::string_view table) {
+  Hasher hasher;
+  while (!table.empty()) {
+    const std::size_t end = table.find('\n');
+    std::string_view line = table.substr(0, end);
+    table.remove_prefix(end == std::string_view::npos ? table.size() : end + 1);
+    while (!line.empty() && (line.back() == '*' || line.back() == ' ')) line.remove_suffix(1);
+    if (decides_numbers(line)) hasher.update(line);
+  }
+  return hasher.digest();
+}
+
+}  // namespace
+
+DatasetOptions DataConfig::training() const {
+  DatasetOptions options;
+  options.shards = shards;
+  options.collection = collection;
+  options.split = "train";
+  options.include = include_train;
+  options.exclude = exclude_train;
+  options.duplicates = duplicates;
+  options.cache = cache;
+  options.cache_bytes = cache_bytes;
+  return options;
+}
+
+DatasetOptions DataConfig::evaluation(const std::string& split) const {
+  DatasetOptions options = training();
+  options.split = split;
+  options.duplicates = DuplicatesPolicy::keep;
+  options.include = split == "train"   ? include_train
+                    : split == "valid" ? include_valid
+                                       : std::vector<std::string>{};
+  options.exclude = split == "train"   ? exclude_train
+                    : split == "valid" ? exclude_valid
+                                       : std::vector<std::string>{};
+  return options;
+}
+
+Experiment read_experiment(ConfigDocument& document) {
+  Experiment experiment;
+  ConfigNode root = document.root();
+  root.require("name");
+  experiment.name = root.text("name", "run");
+  ConfigNode seed = root.child("seed");
+  experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
+  experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
+  experiment.data = read_data(root.child("data"));
+  experiment.batch = read_batch(root.child("batch"));
+  experiment.network = NetworkConfig::read(root.child("model"));
+  const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
+  experiment.plan = plan == "dense"     ? PlanMode::dense
+                    : plan == "refined" ? PlanMode::refined
+                                        : PlanMode::automatic;
+  experiment.network.precision = root.choice("precision", "fp32", {"fp32", "bf16"}) == "bf16"
+                                     ? Precision::bf16
+                                     : Precision::fp32;
+  experiment.loss = read_loss(root.child("loss"));
+  experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
+  experiment.schedule = ScheduleConfig::read(root.child("schedule"));
+  experiment.train = read_train(root.child("train"));
+  ConfigNode evaluate = root.child("evaluate");
+  experiment.evaluate_block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
+  experiment.evaluate_block.rows =
+      evaluate.integer("block_rows", experiment.evaluate_block.rows, {1, kMany});
+  experiment.ensemble = read_ensemble(root.child("ensemble"));
+  experiment.dist = read_dist(root.child("dist"));
+  document.finish();
+  experiment.resolved_yaml = document.resolved_yaml();
+  experiment.resolved_table = document.resolved_table();
+  experiment.numbers_hash = hash_of_numbers(experiment.resolved_table);
+  return experiment;
+}
+
+}  // namespace tpudist

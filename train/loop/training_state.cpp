@@ -1,0 +1,102 @@
+#include "train/loop/training_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+
+TrainingState::TrainingState(const Experiment& experiment, const Network& network)
+    : flat(static_cast<std::size_t>(network.parameters().length()) *
+           static_cast<std::size_t>(experiment.ensemble.members)),
+      optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members) {
+  const auto members = static_cast<std::size_t>(experiment.ensemble.members);
+  failed.assign(members, 0);
+  best_score.assign(members, std::numeric_limits<double>::quiet_NaN());
+  best_step.assign(members, -1);
+}
+
+void TrainingState::initialise(const Experiment& experiment, const Network& network) {
+  const auto length = static_cast<std::size_t>(network.parameters().length());
+  for (int m = 0; m < experiment.ensemble.members; ++m) {
+    const auto member = static_cast<std::uint64_t>(experiment.ensemble.vary_init ? m : 0);
+    network.initialise(std::span(flat).subspan(static_cast<std::size_t>(m) * length, length),
+                       mix_key({experiment.init_seed, member}));
+  }
+}
+
+Checkpoint TrainingState::checkpoint(const Experiment& experiment,
+                                     std::uint64_t selection_hash) const {
+  Checkpoint saved;
+  saved.step = step;
+  saved.config_hash = experiment.numbers_hash;
+  saved.selection_hash = selection_hash;
+  saved.config = experiment.resolved_yaml;
+  saved.members = experiment.ensemble.members;
+  saved.parameters.assign(flat.begin(), flat.end());
+  const auto first = optimizer.first_moment(), second = optimizer.second_moment();
+  saved.first_moment.assign(first.begin(), first.end());
+  saved.second_moment.assign(second.begin(), second.end());
+  const auto steps = optimizer.steps();
+  saved.optimizer_steps.assign(steps.begin(), steps.end());
+  saved.best_score = best_score;
+  saved.best_step = best_step;
+  saved.failed = failed;
+  saved.numbers["train_seconds"] = train_seconds;
+  return saved;
+}
+
+bool TrainingState::restore(const RunFolder& run, const Experiment& experiment,
+                            std::uint64_t selection_hash, const ParameterTable& table) {
+  for (const std::filesystem::path& path : list_checkpoints(run.checkpoints())) {
+    try {
+      take(load_checkpoint(path, table), experiment, selection_hash, path.string());
+      return true;
+    } catch (const DataError& error) {
+      spdlog::warn("{}; trying the checkpoint before it", error.what());
+    }
+  }
+  return false;
+}
+
+void TrainingState::take(const Checkpoint& saved, const Experiment& experiment,
+                         std::uint64_t selection_hash, const std::string& path) {
+  if (saved.config_hash != experiment.numbers_hash ||
+      saved.members != experiment.ensemble.members) {
+    throw ConfigError(fmt::format(
+        "{}: was written by an experiment with other settings; compare the run's config.yaml "
+        "with this one, or start a new run with --run-dir",
+        path));
+  }
+  if (saved.selection_hash != selection_hash) {
+    throw ConfigError(fmt::format(
+        "{}: was trained on other data (selection {} then, {} now); give data.shards as then, "
+        "or start a new run",
+        path, to_hex(saved.selection_hash), to_hex(selection_hash)));
+  }
+  step = saved.step;
+  std::copy(saved.parameters.begin(), saved.parameters.end(), flat.begin());
+  std::copy(saved.first_moment.begin(), saved.first_moment.end(), optimizer.first_moment().begin());
+  std::copy(saved.second_moment.begin(), saved.second_moment.end(),
+            optimizer.second_moment().begin());
+  std::copy(saved.optimizer_steps.begin(), saved.optimizer_steps.end(), optimizer.steps().begin());
+  best_score = saved.best_score;
+  best_step = saved.best_step;
+  failed = saved.failed;
+  const auto seconds = saved.numbers.find("train_seconds");
+  train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;
+}
+
+std::vector<bool> TrainingState::alive() const {
+  std::vector<bool> result;
+  for (int flag : failed) result.push_back(flag == 0);
+  return result;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "models/network.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/optimizer/optimizer.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+
+// All that changes while training. The same bits on every rank.
+struct TrainingState {
+  TrainingState(const Experiment& experiment, const Network& network);
+
+  // Fills the parameters from the experiment's seeds.
+  void initialise(const Experiment& experiment, const Network& network);
+
+  Checkpoint checkpoint(const Experiment& experiment, std::uint64_t selection_hash) const;
+
+  // Takes the newest readable checkpoint of the run, false when there is none. Throws ConfigError
+  // when it belongs to another experiment or to other data.
+  bool restore(const RunFolder& run, const Experiment& experiment, std::uint64_t selection_hash,
+               const ParameterTable& table);
+
+  std::vector<bool> alive() const;  // [M] members that have not failed
+
+  std::int64_t step = 0;
+  AlignedFloats flat;  // [M, P]
+  mutable FlatOptimizer optimizer;
+  std::vector<int> failed;  // [M] 1 from the step on at which loss or gradient was not finite
+  std::vector<double> best_score;       // [M]
+  std::vector<std::int64_t> best_step;  // [M]
+  double train_seconds = 0;
+
+ private:
+  void take(const Checkpoint& checkpoint, const Experiment& experiment,
+            std::uint64_t selection_hash, const std::string& path);
+};
+
+}  // namespace tpudist

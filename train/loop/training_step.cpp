@@ -1,0 +1,209 @@
+#include "train/loop/training_step.hpp"
+
+#include <cmath>
+
+#include "core/log.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::int64_t kRowExtra = 16;  // floats behind a gradient: the loss, padded to 64 bytes
+
+}  // namespace
+
+TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
+                           JobContext& context)
+    : experiment_(experiment),
+      network_(network),
+      context_(context),
+      length_(network.parameters().length()),
+      row_length_(length_ + kRowExtra) {
+  if (experiment.dist.reduce == ReduceMode::all_reduce) {
+    if (context.place.device >= 0 && context.world.size() > 1) {
+      nccl_ = make_nccl_communicator(context.world, context.place.device);
+    }
+    reducer_ = make_all_reduce_reducer(nccl_ ? *nccl_ : context.world, row_length_, context.pool);
+  } else {
+    reducer_ = make_tree_reducer(context.world, row_length_, context.pool);
+  }
+}
+
+TrainingStep::~TrainingStep() = default;
+
+StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
+  reducer_->begin(work.batch.owners);
+  context_.pool.parallel_for(static_cast<std::int64_t>(work.passes.size()), [&](std::int64_t i) {
+    run_pass(work, work.passes[static_cast<std::size_t>(i)], state);
+  });
+  return update(work, reducer_->finalize(), state);
+}
+
+void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
+                            const TrainingState& state) {
+  const auto rows = static_cast<std::size_t>(pass.members);
+  const auto stride = static_cast<std::size_t>(row_length_);
+  auto buffer = take_buffer(rows * stride);
+  std::vector<std::span<float>> gradients;
+  for (std::size_t m = 0; m < rows; ++m) {
+    gradients.push_back(std::span(*buffer).subspan(m * stride, static_cast<std::size_t>(length_)));
+  }
+  std::vector<double> losses;
+  if (pass.data->chunks.empty()) {
+    network_.gradient(
+        state.flat, pass.first_member, pass.members, pass.data->input,
+        [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
+        gradients, !experiment_.loss->ignores_shift());
+  } else {
+    run_chunks(work, pass, state, gradients, losses);
+  }
+  for (std::size_t m = 0; m < rows; ++m) {
+    const std::span<float> row = std::span(*buffer).subspan(m * stride, stride);
+    std::fill(row.begin() + length_, row.end(), 0.0f);
+    row[static_cast<std::size_t>(length_)] = static_cast<float>(losses[m]);
+    reducer_->add(pass.first_member + static_cast<int>(m), pass.unit, row);
+  }
+  give_back(std::move(buffer));
+}
+
+// A slate in two passes: the scores of all chunks, then the gradient chunk by chunk. What all
+// configurations of a chunk have in common differs between chunks, so that a shift counts.
+void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
+                              const TrainingState& state,
+                              std::span<const std::span<float>> gradients,
+                              std::vector<double>& losses) {
+  const std::vector<UnitInput>& chunks = pass.data->chunks;
+  const auto members = static_cast<std::size_t>(pass.members);
+  const std::size_t configs = pass.data->slates[0].configs.size();
+  UnitScores all{pass.members, static_cast<std::int64_t>(configs),
+                 std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
+  std::size_t first = 0;
+  for (const UnitInput& chunk : chunks) {
+    const UnitScores scores = network_.scores(state.flat, pass.first_member, pass.members, chunk);
+    const auto count = static_cast<std::size_t>(scores.configs);
+    for (std::size_t m = 0; m < members; ++m) {
+      for (std::size_t k = 0; k < count; ++k) {
+        all.delta[m * configs + first + k] = scores.common[m] + scores.delta[m * count + k];
+      }
+    }
+    first += count;
+  }
+  const ScoreGradient whole = loss_gradient(work, pass, all, losses);
+
+  const auto length = static_cast<std::size_t>(length_);
+  const auto stride = static_cast<std::size_t>(row_length_);
+  auto buffer = take_buffer(members * stride);
+  std::vector<std::span<float>> parts;
+  for (std::size_t m = 0; m < members; ++m) {
+    parts.push_back(std::span(*buffer).subspan(m * stride, length));
+  }
+  first = 0;
+  for (const UnitInput& chunk : chunks) {
+    const auto count = static_cast<std::size_t>(chunk.plan->configs);
+    const auto own = [&](const UnitScores&) {
+      ScoreGradient gradient;
+      for (std::size_t m = 0; m < members; ++m) {
+        const auto begin = whole.values.begin() + static_cast<std::ptrdiff_t>(m * configs + first);
+        gradient.values.insert(gradient.values.end(), begin,
+                               begin + static_cast<std::ptrdiff_t>(count));
+      }
+      return gradient;
+    };
+    const bool fresh = first == 0;
+    network_.gradient(state.flat, pass.first_member, pass.members, chunk, own,
+                      fresh ? gradients : std::span<const std::span<float>>(parts));
+    for (std::size_t m = 0; !fresh && m < members; ++m) {
+      for (std::size_t i = 0; i < length; ++i) gradients[m][i] += parts[m][i];
+    }
+    first += count;
+  }
+  give_back(std::move(buffer));
+}
+
+// Weighted d loss / d score of a pass, [members, configs], and each member's weighted loss.
+ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& pass,
+                                          const UnitScores& scores,
+                                          std::vector<double>& losses) const {
+  ScoreGradient gradient{std::vector<double>(scores.delta.size(), 0.0),
+                         std::vector<bool>(static_cast<std::size_t>(pass.members), true)};
+  losses.assign(static_cast<std::size_t>(pass.members), 0.0);
+  const std::size_t slates = pass.data->slates.size();
+  for (int i = 0; i < pass.members; ++i) {
+    const int m = pass.first_member + i;
+    std::size_t at = static_cast<std::size_t>(i) * static_cast<std::size_t>(scores.configs);
+    for (std::size_t s = 0; s < slates; ++s) {
+      const Slate& slate = pass.data->slates[s];
+      const std::size_t count = slate.targets.size();
+      const std::size_t index =
+          static_cast<std::size_t>(work.batch.unit_begin[static_cast<std::size_t>(pass.unit)]) + s;
+      const double weight = work.batch.weights[static_cast<std::size_t>(m)][index];
+      if (weight > 0) {
+        std::vector<double> values(scores.delta.begin() + static_cast<std::ptrdiff_t>(at),
+                                   scores.delta.begin() + static_cast<std::ptrdiff_t>(at + count));
+        if (!experiment_.loss->ignores_shift()) {
+          for (double& value : values)
+            value += scores.common[static_cast<std::size_t>(i) * slates + s];
+        }
+        const std::uint64_t ties = mix_key({experiment_.order_seed, static_cast<std::uint64_t>(m),
+                                            static_cast<std::uint64_t>(work.batch.step), index});
+        const std::span<double> out = std::span(gradient.values).subspan(at, count);
+        const SlateLoss::Value value = experiment_.loss->evaluate(values, slate.targets, ties, out);
+        losses[static_cast<std::size_t>(i)] += weight * value.loss;
+        if (!value.shift_free) gradient.shift_free[static_cast<std::size_t>(i)] = false;
+        for (double& value : out) value *= weight;
+      }
+      at += count;
+    }
+  }
+  return gradient;
+}
+
+StepResult TrainingStep::update(const StepWork& work, std::span<const float> sums,
+                                TrainingState& state) {
+  StepResult result;
+  const auto members = static_cast<std::size_t>(experiment_.ensemble.members);
+  result.norm = state.optimizer.gradient_norms(sums, row_length_, context_.pool);
+  for (std::size_t m = 0; m < members; ++m) {
+    result.loss.push_back(
+        sums[m * static_cast<std::size_t>(row_length_) + static_cast<std::size_t>(length_)]);
+    bool present = false;
+    for (int unit = 0; unit < work.batch.owners.leaves; ++unit) {
+      present = present || work.batch.owners.of(static_cast<int>(m), unit) >= 0;
+    }
+    const bool finite = std::isfinite(result.loss[m]) && std::isfinite(result.norm[m]);
+    if (present && !finite && state.failed[m] == 0) {
+      state.failed[m] = 1;
+      spdlog::warn(
+          "member {}: loss {} and gradient norm {} at step {}: the member is left out from here on",
+          m, result.loss[m], result.norm[m], state.step);
+    }
+    result.stepped.push_back(present && finite && state.failed[m] == 0);
+  }
+  const double factor = experiment_.schedule(state.step, experiment_.train.steps);
+  result.rate = experiment_.optimizer.rate * factor;
+  state.optimizer.step(state.flat, sums, row_length_, result.norm, result.stepped, factor,
+                       context_.pool);
+  ++state.step;
+  return result;
+}
+
+std::unique_ptr<AlignedFloats> TrainingStep::take_buffer(std::size_t size) {
+  std::unique_ptr<AlignedFloats> buffer;
+  {
+    std::lock_guard lock(buffers_mutex_);
+    if (!buffers_.empty()) {
+      buffer = std::move(buffers_.back());
+      buffers_.pop_back();
+    }
+  }
+  if (!buffer) buffer = std::make_unique<AlignedFloats>();
+  if (buffer->size() < size) buffer->resize(size);
+  return buffer;
+}
+
+void TrainingStep::give_back(std::unique_ptr<AlignedFloats> buffer) {
+  std::lock_guard lock(buffers_mutex_);
+  buffers_.push_back(std::move(buffer));
+}
+
+}  // namespace tpudist

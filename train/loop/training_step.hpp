@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "dist/gradient_reducer.hpp"
+#include "train/experiment/context.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/units/step_work.hpp"
+
+namespace tpudist {
+
+// What a step gave, the same on every rank. [M] each.
+struct StepResult {
+  std::vector<double> loss, norm;
+  std::vector<bool> stepped;  // the member had a slate, and its numbers were finite
+  double rate = 0;            // learning rate of the step
+};
+
+// Runs steps: units side by side, the fixed reduction tree, clip, check for NaN, update. One step
+// at a time.
+class TrainingStep {
+ public:
+  TrainingStep(const Experiment& experiment, const Network& network, JobContext& context);
+  ~TrainingStep();
+
+  // Collective. Advances state.step by one.
+  StepResult run(const StepWork& work, TrainingState& state);
+
+ private:
+  void run_pass(const StepWork& work, const UnitPass& pass, const TrainingState& state);
+  void run_chunks(const StepWork& work, const UnitPass& pass, const TrainingState& state,
+                  std::span<const std::span<float>> gradients, std::vector<double>& losses);
+  ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
+                              std::vector<double>& losses) const;
+  StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);
+  std::unique_ptr<AlignedFloats> take_buffer(std::size_t size);
+  void give_back(std::unique_ptr<AlignedFloats> buffer);
+
+  const Experiment& experiment_;
+  const Network& network_;
+  JobContext& context_;
+  std::int64_t length_, row_length_;  // P, and P + the loss behind it (padded)
+  std::unique_ptr<Communicator> nccl_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::mutex buffers_mutex_;
+  std::vector<std::unique_ptr<AlignedFloats>> buffers_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/config.hpp"
+#include "core/thread_pool.hpp"
+#include "models/parameter_table.hpp"
+
+namespace tpudist {
+
+// `optimizer:` of an experiment file.
+struct OptimizerConfig {
+  std::string name = "adamw";  // adamw (decoupled decay) or adam (decay as an L2 term)
+  double rate = 1e-3;          // lr
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double clip_norm = 0;     // largest norm of a member's gradient; 0 = no clip
+  double decay = 0;         // decay.all: of every parameter
+  double output_decay = 0;  // decay.output: of the output layer instead (weight and bias)
+
+  // Where `decay.output` is not given, the output layer takes `decay.all`.
+  static OptimizerConfig read(ConfigNode node);
+};
+
+// Adam and AdamW (Kingma & Ba 2015; Loshchilov & Hutter 2019), equal to torch.optim to rounding,
+// on the flat buffer [M, P] of all members. Every member has a step count of its own and may sit a
+// step out. The update is elementwise, so its bits do not depend on threads; padding stays zero.
+// Not thread-safe; one call at a time.
+class FlatOptimizer {
+ public:
+  FlatOptimizer(const OptimizerConfig& config, const ParameterTable& table, int members);
+
+  // Norm of each member's gradient, [M], in double over fixed blocks: the same bits for any number
+  // of threads. Members lie `stride` >= P floats apart. NaN or infinite where the gradient is.
+  std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
+                                     ThreadPool& pool) const;
+
+  // One step of each active member with rate = config.rate * rate_factor. The gradient is scaled by
+  // min(1, clip_norm / (norm + 1e-6)) first (as torch's clip_grad_norm_). `flat` is [M, P]; `norms`
+  // [M] is only read with a clip. The caller keeps members with a norm that is not finite inactive.
+  // Throws Error where a size does not fit.
+  void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
+            std::span<const double> norms, const std::vector<bool>& active, double rate_factor,
+            ThreadPool& pool);
+
+  // State for checkpoints.
+  std::span<float> first_moment() { return first_; }    // [M, P]
+  std::span<float> second_moment() { return second_; }  // [M, P]
+  std::span<std::int64_t> steps() { return steps_; }    // [M] steps taken
+
+ private:
+  struct Range {  // floats of one member that share a decay
+    std::int64_t begin, end;
+    double decay;
+  };
+
+  int members() const { return static_cast<int>(steps_.size()); }
+  void check_gradients(std::span<const float> gradients, std::int64_t stride) const;
+
+  OptimizerConfig config_;
+  std::int64_t length_;
+  std::vector<float> first_, second_;
+  std::vector<std::int64_t> steps_;
+  std::vector<Range> ranges_;  // all of [0, P), rising
+};
+
+}  // namespace tpudist

@@ -1,0 +1,140 @@
+#include "train/scores/score_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "train/scores/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr ScoreColumn kLayoutColumns[] = {
+    {"kendall_tau", &GraphScores::kendall_tau}, {"opa", &GraphScores::opa},
+    {"slowdown_1", &GraphScores::slowdown_1},   {"slowdown_5", &GraphScores::slowdown_5},
+    {"slowdown_10", &GraphScores::slowdown_10}, {"slowdown_100", &GraphScores::slowdown_100},
+};
+constexpr ScoreColumn kTileColumns[] = {
+    {"tile_score", &GraphScores::tile_score},
+    {"kendall_tau", &GraphScores::kendall_tau},
+    {"opa", &GraphScores::opa},
+    {"slowdown_1", &GraphScores::slowdown_1},
+    {"slowdown_5", &GraphScores::slowdown_5},
+    {"slowdown_10", &GraphScores::slowdown_10},
+    {"slowdown_100", &GraphScores::slowdown_100},
+};
+
+bool is_slowdown(const ScoreColumn& column) {
+  return column.name.starts_with("slowdown");
+}
+
+std::string cell(const ScoreColumn& column, double value) {
+  if (std::isnan(value)) return "-";
+  return is_slowdown(column) ? fmt::format("{:.2f}%", 100 * value) : fmt::format("{:.4f}", value);
+}
+
+nlohmann::json values_json(const GraphScores& scores, bool is_tile) {
+  nlohmann::json json;
+  for (const ScoreColumn& column : score_columns(is_tile)) {
+    const double value = scores.*column.value;
+    // JSON has neither NaN nor infinity.
+    json[std::string(column.name)] =
+        std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+  }
+  return json;
+}
+
+}  // namespace
+
+std::span<const ScoreColumn> score_columns(bool is_tile) {
+  if (is_tile) return kTileColumns;
+  return kLayoutColumns;
+}
+
+double primary_score(const GraphScores& scores, bool is_tile) {
+  return scores.*score_columns(is_tile).front().value;
+}
+
+GraphScores score_graph(std::span<const double> scores, std::span<const double> targets,
+                        bool is_tile) {
+  GraphScores result;
+  result.configs = static_cast<std::int64_t>(scores.size());
+  result.kendall_tau = kendall_tau_b(scores, targets);
+  result.opa = ordered_pair_accuracy(scores, targets);
+  result.slowdown_1 = slowdown_at(scores, targets, 1);
+  result.slowdown_5 = slowdown_at(scores, targets, 5);
+  result.slowdown_10 = slowdown_at(scores, targets, 10);
+  result.slowdown_100 = slowdown_at(scores, targets, 100);
+  if (is_tile) result.tile_score = tile_score(scores, targets);
+  return result;
+}
+
+MeanScores mean_scores_of(std::span<const GraphScores> graphs, bool is_tile) {
+  MeanScores result;
+  result.mean.name = "mean";
+  for (const GraphScores& graph : graphs) result.mean.configs += graph.configs;
+  for (const ScoreColumn& column : score_columns(is_tile)) {
+    double sum = 0;
+    std::int64_t undefined = 0;
+    for (const GraphScores& graph : graphs) {
+      const double value = graph.*column.value;
+      if (std::isnan(value))
+        ++undefined;
+      else
+        sum += value;
+    }
+    const auto defined = static_cast<std::int64_t>(graphs.size()) - undefined;
+    if (defined > 0) result.mean.*column.value = sum / static_cast<double>(defined);
+    result.undefined.push_back(undefined);
+  }
+  return result;
+}
+
+std::string score_table_text(std::span<const GraphScores> graphs, bool is_tile) {
+  const auto columns = score_columns(is_tile);
+  const MeanScores means = mean_scores_of(graphs, is_tile);
+  std::size_t name_width = 5;  // "graph"
+  for (const GraphScores& graph : graphs) name_width = std::max(name_width, graph.name.size());
+
+  std::string text = fmt::format("{:<{}}  {:>9}", "graph", name_width, "configs");
+  for (const ScoreColumn& column : columns) text += fmt::format("  {:>12}", column.name);
+  text += '\n';
+  const auto add_line = [&](const GraphScores& scores) {
+    text += fmt::format("{:<{}}  {:>9}", scores.name, name_width, scores.configs);
+    for (const ScoreColumn& column : columns)
+      text += fmt::format("  {:>12}", cell(column, scores.*column.value));
+    text += '\n';
+  };
+  for (const GraphScores& graph : graphs) add_line(graph);
+  add_line(means.mean);
+
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (means.undefined[i] == 0) continue;
+    text += fmt::format("{} is undefined for {} of {} graphs, which its mean leaves out\n",
+                        columns[i].name, means.undefined[i], graphs.size());
+  }
+  return text;
+}
+
+nlohmann::json score_table_json(std::span<const GraphScores> graphs, bool is_tile) {
+  const auto columns = score_columns(is_tile);
+  const MeanScores means = mean_scores_of(graphs, is_tile);
+  nlohmann::json json;
+  json["primary"] = columns.front().name;
+  json["mean"] = values_json(means.mean, is_tile);
+  json["undefined"] = nlohmann::json::object();
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    json["undefined"][std::string(columns[i].name)] = means.undefined[i];
+  json["graphs"] = nlohmann::json::array();
+  for (const GraphScores& graph : graphs) {
+    nlohmann::json entry = values_json(graph, is_tile);
+    entry["name"] = graph.name;
+    entry["configs"] = graph.configs;
+    json["graphs"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace tpudist

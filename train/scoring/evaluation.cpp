@@ -1,0 +1,119 @@
+#include "train/scoring/evaluation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+std::vector<double> targets_of(const Dataset& dataset, const GraphPrediction& prediction) {
+  std::vector<double> targets;
+  for (std::int64_t row : prediction.rows) targets.push_back(dataset.target(prediction.graph, row));
+  return targets;
+}
+
+GraphScores scored(std::span<const double> scores, std::span<const double> targets,
+                   const Dataset& dataset, int graph, bool is_tile) {
+  GraphScores result = score_graph(scores, targets, is_tile);
+  result.name = dataset.graph(graph).name;
+  return result;
+}
+
+}  // namespace
+
+std::vector<double> Evaluation::member_means() const {
+  std::vector<double> means;
+  for (const auto& member : members)
+    means.push_back(primary_score(mean_scores_of(member, is_tile).mean, is_tile));
+  return means;
+}
+
+double Evaluation::ensemble_mean() const {
+  return primary_score(mean_scores_of(ensemble, is_tile).mean, is_tile);
+}
+
+Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use) {
+  Evaluation evaluation;
+  evaluation.split = dataset.options().split;
+  evaluation.is_tile = dataset.options().collection.is_tile();
+  evaluation.used = use;
+  if (evaluation.split == "test") {
+    throw ConfigError(
+        "the test split has no run times to compare with; use `tpudist predict` to rank it");
+  }
+  evaluation.members.resize(use.size());
+  return evaluation;
+}
+
+void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
+                const Dataset& dataset, ThreadPool& pool) {
+  const std::vector<bool>& use = evaluation.used;
+  const std::size_t before = evaluation.ensemble.size(), members = use.size();
+  evaluation.ensemble.resize(before + predictions.size());
+  for (auto& member : evaluation.members) member.resize(evaluation.ensemble.size());
+  pool.parallel_for(
+      static_cast<std::int64_t>(predictions.size() * (members + 1)), [&](std::int64_t i) {
+        const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
+                          m = static_cast<std::size_t>(i) % (members + 1);
+        const GraphPrediction& prediction = predictions[g];
+        const std::vector<double> targets = targets_of(dataset, prediction);
+        if (m < members) {
+          if (!use[m])
+            return;  // its scores may be NaN; the defaults of GraphScores say "undefined"
+          evaluation.members[m][before + g] =
+              scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
+        } else {
+          evaluation.ensemble[before + g] = scored(mean_scores(prediction, use), targets, dataset,
+                                                   prediction.graph, evaluation.is_tile);
+        }
+      });
+}
+
+Evaluation evaluate_members(const Network& network, std::span<const float> flat,
+                            const std::vector<bool>& use, const Dataset& dataset,
+                            const UnitBuilder& units, const ScoringOptions& options,
+                            JobContext& context) {
+  Evaluation evaluation = start_evaluation(dataset, use);
+  const auto members = static_cast<int>(use.size());
+  for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
+    add_graphs(evaluation,
+               score_graphs(network, flat, members, dataset, graphs, units, options, context),
+               dataset, context.pool);
+  }
+  return evaluation;
+}
+
+std::string evaluation_table(const Evaluation& evaluation) {
+  const auto columns = score_columns(evaluation.is_tile);
+  std::string text = fmt::format(
+      "{} of the mean of {} members on the {} split\n\n", columns[0].name,
+      std::count(evaluation.used.begin(), evaluation.used.end(), true), evaluation.split);
+  text += score_table_text(evaluation.ensemble, evaluation.is_tile);
+  text += fmt::format("\nmembers ({}, mean over graphs)\n", columns[0].name);
+  const std::vector<double> means = evaluation.member_means();
+  for (std::size_t m = 0; m < means.size(); ++m) {
+    text += evaluation.used[m] ? fmt::format("  member {}  {:.4f}\n", m, means[m])
+                               : fmt::format("  member {}  left out: its loss was not finite\n", m);
+  }
+  text += fmt::format("  ensemble  {:.4f}\n", evaluation.ensemble_mean());
+  return text;
+}
+
+nlohmann::json evaluation_json(const Evaluation& evaluation) {
+  nlohmann::json members = nlohmann::json::array();
+  for (std::size_t m = 0; m < evaluation.members.size(); ++m) {
+    nlohmann::json member = score_table_json(evaluation.members[m], evaluation.is_tile);
+    member["used"] = static_cast<bool>(evaluation.used[m]);
+    members.push_back(std::move(member));
+  }
+  return {{"split", evaluation.split},
+          {"ensemble", score_table_json(evaluation.ensemble, evaluation.is_tile)},
+          {"members", members}};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/thread_pool.hpp"
+#include "data/loading/dataset.hpp"
+#include "train/scores/score_table.hpp"
+#include "train/scoring/scoring.hpp"
+
+namespace tpudist {
+
+// How well the members and their mean rank the graphs of a split. Plain data.
+struct Evaluation {
+  std::string split;
+  bool is_tile = false;
+  std::vector<std::vector<GraphScores>> members;  // [M][graphs]
+  std::vector<GraphScores> ensemble;  // [graphs], of the mean over the members that did not fail
+  std::vector<bool> used;             // [M] members in the mean
+
+  // Mean over graphs of the collection's main metric (Kendall tau, or the tile score), per member.
+  std::vector<double> member_means() const;
+  double ensemble_mean() const;
+};
+
+// An evaluation of no graph yet of the members `use` names. Throws ConfigError for a split without
+// run times (test).
+Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use);
+
+// Adds graphs of the dataset, behind those that are there.
+void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
+                const Dataset& dataset, ThreadPool& pool);
+
+// Scores all graphs of a dataset with the members of `flat` [M, P], a few graphs at a time.
+// Collective.
+Evaluation evaluate_members(const Network& network, std::span<const float> flat,
+                            const std::vector<bool>& use, const Dataset& dataset,
+                            const UnitBuilder& units, const ScoringOptions& options,
+                            JobContext& context);
+
+// An aligned table: a row for each graph, its members' main metric, the ensemble's, and the
+// ensemble's other metrics.
+std::string evaluation_table(const Evaluation& evaluation);
+nlohmann::json evaluation_json(const Evaluation& evaluation);
+
+}  // namespace tpudist

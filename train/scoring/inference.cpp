@@ -1,0 +1,161 @@
+#include "train/scoring/inference.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
+  return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
+}
+
+Checkpoint newest_checkpoint(const RunFolder& folder, const ParameterTable& table) {
+  for (const std::filesystem::path& path : list_checkpoints(folder.checkpoints())) {
+    try {
+      return load_checkpoint(path, table);
+    } catch (const DataError& error) {
+      spdlog::warn("{}; trying the checkpoint before it", error.what());
+    }
+  }
+  throw ConfigError(fmt::format("{}: the run has no readable checkpoint yet; train it first",
+                                folder.path().string()));
+}
+
+DatasetOptions scored_data(const TrainedRun& run, const ScoreRequest& request) {
+  DatasetOptions options = run.experiment.data.evaluation(request.split);
+  if (!request.shards.empty()) options.shards = request.shards;
+  return options;
+}
+
+void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
+                         const ScoreRequest& request) {
+  const DatasetOptions mine = dataset.options(), other = scored_data(run, request);
+  if (mine.shards != other.shards || mine.include != other.include ||
+      mine.exclude != other.exclude) {
+    throw ConfigError(fmt::format(
+        "{}: its {} split is not the one of the runs before it (data.shards, include or "
+        "exclude differ); give --data, or combine runs of equal selections",
+        run.path.string(), request.split));
+  }
+}
+
+// A run with what scores a dataset with it.
+class Scorer {
+ public:
+  Scorer(const TrainedRun& run, const Dataset& dataset, JobContext& context)
+      : run_(run),
+        dataset_(dataset),
+        network_(make_network(run.experiment, context.place.device, context.pool)),
+        units_(dataset, network_, run.experiment.plan) {}
+
+  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const {
+    return score_graphs(network_, run_.flat, static_cast<int>(run_.use.size()), dataset_, graphs,
+                        units_, {run_.experiment.evaluate_block, 0}, context);
+  }
+
+ private:
+  const TrainedRun& run_;
+  const Dataset& dataset_;
+  const Network network_;
+  const UnitBuilder units_;
+};
+
+// The members of several runs side by side.
+std::vector<GraphPrediction> score_side_by_side(
+    const std::vector<std::unique_ptr<const Scorer>>& scorers, GraphRange graphs,
+    JobContext& context) {
+  std::vector<GraphPrediction> all = scorers.front()->score(graphs, context);
+  for (std::size_t s = 1; s < scorers.size(); ++s) {
+    std::vector<GraphPrediction> more = scorers[s]->score(graphs, context);
+    for (std::size_t g = 0; g < all.size(); ++g) {
+      for (auto& scores : more[g].scores) all[g].scores.push_back(std::move(scores));
+    }
+  }
+  return all;
+}
+
+// `runs`: of one collection, at least one.
+CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
+                                  const ScoreRequest& request, JobContext& context) {
+  const Dataset dataset = Dataset::open(scored_data(*runs.front(), request), context.pool);
+  std::vector<std::unique_ptr<const Scorer>> scorers;
+  std::vector<bool> use;
+  for (const TrainedRun* run : runs) {
+    require_same_graphs(dataset, *run, request);
+    scorers.push_back(std::make_unique<const Scorer>(*run, dataset, context));
+    use.insert(use.end(), run->use.begin(), run->use.end());
+  }
+  CollectionResult result;
+  result.collection = dataset.options().collection.name;
+  if (dataset.options().split != "test") result.evaluation = start_evaluation(dataset, use);
+  for (const GraphRange graphs : scoring_ranges(dataset, static_cast<int>(use.size()), 0)) {
+    const auto predictions = score_side_by_side(scorers, graphs, context);
+    for (const GraphPrediction& prediction : predictions) {
+      result.graphs.push_back(dataset.graph(prediction.graph).name);
+      if (request.means) result.mean.push_back(mean_scores(prediction, use));
+    }
+    if (result.evaluation) add_graphs(*result.evaluation, predictions, dataset, context.pool);
+  }
+  return result;
+}
+
+}  // namespace
+
+TrainedRun open_run(const std::filesystem::path& path) {
+  const RunFolder folder = RunFolder::open(path);
+  TrainedRun run;
+  run.path = path;
+  ConfigDocument document = ConfigDocument::load(folder.config());
+  run.experiment = read_experiment(document);
+  ThreadPool pool(1);
+  const Network network = make_network(run.experiment, -1, pool);
+  const Checkpoint checkpoint = newest_checkpoint(folder, network.parameters());
+  run.step = checkpoint.step;
+  run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
+  for (int failed : checkpoint.failed) run.use.push_back(failed == 0);
+  if (std::none_of(run.use.begin(), run.use.end(), [](bool use) { return use; })) {
+    throw ConfigError(fmt::format(
+        "{}: every member of the run failed (its loss was not finite); train again with a "
+        "smaller optimizer.lr",
+        path.string()));
+  }
+  return run;
+}
+
+std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
+                                         const ScoreRequest& request, JobContext& context) {
+  std::vector<CollectionResult> results;
+  std::map<std::string, std::vector<const TrainedRun*>> by_collection;
+  std::vector<std::string> collections;  // in the order given
+  for (const TrainedRun& run : runs) {
+    const std::string& collection = run.experiment.data.collection.name;
+    if (by_collection[collection].empty()) collections.push_back(collection);
+    by_collection[collection].push_back(&run);
+  }
+  for (const std::string& collection : collections) {
+    results.push_back(score_collection(by_collection[collection], request, context));
+  }
+  return results;
+}
+
+Submission make_submission(const std::vector<CollectionResult>& results) {
+  Submission submission;
+  for (const CollectionResult& result : results) {
+    const Collection collection = Collection::parse(result.collection);
+    for (std::size_t g = 0; g < result.graphs.size(); ++g) {
+      submission.add(collection, result.graphs[g], result.mean[g]);
+    }
+  }
+  return submission;
+}
+
+}  // namespace tpudist

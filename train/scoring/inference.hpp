@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "train/experiment/context.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/scores/submission.hpp"
+#include "train/scoring/evaluation.hpp"
+
+namespace tpudist {
+
+// A finished or running run, opened to score with its newest readable checkpoint.
+struct TrainedRun {
+  std::filesystem::path path;
+  Experiment experiment;
+  std::int64_t step = 0;
+  AlignedFloats flat;     // [M, P]
+  std::vector<bool> use;  // [M] members that did not fail
+};
+
+// Throws ConfigError when the folder holds no run, or the run no checkpoint.
+TrainedRun open_run(const std::filesystem::path& path);
+
+// What to score: a split, from another shard folder than the run's own if one is given.
+struct ScoreRequest {
+  std::string split = "valid";
+  std::filesystem::path shards;
+  bool means = false;  // whether to keep the mean score of every row
+};
+
+// How the members of one or more runs of a collection rank a split, all rows of it.
+struct CollectionResult {
+  std::string collection;
+  std::vector<std::string> graphs;  // names
+  std::vector<std::vector<double>>
+      mean;  // [graphs][c] over all members that did not fail, if asked for
+  std::optional<Evaluation> evaluation;  // where the split has run times
+};
+
+// Scores runs of the same or of several collections; runs of one collection are averaged member by
+// member. A few graphs are scored at a time, so that memory holds the scores of those only, and
+// the means where they are asked for. Collective. Throws ConfigError when runs of one collection
+// see different graphs.
+std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
+                                         const ScoreRequest& request, JobContext& context);
+
+// The rankings as a submission. The results must hold their means.
+Submission make_submission(const std::vector<CollectionResult>& results);
+
+}  // namespace tpudist

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "models/network.hpp"
+#include "train/experiment/context.hpp"
+#include "train/experiment/scoring_block.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+
+// Scores of configurations of one graph by all members; a larger score means slower.
+struct GraphPrediction {
+  int graph = 0;                            // index in the dataset
+  std::vector<std::int64_t> rows;           // [c] rows that were scored, rising
+  std::vector<std::vector<double>> scores;  // [M][c]
+};
+
+struct ScoringOptions {
+  ScoringBlock block;
+  std::int64_t most_rows = 0;  // of a graph, drawn once by a fixed permutation; 0 = all
+};
+
+// Neighbouring graphs of a dataset.
+struct GraphRange {
+  int first = 0, count = 0;
+};
+
+// Cuts a dataset into runs of graphs to be scored one after the other, so that memory has a bound:
+// at least one graph each, then as many as have `most` scores (rows x members) together.
+std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
+                                       std::int64_t most = std::int64_t{1} << 21);
+
+// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
+// work spread over ranks and threads; equal configurations are scored once. Collective; every rank
+// gets all predictions.
+std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
+                                          int members, const Dataset& dataset, GraphRange graphs,
+                                          const UnitBuilder& units, const ScoringOptions& options,
+                                          JobContext& context);
+
+// Mean over the members with use[m]. [c]
+std::vector<double> mean_scores(const GraphPrediction& prediction, const std::vector<bool>& use);
+
+}  // namespace tpudist

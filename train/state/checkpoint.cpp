@@ -1,0 +1,132 @@
+#include "train/state/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "train/state/checkpoint_file.hpp"
+#include "train/state/sealed_file.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::string_view kFormat = "tpudist-checkpoint";
+constexpr std::int64_t kVersion = 1;
+
+void check_sizes(const Checkpoint& checkpoint, const ParameterTable& table) {
+  const auto members = static_cast<std::size_t>(checkpoint.members);
+  const std::size_t floats = members * static_cast<std::size_t>(table.length());
+  if (checkpoint.members < 1 || checkpoint.parameters.size() != floats ||
+      checkpoint.first_moment.size() != floats || checkpoint.second_moment.size() != floats ||
+      checkpoint.optimizer_steps.size() != members || checkpoint.best_score.size() != members ||
+      checkpoint.best_step.size() != members || checkpoint.failed.size() != members) {
+    throw Error(ErrorKind::failed, fmt::format("checkpoint: sizes do not fit {} members of {} "
+                                               "parameters",
+                                               members, table.length()));
+  }
+}
+
+// Members of a file that can hold as many; what is allocated is bounded by the file's size.
+int read_members(const CheckpointReader& reader, const std::filesystem::path& path,
+                 const ParameterTable& table) {
+  const std::int64_t members = reader.integer("members");
+  const auto floats = static_cast<std::int64_t>(std::filesystem::file_size(path) / sizeof(float));
+  if (members < 1 || members > floats / std::max<std::int64_t>(1, table.parameters())) {
+    reader.refuse(
+        fmt::format("{} members of {} parameters do not fit a file of its size; was "
+                    "another network trained?",
+                    members, table.parameters()));
+  }
+  return static_cast<int>(members);
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
+                     const ParameterTable& table, FileSystem& files) {
+  check_sizes(checkpoint, table);
+  std::vector<std::byte> image;
+  {
+    const Hdf5Lock lock;
+    CheckpointWriter writer(path.string());
+    write_attribute(writer.file(), "format", kFormat);
+    write_attribute(writer.file(), "version", kVersion);
+    write_attribute(writer.file(), "step", checkpoint.step);
+    write_attribute(writer.file(), "config_hash", to_hex(checkpoint.config_hash));
+    write_attribute(writer.file(), "selection_hash", to_hex(checkpoint.selection_hash));
+    write_attribute(writer.file(), "config", checkpoint.config);
+    write_attribute(writer.file(), "members", static_cast<std::int64_t>(checkpoint.members));
+
+    writer.write_flat(writer.group(writer.file(), "parameters"), table, checkpoint.parameters,
+                      checkpoint.members);
+    const Hdf5Id optimizer = writer.group(writer.file(), "optimizer");
+    writer.write_flat(writer.group(optimizer, "first"), table, checkpoint.first_moment,
+                      checkpoint.members);
+    writer.write_flat(writer.group(optimizer, "second"), table, checkpoint.second_moment,
+                      checkpoint.members);
+
+    const Hdf5Id members = writer.group(writer.file(), "members");
+    writer.write_values(members, "optimizer_steps", checkpoint.optimizer_steps);
+    writer.write_values(members, "best_score", checkpoint.best_score);
+    writer.write_values(members, "best_step", checkpoint.best_step);
+    writer.write_values(members, "failed", checkpoint.failed);
+
+    const Hdf5Id numbers = writer.group(writer.file(), "numbers");
+    for (const auto& [name, value] : checkpoint.numbers) writer.write_number(numbers, name, value);
+    image = writer.image(kSealBytes);
+  }
+  write_sealed_file(path, image, files);
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table) {
+  check_sealed_file(path);
+  const Hdf5Lock lock;
+  const CheckpointReader reader(path);
+  if (reader.text("format") != kFormat) reader.refuse("not a checkpoint of tpudist");
+  if (const std::int64_t version = reader.integer("version"); version != kVersion) {
+    reader.refuse(fmt::format("has version {}, this program reads {}", version, kVersion));
+  }
+  Checkpoint checkpoint;
+  checkpoint.step = reader.integer("step");
+  checkpoint.config_hash = reader.hash("config_hash");
+  checkpoint.selection_hash = reader.hash("selection_hash");
+  checkpoint.config = reader.text("config");
+  const int members = checkpoint.members = read_members(reader, path, table);
+
+  const Hdf5Id parameters = reader.group(reader.file(), "parameters");
+  checkpoint.parameters = reader.flat(parameters, table, members);
+  const Hdf5Id optimizer = reader.group(reader.file(), "optimizer");
+  checkpoint.first_moment = reader.flat(reader.group(optimizer, "first"), table, members);
+  checkpoint.second_moment = reader.flat(reader.group(optimizer, "second"), table, members);
+
+  const Hdf5Id of_members = reader.group(reader.file(), "members");
+  checkpoint.optimizer_steps = reader.values<std::int64_t>(of_members, "optimizer_steps", members);
+  checkpoint.best_score = reader.values<double>(of_members, "best_score", members);
+  checkpoint.best_step = reader.values<std::int64_t>(of_members, "best_step", members);
+  checkpoint.failed = reader.values<int>(of_members, "failed", members);
+  checkpoint.numbers = reader.numbers(reader.group(reader.file(), "numbers"));
+  return checkpoint;
+}
+
+std::uint64_t parameter_hash(std::span<const float> flat, int members,
+                             const ParameterTable& table) {
+  std::vector<const ParameterEntry*> entries;
+  for (const ParameterEntry& entry : table.entries()) entries.push_back(&entry);
+  std::ranges::sort(entries, {}, &ParameterEntry::name);
+  Hasher hasher;
+  hasher.update(static_cast<std::int64_t>(members));
+  for (const ParameterEntry* entry : entries) {
+    hasher.update(std::string_view(entry->name));
+    hasher.update(static_cast<std::uint64_t>(entry->shape.size()));
+    hasher.update(std::span<const std::int64_t>(entry->shape));
+    for (int member = 0; member < members; ++member) {
+      hasher.update(flat.subspan(static_cast<std::size_t>(member * table.length() + entry->offset),
+                                 static_cast<std::size_t>(entry->size())));
+    }
+  }
+  return hasher.digest();
+}
+
+}  // namespace tpudist

@@ -1,0 +1,61 @@
+#include "train/state/sealed_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+
+namespace tpudist {
+namespace {
+
+// The whole block: one line of text, then zeros.
+std::array<char, kSealBytes> make_seal(std::uint64_t bytes, std::uint64_t hash) {
+  std::array<char, kSealBytes> block{};
+  fmt::format_to_n(block.begin(), block.size(), "tpudist-sealed 1 bytes={} xxh3={}\n", bytes,
+                   to_hex(hash));
+  return block;
+}
+
+}  // namespace
+
+void write_sealed_file(const std::filesystem::path& path, std::span<std::byte> sealed,
+                       FileSystem& files) {
+  const std::span<const std::byte> content = sealed.subspan(kSealBytes);
+  const auto seal = make_seal(content.size(), hash64(content));
+  std::memcpy(sealed.data(), seal.data(), seal.size());
+  write_file_atomically(path, std::span<const std::byte>(sealed), files);
+}
+
+void check_sealed_file(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw_io_error("open", path, errno);
+  std::array<char, kSealBytes> found{};
+  file.read(found.data(), found.size());
+
+  Hasher hasher;
+  std::uint64_t bytes = 0;
+  std::vector<char> buffer(std::size_t{1} << 20);
+  while (file) {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    const auto count = static_cast<std::size_t>(file.gcount());
+    hasher.update(std::as_bytes(std::span(buffer).first(count)));
+    bytes += count;
+  }
+  if (file.bad()) throw_io_error("read", path, errno);
+  if (found != make_seal(bytes, hasher.digest())) {
+    throw DataError(fmt::format(
+        "{}: damaged or cut short: size or hash are not those of its first line", path.string()));
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,104 @@
+#include "train/units/batch_plan.hpp"
+
+#include <algorithm>
+
+#include "dist/assignment.hpp"
+
+namespace tpudist {
+
+BatchPlanner::BatchPlanner(const Experiment& experiment, const SlateOrder& order,
+                           std::vector<std::int64_t> nodes, std::vector<std::int64_t> rows,
+                           std::vector<int> fold, int ranks)
+    : batch_(experiment.batch),
+      ensemble_(experiment.ensemble),
+      order_(order),
+      nodes_(std::move(nodes)),
+      rows_(std::move(rows)),
+      fold_(std::move(fold)),
+      ranks_(ranks) {}
+
+bool BatchPlanner::held_out(int member, int graph) const {
+  return !fold_.empty() && ensemble_.vary_fold &&
+         fold_[static_cast<std::size_t>(graph)] == member % ensemble_.folds;
+}
+
+BatchPlan BatchPlanner::plan(std::int64_t step) const {
+  BatchPlan plan;
+  plan.step = step;
+  for (int i = 0; i < batch_.slates; ++i) plan.slates.push_back(order_.item(step, i));
+  cut_units(plan);
+  for (int m = 0; m < ensemble_.members; ++m) {
+    std::vector<double> weights;
+    double total = 0;
+    for (const SlateId& slate : plan.slates) {
+      weights.push_back(held_out(m, slate.graph) ? 0.0 : slate.weight);
+      total += weights.back();
+    }
+    for (double& weight : weights) weight = total > 0 ? weight / total : 0;
+    plan.weights.push_back(std::move(weights));
+  }
+  assign(plan);
+  return plan;
+}
+
+void BatchPlanner::cut_units(BatchPlan& plan) const {
+  if (batch_.unit == UnitKind::graph) {
+    std::stable_sort(plan.slates.begin(), plan.slates.end(),
+                     [](const SlateId& a, const SlateId& b) { return a.graph < b.graph; });
+  }
+  for (int i = 0; i < batch_.slates; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool full = !plan.unit_begin.empty() && i - plan.unit_begin.back() == batch_.unit_slates;
+    const bool other = i > 0 && batch_.unit == UnitKind::graph &&
+                       plan.slates[at].graph != plan.slates[at - 1].graph;
+    if (i == 0 || full || other) plan.unit_begin.push_back(i);
+  }
+  plan.unit_begin.push_back(batch_.slates);
+}
+
+double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
+  double cost = 0;
+  for (int i = plan.unit_begin[static_cast<std::size_t>(unit)];
+       i < plan.unit_begin[static_cast<std::size_t>(unit) + 1]; ++i) {
+    const auto graph = static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(i)].graph);
+    cost += static_cast<double>(nodes_[graph]) *
+            static_cast<double>(std::min<std::int64_t>(batch_.configs, rows_[graph]));
+  }
+  return cost;
+}
+
+// Items are (unit, member) with the member running fastest, so that a rank holds neighbouring units
+// and most members of each: it builds a unit's plan once, and the tree has few sub-trees to
+// exchange.
+void BatchPlanner::assign(BatchPlan& plan) const {
+  const int members = ensemble_.members;
+  std::vector<double> costs;
+  std::vector<std::pair<int, int>> items;  // (unit, member)
+  for (int unit = 0; unit < plan.units(); ++unit) {
+    const double cost = unit_cost(plan, unit);
+    const int begin = plan.unit_begin[static_cast<std::size_t>(unit)];
+    const int end = plan.unit_begin[static_cast<std::size_t>(unit) + 1];
+    for (int m = 0; m < members; ++m) {
+      const auto& weights = plan.weights[static_cast<std::size_t>(m)];
+      const bool any = std::any_of(weights.begin() + begin, weights.begin() + end,
+                                   [](double weight) { return weight > 0; });
+      if (!any) continue;
+      items.emplace_back(unit, m);
+      costs.push_back(cost);
+    }
+  }
+  const std::vector<int> ranks = assign_by_cost(costs, ranks_);
+  plan.owners.members = members;
+  plan.owners.leaves = plan.units();
+  plan.owners.owner.assign(
+      static_cast<std::size_t>(members) * static_cast<std::size_t>(plan.units()), -1);
+  plan.rank_cost.assign(static_cast<std::size_t>(ranks_), 0);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto [unit, member] = items[i];
+    plan.owners.owner[static_cast<std::size_t>(member) * static_cast<std::size_t>(plan.units()) +
+                      static_cast<std::size_t>(unit)] = ranks[i];
+    plan.rank_cost[static_cast<std::size_t>(ranks[i])] += costs[i];
+  }
+}
+
+}  // namespace tpudist

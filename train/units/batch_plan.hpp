@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/loading/slate_order.hpp"
+#include "dist/gradient_reducer.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+
+// What one training step consists of, the same on all ranks: slates, who learns from which, and who
+// computes what.
+struct BatchPlan {
+  std::int64_t step = 0;
+  std::vector<SlateId> slates;  // [batch.slates]; with unit: graph those of a graph stand together
+  std::vector<int> unit_begin;  // [units + 1] first slate of each unit
+  std::vector<std::vector<double>>
+      weights;        // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i
+  LeafOwners owners;  // leaves are units
+  std::vector<double> rank_cost;  // [ranks] rows of the first layer that a rank computes
+
+  int units() const { return static_cast<int>(unit_begin.size()) - 1; }
+};
+
+// Makes batch plans: pure, thread-safe.
+class BatchPlanner {
+ public:
+  // `nodes`: nodes of each graph; `rows`: rows of each graph; `fold`: fold of each graph (empty: no
+  // folds). Member m holds out fold m % folds.
+  BatchPlanner(const Experiment& experiment, const SlateOrder& order,
+               std::vector<std::int64_t> nodes, std::vector<std::int64_t> rows,
+               std::vector<int> fold, int ranks);
+
+  BatchPlan plan(std::int64_t step) const;
+  bool held_out(int member, int graph) const;
+
+ private:
+  void cut_units(BatchPlan& plan) const;
+  double unit_cost(const BatchPlan& plan, int unit) const;
+  void assign(BatchPlan& plan) const;
+
+  BatchConfig batch_;
+  EnsembleConfig ensemble_;
+  const SlateOrder& order_;
+  std::vector<std::int64_t> nodes_, rows_;
+  std::vector<int> fold_;
+  int ranks_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+
+// The fold of each graph of the training data by model family, empty when the experiment has no
+// folds. Member m holds out fold m % folds. Throws ConfigError when there are fewer families than
+// folds.
+std::vector<int> graph_folds(const Experiment& experiment, const Dataset& training);
+
+}  // namespace tpudist

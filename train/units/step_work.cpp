@@ -1,0 +1,58 @@
+#include "train/units/step_work.hpp"
+
+#include <algorithm>
+
+namespace tpudist {
+
+bool shares_slates(const Experiment& experiment) {
+  return experiment.batch.order == RowOrder::shared && !experiment.ensemble.vary_order;
+}
+
+StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
+                         const SlateOrder& order, const UnitBuilder& units, int rank)
+    : experiment_(experiment), planner_(planner), order_(order), units_(units), rank_(rank) {}
+
+StepWork StepBuilder::build(std::int64_t step) const {
+  StepWork work;
+  work.batch = planner_.plan(step);
+  for (int unit = 0; unit < work.batch.units(); ++unit) add_passes(work, unit);
+  // A member's gradients are added up while they lie in the caches.
+  std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
+  return work;
+}
+
+std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
+                                    int member) {
+  std::vector<SlateRows> slates;
+  const auto at = static_cast<std::size_t>(unit);
+  for (int i = batch.unit_begin[at]; i < batch.unit_begin[at + 1]; ++i) {
+    const SlateId& slate = batch.slates[static_cast<std::size_t>(i)];
+    slates.push_back({slate.graph, order.rows(slate, member)});
+  }
+  return slates;
+}
+
+// Members that see the same rows share the unit's data; a run of neighbouring members is one pass.
+void StepBuilder::add_passes(StepWork& work, int unit) const {
+  const bool shared = shares_slates(experiment_);
+  std::shared_ptr<const Unit> data;
+  int most = experiment_.batch.member_chunk;  // members of a pass; 0: not known yet
+  for (int m = 0; m < experiment_.ensemble.members; ++m) {
+    if (work.batch.owners.of(m, unit) != rank_) continue;
+    const bool extends = shared && !work.passes.empty() && work.passes.back().unit == unit &&
+                         work.passes.back().first_member + work.passes.back().members == m &&
+                         work.passes.back().members != most;
+    if (extends) {
+      ++work.passes.back().members;
+      continue;
+    }
+    if (!data || !shared) {
+      data = std::make_shared<const Unit>(
+          units_.build(rows_of_unit(work.batch, order_, unit, shared ? -1 : m)));
+      if (most == 0) most = units_.members_together(*data);
+    }
+    work.passes.push_back({unit, m, 1, data});
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "train/units/batch_plan.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+
+// One unit for a run of neighbouring members: a piece of work of one rank.
+struct UnitPass {
+  int unit = 0, first_member = 0, members = 0;
+  std::shared_ptr<const Unit> data;
+};
+
+// What one rank has to compute in one step, with everything read and planned.
+struct StepWork {
+  BatchPlan batch;
+  std::vector<UnitPass> passes;
+};
+
+// Whether all members learn from the same slates; else each draws its own rows of the same graphs.
+bool shares_slates(const Experiment& experiment);
+
+// The rows of a unit's slates, as all members (-1) or one member see them.
+std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
+                                    int member);
+
+// Prepares this rank's share of steps. Thread-safe: called from the prefetcher's threads.
+class StepBuilder {
+ public:
+  StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
+              const UnitBuilder& units, int rank);
+  StepWork build(std::int64_t step) const;
+
+ private:
+  void add_passes(StepWork& work, int unit) const;
+
+  const Experiment& experiment_;
+  const BatchPlanner& planner_;
+  const SlateOrder& order_;
+  const UnitBuilder& units_;
+  int rank_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "core/thread_pool.hpp"
+#include "data/loading/dataset.hpp"
+#include "data/loading/slate_order.hpp"
+#include "models/network.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/units/batch_plan.hpp"
+#include "train/units/step_work.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+
+// What an experiment becomes before its first step: the data, the network, the order in which slates
+// are drawn, and who computes what. Training, its dry run, the statistics of plans and the benchmarks
+// all start from it. Borrows experiment and pool. Its parts refer to each other, so it stays where it
+// was made; once made it is only read, by any number of threads.
+struct TrainingSetup {
+  // `options`: as a rule `experiment.data.training()`. `device` -1 = CPU. `ranks`: among which the work
+  // is shared. Throws ConfigError and DataError where data and experiment do not fit together.
+  TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
+                int device, int ranks);
+  TrainingSetup(const TrainingSetup&) = delete;
+  TrainingSetup& operator=(const TrainingSetup&) = delete;
+
+  // Prepares the work of one rank.
+  StepBuilder steps_of(int rank) const;
+
+  const Experiment& experiment;
+  const Dataset data;
+  const Network network;
+  const UnitBuilder units;
+  const SlateOrder order;
+  const BatchPlanner planner;
+};
+
+}  // namespace tpudist

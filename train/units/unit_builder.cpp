@@ -1,0 +1,190 @@
+#include "train/units/unit_builder.hpp"
+
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "models/graph_input.hpp"
+#include "models/plans/refined_plan.hpp"
+#include "models/plans/row_classes.hpp"
+
+namespace tpudist {
+namespace {
+
+// A refined plan must cost this share of the dense one's arithmetic or less: its blocks are read
+// and written once more.
+constexpr double kRefinedPays = 0.9;
+
+}  // namespace
+
+bool PlanComparison::refined_pays() const {
+  return refined_cost.step() <= kRefinedPays * dense_cost.step();
+}
+
+UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
+                         int config_chunk)
+    : dataset_(dataset),
+      network_(network),
+      mode_(mode),
+      config_chunk_(static_cast<std::size_t>(config_chunk)),
+      shape_(network.plan_shape()),
+      config_features_(dataset.options().collection.config_features()),
+      graphs_(std::make_unique<Cached[]>(static_cast<std::size_t>(dataset.size()))) {}
+
+const UnitBuilder::Cached& UnitBuilder::with_input(int graph) const {
+  Cached& cached = graphs_[static_cast<std::size_t>(graph)];
+  std::call_once(cached.input_once, [&] {
+    const Graph& source = dataset_.graph(graph);
+    cached.node_class = classes_of_rows(source.node_features, kNodeFeatures, source.opcodes);
+    // Nodes of one class are encoded once.
+    std::vector<float> features;
+    std::vector<std::uint8_t> opcodes;
+    for (std::size_t node = 0; node < cached.node_class.size(); ++node) {
+      if (static_cast<std::size_t>(cached.node_class[node]) < opcodes.size()) continue;
+      const auto row = std::span(source.node_features).subspan(node * kNodeFeatures, kNodeFeatures);
+      features.insert(features.end(), row.begin(), row.end());
+      opcodes.push_back(source.opcodes[node]);
+    }
+    cached.input = network_.prepare_graph(features, opcodes);
+  });
+  return cached;
+}
+
+const UnitBuilder::Cached& UnitBuilder::with_refinement(int graph) const {
+  Cached& cached = graphs_[static_cast<std::size_t>(graph)];
+  std::call_once(cached.refined_once, [&] {
+    const Graph& source = dataset_.graph(graph);
+    cached.refined = std::make_unique<const RefinedGraph>(
+        source.nodes, source.edge_index, source.config_nodes, with_input(graph).node_class, shape_);
+    cached.state_class = classes_of_rows(dataset_.states(graph).features, config_features_);
+  });
+  return cached;
+}
+
+std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
+  const auto& table =
+      slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
+  return static_cast<std::int64_t>(table.size()) / config_features_;
+}
+
+std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slates) const {
+  std::map<int, std::int64_t> begin_of;
+  std::int64_t rows = 0;
+  std::vector<std::int64_t> begins;
+  for (const Slate& slate : slates) {
+    const auto [begin, fresh] = begin_of.emplace(slate.graph, rows);
+    if (fresh) rows += with_input(slate.graph).input->nodes();
+    begins.push_back(begin->second);
+  }
+  return begins;
+}
+
+Plan UnitBuilder::dense_plan(std::span<const Slate> slates) const {
+  const std::vector<std::int64_t> inputs = input_begins(slates);
+  std::vector<PlanSlate> views;
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const Graph& graph = dataset_.graph(slates[s].graph);
+    const Cached& cached = with_input(slates[s].graph);
+    views.push_back({graph.nodes, graph.edge_index, graph.config_nodes,
+                     static_cast<std::int64_t>(slates[s].configs.size()), slates[s].states,
+                     state_rows(slates[s]), cached.node_class, cached.input->nodes(), inputs[s]});
+  }
+  return build_dense_plan(views, shape_);
+}
+
+Plan UnitBuilder::refined_plan(std::span<const Slate> slates) const {
+  const std::vector<std::int64_t> inputs = input_begins(slates);
+  // Local state tables are classed together, so that slates of one graph can share states.
+  std::vector<float> local;
+  for (const Slate& slate : slates)
+    local.insert(local.end(), slate.local_states.begin(), slate.local_states.end());
+  const std::vector<std::int32_t> local_class = classes_of_rows(local, config_features_);
+  std::vector<RefinedSlate> views;
+  std::int64_t at = 0;
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const Slate& slate = slates[s];
+    const Cached& cached = with_refinement(slate.graph);
+    RefinedSlate view{cached.refined.get(), static_cast<std::int64_t>(slate.configs.size()),
+                      slate.states,         cached.state_class,
+                      state_rows(slate),    inputs[s]};
+    if (!slate.local_states.empty()) {
+      view.state_class = std::span(local_class).subspan(at, view.state_rows);
+      at += view.state_rows;
+    }
+    views.push_back(view);
+  }
+  return build_refined_plan(views);
+}
+
+PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
+  PlanComparison plans;
+  std::vector<std::int64_t> needed_rows(shape_.layers.size());
+  for (const Slate& slate : slates) {
+    const RefinedGraph& graph = *with_refinement(slate.graph).refined;
+    const auto configs = static_cast<std::int64_t>(slate.configs.size());
+    plans.dense_rows += graph.nodes() * configs;
+    for (std::size_t i = 0; i < needed_rows.size(); ++i)
+      needed_rows[i] += graph.needed_nodes(static_cast<int>(i) + 1) * configs;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  plans.refined = refined_plan(slates);
+  plans.build_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const NetworkWidths widths = network_.config().widths(config_features_);
+  plans.refined_cost = plan_cost(plans.refined, widths);
+  plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
+                                     plans.refined.states, widths);
+  return plans;
+}
+
+int UnitBuilder::members_together(const Unit& unit) const {
+  const UnitInput& input = unit.chunks.empty() ? unit.input : unit.chunks.front();
+  return network_.members_together(*input.plan);
+}
+
+bool UnitBuilder::takes_refined(const PlanComparison& plans) const {
+  return mode_ == PlanMode::refined || (mode_ == PlanMode::automatic && plans.refined_pays());
+}
+
+Plan UnitBuilder::chosen_plan(std::span<const Slate> slates) const {
+  if (mode_ == PlanMode::dense) return dense_plan(slates);
+  PlanComparison plans = compare(slates);
+  return takes_refined(plans) ? std::move(plans.refined) : dense_plan(slates);
+}
+
+UnitInput UnitBuilder::input_of(std::span<const Slate> slates) const {
+  UnitInput input;
+  std::set<int> graphs;
+  for (const Slate& slate : slates) {
+    const auto& table =
+        slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
+    input.states.insert(input.states.end(), table.begin(), table.end());
+    if (graphs.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
+  }
+  input.plan = std::make_shared<const Plan>(chosen_plan(slates));
+  network_.stage(input);
+  return input;
+}
+
+Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
+  Unit unit;
+  for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
+  const Slate& slate = unit.slates.front();
+  const std::size_t configs = slate.configs.size();
+  if (config_chunk_ == 0 || slates.size() != 1 || configs <= config_chunk_) {
+    unit.input = input_of(unit.slates);
+    return unit;
+  }
+  const std::size_t width = slate.states.size() / configs;
+  for (std::size_t first = 0; first < configs; first += config_chunk_) {
+    const std::size_t last = std::min(configs, first + config_chunk_);
+    Slate chunk = slate;
+    chunk.configs.assign(slate.configs.begin() + first, slate.configs.begin() + last);
+    chunk.targets.assign(slate.targets.begin() + first, slate.targets.begin() + last);
+    chunk.states.assign(slate.states.begin() + first * width, slate.states.begin() + last * width);
+    unit.chunks.push_back(input_of(std::span(&chunk, 1)));
+  }
+  return unit;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "models/network.hpp"
+#include "models/plans/plan_cost.hpp"
+#include "models/plans/refined_graph.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+
+// Rows of one graph that are to form a slate.
+struct SlateRows {
+  int graph = 0;
+  std::vector<std::int64_t> rows;
+};
+
+// A unit ready to run, with the slates it was made from.
+struct Unit {
+  std::vector<Slate> slates;
+  UnitInput input;
+  // Where the one slate of a unit is computed in chunks: its configurations in order, a chunk each.
+  // `input` is then empty.
+  std::vector<UnitInput> chunks;
+};
+
+// What refinement does for a unit, measured on its refined plan.
+struct PlanComparison {
+  Plan refined;
+  std::int64_t dense_rows = 0;        // of each layer of the dense plan
+  PlanCost dense_cost, refined_cost;  // of one member
+  double build_seconds = 0;           // of the refined plan, its graphs being prepared already
+  bool refined_pays() const;          // what `plan: auto` goes by
+  double saving() const { return dense_cost.step() / refined_cost.step(); }
+};
+
+// Joins data and models: reads slates, builds their plan, and keeps the network's form of each
+// graph from its first use on. Thread-safe.
+class UnitBuilder {
+ public:
+  // Both are borrowed and outlive the builder. Slates of more than `config_chunk` configurations
+  // (0: none) are cut into chunks.
+  UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
+
+  Unit build(std::span<const SlateRows> slates) const;
+
+  // How many members to compute together on a unit, where there is a choice.
+  int members_together(const Unit& unit) const;
+
+  // Compares both plans of a unit of these slates of the data set; the dense one is not built.
+  PlanComparison compare(std::span<const Slate> slates) const;
+  // Whether `build` takes the refined plan.
+  bool takes_refined(const PlanComparison& plans) const;
+
+ private:
+  // What is kept of a graph.
+  struct Cached {
+    std::once_flag input_once, refined_once;
+    std::vector<std::int32_t> node_class;  // nodes of equal features and opcode: the input's row
+    std::shared_ptr<const GraphInput> input;
+    std::unique_ptr<const RefinedGraph> refined;
+    std::vector<std::int32_t> state_class;  // of the graph's own state table
+  };
+  const Cached& with_input(int graph) const;
+  const Cached& with_refinement(int graph) const;
+  // Where each slate's graph begins among the unit's input rows: those of a graph stand once.
+  std::vector<std::int64_t> input_begins(std::span<const Slate> slates) const;
+  Plan dense_plan(std::span<const Slate> slates) const;
+  Plan refined_plan(std::span<const Slate> slates) const;
+  Plan chosen_plan(std::span<const Slate> slates) const;
+  UnitInput input_of(std::span<const Slate> slates) const;
+  std::int64_t state_rows(const Slate& slate) const;
+
+  const Dataset& dataset_;
+  const Network& network_;
+  PlanMode mode_;
+  std::size_t config_chunk_;
+  PlanShape shape_;
+  int config_features_;
+  std::unique_ptr<Cached[]> graphs_;  // [dataset.size()]
+};
+
+}  // namespace tpudist
