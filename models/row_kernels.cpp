@@ -4,8 +4,9 @@
 #include <bit>
 
 // One version of each loop for each vector width, chosen when the program is loaded. (Sanitizers
-// are not ready yet at that moment.)
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
+// are not ready yet at that moment. A test that compares the versions brings its own.)
+#if defined(TPUDIST_VECTORISED)
+#elif defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #define TPUDIST_VECTORISED \
   __attribute__((target_clones("default", "avx2", "avx512f"), optimize("O3")))
