@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
@@ -231,10 +233,24 @@ std::vector<Collection> chosen_collections(const ConvertOptions& options) {
   return chosen;
 }
 
+// Of each collection alone, so that processes may convert different ones into the same root.
+void lock_folder(const ConvertOptions& options, const Collection& collection,
+                 std::list<FolderLock>& locks) {
+  const fs::path folder = fs::absolute(options.shard_root) / collection.folder();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+  }
+  locks.emplace_back(folder, "tpudist convert");
+}
+
 }  // namespace
 
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
   const std::vector<Collection> collections = chosen_collections(options);
+  std::list<FolderLock> locks;
+  for (const Collection& collection : collections) lock_folder(options, collection, locks);
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
   std::vector<ConvertedCollection> results;

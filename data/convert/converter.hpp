@@ -39,7 +39,8 @@ struct ConvertedCollection {
 // last, and an old one goes before the first shard changes. Bad files do not stop the work: all of
 // them are found and named (progress.line, and in the result); their collection is then not
 // published, or with `skip_bad` published without them. Shards that are in no plan any more are
-// removed. Throws ConfigError when there is nothing to convert, IoError.
+// removed. The folder of each collection is locked meanwhile. Throws ConfigError when there is nothing
+// to convert, Error when another process converts one of the collections, IoError.
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress);
 
 }  // namespace tpudist

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/folder_lock.hpp"
 #include "data/convert/verifier.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
@@ -251,6 +252,26 @@ TEST_F(ConverterTest, AKilledRunLeavesWholeShardsOnlyAndTheNextOneFinishes) {
   EXPECT_EQ(run()[0].graphs, 40);
   EXPECT_THAT(problems(), IsEmpty());
   EXPECT_THAT(files(), SizeIs(41));  // no temporary file is left
+}
+
+TEST_F(ConverterTest, LeavesACollectionToTheProcessThatConvertsIt) {
+  add("layout/xla/random/train/a.npz");
+  add("tile/xla/train/k.npz", NpzFixture::make_tile());
+  fs::create_directories(shards_ / kTile.folder());
+  {
+    const FolderLock other(shards_ / kTile.folder(), "tpudist convert");
+    try {
+      run();
+      ADD_FAILURE() << "both convert the same collection";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("tile/xla: is in use by tpudist convert, process "));
+    }
+    EXPECT_THAT(files(), ElementsAre("tile/xla/.tpudist-lock"));  // nothing was begun
+    options_.collections = {kLayout};
+    EXPECT_THAT(run(), SizeIs(1));
+  }
+  options_.collections.clear();
+  EXPECT_THAT(run(), SizeIs(2));
 }
 
 }  // namespace

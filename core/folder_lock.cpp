@@ -1,0 +1,120 @@
+#include "core/folder_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string user_name() {
+  std::array<char, 4096> buffer{};
+  passwd entry{}, *found = nullptr;
+  getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found);
+  return found ? found->pw_name : fmt::format("{}", ::geteuid());
+}
+
+std::string host_name() {
+  std::array<char, 256> buffer{};
+  return ::gethostname(buffer.data(), buffer.size() - 1) == 0 ? buffer.data() : "an unknown host";
+}
+
+std::string describe_this_process(std::string_view command) {
+  return fmt::format("{}, process {} of user {} on {}, since {:%Y-%m-%d %H:%M:%S} UTC", command,
+                     ::getpid(), user_name(), host_name(), fmt::gmtime(std::time(nullptr)));
+}
+
+// A user who may not write another user's file can still lock it: flock needs no right to write,
+// except on NFS.
+int open_lock_file(const std::filesystem::path& path) {
+  int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor < 0 && errno == EACCES) {
+    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0 && errno == ENOENT) errno = EACCES;  // the folder refused a new file
+  }
+  return check_posix(descriptor, "open", path);
+}
+
+// Whether the open file is still the one that stands under this name. A holder removes the file
+// when it is done, and a lock on a removed file keeps nobody out.
+bool stands_there(int descriptor, const std::filesystem::path& path) {
+  struct stat open_file {
+  }, named_file{};
+  return ::fstat(descriptor, &open_file) == 0 && ::stat(path.c_str(), &named_file) == 0 &&
+         open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
+}
+
+std::string read_holder(int descriptor) {
+  std::array<char, 512> buffer{};
+  const ssize_t bytes = ::pread(descriptor, buffer.data(), buffer.size() - 1, 0);
+  const std::string_view text(buffer.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  const std::string_view line = trim(text.substr(0, text.find('\n')));
+  return line.empty() ? "another process" : std::string(line);
+}
+
+// Only a message: that it cannot be written (another user's file, a full disk) takes nothing from
+// the lock.
+void write_holder(int descriptor, std::string_view command) {
+  const std::string text = describe_this_process(command) + "\n";
+  if (::ftruncate(descriptor, 0) != 0) return;
+  if (::pwrite(descriptor, text.data(), text.size(), 0) < 0) return;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view command)
+    : path_(folder / kLockName) {
+  for (;;) {
+    const int descriptor = open_lock_file(path_);
+    int result = 0;
+    do {
+      result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    const int error = errno;
+    if (result == 0 && !stands_there(descriptor, path_)) {
+      ::close(descriptor);  // its holder removed it just now
+      continue;
+    }
+    if (result == 0) {
+      descriptor_ = descriptor;
+      write_holder(descriptor_, command);
+      return;
+    }
+    const std::string holder = read_holder(descriptor);
+    ::close(descriptor);
+    if (error == EWOULDBLOCK) {
+      throw Error(ErrorKind::failed,
+                  fmt::format("{}: is in use by {}; wait for its end, or take another folder",
+                              folder.string(), holder));
+    }
+    if (error != ENOLCK && error != EOPNOTSUPP && error != ENOSYS) {
+      throw_io_error("lock", path_, error);
+    }
+    spdlog::warn("{}: this file system has no locks ({}); let no other process write here",
+                 folder.string(), std::strerror(error));
+    return;
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ < 0) return;
+  if (stands_there(descriptor_, path_)) ::unlink(path_.c_str());
+  ::close(descriptor_);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,91 @@
+#include "core/folder_lock.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+
+#include "core/error.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using tpudist::testing::TempDir;
+
+// What a second one is told; "free" where there is nobody.
+std::string refusal(const std::filesystem::path& folder) {
+  try {
+    const FolderLock lock(folder, "tpudist second");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "free";
+}
+
+TEST(FolderLock, TellsTheSecondWhoHoldsIt) {
+  const TempDir folder;
+  const FolderLock lock(folder.path(), "tpudist train");
+  const std::string message = refusal(folder.path());
+  EXPECT_THAT(message, HasSubstr(folder.path().string() + ": is in use by tpudist train, process " +
+                                 std::to_string(::getpid()) + " of user "));
+  EXPECT_THAT(message, MatchesRegex(".* on .+, since 20..-..-.. ..:..:.. UTC; .*"));
+  EXPECT_EQ(refusal(folder.path()), message);  // and being refused changes nothing
+}
+
+TEST(FolderLock, GoesWithItsObjectAndLeavesNoFile) {
+  const TempDir folder;
+  { const FolderLock lock(folder.path(), "tpudist train"); }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(refusal(folder.path()), "free");
+}
+
+TEST(FolderLock, AFileLeftBehindLocksNothing) {
+  const TempDir folder;
+  std::ofstream(folder / std::string(kLockName)) << "tpudist train, process 1 of user nobody\n";
+  EXPECT_EQ(refusal(folder.path()), "free");
+}
+
+TEST(FolderLock, TakesAFileThatItMayNotWrite) {
+  const TempDir folder;
+  const auto file = folder / std::string(kLockName);
+  std::ofstream(file) << "";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+  const FolderLock lock(folder.path(), "tpudist train");
+  EXPECT_THAT(refusal(folder.path()), HasSubstr("is in use by "));
+}
+
+TEST(FolderLock, GoesWithAProcessThatIsKilled) {
+  const TempDir folder;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const FolderLock lock(folder.path(), "tpudist train");
+    const char byte = 1;
+    if (::write(ready[1], &byte, 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_THAT(refusal(folder.path()), HasSubstr("process " + std::to_string(child) + " "));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(refusal(folder.path()), "free");
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST(FolderLock, NamesAFolderThatIsNotThere) {
+  const TempDir folder;
+  EXPECT_THAT(refusal(folder / "none"), HasSubstr((folder / "none").string()));
+}
+
+}  // namespace
+}  // namespace tpudist
