@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "core/error.hpp"
-#include "core/version.hpp"
+#include "launch/build_info.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
       "tpudist");
-  app.set_version_flag("--version", std::string(tpudist::version()));
+  app.set_version_flag("--version", [] { return tpudist::build_info(); });
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 stopped "

@@ -9,6 +9,7 @@
 namespace tpudist {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using tpudist::testing::Outcome;
@@ -31,7 +32,18 @@ TEST(Program, EveryCommandHelpsWithAnExample) {
     EXPECT_THAT(help.output, HasSubstr(std::string("tpudist ") + command)) << command;
   }
   EXPECT_EQ(run("--help").exit_code, 0);
-  EXPECT_EQ(run("--version").exit_code, 0);
+}
+
+TEST(Program, VersionNamesTheLibrariesItIsBuiltWith) {
+  const Outcome version = run("--version");
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.output, ContainsRegex("^tpudist [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.output, ContainsRegex("commit    ([0-9a-f]{12}(-modified)?|unknown)\n"));
+  EXPECT_THAT(version.output, ContainsRegex("compiler  [A-Za-z]+ [0-9.]+, [A-Z][A-Za-z]+\n"));
+  EXPECT_THAT(version.output, ContainsRegex("LibTorch  [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.output, ContainsRegex("MPI       [^\n]*[0-9]+\\.[0-9]+"));
+  EXPECT_THAT(version.output, ContainsRegex("HDF5      [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.output, ContainsRegex("CUDA      (yes|no)"));
 }
 
 TEST(Program, WrongUsageIsExitCode2) {

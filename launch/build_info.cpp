@@ -1,0 +1,49 @@
+#include "launch/build_info.hpp"
+
+#include <H5public.h>
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <array>
+#include <string_view>
+
+#include "core/version.hpp"
+#include "git_commit.hpp"  // written by the build: TPUDIST_GIT_COMMIT
+
+namespace tpudist {
+
+namespace {
+
+// The first line and at most the part before a comma: Open MPI adds who built it, MPICH much more.
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  // MPI allows this call before MPI_Init.
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
+  const std::string_view all(text.data(), static_cast<std::size_t>(length));
+  return std::string(all.substr(0, all.find_first_of(",\n")));
+}
+
+std::string hdf5_library() {
+  unsigned major = 0, minor = 0, release = 0;
+  if (H5get_libversion(&major, &minor, &release) < 0) return "unknown";
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+}  // namespace
+
+std::string build_info() {
+  const std::string_view commit = TPUDIST_GIT_COMMIT;
+  return fmt::format(
+      "tpudist {}\n"
+      "commit    {}\n"
+      "compiler  {}\n"
+      "LibTorch  {}\n"
+      "MPI       {}\n"
+      "HDF5      {}\n"
+      "CUDA      {}",
+      version(), commit.empty() ? "unknown" : commit, TPUDIST_COMPILER, TPUDIST_LIBTORCH,
+      mpi_library(), hdf5_library(), TPUDIST_CUDA);
+}
+
+}  // namespace tpudist
