@@ -6,11 +6,15 @@
 #   - an unpacked LibTorch with lib/ and include/.
 # Default: the virtual environment made by scripts/setup.sh.
 #
+# With TPUDIST_GPU=OFF a LibTorch that was built with CUDA is used as if it were for the CPU only: its
+# CUDA libraries are neither linked nor loaded.
+#
 # Imported targets
 #   LibTorch::LibTorch  all of LibTorch; defines TPUDIST_NO_CUDA where it is a CPU-only build
 #   LibTorch::cudart    the CUDA runtime that LibTorch uses (empty for a CPU-only build)
 #   LibTorch::NCCL      the NCCL that LibTorch uses (empty for a CPU-only build)
-# Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH
+# Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH, LibTorch_FOLDER (with lib/ and
+# include/), LibTorch_NVIDIA (the folder of the NVIDIA packages beside it, which need not exist)
 
 set(TPUDIST_TORCH_ROOT "$ENV{TPUDIST_TORCH_ROOT}" CACHE PATH
     "site-packages folder with torch/, or an unpacked LibTorch; empty: the one of scripts/setup.sh")
@@ -36,7 +40,7 @@ foreach(_folder IN LISTS _torch_folders)
   endif()
 endforeach()
 cmake_path(GET LibTorch_FOLDER PARENT_PATH _torch_site)
-set(_nvidia "${_torch_site}/nvidia")
+set(LibTorch_NVIDIA "${_torch_site}/nvidia")
 
 set(LibTorch_VERSION "")
 foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
@@ -52,7 +56,7 @@ foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.
 endforeach()
 
 set(LibTorch_CUDA OFF)
-if(EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
+if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
   set(LibTorch_CUDA ON)
 endif()
 
@@ -78,7 +82,7 @@ endfunction()
 # Finds one library of the nvidia packages, of LibTorch's own folder or of the system, with the
 # header that belongs to it.
 macro(_libtorch_nvidia variable library header)
-  file(GLOB _candidates "${_nvidia}/*/lib/${library}.so" "${_nvidia}/*/lib/${library}.so.*"
+  file(GLOB _candidates "${LibTorch_NVIDIA}/*/lib/${library}.so" "${LibTorch_NVIDIA}/*/lib/${library}.so.*"
        "${LibTorch_FOLDER}/lib/${library}*.so*")
   if(_candidates)
     list(GET _candidates 0 ${variable}_LIBRARY)
@@ -86,7 +90,7 @@ macro(_libtorch_nvidia variable library header)
     file(GLOB _toolkit /usr/local/cuda/lib64)
     find_library(${variable}_LIBRARY NAMES ${library}.so HINTS ${_toolkit} REQUIRED)
   endif()
-  file(GLOB _candidates "${_nvidia}/*/include/${header}")
+  file(GLOB _candidates "${LibTorch_NVIDIA}/*/include/${header}")
   if(_candidates)
     list(GET _candidates 0 _header)
     cmake_path(GET _header PARENT_PATH ${variable}_INCLUDE)
@@ -102,10 +106,11 @@ add_library(LibTorch::NCCL INTERFACE IMPORTED)
 
 set(_lib "${LibTorch_FOLDER}/lib")
 set(LibTorch_RPATH "${_lib}")
-set(_libraries "${_lib}/libtorch.so,${_lib}/libtorch_cpu.so")
+set(_libraries "${_lib}/libtorch_cpu.so")
 set(_core_libraries "${_lib}/libc10.so")
 
 if(LibTorch_CUDA)
+  string(PREPEND _libraries "${_lib}/libtorch.so,")
   string(APPEND _libraries ",${_lib}/libtorch_cuda.so")
   list(APPEND _core_libraries "${_lib}/libc10_cuda.so")
   _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)

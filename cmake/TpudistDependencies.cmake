@@ -19,9 +19,9 @@ if(TPUDIST_TORCH)
   find_package(MPI REQUIRED COMPONENTS C)
   find_package(CLI11 REQUIRED)
   find_package(LibTorch REQUIRED)
-  # The build tree and an installed tpudist both find the libraries where they were linked.
+  # The build tree finds the libraries where they were linked; for an installed tpudist see
+  # TpudistInstall.cmake.
   set(CMAKE_BUILD_RPATH ${LibTorch_RPATH})
-  set(CMAKE_INSTALL_RPATH ${LibTorch_RPATH})
 endif()
 
 # MPI without its C++ bindings, which are gone from the standard and full of warnings.

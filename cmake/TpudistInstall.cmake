@@ -1,0 +1,72 @@
+# What `cmake --install` puts into the prefix:
+#
+#   bin/tpudist, bin/tpudist-train   the programs
+#   lib/tpudist/                     LibTorch, or links to where it lies: install_libtorch.cmake
+#   share/tpudist/                   experiments/, slurm/, scripts/
+#   share/doc/tpudist/               README.md, docs/, licences
+#
+# The programs look for LibTorch beside themselves, in ../lib/tpudist, so the prefix may be moved or
+# packed, and neither the build folder nor the folder LibTorch was linked from is needed. Libraries of
+# a prefix of their own (conda, modules of a cluster) are found where they were linked.
+
+# The environment variable of the same name wins when installing.
+set(TPUDIST_INSTALL_TORCH AUTO CACHE STRING
+    "LibTorch of the installed program: COPY, LINK or AUTO (copies where others could not read it)")
+set_property(CACHE TPUDIST_INSTALL_TORCH PROPERTY STRINGS AUTO COPY LINK)
+
+include(GNUInstallDirs)
+set(torch_destination "${CMAKE_INSTALL_LIBDIR}/tpudist")
+
+# Folders are readable for others whatever the umask of the one who installs.
+if(NOT CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS)
+  set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+      OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endif()
+
+# The folders of LibTorch and its NVIDIA packages, as seen from the folder of the programs.
+file(RELATIVE_PATH to_libraries "/${CMAKE_INSTALL_BINDIR}" "/${torch_destination}")
+set(CMAKE_INSTALL_RPATH "")
+foreach(folder IN LISTS LibTorch_RPATH)
+  string(REPLACE "${LibTorch_FOLDER}/" "$ORIGIN/${to_libraries}/torch/" folder "${folder}")
+  string(REPLACE "${LibTorch_NVIDIA}/" "$ORIGIN/${to_libraries}/nvidia/" folder "${folder}")
+  list(APPEND CMAKE_INSTALL_RPATH "${folder}")
+endforeach()
+# Libraries of other prefixes than the system's, a conda environment or the modules of a cluster.
+set(libraries ${HDF5_C_LIBRARIES} ${MPI_C_LIBRARIES} ${METIS_LIBRARY} ${xxhash_LINK_LIBRARIES}
+    ${libzip_LINK_LIBRARIES} ${libdeflate_LINK_LIBRARIES})
+foreach(target fmt::fmt spdlog::spdlog yaml-cpp yaml-cpp::yaml-cpp)
+  if(TARGET ${target})
+    foreach(suffix "" _RELEASE _RELWITHDEBINFO _NOCONFIG _NONE)
+      get_target_property(library ${target} IMPORTED_LOCATION${suffix})
+      if(library)
+        list(APPEND libraries "${library}")
+      endif()
+    endforeach()
+  endif()
+endforeach()
+foreach(library IN LISTS libraries)
+  cmake_path(GET library PARENT_PATH folder)
+  if(IS_ABSOLUTE "${folder}" AND NOT folder MATCHES "^/(usr/)?lib(32|64)?(/|$)")
+    list(APPEND CMAKE_INSTALL_RPATH "${folder}")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
+
+install(DIRECTORY experiments slurm DESTINATION "${CMAKE_INSTALL_DATADIR}/tpudist"
+        FILES_MATCHING PATTERN "*.yaml" PATTERN "*.sbatch")
+install(PROGRAMS scripts/evaluate_ensemble.sh DESTINATION "${CMAKE_INSTALL_DATADIR}/tpudist/scripts")
+install(FILES README.md LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES bench/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/bench")
+
+install(CODE "
+  set(torch_folder \"${LibTorch_FOLDER}\")
+  set(torch_nvidia \"${LibTorch_NVIDIA}\")
+  set(torch_version \"${LibTorch_VERSION}\")
+  set(torch_cuda ${LibTorch_CUDA})
+  set(torch_mode ${TPUDIST_INSTALL_TORCH})
+  if(NOT \"\$ENV{TPUDIST_INSTALL_TORCH}\" STREQUAL \"\")
+    set(torch_mode \"\$ENV{TPUDIST_INSTALL_TORCH}\")
+  endif()
+  set(torch_destination \"${torch_destination}\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/install_libtorch.cmake\")")
