@@ -7,6 +7,8 @@
 # Without RANKS it is one test and runs directly. With RANKS it is one test for each count, run by
 # mpirun, and for a count of 1 also one plain process without mpirun.
 #
+# The target tests_<label> builds all tests of that label: `ninja tests_train`.
+#
 # Tests of launch/ start the program tpudist (tests/support/paths.hpp) and are built after it.
 
 find_package(GTest REQUIRED)
@@ -14,6 +16,11 @@ find_package(rapidcheck REQUIRED)
 
 set(TPUDIST_MPIRUN_FLAGS --bind-to none --oversubscribe)
 set(TPUDIST_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
+if(TPUDIST_SANITIZE)
+  list(APPEND TPUDIST_TEST_ENVIRONMENT
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+endif()
 set(TPUDIST_MPI_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -44,6 +51,10 @@ function(tpudist_test name)
   if(arg_LIBS MATCHES "tpudist::(models|train)(;|$)")
     tpudist_reuse_pch(${target} models)
   endif()
+  if(NOT TARGET tests_${label})
+    add_custom_target(tests_${label})
+  endif()
+  add_dependencies(tests_${label} ${target})
   if(TARGET tpudist AND label STREQUAL "launch")
     add_dependencies(${target} tpudist)
   endif()
