@@ -16,7 +16,7 @@
 #include "core/error.hpp"
 #include "core/memory.hpp"
 #include "data/loading/prefetcher.hpp"
-#include "dist/communicators.hpp"
+#include "dist/self_communicator.hpp"
 #include "models/list_mle.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/threads.hpp"

@@ -1,7 +1,11 @@
+#include "dist/all_reduce_reducer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <vector>
 
 #include "core/error.hpp"
 #include "dist/device_memory.hpp"

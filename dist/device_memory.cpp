@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <filesystem>
-
 #include "dist/cuda_check.hpp"
 #endif
 
@@ -44,14 +42,6 @@ DeviceBuffer::DeviceBuffer(std::size_t) {
 DeviceBuffer::~DeviceBuffer() = default;
 
 #else
-
-void check_cuda(cudaError_t code, std::string_view call, std::source_location place) {
-  if (code == cudaSuccess) return;
-  cudaGetLastError();  // forget it, so that it is not reported by the next call again
-  throw DistError(fmt::format("{} failed: {} ({}:{})", call, cudaGetErrorString(code),
-                              std::filesystem::path(place.file_name()).filename().string(),
-                              place.line()));
-}
 
 std::vector<std::string> visible_devices() {
   int count = 0;

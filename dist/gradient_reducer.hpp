@@ -1,12 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
-
-#include "core/thread_pool.hpp"
-#include "dist/communicator.hpp"
 
 namespace tpudist {
 
@@ -40,19 +36,5 @@ class GradientReducer {
 
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
 };
-
-// One fixed binary tree over leaf numbers, padded to a power of two with absent leaves (passed
-// through, never + 0.0): the same bits for any number of ranks and threads. A rank merges what it
-// holds as soon as both children exist; ranks exchange the maximal sub-trees in slices
-// (all-to-all), finish the tree on their slice, and all-gather the result. `pool` shares long
-// additions. Host memory.
-std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length,
-                                                   ThreadPool& pool);
-
-// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer: the
-// fastest on NCCL, not bit-equal across rank counts. Rows and sums are host memory; with a device
-// communicator the sums travel through a buffer on the device. `pool` shares long additions.
-std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
-                                                         std::int64_t length, ThreadPool& pool);
 
 }  // namespace tpudist

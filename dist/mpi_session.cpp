@@ -1,3 +1,5 @@
+#include "dist/mpi_session.hpp"
+
 #include <mpi.h>
 #include <spdlog/spdlog.h>
 
@@ -5,7 +7,6 @@
 #include <cstdlib>
 
 #include "core/error.hpp"
-#include "dist/communicators.hpp"
 #include "dist/mpi_communicator.hpp"
 
 namespace tpudist {

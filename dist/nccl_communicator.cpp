@@ -1,9 +1,10 @@
+#include "dist/nccl_communicator.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "dist/communicators.hpp"
 #include "dist/counts.hpp"
 #include "dist/device_memory.hpp"
 
@@ -208,6 +209,10 @@ std::string select_device(int device) {
   return devices[device];
 }
 
+std::string version_text(int code) {
+  return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int device) {
@@ -234,6 +239,18 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int de
     made = std::make_unique<NcclComm>(NcclHandle(comm), device);
   });
   return made;
+}
+
+std::string nccl_version_report() {
+  int library = 0;
+  const ncclResult_t code = ncclGetVersion(&library);
+  if (code != ncclSuccess) return fmt::format("NCCL: {}", ncclGetErrorString(code));
+  return fmt::format("NCCL: header {}, library {}, {}", version_text(NCCL_VERSION_CODE),
+                     version_text(library),
+                     library == NCCL_VERSION_CODE
+                         ? "equal"
+                         : "NOT EQUAL: build again where include and library folders belong "
+                           "together");
 }
 
 #endif

@@ -1,6 +1,7 @@
-#include "dist/communicators.hpp"
-
 #ifndef TPUDIST_NO_CUDA
+
+#include "dist/nccl_handles.hpp"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -8,18 +9,8 @@
 
 #include "core/error.hpp"
 #include "dist/cuda_check.hpp"
-#include "dist/nccl_handles.hpp"
-#endif
 
 namespace tpudist {
-
-#ifdef TPUDIST_NO_CUDA
-
-std::string nccl_version_report() {
-  return "NCCL: not part of this build";
-}
-
-#else
 
 void check_nccl(ncclResult_t code, std::string_view call, ncclComm_t comm,
                 std::source_location place) {
@@ -55,24 +46,6 @@ Event make_event() {
   return Event(event);
 }
 
-namespace {
-std::string version_text(int code) {
-  return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
-}
-}  // namespace
-
-std::string nccl_version_report() {
-  int library = 0;
-  const ncclResult_t code = ncclGetVersion(&library);
-  if (code != ncclSuccess) return fmt::format("NCCL: {}", ncclGetErrorString(code));
-  return fmt::format("NCCL: header {}, library {}, {}", version_text(NCCL_VERSION_CODE),
-                     version_text(library),
-                     library == NCCL_VERSION_CODE
-                         ? "equal"
-                         : "NOT EQUAL: build again where include and library folders belong "
-                           "together");
-}
+}  // namespace tpudist
 
 #endif
-
-}  // namespace tpudist

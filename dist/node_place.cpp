@@ -1,3 +1,5 @@
+#include "dist/node_place.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -5,10 +7,9 @@
 #include <sstream>
 
 #include "core/error.hpp"
-#include "dist/communicators.hpp"
-#include "dist/device_map.hpp"
 #include "dist/device_memory.hpp"
 #include "dist/mpi_communicator.hpp"
+#include "dist/self_communicator.hpp"
 
 namespace tpudist {
 namespace {

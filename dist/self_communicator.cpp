@@ -1,6 +1,7 @@
+#include "dist/self_communicator.hpp"
+
 #include <cstring>
 
-#include "dist/communicators.hpp"
 #include "dist/counts.hpp"
 #include "dist/device_memory.hpp"
 

@@ -1,50 +1,20 @@
 #pragma once
 
-#include <mutex>
-#include <vector>
+#include <cstdint>
+#include <memory>
 
-#include "dist/leaf_ledger.hpp"
-#include "dist/reduction_tree.hpp"
-#include "dist/row_store.hpp"
+#include "core/thread_pool.hpp"
+#include "dist/communicator.hpp"
+#include "dist/gradient_reducer.hpp"
 
 namespace tpudist {
 
-// See make_tree_reducer. Ranks exchange slices: rank r of R finishes the tree on elements
-// [r L / R, (r + 1) L / R) (whole multiples of 16) of every row.
-class TreeReducer final : public GradientReducer {
- public:
-  // Throws DistError unless the communicator works on host memory and length >= 0.
-  TreeReducer(Communicator& communicator, std::int64_t length, ThreadPool& pool);
-
-  void begin(const LeafOwners& owners) override;
-  void add(int member, int leaf, std::span<const float> row) override;
-  std::span<const float> finalize() override;
-  std::int64_t bytes_sent() const override { return bytes_sent_; }
-
- private:
-  float* swap_with_sibling(int node, float* value);
-  void agree();
-  void exchange();
-  void merge_slices();
-  void gather();
-  std::int64_t slice_begin(int rank) const;
-  std::vector<std::int64_t> slice_lengths() const;
-  float* result_row(int member) { return result_.data() + member * length_; }
-
-  Communicator& communicator_;
-  const std::int64_t length_;
-  ThreadPool& pool_;
-
-  LeafLedger ledger_;
-  ReductionTree tree_;
-  std::mutex mutex_;           // guards value_ while leaves are added
-  std::vector<float*> value_;  // [nodes], this rank's finished sub-trees, else null
-
-  RowStore rows_;
-  AlignedFloats result_;       // [members, length]; a member's first leaf starts here
-  AlignedFloats received_;     // slices of the other ranks' sub-trees
-  std::vector<float*> slice_;  // [nodes], this rank's slice of each held sub-tree, then of each sum
-  std::int64_t bytes_sent_ = 0;
-};
+// One fixed binary tree over leaf numbers, padded to a power of two with absent leaves (passed
+// through, never + 0.0): the same bits for any number of ranks and threads. A rank merges what it
+// holds as soon as both children exist; ranks exchange the maximal sub-trees in slices
+// (all-to-all), finish the tree on their slice, and all-gather the result. `pool` shares long
+// additions. Host memory.
+std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length,
+                                                   ThreadPool& pool);
 
 }  // namespace tpudist

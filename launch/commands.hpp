@@ -1,9 +1,8 @@
 #pragma once
 
-#include <filesystem>
 #include <functional>
-#include <string>
-#include <vector>
+
+#include "launch/inspect_plans.hpp"
 
 namespace CLI {
 class App;
@@ -11,20 +10,10 @@ class App;
 
 namespace tpudist {
 
-// What `inspect --plan` asks for.
-struct InspectPlanArguments {
-  std::filesystem::path config, shards;  // shards: empty for those of the experiment
-  std::vector<std::string> overrides;
-  int configs = 0;  // 0: as the experiment says
-  int threads = 0;  // 0: one for each core
-  bool json = false;
-};
-
-// Prints what refinement saves on each graph of an experiment's training data. Plans need LibTorch.
-void inspect_plans(const InspectPlanArguments& arguments);
-
-// Each registers one subcommand: its options, help text with an example, and a callback that makes
-// one library call and prints what came of it. Callbacks throw tpudist::Error.
+// The table of all subcommands. Each function stands in the file of its command and registers it:
+// its options, help text with an example, and a callback that makes one library call and prints what
+// came of it. Callbacks throw tpudist::Error. They share this header because nobody wants one of
+// them alone: the two programs add them side by side.
 void add_convert_command(CLI::App& app);
 // `plans` does what --plan asks for: inspect_plans, or what hands the command line to a program
 // that has it.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/communicators.hpp"
+#include "dist/node_place.hpp"
 
 namespace tpudist {
 

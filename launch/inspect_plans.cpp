@@ -1,3 +1,5 @@
+#include "launch/inspect_plans.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "core/numbers.hpp"
-#include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "train/units/plan_statistics.hpp"
 

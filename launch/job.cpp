@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "dist/mpi_session.hpp"
 #include "launch/cores.hpp"
 #include "models/threads.hpp"
 

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "data/synth/choice.hpp"
 
-#include "data/synth/cost.hpp"
+#include <algorithm>
 
 namespace tpudist::synth {
 namespace {

@@ -5,27 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "data/schema/collection.hpp"
+#include "data/synth/choice.hpp"
 #include "data/synth/program.hpp"
 
 namespace tpudist::synth {
-
-inline constexpr int kMaxStates = 9;
-
-// The states of one configurable operation: its row of node_config_feat, and what it means for the
-// layouts of its output, input and kernel.
-struct Choice {
-  struct State {
-    std::array<std::int8_t, kLayoutConfigFeatures>
-        features;  // 6 output, 6 input, 6 kernel; -1 = none
-    Layout output, input, kernel;
-  };
-  std::int32_t op = 0;  // in the program
-  std::vector<State> states;
-};
-
-// convolution: 8 states; dot: 9, one of which takes its operands as they come; reshape: 2.
-Choice make_choice(const Program& program, std::int32_t op);
 
 // The hidden cost model of layouts, as a sum over operations: computing and moving an operation's
 // tensor with its padding to 8 x 128 tiles, and copying it where its layout is not what a user

@@ -1,7 +1,8 @@
+#include "data/synth/kernel.hpp"
+
 #include <iterator>
 
 #include "core/random.hpp"
-#include "data/synth/tile.hpp"
 
 namespace tpudist::synth {
 namespace {

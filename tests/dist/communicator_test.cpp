@@ -9,9 +9,12 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
-#include "dist/communicators.hpp"
 #include "dist/device_memory.hpp"
 #include "dist/mpi_communicator.hpp"
+#include "dist/mpi_session.hpp"
+#include "dist/nccl_communicator.hpp"
+#include "dist/node_place.hpp"
+#include "dist/self_communicator.hpp"
 
 namespace tpudist {
 namespace {

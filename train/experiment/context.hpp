@@ -3,7 +3,7 @@
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
 #include "dist/communicator.hpp"
-#include "dist/communicators.hpp"
+#include "dist/node_place.hpp"
 
 namespace tpudist {
 

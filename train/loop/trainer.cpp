@@ -12,6 +12,7 @@
 #include "data/loading/prefetcher.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
+#include "train/state/checkpoint_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

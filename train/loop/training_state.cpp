@@ -9,6 +9,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
+#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 

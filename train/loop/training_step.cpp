@@ -4,6 +4,9 @@
 
 #include "core/log.hpp"
 #include "core/random.hpp"
+#include "dist/all_reduce_reducer.hpp"
+#include "dist/nccl_communicator.hpp"
+#include "dist/tree_reducer.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
 
 namespace tpudist {

@@ -1,4 +1,4 @@
-// The files of a run's checkpoint folder; declared in train/state/checkpoint.hpp.
+#include "train/state/checkpoint_folder.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "train/state/checkpoint.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,11 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "dist/communicators.hpp"
+#include "dist/self_communicator.hpp"
 #include "models/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

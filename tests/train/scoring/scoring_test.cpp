@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/aligned.hpp"
-#include "dist/communicators.hpp"
+#include "dist/self_communicator.hpp"
 #include "models/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 

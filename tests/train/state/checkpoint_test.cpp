@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "dist/device_map.hpp"
+#include "dist/node_place.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "data/schema/collection.hpp"
+#include "data/synth/program.hpp"
+
+namespace tpudist::synth {
+
+inline constexpr int kMaxStates = 9;
+
+// The states of one configurable operation: its row of node_config_feat, and what it means for the
+// layouts of its output, input and kernel.
+struct Choice {
+  struct State {
+    std::array<std::int8_t, kLayoutConfigFeatures>
+        features;  // 6 output, 6 input, 6 kernel; -1 = none
+    Layout output, input, kernel;
+  };
+  std::int32_t op = 0;  // in the program
+  std::vector<State> states;
+};
+
+// convolution: 8 states; dot: 9, one of which takes its operands as they come; reshape: 2.
+Choice make_choice(const Program& program, std::int32_t op);
+
+}  // namespace tpudist::synth
