@@ -41,10 +41,16 @@ RunFolder open_folder(const Arguments& arguments, const Experiment& experiment,
   return RunFolder::open(path);
 }
 
-void print_outcome(const TrainOutcome& outcome, const RunFolder& run) {
+void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
+                   const RunFolder& run) {
   if (outcome.evaluation) {
     fmt::print("\n{}", evaluation_table(*outcome.evaluation));
     write_file_atomically(run.scores(), evaluation_json(*outcome.evaluation).dump(2) + "\n");
+  }
+  if (!outcome.evaluation && !outcome.stopped &&
+      experiment.train.last_evaluation == LastEvaluation::none) {
+    fmt::print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
+               run.path().string());
   }
   fmt::print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
@@ -77,7 +83,7 @@ void run(const Arguments& arguments) {
     const TrainOutcome outcome =
         train(experiment, folder, arguments.resume, context, [&] { return signal.requested(); });
     stopped = outcome.stopped;
-    if (root) print_outcome(outcome, folder);
+    if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
       fmt::print("stopped on request after step {}; go on with --resume\n", outcome.steps);
     }

@@ -89,6 +89,10 @@ TrainConfig read_train(ConfigNode train) {
   config.checkpoint_every = train.integer("checkpoint_every", 0, {0, kMany});
   config.log_every = train.integer("log_every", 10, {1, kMany});
   config.evaluate_rows = train.integer("evaluate_rows", 1000, {2, kMany});
+  const std::string last = train.choice("last_evaluation", "all", {"all", "sampled", "none"});
+  config.last_evaluation = last == "none"      ? LastEvaluation::none
+                           : last == "sampled" ? LastEvaluation::sampled
+                                               : LastEvaluation::all;
   config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
   config.prefetch = positive(train, "prefetch", 2, 64);
   config.recompute = train.boolean("recompute", false);
@@ -144,7 +148,7 @@ DistConfig read_dist(ConfigNode dist) {
 
 // Lines of the resolved table whose values may differ between a run and its resumption.
 bool decides_numbers(std::string_view line) {
-  static constexpr std::array<std::string_view, 16> kFree = {"name ",
+  static constexpr std::array<std::string_view, 17> kFree = {"name ",
                                                              "data.shards ",
                                                              "data.cache ",
                                                              "data.cache_bytes ",
@@ -158,6 +162,7 @@ bool decides_numbers(std::string_view line) {
                                                              "train.checkpoint_every ",
                                                              "train.log_every ",
                                                              "train.evaluate_rows ",
+                                                             "train.last_evaluation ",
                                                              "train.keep_checkpoints ",
                                                              "train.prefetch "};
   for (std::string_view key : kFree) {

@@ -22,6 +22,9 @@ enum class PlanMode { automatic, dense, refined };
 // What is computed as one piece of work: slates as they come, or those of the same graph.
 enum class UnitKind { slates, graph };
 enum class ReduceMode { tree, all_reduce };
+// Which rows of each validation graph the evaluation behind the last step scores: every measured
+// row, at most `train.evaluate_rows`, or none at all.
+enum class LastEvaluation { all, sampled, none };
 
 // `data:`, apart from what DatasetOptions takes over.
 struct DataConfig {
@@ -54,8 +57,8 @@ struct TrainConfig {
   std::int64_t evaluate_every = 0;    // steps; 0 = only at the end
   std::int64_t checkpoint_every = 0;  // steps; 0 = only at the end
   std::int64_t log_every = 1;         // steps
-  std::int64_t evaluate_rows =
-      1000;  // most rows of a graph in evaluations on the way; the last one takes all
+  std::int64_t evaluate_rows = 1000;  // most rows of a graph in evaluations on the way
+  LastEvaluation last_evaluation = LastEvaluation::all;
   int keep_checkpoints = 2;
   int prefetch = 2;          // steps prepared ahead
   bool recompute = false;    // run layers again in the backward pass instead of keeping all states

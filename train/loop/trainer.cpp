@@ -66,7 +66,7 @@ class TrainingRun {
     }
     context_.progress.finish();
     save();
-    if (!outcome.stopped && valid_) outcome.evaluation = evaluate(0);
+    if (!outcome.stopped) outcome.evaluation = last_evaluation();
     outcome.steps = state_.step;
     outcome.train_seconds = state_.train_seconds;
     outcome.wait_seconds = wait_seconds_;
@@ -143,6 +143,14 @@ class TrainingRun {
                          {"step_seconds", seconds},
                          {"wait_seconds", wait},
                          {"train_seconds", state_.train_seconds}});
+  }
+
+  std::optional<Evaluation> last_evaluation() {
+    if (!valid_ || experiment_.train.last_evaluation == LastEvaluation::none) return std::nullopt;
+    const std::int64_t rows = experiment_.train.last_evaluation == LastEvaluation::sampled
+                                  ? experiment_.train.evaluate_rows
+                                  : 0;
+    return evaluate(rows);
   }
 
   // Scores the validation split on at most `rows` rows a graph (0 = all), and keeps each member's

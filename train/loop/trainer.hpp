@@ -18,7 +18,7 @@ struct TrainOutcome {
   double wait_seconds = 0;   // of these, waiting for the loader
   std::uint64_t parameter_hash = 0;  // the same on all ranks
   std::optional<Evaluation>
-      evaluation;  // of the last step on every row of the validation split, if it has graphs
+      evaluation;  // behind the last step, as `train.last_evaluation` says, if there are graphs
 };
 
 // Trains the experiment's ensemble to its last step. Collective. With `resume` it goes on from the

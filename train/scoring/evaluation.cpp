@@ -37,10 +37,12 @@ double Evaluation::ensemble_mean() const {
   return primary_score(mean_scores_of(ensemble, is_tile).mean, is_tile);
 }
 
-Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use) {
+Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
+                            std::int64_t most_rows) {
   Evaluation evaluation;
   evaluation.split = dataset.options().split;
   evaluation.is_tile = dataset.options().collection.is_tile();
+  evaluation.most_rows = most_rows;
   evaluation.used = use;
   if (evaluation.split == "test") {
     throw ConfigError(
@@ -78,7 +80,7 @@ Evaluation evaluate_members(const Network& network, std::span<const float> flat,
                             const std::vector<bool>& use, const Dataset& dataset,
                             const UnitBuilder& units, const ScoringOptions& options,
                             JobContext& context) {
-  Evaluation evaluation = start_evaluation(dataset, use);
+  Evaluation evaluation = start_evaluation(dataset, use, options.most_rows);
   const auto members = static_cast<int>(use.size());
   for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
     add_graphs(evaluation,
@@ -91,8 +93,10 @@ Evaluation evaluate_members(const Network& network, std::span<const float> flat,
 std::string evaluation_table(const Evaluation& evaluation) {
   const auto columns = score_columns(evaluation.is_tile);
   std::string text = fmt::format(
-      "{} of the mean of {} members on the {} split\n\n", columns[0].name,
-      std::count(evaluation.used.begin(), evaluation.used.end(), true), evaluation.split);
+      "{} of the mean of {} members on the {} split{}\n\n", columns[0].name,
+      std::count(evaluation.used.begin(), evaluation.used.end(), true), evaluation.split,
+      evaluation.most_rows > 0 ? fmt::format(", at most {} rows a graph", evaluation.most_rows)
+                               : "");
   text += score_table_text(evaluation.ensemble, evaluation.is_tile);
   text += fmt::format("\nmembers ({}, mean over graphs)\n", columns[0].name);
   const std::vector<double> means = evaluation.member_means();
@@ -111,7 +115,9 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
     member["used"] = static_cast<bool>(evaluation.used[m]);
     members.push_back(std::move(member));
   }
+  // 0 stands for all rows.
   return {{"split", evaluation.split},
+          {"most_rows", evaluation.most_rows},
           {"ensemble", score_table_json(evaluation.ensemble, evaluation.is_tile)},
           {"members", members}};
 }

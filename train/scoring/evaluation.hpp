@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace tpudist {
 struct Evaluation {
   std::string split;
   bool is_tile = false;
+  std::int64_t most_rows = 0;  // of a graph that were scored at most; 0 = every measured row
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
   std::vector<GraphScores> ensemble;  // [graphs], of the mean over the members that did not fail
   std::vector<bool> used;             // [M] members in the mean
@@ -27,7 +29,8 @@ struct Evaluation {
 
 // An evaluation of no graph yet of the members `use` names. Throws ConfigError for a split without
 // run times (test).
-Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use);
+Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
+                            std::int64_t most_rows = 0);
 
 // Adds graphs of the dataset, behind those that are there.
 void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
