@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "core/error.hpp"
+#include "dist/error_exchange.hpp"
 
 namespace tpudist {
 namespace {
@@ -32,18 +33,25 @@ Failure describe(const std::exception_ptr& error) {
   }
 }
 
+// The copy of another rank's error.
+template <typename E>
+class Heard : public E, public HeardFromOtherRank {
+ public:
+  using E::E;
+};
+
 [[noreturn]] void throw_as(ErrorKind kind, const std::string& message) {
   switch (kind) {
     case ErrorKind::usage:
-      throw ConfigError(message);
+      throw Heard<ConfigError>(message);
     case ErrorKind::data:
-      throw DataError(message);
+      throw Heard<DataError>(message);
     case ErrorKind::stopped:
-      throw Error(kind, message);
+      throw Heard<Error>(kind, message);
     case ErrorKind::failed:
       break;
   }
-  throw DistError(message);
+  throw Heard<DistError>(message);
 }
 
 }  // namespace
@@ -60,20 +68,6 @@ std::vector<std::string> all_gather_text(Communicator& communicator, std::string
     begin += count;
   }
   return texts;
-}
-
-void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
-                                std::string_view what) {
-  require_host(communicator, "require_equal_on_all_ranks");
-  const std::vector<std::uint64_t> values =
-      all_gather_variable(communicator, std::span<const std::uint64_t>(&value, 1));
-  for (std::size_t rank = 1; rank < values.size(); ++rank) {
-    if (values[rank] == values[0]) continue;
-    throw DistError(fmt::format(
-        "{} differs between ranks: {:016x} on rank 0, {:016x} on rank {}; start every rank with "
-        "the same program, files and arguments",
-        what, values[0], values[rank], rank));
-  }
 }
 
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action) {

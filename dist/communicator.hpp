@@ -101,13 +101,9 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
   return all;
 }
 
-// Throws DistError, on every rank, when `value` is not the same on all ranks; `what` names it.
-void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
-                                std::string_view what);
-
 // Runs `action` on every rank; when it throws on any rank, every rank throws: the failing rank its
-// own error, the others a copy with the failing rank's number, kind and message. Keeps ranks from
-// waiting for one that failed.
+// own error, the others a copy with the failing rank's number, kind and message, which is a
+// HeardFromOtherRank besides. Keeps ranks from waiting for one that failed.
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action);
 
 }  // namespace tpudist

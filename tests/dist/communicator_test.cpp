@@ -229,19 +229,6 @@ TEST_F(MpiTest, GathersTextsOfAnyLength) {
   for (int rank = 0; rank < world_->size(); ++rank) EXPECT_EQ(std::ssize(all[rank]), 3 * rank);
 }
 
-TEST_F(MpiTest, NoticesRanksThatDiffer) {
-  require_equal_on_all_ranks(*world_, 42, "the configuration");
-  if (world_->size() == 1) return;
-  const int last = world_->size() - 1;
-  try {
-    require_equal_on_all_ranks(*world_, world_->rank() == last ? 43 : 42, "the configuration");
-    FAIL();
-  } catch (const DistError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the configuration differs"));
-    EXPECT_THAT(error.what(), HasSubstr("on rank " + std::to_string(last)));
-  }
-}
-
 TEST_F(MpiTest, RunsOnAllRanks) {
   int runs = 0;
   run_on_all_ranks(*world_, [&] { ++runs; });

@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
+#include "dist/agreement.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/state/checkpoint_folder.hpp"
