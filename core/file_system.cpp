@@ -11,17 +11,16 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/output_path.hpp"
 
 namespace tpudist {
 namespace {
 
 class PosixFile : public WritableFile {
  public:
-  explicit PosixFile(const std::filesystem::path& path)
-      : path_(path),
-        descriptor_(check_posix(
-            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), "create", path)) {
-  }
+  // `descriptor`: open for writing, or -1 with errno set; owned.
+  PosixFile(const std::filesystem::path& path, int descriptor)
+      : path_(path), descriptor_(check_posix(descriptor, "create", path)) {}
   ~PosixFile() override {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
@@ -53,7 +52,8 @@ class PosixFile : public WritableFile {
 class PosixFileSystem : public FileSystem {
  public:
   std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override {
-    return std::make_unique<PosixFile>(path);
+    return std::make_unique<PosixFile>(
+        path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   }
 
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
@@ -93,11 +93,17 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return path.parent_path() / unique;
 }
 
-void check_is_file_name(const std::filesystem::path& path) {
-  if (path.filename().empty() || path.filename() == "." || path.filename() == "..") {
-    throw IoError(fmt::format("cannot write {}: not the name of a file",
-                              path.empty() ? "''" : path.string()));
+// Nothing can be renamed over what is no file, and there is nothing to sync.
+void write_through(const OutputPath& output, std::span<const std::byte> bytes, FileSystem& files) {
+  std::unique_ptr<WritableFile> file;
+  if (output.kind == OutputPath::Kind::descriptor) {
+    std::fflush(stdout);  // what was printed to the same place before comes first
+    file = std::make_unique<PosixFile>(output.path, ::fcntl(output.descriptor, F_DUPFD_CLOEXEC, 0));
+  } else {
+    file = files.create(output.path);
   }
+  file->write(bytes);
+  file->close();
 }
 
 }  // namespace
@@ -109,7 +115,9 @@ FileSystem& posix_file_system() {
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                            FileSystem& files) {
-  TemporaryFile temporary(path, files);
+  const OutputPath output = resolve_output(path);
+  if (output.kind != OutputPath::Kind::file) return write_through(output, bytes, files);
+  TemporaryFile temporary(output.path, files);
   const auto file = files.create(temporary.path());
   file->write(bytes);
   file->sync();
@@ -122,9 +130,16 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
   write_file_atomically(path, std::as_bytes(std::span(text)), files);
 }
 
-TemporaryFile::TemporaryFile(std::filesystem::path final_path, FileSystem& files)
-    : final_(std::move(final_path)), files_(files) {
-  check_is_file_name(final_);
+TemporaryFile::TemporaryFile(const std::filesystem::path& final_path, FileSystem& files)
+    : files_(files) {
+  OutputPath output = resolve_output(final_path);
+  if (output.kind != OutputPath::Kind::file) {
+    throw IoError(
+        fmt::format("cannot write {}: it is no regular file, and this kind of output "
+                    "needs one",
+                    final_path.string()));
+  }
+  final_ = std::move(output.path);
   temporary_ = temporary_name(final_);
 }
 

@@ -38,18 +38,21 @@ FileSystem& posix_file_system();
 // Writes `bytes` to `path` so that a reader (or a crash) sees the old file or the whole new one:
 // temporary name in the same folder, fsync, rename, fsync of the folder. On failure the temporary
 // file is removed and the old file is as it was (only if the last step fails, the folder's fsync,
-// the new file is in place, but may not outlive a power cut).
+// the new file is in place, but may not outlive a power cut). A symbolic link stays, and the file
+// that it names is replaced or made. What is no regular file, such as a device or a FIFO, is opened
+// and written.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                            FileSystem& files = posix_file_system());
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            FileSystem& files = posix_file_system());
 
 // A file that another library writes under a temporary name: `commit` makes it durable and gives it
-// its name; without `commit` the destructor removes it. Move-only in spirit: neither copied nor
-// moved.
+// its name; without `commit` the destructor removes it. The file that a symbolic link names is made
+// beside that file. Throws IoError when `final_path` is a folder, a device or the like.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::filesystem::path final_path, FileSystem& files = posix_file_system());
+  explicit TemporaryFile(const std::filesystem::path& final_path,
+                         FileSystem& files = posix_file_system());
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
