@@ -6,10 +6,10 @@
 
 namespace tpudist {
 
-void throw_io_error(std::string_view operation, const std::filesystem::path& path, int error_number,
-                    std::source_location where) {
-  throw IoError(fmt::format("cannot {} {}: {} (in {})", operation, path.string(),
-                            std::generic_category().message(error_number), where.function_name()));
+void throw_io_error(std::string_view operation, const std::filesystem::path& path,
+                    int error_number) {
+  throw IoError(fmt::format("cannot {} {}: {}", operation, path.string(),
+                            std::generic_category().message(error_number)));
 }
 
 }  // namespace tpudist

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -11,16 +10,14 @@
 
 namespace tpudist {
 
-// Throws IoError "cannot OPERATION PATH: REASON (in FUNCTION)" with the reason of `error_number`.
+// Throws IoError "cannot OPERATION PATH: REASON" with the reason of `error_number`.
 [[noreturn]] void throw_io_error(std::string_view operation, const std::filesystem::path& path,
-                                 int error_number,
-                                 std::source_location where = std::source_location::current());
+                                 int error_number);
 
 // Passes on the result of a POSIX call that reports failure as -1 with errno; throws IoError then.
 template <typename T>
-T check_posix(T result, std::string_view operation, const std::filesystem::path& path,
-              std::source_location where = std::source_location::current()) {
-  if (result == T{-1}) throw_io_error(operation, path, errno, where);
+T check_posix(T result, std::string_view operation, const std::filesystem::path& path) {
+  if (result == T{-1}) throw_io_error(operation, path, errno);
   return result;
 }
 

@@ -101,11 +101,9 @@ void Hdf5Id::reset() noexcept {
   close();
 }
 
-std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where,
-                        std::source_location location) {
+std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where) {
   if (result >= 0) return result;
-  throw IoError(fmt::format("cannot {} {}: HDF5 says: {} (in {})", operation, where, hdf5_reason(),
-                            location.function_name()));
+  throw IoError(fmt::format("cannot {} {}: HDF5 says: {}", operation, where, hdf5_reason()));
 }
 
 Hdf5Id create_hdf5(const std::filesystem::path& path) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,8 +46,7 @@ class Hdf5Id {
 
 // Passes on the result of an HDF5 call; a negative one becomes IoError "cannot OPERATION WHERE:
 // REASON" with the library's innermost reason. Call with the lock held.
-std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where,
-                        std::source_location location = std::source_location::current());
+std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where);
 
 // Files of format 1.10, without HDF5's file locks (which many cluster file systems lack).
 // `create_hdf5` truncates.
