@@ -19,14 +19,17 @@ std::string_view config_array(const Collection& collection) {
   return collection.is_tile() ? "config_feat" : "node_config_feat";
 }
 
+// What the elements of an array may be: features come as any type of number whose values float32
+// holds, and the values are checked as they are read.
+enum class Elements { integers, features };
+
 // Opens an array and checks its kind of number and its shape; `wanted` is e.g. "[n, 140]".
-NpzArray open_shaped(const NpzReader& npz, std::string_view name, bool floating,
+NpzArray open_shaped(const NpzReader& npz, std::string_view name, Elements elements,
                      std::initializer_list<std::int64_t> shape, std::string_view wanted) {
   NpzArray array = npz.open(name);
   const NpyHeader& header = array.header();
-  if ((header.kind == 'f') != floating) {
-    array.fail(fmt::format("has dtype '{}' but must be {}", header.descr,
-                           floating ? "float32" : "integer"));
+  if (elements == Elements::integers && header.kind == 'f') {
+    array.fail(fmt::format("has dtype '{}' but must be integer", header.descr));
   }
   const bool same =
       std::equal(shape.begin(), shape.end(), array.shape().begin(), array.shape().end(),
@@ -87,24 +90,30 @@ std::vector<std::int32_t> read_config_nodes(const NpzReader& npz, const GraphSiz
 
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection) {
   GraphSizes sizes;
-  sizes.nodes = first_axis(open_shaped(npz, "node_feat", true, {kAny, kNodeFeatures}, "[n, 140]"),
-                           1, kMaxNodes, "nodes");
-  open_shaped(npz, "node_opcode", false, {sizes.nodes}, fmt::format("[{}]", sizes.nodes));
-  sizes.edges =
-      first_axis(open_shaped(npz, "edge_index", false, {kAny, 2}, "[m, 2]"), 0, kMaxEdges, "edges");
-  if (npz.contains("node_splits")) open_shaped(npz, "node_splits", false, {1, kAny}, "[1, s]");
-  sizes.configs = first_axis(open_shaped(npz, "config_runtime", false, {kAny}, "[c]"), 1,
-                             kMaxConfigs, "configurations");
+  sizes.nodes = first_axis(
+      open_shaped(npz, "node_feat", Elements::features, {kAny, kNodeFeatures}, "[n, 140]"), 1,
+      kMaxNodes, "nodes");
+  open_shaped(npz, "node_opcode", Elements::integers, {sizes.nodes},
+              fmt::format("[{}]", sizes.nodes));
+  sizes.edges = first_axis(open_shaped(npz, "edge_index", Elements::integers, {kAny, 2}, "[m, 2]"),
+                           0, kMaxEdges, "edges");
+  if (npz.contains("node_splits"))
+    open_shaped(npz, "node_splits", Elements::integers, {1, kAny}, "[1, s]");
+  sizes.configs = first_axis(open_shaped(npz, "config_runtime", Elements::integers, {kAny}, "[c]"),
+                             1, kMaxConfigs, "configurations");
   const std::int64_t c = sizes.configs;
   if (collection.is_tile()) {
     sizes.config_values = kTileConfigFeatures;
-    open_shaped(npz, "config_runtime_normalizers", false, {c}, fmt::format("[{}]", c));
-    open_shaped(npz, "config_feat", true, {c, kTileConfigFeatures}, fmt::format("[{}, 24]", c));
+    open_shaped(npz, "config_runtime_normalizers", Elements::integers, {c}, fmt::format("[{}]", c));
+    open_shaped(npz, "config_feat", Elements::features, {c, kTileConfigFeatures},
+                fmt::format("[{}, 24]", c));
   } else {
-    sizes.config_nodes = first_axis(open_shaped(npz, "node_config_ids", false, {kAny}, "[nc]"), 1,
-                                    sizes.nodes, "configurable nodes");
+    sizes.config_nodes =
+        first_axis(open_shaped(npz, "node_config_ids", Elements::integers, {kAny}, "[nc]"), 1,
+                   sizes.nodes, "configurable nodes");
     sizes.config_values = sizes.config_nodes * kLayoutConfigFeatures;
-    open_shaped(npz, "node_config_feat", true, {c, sizes.config_nodes, kLayoutConfigFeatures},
+    open_shaped(npz, "node_config_feat", Elements::features,
+                {c, sizes.config_nodes, kLayoutConfigFeatures},
                 fmt::format("[{}, {}, 18]", c, sizes.config_nodes));
   }
   return sizes;

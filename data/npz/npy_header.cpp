@@ -83,15 +83,15 @@ class HeaderParser {
     if (descr.find('O') != std::string::npos) refuse("object arrays are not read");
     if (!descr.empty() && descr[0] == '>') refuse("big-endian arrays are not read");
     if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|')) {
-      refuse("only integers and float32 or float64 are read");
+      refuse("only integers, float16, float32 and float64 are read");
     }
     header.kind = descr[1];
     header.item_bytes = descr[2] - '0';
     const int bytes = header.item_bytes;
     const bool integer = (header.kind == 'i' || header.kind == 'u') &&
                          (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
-    const bool real = header.kind == 'f' && (bytes == 4 || bytes == 8);
-    if (!integer && !real) refuse("only integers and float32 or float64 are read");
+    const bool real = header.kind == 'f' && (bytes == 2 || bytes == 4 || bytes == 8);
+    if (!integer && !real) refuse("only integers, float16, float32 and float64 are read");
     if (descr[0] == '|' && bytes != 1) refuse("the byte order is missing");
   }
 

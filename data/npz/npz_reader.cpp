@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstring>
 #include <limits>
-#include <optional>
+#include <type_traits>
 
 #include "core/error.hpp"
 
@@ -17,41 +19,119 @@ namespace {
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kGrowthElements = 1 << 18;
 
-// Converts raw elements of type `Stored`; false at the first that does not fit (its number in
-// `bad`).
-template <typename Stored, typename T>
-bool convert(std::span<const std::byte> raw, std::span<T> out, std::size_t& bad) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    Stored value;
-    std::memcpy(&value, raw.data() + i * sizeof(Stored), sizeof(Stored));
-    if constexpr (std::is_same_v<Stored, std::uint64_t>) {
-      if (value > std::numeric_limits<std::int64_t>::max()) return bad = i, false;
-    } else if constexpr (std::is_same_v<Stored, double>) {
-      if (std::abs(value) > std::numeric_limits<float>::max() && std::isfinite(value)) {
-        return bad = i, false;
-      }
-    }
-    out[i] = static_cast<T>(value);
+// IEEE 754 binary16, given by its bits, as float32: every value has one, and NaN stays NaN.
+float half_to_float(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+  const std::uint32_t exponent = (half >> 10) & 0x1F, fraction = half & 0x3FF;
+  if (exponent == 0) {  // zero and subnormal numbers: multiples of 2^-24
+    const float value = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -value : value;
   }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+// True when an integer keeps its value as float32: its significant bits fit into 24.
+template <std::integral Integer>
+bool is_exact(Integer value) {
+  if constexpr (sizeof(Integer) <= 2) return true;
+  using Unsigned = std::make_unsigned_t<Integer>;
+  const auto bits = static_cast<Unsigned>(value);
+  const Unsigned magnitude = value < 0 ? static_cast<Unsigned>(0 - bits) : bits;
+  return magnitude == 0 || std::bit_width(magnitude) - std::countr_zero(magnitude) <= 24;
+}
+
+// False when the number has no exact float32, also where it lies beyond its range.
+bool to_float(double value, float& out) {
+  const bool in_range = std::abs(value) <= std::numeric_limits<float>::max();
+  if (!in_range && std::isfinite(value)) return false;
+  out = static_cast<float>(value);
+  return std::isnan(value) || static_cast<double>(out) == value;
+}
+
+template <std::integral Integer>
+bool to_float(Integer value, float& out) {
+  out = static_cast<float>(value);
+  return is_exact(value);
+}
+
+bool to_integer(std::uint64_t value, std::int64_t& out) {
+  out = static_cast<std::int64_t>(value);
+  return out >= 0;
+}
+
+template <std::integral Integer>
+bool to_integer(Integer value, std::int64_t& out) {
+  out = value;
   return true;
 }
 
-bool convert_integers(const NpyHeader& header, std::span<const std::byte> raw,
-                      std::span<std::int64_t> out, std::size_t& bad) {
+// The number of the first raw element for which `take(element)` is false; the number of elements
+// when it is true for all.
+template <typename Stored, typename Take>
+std::size_t each_element(std::span<const std::byte> raw, const Take& take) {
+  const std::size_t count = raw.size() / sizeof(Stored);
+  for (std::size_t i = 0; i < count; ++i) {
+    Stored value;
+    std::memcpy(&value, raw.data() + i * sizeof(Stored), sizeof(Stored));
+    if (!take(value, i)) return i;
+  }
+  return count;
+}
+
+// Calls `each.operator()<T>()` with the integer type T of the header.
+template <typename Each>
+auto with_integer_type(const NpyHeader& header, const Each& each) {
   const bool is_signed = header.kind == 'i';
   switch (header.item_bytes) {
     case 1:
-      return is_signed ? convert<std::int8_t>(raw, out, bad) : convert<std::uint8_t>(raw, out, bad);
+      return is_signed ? each.template operator()<std::int8_t>()
+                       : each.template operator()<std::uint8_t>();
     case 2:
-      return is_signed ? convert<std::int16_t>(raw, out, bad)
-                       : convert<std::uint16_t>(raw, out, bad);
+      return is_signed ? each.template operator()<std::int16_t>()
+                       : each.template operator()<std::uint16_t>();
     case 4:
-      return is_signed ? convert<std::int32_t>(raw, out, bad)
-                       : convert<std::uint32_t>(raw, out, bad);
+      return is_signed ? each.template operator()<std::int32_t>()
+                       : each.template operator()<std::uint32_t>();
     default:
-      return is_signed ? convert<std::int64_t>(raw, out, bad)
-                       : convert<std::uint64_t>(raw, out, bad);
+      return is_signed ? each.template operator()<std::int64_t>()
+                       : each.template operator()<std::uint64_t>();
   }
+}
+
+// Elements as float32. Returns the number of the first that has no exact one, out.size() if all do.
+std::size_t convert(const NpyHeader& header, std::span<const std::byte> raw, std::span<float> out) {
+  if (header.kind == 'f' && header.item_bytes == 2) {
+    return each_element<std::uint16_t>(raw, [&](std::uint16_t half, std::size_t i) {
+      out[i] = half_to_float(half);
+      return true;
+    });
+  }
+  const auto take = [&](auto value, std::size_t i) { return to_float(value, out[i]); };
+  if (header.kind == 'f') return each_element<double>(raw, take);
+  return with_integer_type(header, [&]<typename T>() { return each_element<T>(raw, take); });
+}
+
+// Elements as int64. Returns the number of the first that is beyond it, out.size() if none is.
+std::size_t convert(const NpyHeader& header, std::span<const std::byte> raw,
+                    std::span<std::int64_t> out) {
+  const auto take = [&](auto value, std::size_t i) { return to_integer(value, out[i]); };
+  return with_integer_type(header, [&]<typename T>() { return each_element<T>(raw, take); });
+}
+
+// An element as it is stored, for a message.
+std::string text_of(const NpyHeader& header, std::span<const std::byte> raw) {
+  std::string text;
+  const auto take = [&](auto value, std::size_t) {
+    text = fmt::format("{}", value);
+    return true;
+  };
+  if (header.kind == 'f') {
+    each_element<double>(raw, take);
+  } else {
+    with_integer_type(header, [&]<typename T>() { return each_element<T>(raw, take); });
+  }
+  return text;
 }
 
 // Reads all that remains, a piece at a time.
@@ -100,25 +180,31 @@ void NpzArray::check_end() {
   if (stream_.read({&extra, 1}) != 0) fail("goes on after its last element");
 }
 
+template <typename T>
+void NpzArray::read_converted(std::span<T> out, std::string_view complaint) {
+  const auto item = static_cast<std::size_t>(header_.item_bytes);
+  std::vector<std::byte> raw(std::min(out.size() * item, kPieceBytes));
+  for (std::size_t done = 0; done < out.size();) {
+    const std::size_t count = std::min(out.size() - done, kPieceBytes / item);
+    const auto piece = std::span(raw).first(count * item);
+    read_bytes(piece);
+    const std::size_t good = convert(header_, piece, out.subspan(done, count));
+    if (good < count) {
+      throw DataError(fmt::format("{} = {} {}", where(position_ + good),
+                                  text_of(header_, piece.subspan(good * item, item)), complaint));
+    }
+    done += count;
+    position_ += count;
+  }
+}
+
 void NpzArray::read(std::span<float> out) {
-  if (header_.kind != 'f') fail(fmt::format("has dtype '{}' but must be float32", header_.descr));
   if (out.size() > remaining()) fail("is read beyond its end");
-  if (header_.item_bytes == 4) {
+  if (header_.kind == 'f' && header_.item_bytes == 4) {
     read_bytes(std::as_writable_bytes(out));
     position_ += out.size();
   } else {
-    std::vector<std::byte> raw(std::min(out.size() * 8, kPieceBytes));
-    for (std::size_t done = 0; done < out.size();) {
-      const std::size_t count = std::min(out.size() - done, kPieceBytes / 8);
-      const auto piece = std::span(raw).first(count * 8);
-      read_bytes(piece);
-      std::size_t bad = 0;
-      if (!convert<double>(piece, out.subspan(done, count), bad)) {
-        throw DataError(where(position_ + bad) + " is beyond the range of float32");
-      }
-      done += count;
-      position_ += count;
-    }
+    read_converted(out, "is not exact in float32; round it or scale it to what float32 holds");
   }
   if (remaining() == 0 && !out.empty()) check_end();
 }
@@ -126,19 +212,7 @@ void NpzArray::read(std::span<float> out) {
 void NpzArray::read(std::span<std::int64_t> out) {
   if (header_.kind == 'f') fail(fmt::format("has dtype '{}' but must be integer", header_.descr));
   if (out.size() > remaining()) fail("is read beyond its end");
-  const std::size_t item = static_cast<std::size_t>(header_.item_bytes);
-  std::vector<std::byte> raw(std::min(out.size() * item, kPieceBytes));
-  for (std::size_t done = 0; done < out.size();) {
-    const std::size_t count = std::min(out.size() - done, kPieceBytes / item);
-    const auto piece = std::span(raw).first(count * item);
-    read_bytes(piece);
-    std::size_t bad = 0;
-    if (!convert_integers(header_, piece, out.subspan(done, count), bad)) {
-      throw DataError(where(position_ + bad) + " is beyond the range of int64");
-    }
-    done += count;
-    position_ += count;
-  }
+  read_converted(out, "is beyond the range of int64");
   if (remaining() == 0 && !out.empty()) check_end();
 }
 

@@ -22,9 +22,9 @@ class NpzArray {
   const std::vector<std::int64_t>& shape() const { return header_.shape; }
   std::uint64_t remaining() const { return header_.elements - position_; }
 
-  // Fill `out` with the next elements; at most remaining() of them. Floats: float32 as they are,
-  // float64 rounded to the nearest float32 and refused beyond its range. Integers: any width,
-  // refused beyond int64. Throws DataError.
+  // Fill `out` with the next elements; at most remaining() of them. Floats: of any type of number,
+  // and a value that float32 does not hold exactly is refused (NaN and infinities are not).
+  // Integers: any width, refused beyond int64. Throws DataError with the place of the value.
   void read(std::span<float> out);
   void read(std::span<std::int64_t> out);
 
@@ -43,6 +43,8 @@ class NpzArray {
   NpzArray(ZipStream stream, std::uint64_t member_bytes, std::string file, std::string name);
   void read_bytes(std::span<std::byte> out);
   void check_end();
+  template <typename T>
+  void read_converted(std::span<T> out, std::string_view complaint);
 
   ZipStream stream_;
   std::string file_, name_;

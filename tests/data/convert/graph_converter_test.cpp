@@ -214,5 +214,46 @@ TEST_F(GraphConverterTest, ABadFileLeavesNoGroupBehind) {
   EXPECT_EQ(shard.graphs[0].group, "/graphs/000000");
 }
 
+// Every type of number gives the datasets of the float32 file, bit for bit.
+TEST_F(GraphConverterTest, TakesFeaturesOfAnyType) {
+  for (const bool tile : {false, true}) {
+    NpzFixture fixture = tile ? NpzFixture::make_tile() : NpzFixture::layout();
+    for (const char* type : {"<f4", "<f2", "<f8", "|i1", "<i2", "<i4", "<i8"}) {
+      const bool fractions = type[1] == 'f';
+      for (std::size_t i = 0; i < fixture.node_feat.size(); ++i) {
+        fixture.node_feat[i] = static_cast<float>(i % 50) * (fractions ? 0.5f : -1.0f);
+      }
+      fixture.node_type = fixture.feature_type = type;
+      const GraphSummary graph = convert(fixture);
+      EXPECT_EQ(features(graph), fixture.features) << type;
+      EXPECT_EQ(reader(graph).read_graph().node_features, fixture.node_feat) << type;
+      EXPECT_EQ(graph.coded, !tile) << type;
+      EXPECT_EQ(graph.config_type, tile ? "i8" : "u8") << type;
+    }
+  }
+}
+
+TEST_F(GraphConverterTest, NamesAFeatureThatFloat32DoesNotHold) {
+  const NpzFixture fixture = NpzFixture::layout();
+  NpzWriter npz(npz_);
+  npz.add("node_feat", {5, 140}, fixture.node_feat);
+  npz.add("node_opcode", {5}, fixture.node_opcode);
+  npz.add("edge_index", {4, 2}, fixture.edge_index);
+  npz.add("config_runtime", {6}, fixture.runtime);
+  npz.add("node_config_ids", {2}, fixture.config_ids);
+  std::vector<std::int32_t> features(6 * 2 * 18, 1);
+  features[3 * 36 + 18 + 5] = 16777217;
+  npz.add("node_config_feat", {6, 2, 18}, features);
+  npz.finish();
+  ShardWriter shard(shard_, {"layout:xla:random"}, "train", pool_);
+  try {
+    convert_graph(NpzReader(npz_), {"layout:xla:random"}, "train", {"a/x.npz", 5, 7}, shard, {});
+    FAIL() << "no exception";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("x.npz: node_config_feat[3, 1, 5] = 16777217 is not exact"));
+  }
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "core/error.hpp"
@@ -16,9 +17,24 @@
 namespace tpudist {
 namespace {
 
-std::string valid_npz(bool tile, int level) {
+// A fixture with whole, positive features, which every type of number holds.
+testing::NpzFixture fixture_of(bool tile, const std::string& type) {
+  auto fixture = tile ? testing::NpzFixture::make_tile() : testing::NpzFixture::layout();
+  if (type == "<f4") return fixture;
+  for (float& value : fixture.node_feat) value = std::fmod(std::floor(value), 100.0f);
+  for (float& value : fixture.features) value = std::abs(value);
+  fixture.node_type = fixture.feature_type = type;
+  return fixture;
+}
+
+std::string any_type() {
+  return *rc::gen::element<std::string>("<f2", "<f4", "<f8", "|i1", "|u1", "<i2", "<u2", "<i4",
+                                        "<u4", "<i8", "<u8");
+}
+
+std::string valid_npz(bool tile, int level, const std::string& type = "<f4") {
   const testing::TempDir folder;
-  const auto fixture = tile ? testing::NpzFixture::make_tile() : testing::NpzFixture::layout();
+  const auto fixture = fixture_of(tile, type);
   fixture.write(folder / "x.npz", {.deflate_level = level});
   return read_text_file(folder / "x.npz");
 }
@@ -46,12 +62,16 @@ TEST(NpzFuzz, TheFilesAreValidToBeginWith) {
   for (const bool tile : {false, true}) {
     EXPECT_TRUE(converts(valid_npz(tile, 0), tile));
     EXPECT_TRUE(converts(valid_npz(tile, 6), tile));
+    for (const char* type :
+         {"<f2", "<f8", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8"}) {
+      EXPECT_TRUE(converts(valid_npz(tile, 6, type), tile)) << type;
+    }
   }
 }
 
 RC_GTEST_PROP(NpzFuzz, AnyChangedBytes, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();
-  std::string bytes = valid_npz(tile, *rc::gen::element(0, 6));
+  std::string bytes = valid_npz(tile, *rc::gen::element(0, 6), any_type());
   const auto count = *rc::gen::inRange(1, 6);
   for (int i = 0; i < count; ++i) {
     const auto at = *rc::gen::inRange<std::size_t>(0, bytes.size());
@@ -63,7 +83,7 @@ RC_GTEST_PROP(NpzFuzz, AnyChangedBytes, ()) {
 // The headers of members and the directory, where a change is not caught by a CRC.
 RC_GTEST_PROP(NpzFuzz, ChangedZipStructures, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();
-  std::string bytes = valid_npz(tile, *rc::gen::element(0, 6));
+  std::string bytes = valid_npz(tile, *rc::gen::element(0, 6), any_type());
   std::vector<std::size_t> headers;
   for (std::size_t at = 0; (at = bytes.find("PK", at)) != std::string::npos; ++at) {
     headers.push_back(at);
@@ -78,7 +98,7 @@ RC_GTEST_PROP(NpzFuzz, ChangedZipStructures, ()) {
 
 RC_GTEST_PROP(NpzFuzz, TruncatedFiles, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();
-  std::string bytes = valid_npz(tile, *rc::gen::element(0, 6));
+  std::string bytes = valid_npz(tile, *rc::gen::element(0, 6), any_type());
   bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size()));
   RC_ASSERT(!converts(bytes, tile));
 }
@@ -87,8 +107,7 @@ RC_GTEST_PROP(NpzFuzz, TruncatedFiles, ()) {
 RC_GTEST_PROP(NpzFuzz, ChangedMembersWithARightCrc, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();
   const testing::TempDir folder;
-  const auto fixture = tile ? testing::NpzFixture::make_tile() : testing::NpzFixture::layout();
-  fixture.write(folder / "x.npz");
+  fixture_of(tile, any_type()).write(folder / "x.npz");
   NpzWriter changed(folder / "y.npz");
   const ZipArchive archive(folder / "x.npz");
   const auto victim = *rc::gen::inRange<std::size_t>(0, archive.members().size());

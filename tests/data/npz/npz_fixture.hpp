@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ struct NpzFixture {
   std::vector<std::int64_t> edge_index, config_ids, runtime, normalizers, splits;
   std::vector<float> features;  // node_config_feat or config_feat
   std::string without;          // leave this array out
+  // NumPy's types of node_feat and of `features`, whose values they must hold.
+  std::string node_type = "<f4", feature_type = "<f4";
 
   static NpzFixture layout() {
     NpzFixture f;
@@ -52,23 +55,55 @@ struct NpzFixture {
                                      const std::vector<T>& values) {
       if (name != without) npz.add(name, std::move(shape), values);
     };
-    add("node_feat", {n, 140}, node_feat);
+    if (without != "node_feat") add_as(npz, "node_feat", node_type, {n, 140}, node_feat);
     add("node_opcode", {static_cast<std::int64_t>(node_opcode.size())}, node_opcode);
     add("edge_index", {static_cast<std::int64_t>(edge_index.size() / 2), 2}, edge_index);
     add("config_runtime", {static_cast<std::int64_t>(runtime.size())}, runtime);
     if (tile) {
       add("config_runtime_normalizers", {static_cast<std::int64_t>(normalizers.size())},
           normalizers);
-      add("config_feat", {c, 24}, features);
+      if (without != "config_feat") {
+        add_as(npz, "config_feat", feature_type, {c, 24}, features);
+      }
     } else {
       add("node_config_ids", {config_nodes()}, config_ids);
       add("node_splits", {1, static_cast<std::int64_t>(splits.size())}, splits);
-      add("node_config_feat", {c, config_nodes(), 18}, features);
+      if (without != "node_config_feat") {
+        add_as(npz, "node_config_feat", feature_type, {c, config_nodes(), 18}, features);
+      }
     }
     npz.finish();
   }
 
  private:
+  template <typename T>
+  static void add_converted(NpzWriter& npz, std::string_view name, const std::string& descr,
+                            const std::vector<std::int64_t>& shape,
+                            const std::vector<float>& values) {
+    std::string member = npy_header(descr, shape);
+    for (const float value : values) {
+      const auto element = static_cast<T>(value);
+      member.append(reinterpret_cast<const char*>(&element), sizeof element);
+    }
+    npz.add_raw(std::string(name) + ".npy", std::as_bytes(std::span(member)));
+  }
+
+  static void add_as(NpzWriter& npz, std::string_view name, const std::string& descr,
+                     const std::vector<std::int64_t>& shape, const std::vector<float>& values) {
+    const auto add = [&]<typename T>() { add_converted<T>(npz, name, descr, shape, values); };
+    if (descr == "<f4") return npz.add(name, shape, values);
+    if (descr == "<f2") return add.operator()<_Float16>();
+    if (descr == "<f8") return add.operator()<double>();
+    if (descr == "|i1") return add.operator()<std::int8_t>();
+    if (descr == "|u1") return add.operator()<std::uint8_t>();
+    if (descr == "<i2") return add.operator()<std::int16_t>();
+    if (descr == "<u2") return add.operator()<std::uint16_t>();
+    if (descr == "<i4") return add.operator()<std::int32_t>();
+    if (descr == "<u4") return add.operator()<std::uint32_t>();
+    if (descr == "<i8") return add.operator()<std::int64_t>();
+    add.operator()<std::uint64_t>();
+  }
+
   void fill_graph() {
     for (std::int64_t i = 0; i < n * 140; ++i) node_feat.push_back(static_cast<float>(i) * 0.5f);
     for (std::int64_t i = 0; i < n; ++i) node_opcode.push_back(static_cast<std::uint8_t>(10 * i));

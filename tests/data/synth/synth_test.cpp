@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -35,6 +36,23 @@ Collection collection_of(const SynthFile& file) {
 
 std::string split_of(const SynthFile& file) {
   return file.path.parent_path().filename().string();
+}
+
+// The last `count` elements of a member of doubles, most of which float32 does not hold.
+std::vector<double> doubles_of(const std::filesystem::path& path, std::string_view name,
+                               std::int64_t count) {
+  const ZipArchive archive(path);
+  for (std::size_t i = 0; i < archive.members().size(); ++i) {
+    if (archive.members()[i].name != name) continue;
+    std::vector<std::byte> bytes(archive.members()[i].bytes);
+    archive.open(i).read(bytes);
+    std::vector<double> values(static_cast<std::size_t>(count));
+    const std::size_t size = values.size() * sizeof(double);
+    std::memcpy(values.data(), bytes.data() + bytes.size() - size, size);
+    return values;
+  }
+  ADD_FAILURE() << path << " has no " << name;
+  return {};
 }
 
 // One tiny data set, shared by the tests that only read.
@@ -143,7 +161,7 @@ TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
     ++found;
     const NpzReader npz(path);
     const auto measured = npz.open("config_runtime").read_integers();
-    const auto time = npz.open("config_time").read_floats();
+    const auto time = doubles_of(path, "config_time.npy", file.configs);
     ASSERT_EQ(std::ssize(measured), file.configs);
     for (std::size_t i = 0; i < time.size(); ++i) {
       EXPECT_GT(measured[i], 0);
