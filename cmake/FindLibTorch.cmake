@@ -4,7 +4,8 @@
 #   - a site-packages folder that holds torch/ (and nvidia/), i.e. an installed PyPI wheel,
 #   - a virtual environment with such a folder,
 #   - an unpacked LibTorch with lib/ and include/.
-# Default: the virtual environment made by scripts/setup.sh.
+# Default: the active conda environment if it holds one, else the virtual environment made by
+# scripts/setup.sh.
 #
 # With TPUDIST_GPU=OFF a LibTorch that was built with CUDA is used as if it were for the CPU only: its
 # CUDA libraries are neither linked nor loaded.
@@ -17,11 +18,15 @@
 # include/), LibTorch_NVIDIA (the folder of the NVIDIA packages beside it, which need not exist)
 
 set(TPUDIST_TORCH_ROOT "$ENV{TPUDIST_TORCH_ROOT}" CACHE PATH
-    "site-packages folder with torch/, or an unpacked LibTorch; empty: the one of scripts/setup.sh")
+    "site-packages folder with torch/, or an unpacked LibTorch; empty: that of conda or of scripts/setup.sh")
 
 set(_torch_root "${TPUDIST_TORCH_ROOT}")
+file(GLOB _torch_conda "$ENV{CONDA_PREFIX}/lib/libtorch_cpu.so"
+     "$ENV{CONDA_PREFIX}/lib/python3*/site-packages/torch/lib/libtorch_cpu.so")
 if(NOT _torch_root)
-  if(DEFINED ENV{TPUDIST_TORCH_VENV})
+  if(DEFINED ENV{CONDA_PREFIX} AND _torch_conda)
+    set(_torch_root "$ENV{CONDA_PREFIX}")
+  elseif(DEFINED ENV{TPUDIST_TORCH_VENV})
     set(_torch_root "$ENV{TPUDIST_TORCH_VENV}")
   elseif(DEFINED ENV{XDG_CACHE_HOME})
     set(_torch_root "$ENV{XDG_CACHE_HOME}/tpudist/torch-2.11.0")
@@ -64,7 +69,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_FOLDER
   VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "Looked in '${_torch_root}'. Run scripts/setup.sh, or pass -DTPUDIST_TORCH_ROOT=<folder>, or build core and data alone with -DTPUDIST_TORCH=OFF.")
+  REASON_FAILURE_MESSAGE "Looked in '${_torch_root}'. Run scripts/setup.sh, or pass -DTPUDIST_TORCH_ROOT=<folder>, or build the parts without LibTorch with -DTPUDIST_TORCH=OFF.")
 if(NOT LibTorch_FOUND OR TARGET LibTorch::LibTorch)
   return()
 endif()

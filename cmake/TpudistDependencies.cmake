@@ -1,16 +1,43 @@
-# Finds every library. Targets are IMPORTED, so their headers count as system headers.
+# Finds every library, on Debian or in any prefix named by CMAKE_PREFIX_PATH (conda, modules of a cluster).
+# Targets are IMPORTED, so their headers count as system headers.
+
+# A C library without a package file of CMake that all distributions ship: by pkg-config, or where that
+# is not installed or knows nothing of it, by header and library. Gives the target <name>::<name>.
+find_package(PkgConfig QUIET)
+function(tpudist_find_c_library name module header library)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${module})
+    if(${name}_FOUND)
+      message(STATUS "Found ${name}: ${${name}_LINK_LIBRARIES} (version ${${name}_VERSION})")
+      add_library(${name}::${name} ALIAS PkgConfig::${name})
+      set(${name}_LINK_LIBRARIES ${${name}_LINK_LIBRARIES} PARENT_SCOPE)
+      return()
+    endif()
+  endif()
+  find_path(${name}_INCLUDE_DIR ${header})
+  find_library(${name}_LIBRARY ${library})
+  mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
+  if(NOT ${name}_INCLUDE_DIR OR NOT ${name}_LIBRARY)
+    message(FATAL_ERROR "${name} is missing: neither pkg-config module ${module} nor header ${header} and "
+            "library ${library} were found. Install it, or name its prefix by -DCMAKE_PREFIX_PATH.")
+  endif()
+  message(STATUS "Found ${name}: ${${name}_LIBRARY}")
+  add_library(${name}::${name} UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(${name}::${name} PROPERTIES
+    IMPORTED_LOCATION "${${name}_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${${name}_INCLUDE_DIR}")
+  set(${name}_LINK_LIBRARIES "${${name}_LIBRARY}" PARENT_SCOPE)
+endfunction()
 
 find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(METIS REQUIRED)
-pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
-pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET libdeflate)
+tpudist_find_c_library(xxhash libxxhash xxhash.h xxhash)
+tpudist_find_c_library(libzip libzip zip.h zip)
+tpudist_find_c_library(libdeflate libdeflate libdeflate.h deflate)
 
 set(HDF5_PREFER_PARALLEL OFF)
 find_package(HDF5 REQUIRED COMPONENTS C)

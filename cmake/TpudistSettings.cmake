@@ -14,7 +14,16 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Neither -march=native nor -ffast-math: a run must give the same bits on every machine of a cluster.
 # GCC 12 warns of overlapping copies in `"text" + string` where there are none (GCC bug 105651).
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>")
-if(TPUDIST_WERROR)
+# A newer compiler has new warnings: they must not stop somebody who only wants to use the program.
+if(TPUDIST_WERROR STREQUAL "AUTO")
+  set(werror OFF)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    set(werror ON)
+  endif()
+else()
+  set(werror ${TPUDIST_WERROR})
+endif()
+if(werror)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
 endif()
 

@@ -11,9 +11,6 @@
 #
 # Tests of launch/ start the program tpudist (tests/support/paths.hpp) and are built after it.
 
-find_package(GTest REQUIRED)
-find_package(rapidcheck REQUIRED)
-
 set(TPUDIST_MPIRUN_FLAGS --bind-to none --oversubscribe)
 set(TPUDIST_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
 if(TPUDIST_SANITIZE)
