@@ -2,29 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "dist/mpi_session.hpp"
 #include "launch/cores.hpp"
+#include "launch/exit_code.hpp"
 #include "models/threads.hpp"
 
 namespace tpudist {
 namespace {
-
-// Rank 0 tells first; the others only speak when it has nothing to say.
-constexpr std::chrono::milliseconds kOthersWait{1000};
-
-[[noreturn]] void abort_all(int rank, int exit_code, const char* message) {
-  if (rank != 0) std::this_thread::sleep_for(kOthersWait);
-  fmt::print(stderr, "tpudist: error (rank {}): {}\n", rank, message);
-  std::fflush(stderr);
-  MpiSession::abort(exit_code);
-}
 
 // Under srun without PMIx every task is an MPI world of its own, and all would train the same run.
 void require_one_world(const Communicator& world) {
@@ -36,13 +25,6 @@ void require_one_world(const Communicator& world) {
 }
 
 }  // namespace
-
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
-}
 
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body) {
   const MpiSession session(nullptr, nullptr);
@@ -65,10 +47,10 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
   }
   try {
     run();
-  } catch (const Error& error) {
-    abort_all(world->rank(), error.exit_code(), error.what());
   } catch (const std::exception& error) {
-    abort_all(world->rank(), 1, error.what());
+    const Failure failure = describe_failure(error);
+    print_failure(failure, world->rank());
+    MpiSession::abort(failure.exit_code);
   }
 }
 

@@ -13,10 +13,6 @@ struct JobOptions {
   int threads = 0;              // of this rank; 0 = the node's cores / ranks on the node
 };
 
-// This process's rank in what started it (mpirun or srun), read from the environment; 0 when it was
-// started by hand.
-int launched_rank();
-
 // Starts MPI, finds this rank's place, makes its threads, and runs `body`. An error that leaves
 // `body` on one of several ranks ends all of them: the rank prints it and aborts the job with the
 // error's exit code, so that no rank waits for one that failed.

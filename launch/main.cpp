@@ -1,12 +1,8 @@
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <exception>
 
-#include "core/error.hpp"
 #include "launch/build_info.hpp"
 #include "launch/commands.hpp"
-#include "launch/job.hpp"
+#include "launch/exit_code.hpp"
 
 namespace {
 
@@ -22,11 +18,6 @@ void add_commands(CLI::App& app) {
   tpudist::add_config_command(app);
 }
 
-int fail(const char* message, int exit_code) {
-  if (tpudist::launched_rank() == 0) fmt::print(stderr, "tpudist: error: {}\n", message);
-  return exit_code;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -39,18 +30,8 @@ int main(int argc, char** argv) {
       "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 stopped "
       "with a\n"
       "checkpoint. `tpudist COMMAND --help` shows an example of each command.");
-  try {
+  return tpudist::run_command_line(app, [&] {
     add_commands(app);
     app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& ended) {  // a command that says its exit code
-    return ended.get_exit_code();
-  } catch (const CLI::ParseError& error) {  // also --help and --version, with code 0
-    if (tpudist::launched_rank() != 0) return error.get_exit_code() == 0 ? 0 : 2;
-    return app.exit(error) == 0 ? 0 : static_cast<int>(tpudist::ErrorKind::usage);
-  } catch (const tpudist::Error& error) {
-    return fail(error.what(), error.exit_code());
-  } catch (const std::exception& error) {
-    return fail(error.what(), static_cast<int>(tpudist::ErrorKind::failed));
-  }
-  return 0;
+  });
 }

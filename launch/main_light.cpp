@@ -6,12 +6,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <string_view>
 
 #include "core/error.hpp"
 #include "launch/commands.hpp"
+#include "launch/exit_code.hpp"
 
 // The program that users call. Commands on data run here, in a process that never loads LibTorch:
 // loading it alone takes half a second and 480 MB, more than converting any file. All others, and
@@ -37,7 +37,7 @@ int run_data_command(int argc, char** argv) {
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
       "tpudist");
   app.require_subcommand(1);
-  try {
+  return tpudist::run_command_line(app, [&] {
     tpudist::add_convert_command(app);
     tpudist::add_inspect_command(app, [argv](const tpudist::InspectPlanArguments&) {
       throw CLI::RuntimeError(run_beside(argv));
@@ -45,18 +45,7 @@ int run_data_command(int argc, char** argv) {
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
     app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& ended) {
-    return ended.get_exit_code();
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(tpudist::ErrorKind::usage);
-  } catch (const tpudist::Error& error) {
-    fmt::print(stderr, "tpudist: error: {}\n", error.what());
-    return error.exit_code();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tpudist: error: {}\n", error.what());
-    return static_cast<int>(tpudist::ErrorKind::failed);
-  }
-  return 0;
+  });
 }
 
 }  // namespace

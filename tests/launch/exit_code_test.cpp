@@ -1,0 +1,71 @@
+#include "launch/exit_code.hpp"
+
+#include <gmock/gmock.h>
+
+#include <CLI/CLI.hpp>
+#include <new>
+#include <stdexcept>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const auto kSaysWhatToLower =
+    AllOf(HasSubstr("out of memory"), HasSubstr("batch.configs"), HasSubstr("batch.config_chunk"),
+          HasSubstr("batch.member_chunk"), HasSubstr("train.recompute"),
+          HasSubstr("data.cache_bytes"), HasSubstr("evaluate.block_rows"));
+
+TEST(DescribeFailure, KeepsTheMessageAndTheCodeOfOwnErrors) {
+  const Failure failure = describe_failure(DataError("x.npz: array 'edge_index' is missing"));
+  EXPECT_EQ(failure.message, "x.npz: array 'edge_index' is missing");
+  EXPECT_EQ(failure.exit_code, 3);
+  EXPECT_EQ(describe_failure(ConfigError("x")).exit_code, 2);
+}
+
+TEST(DescribeFailure, SaysWhatToLowerWhereMemoryLacks) {
+  const Failure plain = describe_failure(std::bad_alloc());
+  EXPECT_THAT(plain.message, kSaysWhatToLower);
+  EXPECT_EQ(plain.exit_code, 1);
+  const Failure gpu =
+      describe_failure(std::runtime_error("CUDA out of memory. Tried to allocate 2.00 GiB."));
+  EXPECT_THAT(gpu.message, AllOf(kSaysWhatToLower, HasSubstr("2.00 GiB")));
+}
+
+TEST(DescribeFailure, LeavesOutTheStackOfLibTorch) {
+  const Failure host = describe_failure(std::runtime_error(
+      "DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes\n"
+      "frame #0: c10::ThrowEnforceNotMet(char const*, int)"));
+  EXPECT_THAT(host.message,
+              AllOf(kSaysWhatToLower, HasSubstr("99 bytes"), Not(HasSubstr("frame"))));
+  EXPECT_EQ(describe_failure(std::runtime_error("shapes differ\nframe #0: f()")).message,
+            "shapes differ");
+}
+
+int run(const std::function<void(CLI::App&)>& body) {
+  CLI::App app("a program", "program");
+  return run_command_line(app, [&] { body(app); });
+}
+
+TEST(RunCommandLine, GivesTheExitCodeOfWhateverEndsTheProgram) {
+  EXPECT_EQ(run([](CLI::App&) {}), 0);
+  EXPECT_EQ(run([](CLI::App&) { throw CLI::RuntimeError(85); }), 85);
+  EXPECT_EQ(run([](CLI::App&) { throw DataError("damaged"); }), 3);
+  EXPECT_EQ(run([](CLI::App&) { throw std::bad_alloc(); }), 1);
+  EXPECT_EQ(run([](CLI::App&) { throw std::runtime_error("other"); }), 1);
+}
+
+TEST(RunCommandLine, WrongUsageIs2AndHelpIs0) {
+  const auto parse = [](std::vector<std::string> words) {
+    return run([&](CLI::App& app) { app.parse(words); });
+  };
+  EXPECT_EQ(parse({"--wrong"}), 2);
+  EXPECT_EQ(parse({"--help"}), 0);
+}
+
+}  // namespace
+}  // namespace tpudist
