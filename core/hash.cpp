@@ -5,7 +5,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <charconv>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include "core/check.hpp"
@@ -71,6 +73,15 @@ std::uint64_t hash_file(const std::filesystem::path& path) {
 
 std::string to_hex(std::uint64_t value) {
   return fmt::format("{:016x}", value);
+}
+
+std::optional<std::uint64_t> from_hex(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc() || end != text.data() + text.size() || to_hex(value) != text) {
+    return std::nullopt;
+  }
+  return value;
 }
 
 }  // namespace tpudist

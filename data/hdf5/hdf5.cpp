@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
+#include "data/hdf5/element_type.hpp"
 
 namespace tpudist {
 namespace {
@@ -54,14 +57,14 @@ Hdf5Id text_type() {
   return type;
 }
 
-void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, hid_t memory_type,
-                  const void* value) {
+// `type` is that of the file and of `value`.
+void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, const void* value) {
   const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Id attribute(
       H5Acreate2(object.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
       H5Aclose);
   check_hdf5(attribute.get(), "create attribute", name);
-  check_hdf5(H5Awrite(attribute.get(), memory_type, value), "write attribute", name);
+  check_hdf5(H5Awrite(attribute.get(), type, value), "write attribute", name);
 }
 
 Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t kind,
@@ -154,7 +157,12 @@ bool has_link(const Hdf5Id& parent, const std::string& name) {
 
 void write_attribute(const Hdf5Id& object, const std::string& name, std::int64_t value) {
   const Hdf5Lock lock;
-  write_scalar(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+  write_scalar(object, name, hdf5_type(ElementType::i64), &value);
+}
+
+void write_number_attribute(const Hdf5Id& object, const std::string& name, double value) {
+  const Hdf5Lock lock;
+  write_scalar(object, name, hdf5_type(ElementType::f64), &value);
 }
 
 void write_attribute(const Hdf5Id& object, const std::string& name, std::string_view value) {
@@ -162,7 +170,7 @@ void write_attribute(const Hdf5Id& object, const std::string& name, std::string_
   const std::string text(value);
   const char* const pointer = text.c_str();
   const Hdf5Id type = text_type();
-  write_scalar(object, name, type.get(), type.get(), &pointer);
+  write_scalar(object, name, type.get(), &pointer);
 }
 
 std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& name,
@@ -170,8 +178,19 @@ std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& nam
   const Hdf5Lock lock;
   const Hdf5Id attribute = open_attribute(object, name, H5T_INTEGER, where);
   std::int64_t value = 0;
-  check_hdf5(H5Aread(attribute.get(), H5T_NATIVE_INT64, &value), "read attribute " + name, where);
+  check_hdf5(H5Aread(attribute.get(), hdf5_type(ElementType::i64), &value),
+             "read attribute " + name, where);
   return value;
+}
+
+std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
+                                  std::string_view where) {
+  const std::string text = read_text_attribute(object, name, where);
+  const std::optional<std::uint64_t> hash = from_hex(text);
+  if (!hash) {
+    throw DataError(fmt::format("{}: attribute {} is '{}', not a hash", where, name, text));
+  }
+  return *hash;
 }
 
 std::string read_text_attribute(const Hdf5Id& object, const std::string& name,

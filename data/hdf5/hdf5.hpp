@@ -59,13 +59,17 @@ Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_v
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 bool has_link(const Hdf5Id& parent, const std::string& name);
 
-// Scalar attributes: 64-bit integers and UTF-8 text. Reading throws DataError when it is missing or
-// of another kind.
+// Scalar attributes: 64-bit integers, doubles and UTF-8 text. Reading throws DataError when it is
+// missing or of another kind.
 void write_attribute(const Hdf5Id& object, const std::string& name, std::int64_t value);
+void write_number_attribute(const Hdf5Id& object, const std::string& name, double value);
 void write_attribute(const Hdf5Id& object, const std::string& name, std::string_view value);
 std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& name,
                                     std::string_view where);
 std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
                                 std::string_view where);
+// A hash that was written as text, by to_hex. Throws DataError where the text is none.
+std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
+                                  std::string_view where);
 
 }  // namespace tpudist

@@ -18,29 +18,10 @@ namespace {
 constexpr std::size_t kCompactBytes = 4 << 10;
 constexpr std::size_t kMaxChunkBytes = 256 << 20;  // what a reader is ready to allocate
 
-constexpr std::array kTypes = {ElementType::i8,  ElementType::i16, ElementType::i32,
-                               ElementType::i64, ElementType::u8,  ElementType::u16,
-                               ElementType::f32};
-
-hid_t file_type(ElementType type) {
-  switch (type) {
-    case ElementType::i8:
-      return H5T_STD_I8LE;
-    case ElementType::i16:
-      return H5T_STD_I16LE;
-    case ElementType::i32:
-      return H5T_STD_I32LE;
-    case ElementType::i64:
-      return H5T_STD_I64LE;
-    case ElementType::u8:
-      return H5T_STD_U8LE;
-    case ElementType::u16:
-      return H5T_STD_U16LE;
-    case ElementType::f32:
-      return H5T_IEEE_F32LE;
-  }
-  throw std::logic_error("unknown element type");
-}
+// What the datasets of shards hold: every type but the double of checkpoints.
+constexpr std::array kShardTypes = {ElementType::i8,  ElementType::i16, ElementType::i32,
+                                    ElementType::i64, ElementType::u8,  ElementType::u16,
+                                    ElementType::f32};
 
 std::vector<hsize_t> to_hsize(std::span<const std::int64_t> values) {
   return {values.begin(), values.end()};
@@ -54,28 +35,6 @@ std::vector<hsize_t> chunk_offset(std::size_t axes, std::int64_t first_row) {
 }
 
 }  // namespace
-
-std::size_t element_bytes(ElementType type) {
-  switch (type) {
-    case ElementType::i8:
-    case ElementType::u8:
-      return 1;
-    case ElementType::i16:
-    case ElementType::u16:
-      return 2;
-    case ElementType::i32:
-    case ElementType::f32:
-      return 4;
-    case ElementType::i64:
-      return 8;
-  }
-  throw std::logic_error("unknown element type");
-}
-
-std::string_view element_name(ElementType type) {
-  constexpr std::array<std::string_view, 7> names = {"i8", "i16", "i32", "i64", "u8", "u16", "f32"};
-  return names[static_cast<std::size_t>(type)];
-}
 
 void Hdf5Dataset::set_sizes(std::size_t chunk_bytes) {
   row_bytes_ = element_bytes(type_);
@@ -116,7 +75,7 @@ Hdf5Dataset Hdf5Dataset::create(const Hdf5Id& group, const std::string& name, El
     H5Pset_chunk(properties.get(), axes, chunk.data());
     H5Pset_deflate(properties.get(), kDeflateLevel);
   }
-  dataset.id_ = Hdf5Id(H5Dcreate2(group.get(), name.c_str(), file_type(type), space.get(),
+  dataset.id_ = Hdf5Id(H5Dcreate2(group.get(), name.c_str(), hdf5_type(type), space.get(),
                                   H5P_DEFAULT, properties.get(), H5P_DEFAULT),
                        H5Dclose);
   check_hdf5(dataset.id_.get(), "create", dataset.where_);
@@ -136,8 +95,8 @@ Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name,
 
   const Hdf5Id type(H5Dget_type(dataset.id_.get()), H5Tclose);
   const auto known = std::ranges::find_if(
-      kTypes, [&](ElementType t) { return H5Tequal(type.get(), file_type(t)) > 0; });
-  if (known == kTypes.end()) refuse("has an unknown element type");
+      kShardTypes, [&](ElementType t) { return H5Tequal(type.get(), hdf5_type(t)) > 0; });
+  if (known == kShardTypes.end()) refuse("has an unknown element type");
   dataset.type_ = *known;
 
   const Hdf5Id space(H5Dget_space(dataset.id_.get()), H5Sclose);
@@ -213,7 +172,7 @@ void Hdf5Dataset::write_chunks(std::int64_t first_chunk,
     if (count == 0) return;
     const Hdf5Lock lock;
     check_hdf5(
-        H5Dwrite(id_.get(), file_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, chunks[0].data()),
+        H5Dwrite(id_.get(), hdf5_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, chunks[0].data()),
         "write", where_);
     return;
   }
@@ -261,7 +220,7 @@ void Hdf5Dataset::read_chunk(std::int64_t chunk, std::span<std::byte> rows) cons
   }
   if (compact_) {
     const Hdf5Lock lock;
-    if (H5Dread(id_.get(), file_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()) < 0)
+    if (H5Dread(id_.get(), hdf5_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()) < 0)
       throw_damaged(chunk, "cannot be read");
     return;
   }

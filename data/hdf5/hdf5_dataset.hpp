@@ -5,30 +5,13 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "data/hdf5/element_type.hpp"
 #include "data/hdf5/hdf5.hpp"
 
 namespace tpudist {
-
-// Element types of shard datasets; little-endian in the file.
-enum class ElementType { i8, i16, i32, i64, u8, u16, f32 };
-
-std::size_t element_bytes(ElementType type);
-std::string_view element_name(ElementType type);  // "i8", ...
-
-template <typename T>
-constexpr ElementType element_type() {
-  if constexpr (std::is_same_v<T, std::int8_t>) return ElementType::i8;
-  if constexpr (std::is_same_v<T, std::int16_t>) return ElementType::i16;
-  if constexpr (std::is_same_v<T, std::int32_t>) return ElementType::i32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return ElementType::i64;
-  if constexpr (std::is_same_v<T, std::uint8_t>) return ElementType::u8;
-  if constexpr (std::is_same_v<T, std::uint16_t>) return ElementType::u16;
-  if constexpr (std::is_same_v<T, float>) return ElementType::f32;
-}
 
 // Chunks of arrays that are read as a whole.
 inline constexpr std::size_t kArrayChunkBytes = 256 << 10;

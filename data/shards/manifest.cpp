@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -44,7 +46,10 @@ Json to_json(const GraphSummary& graph) {
 }
 
 std::uint64_t hash_of(const Json& json, const char* key) {
-  return std::stoull(json.at(key).get<std::string>(), nullptr, 16);
+  const auto text = json.at(key).get<std::string>();
+  const std::optional<std::uint64_t> hash = from_hex(text);
+  if (!hash) throw std::invalid_argument(fmt::format("{} is '{}', not a hash", key, text));
+  return *hash;
 }
 
 GraphSummary graph_of(const Json& json) {
@@ -131,7 +136,7 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
   } catch (const Json::exception& e) {
     throw DataError(
         fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));
-  } catch (const std::logic_error& e) {  // a hash that is not hexadecimal
+  } catch (const std::invalid_argument& e) {  // see hash_of
     throw DataError(
         fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));
   }

@@ -3,22 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/error.hpp"
 #include "data/hdf5/narrow.hpp"
 
 namespace tpudist {
 namespace {
-
-std::uint64_t parse_hex(const std::string& text, std::string_view where) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw DataError(fmt::format("{}: '{}' is not a hash", where, text));
-  }
-  return value;
-}
 
 void summarize_codes(const Hdf5Id& group, std::string_view where, GraphSummary& graph) {
   const Hdf5Dataset codes = Hdf5Dataset::open(group, "config_codes", where);
@@ -48,7 +38,7 @@ GraphSummary summarize_graph(const Hdf5Id& file, std::string name, std::string_v
   graph.name = read_text_attribute(group, "name", where);
   graph.source.path = read_text_attribute(group, "source", where);
   graph.source.bytes = static_cast<std::uint64_t>(number("source_size"));
-  graph.source.hash = parse_hex(read_text_attribute(group, "source_xxh3", where), where);
+  graph.source.hash = read_hash_attribute(group, "source_xxh3", where);
   graph.nodes = number("nodes");
   graph.edges = number("edges");
   graph.configs = number("configs");

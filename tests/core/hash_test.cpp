@@ -24,6 +24,16 @@ TEST(Hash, IsXxh3) {
   EXPECT_EQ(hash64(std::string_view()), hash64(std::span<const std::byte>()));
 }
 
+TEST(Hash, ComesBackFromItsText) {
+  for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{255}, ~std::uint64_t{0}}) {
+    EXPECT_EQ(from_hex(to_hex(value)), value);
+  }
+  for (const char* text : {"", "ff", "00000000000000FF", " 0000000000000ff", "0x000000000000ff",
+                           "-000000000000001", "00000000000000ff0", "000000000000000g"}) {
+    EXPECT_EQ(from_hex(text), std::nullopt) << text;
+  }
+}
+
 TEST(Hash, DependsOnSeed) {
   EXPECT_NE(hash64("text", 1), hash64("text", 2));
 }

@@ -74,7 +74,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     writer.write_values(members, "failed", checkpoint.failed);
 
     const Hdf5Id numbers = writer.group(writer.file(), "numbers");
-    for (const auto& [name, value] : checkpoint.numbers) writer.write_number(numbers, name, value);
+    for (const auto& [name, value] : checkpoint.numbers)
+      write_number_attribute(numbers, name, value);
     image = writer.image(kSealBytes);
   }
   write_sealed_file(path, image, files);

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <type_traits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -14,22 +12,6 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kGrowth = std::size_t{16} << 20;  // steps in which the file's memory grows
-
-template <typename T>
-hid_t file_type() {
-  if constexpr (std::is_same_v<T, float>) return H5T_IEEE_F32LE;
-  if constexpr (std::is_same_v<T, double>) return H5T_IEEE_F64LE;
-  if constexpr (std::is_same_v<T, std::int64_t>) return H5T_STD_I64LE;
-  if constexpr (std::is_same_v<T, int>) return H5T_STD_I32LE;
-}
-
-template <typename T>
-hid_t memory_type() {
-  if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
-  if constexpr (std::is_same_v<T, double>) return H5T_NATIVE_DOUBLE;
-  if constexpr (std::is_same_v<T, std::int64_t>) return H5T_NATIVE_INT64;
-  if constexpr (std::is_same_v<T, int>) return H5T_NATIVE_INT;
-}
 
 std::vector<hsize_t> stored_shape(const ParameterEntry& entry, int members) {
   std::vector<hsize_t> shape{static_cast<hsize_t>(members)};
@@ -80,7 +62,7 @@ template <typename T>
 void CheckpointWriter::write_values(const Hdf5Id& group, const std::string& name,
                                     const std::vector<T>& values) {
   const Hdf5Id space = make_space({values.size()});
-  write(group, name, file_type<T>(), memory_type<T>(), space, space, values.data());
+  write(group, name, element_type<T>(), space, space, values.data());
 }
 
 template void CheckpointWriter::write_values(const Hdf5Id&, const std::string&,
@@ -93,18 +75,9 @@ template void CheckpointWriter::write_values(const Hdf5Id&, const std::string&,
 void CheckpointWriter::write_flat(const Hdf5Id& group, const ParameterTable& table,
                                   const std::vector<float>& flat, int members) {
   for (const ParameterEntry& entry : table.entries()) {
-    write(group, entry.name, file_type<float>(), memory_type<float>(),
-          make_space(stored_shape(entry, members)), flat_space(table, entry, members), flat.data());
+    write(group, entry.name, ElementType::f32, make_space(stored_shape(entry, members)),
+          flat_space(table, entry, members), flat.data());
   }
-}
-
-void CheckpointWriter::write_number(const Hdf5Id& group, const std::string& name, double value) {
-  const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
-  const Hdf5Id attribute(H5Acreate2(group.get(), name.c_str(), file_type<double>(), space.get(),
-                                    H5P_DEFAULT, H5P_DEFAULT),
-                         H5Aclose);
-  check_hdf5(attribute.get(), "create number " + name + " in", where_);
-  check_hdf5(H5Awrite(attribute.get(), memory_type<double>(), &value), "write numbers to", where_);
 }
 
 std::vector<std::byte> CheckpointWriter::image(std::size_t room) const {
@@ -116,14 +89,13 @@ std::vector<std::byte> CheckpointWriter::image(std::size_t room) const {
   return image;
 }
 
-void CheckpointWriter::write(const Hdf5Id& group, const std::string& name, hid_t file_type,
-                             hid_t memory_type, const Hdf5Id& stored, const Hdf5Id& memory,
-                             const void* data) {
-  const Hdf5Id dataset(H5Dcreate2(group.get(), name.c_str(), file_type, stored.get(), H5P_DEFAULT,
-                                  H5P_DEFAULT, H5P_DEFAULT),
+void CheckpointWriter::write(const Hdf5Id& group, const std::string& name, ElementType type,
+                             const Hdf5Id& stored, const Hdf5Id& memory, const void* data) {
+  const Hdf5Id dataset(H5Dcreate2(group.get(), name.c_str(), hdf5_type(type), stored.get(),
+                                  H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                        H5Dclose);
   check_hdf5(dataset.get(), "create " + name + " in", where_);
-  check_hdf5(H5Dwrite(dataset.get(), memory_type, memory.get(), H5S_ALL, H5P_DEFAULT, data),
+  check_hdf5(H5Dwrite(dataset.get(), hdf5_type(type), memory.get(), H5S_ALL, H5P_DEFAULT, data),
              "write " + name + " to", where_);
 }
 
@@ -147,13 +119,7 @@ std::string CheckpointReader::text(const std::string& name) const {
 }
 
 std::uint64_t CheckpointReader::hash(const std::string& name) const {
-  const std::string digits = text(name);
-  std::uint64_t value = 0;
-  const char* end = digits.data() + digits.size();
-  if (digits.size() != 16 || std::from_chars(digits.data(), end, value, 16).ptr != end) {
-    refuse("attribute " + name + " is no hash");
-  }
-  return value;
+  return read_hash_attribute(file_, name, where_);
 }
 
 template <typename T>
@@ -164,7 +130,8 @@ std::vector<T> CheckpointReader::values(const Hdf5Id& group, const std::string& 
     refuse(name + " does not hold one value for each member");
   }
   std::vector<T> values(static_cast<std::size_t>(members));
-  check_hdf5(H5Dread(dataset.get(), memory_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+  check_hdf5(H5Dread(dataset.get(), hdf5_type(element_type<T>()), H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                     values.data()),
              "read " + name + " from", where_);
   return values;
 }
@@ -186,8 +153,8 @@ std::vector<float> CheckpointReader::flat(const Hdf5Id& group, const ParameterTa
                          fmt::join(found, ", "), fmt::join(wanted, ", ")));
     }
     const Hdf5Id space = flat_space(table, entry, members);
-    check_hdf5(H5Dread(dataset.get(), memory_type<float>(), space.get(), H5S_ALL, H5P_DEFAULT,
-                       flat.data()),
+    check_hdf5(H5Dread(dataset.get(), hdf5_type(element_type<float>()), space.get(), H5S_ALL,
+                       H5P_DEFAULT, flat.data()),
                "read " + entry.name + " from", where_);
   }
   return flat;
@@ -200,7 +167,7 @@ std::map<std::string, double> CheckpointReader::numbers(const Hdf5Id& group) con
     const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
     if (H5Sget_simple_extent_npoints(space.get()) != 1) return -1;
     double& value = (*static_cast<std::map<std::string, double>*>(out))[name];
-    return H5Aread(attribute.get(), memory_type<double>(), &value);
+    return H5Aread(attribute.get(), hdf5_type(element_type<double>()), &value);
   };
   check_hdf5(H5Aiterate2(group.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &numbers),
              "read the numbers of", where_);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/hdf5/element_type.hpp"
 #include "data/hdf5/hdf5.hpp"
 #include "models/parameter_table.hpp"
 
@@ -29,14 +30,13 @@ class CheckpointWriter {
   // A dataset [M, shape...] for each entry of the table, taken from the flat buffer [M, P].
   void write_flat(const Hdf5Id& group, const ParameterTable& table, const std::vector<float>& flat,
                   int members);
-  void write_number(const Hdf5Id& group, const std::string& name, double value);
 
   // The bytes of the file, with `room` bytes in front.
   std::vector<std::byte> image(std::size_t room) const;
 
  private:
-  void write(const Hdf5Id& group, const std::string& name, hid_t file_type, hid_t memory_type,
-             const Hdf5Id& stored, const Hdf5Id& memory, const void* data);
+  void write(const Hdf5Id& group, const std::string& name, ElementType type, const Hdf5Id& stored,
+             const Hdf5Id& memory, const void* data);
 
   std::string where_;
   Hdf5Id file_;

@@ -1,0 +1,53 @@
+#include "data/hdf5/element_type.hpp"
+
+#include <array>
+#include <bit>
+#include <stdexcept>
+
+namespace tpudist {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+struct Traits {
+  std::string_view name;
+  std::size_t bytes;
+};
+
+// In the order of ElementType.
+constexpr std::array<Traits, 8> kTraits{
+    {{"i8", 1}, {"i16", 2}, {"i32", 4}, {"i64", 8}, {"u8", 1}, {"u16", 2}, {"f32", 4}, {"f64", 8}}};
+
+}  // namespace
+
+std::size_t element_bytes(ElementType type) {
+  return kTraits.at(static_cast<std::size_t>(type)).bytes;
+}
+
+std::string_view element_name(ElementType type) {
+  return kTraits.at(static_cast<std::size_t>(type)).name;
+}
+
+hid_t hdf5_type(ElementType type) {
+  switch (type) {
+    case ElementType::i8:
+      return H5T_STD_I8LE;
+    case ElementType::i16:
+      return H5T_STD_I16LE;
+    case ElementType::i32:
+      return H5T_STD_I32LE;
+    case ElementType::i64:
+      return H5T_STD_I64LE;
+    case ElementType::u8:
+      return H5T_STD_U8LE;
+    case ElementType::u16:
+      return H5T_STD_U16LE;
+    case ElementType::f32:
+      return H5T_IEEE_F32LE;
+    case ElementType::f64:
+      return H5T_IEEE_F64LE;
+  }
+  throw std::logic_error("unknown element type");
+}
+
+}  // namespace tpudist
