@@ -16,7 +16,7 @@ enum class MemoryKind { host, device };
 
 enum class ReduceOp { sum, min, max };
 
-// A group of ranks that work together. Collective calls are made by all ranks of the group in the
+// Ranks that work together. Collective calls are made by all ranks of the communicator in the
 // same order, from one thread. Errors are DistError, with the name of the call. Buffers belong to
 // the caller and live in memory of kind `memory()`.
 class Communicator {
@@ -30,7 +30,7 @@ class Communicator {
 
   virtual void barrier() = 0;
 
-  // Ranks with equal colour form a new group, in rank order.
+  // Ranks with equal colour form a new communicator, in rank order.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
 
   template <typename T>

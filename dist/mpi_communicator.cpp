@@ -53,48 +53,48 @@ void check_mpi(int code, std::string_view call, std::source_location place) {
                               place.line()));
 }
 
-MpiGroup::MpiGroup(MPI_Comm owned) : comm_(owned) {
+MpiHandle::MpiHandle(MPI_Comm owned) : comm_(owned) {
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
-MpiGroup::~MpiGroup() {
+MpiHandle::~MpiHandle() {
   if (comm_ == MPI_COMM_NULL || mpi_is_finalized()) return;
   if (MPI_Comm_free(&comm_) != MPI_SUCCESS) spdlog::warn("MPI_Comm_free failed");
 }
 
-MpiGroup& MpiGroup::operator=(MpiGroup&& other) noexcept {
+MpiHandle& MpiHandle::operator=(MpiHandle&& other) noexcept {
   std::swap(comm_, other.comm_);
   return *this;
 }
 
-MpiComm::MpiComm(MpiGroup group, std::int64_t largest_count)
-    : group_(std::move(group)), largest_count_(largest_count) {
-  check_mpi(MPI_Comm_rank(group_.get(), &rank_), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(group_.get(), &size_), "MPI_Comm_size");
+MpiComm::MpiComm(MpiHandle handle, std::int64_t largest_count)
+    : handle_(std::move(handle)), largest_count_(largest_count) {
+  check_mpi(MPI_Comm_rank(handle_.get(), &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(handle_.get(), &size_), "MPI_Comm_size");
 }
 
 void MpiComm::barrier() {
-  check_mpi(MPI_Barrier(group_.get()), "MPI_Barrier");
+  check_mpi(MPI_Barrier(handle_.get()), "MPI_Barrier");
 }
 
 std::unique_ptr<Communicator> MpiComm::split(int color) {
   check_color(color);
   MPI_Comm part = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(group_.get(), color, rank_, &part), "MPI_Comm_split");
-  return std::make_unique<MpiComm>(MpiGroup(part), largest_count_);
+  check_mpi(MPI_Comm_split(handle_.get(), color, rank_, &part), "MPI_Comm_split");
+  return std::make_unique<MpiComm>(MpiHandle(part), largest_count_);
 }
 
 std::unique_ptr<MpiComm> MpiComm::split_by_node() {
   MPI_Comm node = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(group_.get(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
+  check_mpi(MPI_Comm_split_type(handle_.get(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
             "MPI_Comm_split_type");
-  return std::make_unique<MpiComm>(MpiGroup(node), largest_count_);
+  return std::make_unique<MpiComm>(MpiHandle(node), largest_count_);
 }
 
 void MpiComm::broadcast_bytes(std::span<std::byte> data, int root) {
   check_root(root, size_);
   in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
-    check_mpi(MPI_Bcast(data.data() + offset, count, MPI_BYTE, root, group_.get()), "MPI_Bcast");
+    check_mpi(MPI_Bcast(data.data() + offset, count, MPI_BYTE, root, handle_.get()), "MPI_Bcast");
   });
 }
 
@@ -102,7 +102,7 @@ template <typename T>
 void MpiComm::all_reduce_pieces(std::span<T> data, MPI_Datatype type, ReduceOp op) {
   in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
     check_mpi(
-        MPI_Allreduce(MPI_IN_PLACE, data.data() + offset, count, type, to_mpi(op), group_.get()),
+        MPI_Allreduce(MPI_IN_PLACE, data.data() + offset, count, type, to_mpi(op), handle_.get()),
         "MPI_Allreduce");
   });
 }
@@ -133,7 +133,7 @@ void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
     const int source = (rank_ - step + size_) % size_;
     std::byte* data = recv.data() + parts.recv.offset[source];
     in_pieces(parts.recv.size(source), largest_count_, [&](std::size_t offset, int count) {
-      check_mpi(MPI_Irecv(data + offset, count, MPI_BYTE, source, tag, group_.get(),
+      check_mpi(MPI_Irecv(data + offset, count, MPI_BYTE, source, tag, handle_.get(),
                           &requests.emplace_back()),
                 "MPI_Irecv");
     });
@@ -142,7 +142,7 @@ void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
     const int target = (rank_ + step) % size_;
     const std::byte* data = send.data() + parts.send.offset[target];
     in_pieces(parts.send.size(target), largest_count_, [&](std::size_t offset, int count) {
-      check_mpi(MPI_Isend(data + offset, count, MPI_BYTE, target, tag, group_.get(),
+      check_mpi(MPI_Isend(data + offset, count, MPI_BYTE, target, tag, handle_.get(),
                           &requests.emplace_back()),
                 "MPI_Isend");
     });
@@ -172,7 +172,7 @@ void MpiComm::all_gather_bytes(std::span<const std::byte> send, std::span<std::b
     offsets[rank] = static_cast<int>(parts.offset[rank]);
   }
   check_mpi(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, recv.data(), sizes.data(), offsets.data(),
-                           MPI_BYTE, group_.get()),
+                           MPI_BYTE, handle_.get()),
             "MPI_Allgatherv");
 }
 

@@ -16,13 +16,13 @@ void check_mpi(int code, std::string_view call,
                std::source_location place = std::source_location::current());
 
 // Owns an MPI communicator; its errors are returned, never fatal. Freeing it is collective.
-class MpiGroup {
+class MpiHandle {
  public:
-  MpiGroup() = default;
-  explicit MpiGroup(MPI_Comm owned);
-  ~MpiGroup();
-  MpiGroup(MpiGroup&& other) noexcept : comm_(other.comm_) { other.comm_ = MPI_COMM_NULL; }
-  MpiGroup& operator=(MpiGroup&& other) noexcept;
+  MpiHandle() = default;
+  explicit MpiHandle(MPI_Comm owned);
+  ~MpiHandle();
+  MpiHandle(MpiHandle&& other) noexcept : comm_(other.comm_) { other.comm_ = MPI_COMM_NULL; }
+  MpiHandle& operator=(MpiHandle&& other) noexcept;
 
   MPI_Comm get() const { return comm_; }
 
@@ -34,7 +34,7 @@ class MpiGroup {
 // elements (a parameter for the tests only). One thread at a time, the one that initialised MPI.
 class MpiComm final : public Communicator {
  public:
-  explicit MpiComm(MpiGroup group, std::int64_t largest_count = std::numeric_limits<int>::max());
+  explicit MpiComm(MpiHandle handle, std::int64_t largest_count = std::numeric_limits<int>::max());
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -61,7 +61,7 @@ class MpiComm final : public Communicator {
   template <typename T>
   void all_reduce_pieces(std::span<T> data, MPI_Datatype type, ReduceOp op);
 
-  MpiGroup group_;
+  MpiHandle handle_;
   std::int64_t largest_count_;
   int rank_ = 0, size_ = 1;
 };

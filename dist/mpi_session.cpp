@@ -41,7 +41,7 @@ MpiSession::~MpiSession() {
 std::unique_ptr<Communicator> MpiSession::world() const {
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return std::make_unique<MpiComm>(MpiGroup(copy));
+  return std::make_unique<MpiComm>(MpiHandle(copy));
 }
 
 void MpiSession::abort(int exit_code) {

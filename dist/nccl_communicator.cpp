@@ -106,7 +106,7 @@ class NcclComm final : public Communicator {
     const Exchange parts =
         exchange_of(send, send_counts, recv, recv_counts, element_bytes, rank_, size_);
     on_stream([&](cudaStream_t stream) {
-      grouped([&] {
+      as_one_call([&] {
         for (int rank = 0; rank < size_; ++rank) {
           if (rank == rank_) continue;
           give(send.data() + parts.send.offset[rank], parts.send.size(rank), rank, stream);
@@ -133,7 +133,7 @@ class NcclComm final : public Communicator {
             "ncclAllGather", handle_.get());
         return;
       }
-      grouped([&] {
+      as_one_call([&] {
         for (int rank = 0; rank < size_; ++rank) {
           if (rank == rank_) continue;
           give(send.data(), send.size(), rank, stream);
@@ -164,7 +164,7 @@ class NcclComm final : public Communicator {
   }
 
   template <typename Calls>
-  void grouped(const Calls& calls) {
+  void as_one_call(const Calls& calls) {
     check_nccl(ncclGroupStart(), "ncclGroupStart", nullptr);
     try {
       calls();

@@ -32,7 +32,7 @@ struct DatasetOptions {
       2ull << 30;  // budget of `automatic` and bound of the cache; configurations only
 };
 
-// K configurations of one graph: the unit that a ranking loss sees. Owned.
+// K configurations of one graph, which a ranking loss compares with each other. Owned.
 struct Slate {
   int graph = 0;  // index in the dataset
   std::vector<std::int64_t>

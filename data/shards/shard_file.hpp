@@ -12,7 +12,7 @@ namespace tpudist {
 
 // What a shard says of one graph: attributes, sizes, and how its configurations are stored.
 struct GraphSummary {
-  std::string name, group;  // group: "/graphs/000000"
+  std::string name, group;  // the HDF5 group: "/graphs/000000"
   SourceFile source;
   std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
   std::int64_t distinct_configs = 0;

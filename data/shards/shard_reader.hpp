@@ -18,7 +18,7 @@ struct GraphEntry {
   std::string name;
   std::string split;            // "train", "valid" or "test"
   std::filesystem::path shard;  // absolute path of the HDF5 file
-  std::string group;            // "/graphs/000000"
+  std::string group;            // HDF5 group, "/graphs/000000"
   std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
   std::string source;             // NPZ path relative to the NPZ root
   std::uint64_t source_hash = 0;  // XXH3 of the NPZ file
@@ -59,7 +59,7 @@ class GraphReader {
   ElementType feature_type() const;
   std::vector<std::byte> read_stored_features(std::int64_t first, std::int64_t count) const;
 
-  // Rows per chunk of config_codes or config_feat: the unit in which reading is cheap.
+  // Rows per chunk of config_codes or config_feat: a whole number of them is cheap to read.
   std::int64_t chunk_rows() const;
 
  private:

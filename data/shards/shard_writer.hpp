@@ -30,9 +30,9 @@ class ShardWriter {
   ShardWriter(const std::filesystem::path& path, const Collection& collection,
               std::string_view split, ThreadPool& pool);
 
-  // Opens the next group and writes its attributes and the graph's static arrays.
+  // Creates the next HDF5 group and writes its attributes and the graph's arrays that no configuration changes.
   void begin(const Graph& graph, std::int64_t configs, const SourceFile& source);
-  // A dataset of the open group, to be filled chunk by chunk; an earlier one of that name is
+  // A dataset of the open HDF5 group, to be filled chunk by chunk; an earlier one of that name is
   // replaced.
   Hdf5Dataset create(const std::string& name, ElementType type, std::vector<std::int64_t> shape,
                      std::size_t chunk_bytes = kArrayChunkBytes);
@@ -41,12 +41,12 @@ class ShardWriter {
     create(name, element_type<T>(), std::move(shape)).write_all(std::as_bytes(values), pool_);
   }
   void write(const RunTimes& times);
-  void remove(const std::string& name);  // a dataset of the open group, if it is there
+  void remove(const std::string& name);  // a dataset of the open HDF5 group, if it is there
 
   void end();   // the graph is complete
-  void drop();  // the graph is not wanted after all: its group is removed
+  void drop();  // the graph is not wanted after all: its HDF5 group is removed
   std::int64_t graphs() const { return graphs_; }
-  std::string group_name() const { return graph_group(graphs_); }  // of the open group
+  std::string group_name() const { return graph_group(graphs_); }  // of the open one
 
   // Marks the shard complete and closes it.
   void close();

@@ -5,7 +5,7 @@
 namespace tpudist::synth {
 namespace {
 
-// First columns of the groups of node_feat.
+// First columns of the parts of node_feat.
 enum Column {
   kIsRoot = 0,
   kTypes = 2,

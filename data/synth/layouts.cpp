@@ -17,22 +17,22 @@ std::string_view text_of(std::span<const std::uint8_t> codes) {
   return {reinterpret_cast<const char*>(codes.data()), codes.size()};
 }
 
-// Changes states of one configuration in place, keeping groups together.
+// Changes states of one configuration in place, keeping linked operations together.
 class Mutator {
  public:
   Mutator(const LayoutSpace& space, CounterRng& rng) : space_(space), rng_(rng) {}
 
   void randomise(std::span<std::uint8_t> codes) {
-    for (const auto& group : space_.groups) redraw_group(group, codes);
+    for (const auto& linked : space_.linked) redraw_all(linked, codes);
   }
 
-  // Redraws a group, or a single operation with its output's layout as it is.
+  // Redraws linked operations, or a single one with its output's layout as it is.
   void mutate(std::span<std::uint8_t> codes) {
-    const auto& group = space_.groups[rng_.below(space_.groups.size())];
-    if (group.whole_state || rng_.uniform() < 0.3) {
-      redraw_group(group, codes);
+    const auto& linked = space_.linked[rng_.below(space_.linked.size())];
+    if (linked.whole_state || rng_.uniform() < 0.3) {
+      redraw_all(linked, codes);
     } else {
-      const std::int32_t node = group.members[rng_.below(group.members.size())];
+      const std::int32_t node = linked.ops[rng_.below(linked.ops.size())];
       std::uint8_t& code = codes[static_cast<std::size_t>(node)];
       code = draw(node, code);
     }
@@ -50,15 +50,15 @@ class Mutator {
     return fitting[rng_.below(count)];
   }
 
-  void redraw_group(const LayoutSpace::Group& group, std::span<std::uint8_t> codes) {
-    const std::int32_t first = group.members[0];
+  void redraw_all(const LayoutSpace::LinkedOps& linked, std::span<std::uint8_t> codes) {
+    const std::int32_t first = linked.ops[0];
     const auto& states = space_.choices[static_cast<std::size_t>(first)].states;
     // The first and the middle state differ in the output's layout (see make_choice).
     const bool other = rng_.uniform() >= kDefaultOutput;
     const auto like = static_cast<std::uint8_t>(other ? states.size() / 2 : 0);
     const std::uint8_t shared = draw(first, like);
-    for (const std::int32_t node : group.members) {
-      codes[static_cast<std::size_t>(node)] = group.whole_state ? shared : draw(node, like);
+    for (const std::int32_t node : linked.ops) {
+      codes[static_cast<std::size_t>(node)] = linked.whole_state ? shared : draw(node, like);
     }
   }
 
@@ -82,11 +82,11 @@ LayoutSpace::LayoutSpace(const Program& program, std::uint64_t key) {
   for (std::int32_t i = 0; i < program.nodes(); ++i) {
     if (!program[i].configurable()) continue;
     Choice choice = make_choice(program, i);
-    Key group_key{program[i].code, program[i].shape.dims, {}};
-    for (const auto& state : choice.states) std::get<2>(group_key).push_back(state.features);
-    const auto [entry, is_new] = known.try_emplace(group_key, groups.size());
-    if (is_new) groups.emplace_back().whole_state = CounterRng(key, groups.size()).below(2) == 0;
-    groups[entry->second].members.push_back(static_cast<std::int32_t>(choices.size()));
+    Key kind{program[i].code, program[i].shape.dims, {}};
+    for (const auto& state : choice.states) std::get<2>(kind).push_back(state.features);
+    const auto [entry, is_new] = known.try_emplace(kind, linked.size());
+    if (is_new) linked.emplace_back().whole_state = CounterRng(key, linked.size()).below(2) == 0;
+    linked[entry->second].ops.push_back(static_cast<std::int32_t>(choices.size()));
     choices.push_back(std::move(choice));
   }
 }

@@ -14,17 +14,17 @@
 namespace tpudist::synth {
 
 // What the configurations of a program may choose: the states of each configurable operation, and
-// which operations of equal shape flip together.
+// which operations of equal shape change together.
 struct LayoutSpace {
-  struct Group {
-    std::vector<std::int32_t> members;  // configurable operations, by number in `choices`
-    bool whole_state = false;  // members share the whole state and not just the output's layout
+  struct LinkedOps {
+    std::vector<std::int32_t> ops;  // configurable operations, by number in `choices`
+    bool whole_state = false;       // they share the whole state and not just the output's layout
   };
-  std::vector<Choice> choices;  // [nc]
-  std::vector<Group> groups;    // every operation is in one group
+  std::vector<Choice> choices;    // [nc]
+  std::vector<LinkedOps> linked;  // every operation is in one of them
 
-  // Operations of one kind, output shape and list of states form a group; every other group (by
-  // `key`) shares whole states.
+  // Operations of one kind, output shape and list of states are linked; by `key`, every
+  // other set of linked operations shares whole states.
   LayoutSpace(const Program& program, std::uint64_t key);
 };
 

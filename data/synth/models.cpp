@@ -67,7 +67,7 @@ class ModelBuilder {
   }
 
   std::int32_t head(std::int32_t x) {
-    while (program_[x].shape[1] > 7) x = tape_.pool(x);
+    while (program_[x].shape[1] > 7) x = tape_.max_pool(x);
     const std::int64_t features = program_[x].shape.elements() / spec_.batch;
     return tape_.bias(tape_.dot(tape_.reshape(x, {spec_.batch, features}), 1000));
   }
@@ -79,7 +79,7 @@ class ModelBuilder {
     }
     const bool next_stage = number > 0 && number % stage_blocks_ == 0;
     if (next_stage && program_[x].shape[1] >= 8) {
-      x = tape_.pool(x);
+      x = tape_.max_pool(x);
       channels_ = std::min<std::int64_t>(2 * channels_, 8 * spec_.width);
     }
     switch (spec_.style) {

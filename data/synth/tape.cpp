@@ -120,7 +120,7 @@ std::int32_t Tape::relu(std::int32_t x) {
   return y;
 }
 
-std::int32_t Tape::pool(std::int32_t x) {
+std::int32_t Tape::max_pool(std::int32_t x) {
   Shape out = shape(x), size = Shape::filled(out.rank, 1);
   for (int i = 1; i < out.rank - 1; ++i) {
     out[i] = (out[i] + 1) / 2;
@@ -129,7 +129,7 @@ std::int32_t Tape::pool(std::int32_t x) {
   const std::int32_t y = program_.add(opcode::reduce_window, type_, out, {x});
   if (out.rank < 5) at(y).window = window_of(size, 1);  // columns of a fifth dimension are constant
   if (out.rank < 5) at(y).window.stride = size;
-  record(Kind::pool, y, x, -1, 2);
+  record(Kind::max_pool, y, x, -1, 2);
   return y;
 }
 
@@ -156,7 +156,7 @@ std::int32_t Tape::concatenate(std::int32_t x, std::int32_t side) {
   out[out.rank - 1] += shape(side)[out.rank - 1];
   const std::int32_t y = program_.add(opcode::concatenate, type_, out, {x, side});
   at(y).dimensions = {out.rank - 1};
-  record(Kind::pool, y, x, -1, 2);  // backward: a slice of the gradient
+  record(Kind::max_pool, y, x, -1, 2);  // backward: a slice of the gradient
   return y;
 }
 
@@ -221,7 +221,7 @@ std::int32_t Tape::backward_dot(const Step& step, std::int32_t gradient) {
 }
 
 // A slice or a spread gradient: the layout goes through.
-std::int32_t Tape::backward_pool(const Step& step, std::int32_t gradient) {
+std::int32_t Tape::backward_max_pool(const Step& step, std::int32_t gradient) {
   const bool shrinks = shape(step.x).elements() < shape(gradient).elements();
   const std::int32_t spread =
       program_.add(shrinks ? opcode::slice : opcode::pad, type_, shape(step.x), {gradient});
@@ -261,8 +261,8 @@ void Tape::backward(std::int32_t y) {
       case Kind::elementwise:
         gradient = program_.add(opcode::multiply, type_, shape(step->x), {gradient, step->y});
         break;
-      case Kind::pool:
-        gradient = backward_pool(*step, gradient);
+      case Kind::max_pool:
+        gradient = backward_max_pool(*step, gradient);
         break;
       case Kind::bias:
         weights_.push_back({step->other, reduce_to_last(gradient)});

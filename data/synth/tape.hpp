@@ -30,7 +30,7 @@ class Tape {
                        std::int32_t with);  // f(x, y), y a constant for gradients
   std::int32_t bias(std::int32_t x);
   std::int32_t relu(std::int32_t x);
-  std::int32_t pool(std::int32_t x);       // halves the spatial dimensions
+  std::int32_t max_pool(std::int32_t x);   // halves the spatial dimensions
   std::int32_t normalise(std::int32_t x);  // over the last dimension: statistics, scale
   std::int32_t softmax(std::int32_t x);
   std::int32_t concatenate(std::int32_t x, std::int32_t side);  // along the last dimension
@@ -64,7 +64,7 @@ class Tape {
     reshape,
     transpose,
     elementwise,
-    pool,
+    max_pool,
     bias,
     block,
     residual,
@@ -79,7 +79,7 @@ class Tape {
               std::int64_t config_nodes = 0);
   std::int32_t backward_convolution(const Step& step, std::int32_t gradient);
   std::int32_t backward_dot(const Step& step, std::int32_t gradient);
-  std::int32_t backward_pool(const Step& step, std::int32_t gradient);
+  std::int32_t backward_max_pool(const Step& step, std::int32_t gradient);
   std::int32_t reduce_to_last(std::int32_t x);
   const Shape& shape(std::int32_t op) const { return program_[op].shape; }
   Op& at(std::int32_t op) { return program_.ops[static_cast<std::size_t>(op)]; }

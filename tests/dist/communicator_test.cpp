@@ -142,7 +142,7 @@ void check_all_calls(Communicator& c) {
 std::unique_ptr<Communicator> world_in_small_pieces() {
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return std::make_unique<MpiComm>(MpiGroup(copy), 3);
+  return std::make_unique<MpiComm>(MpiHandle(copy), 3);
 }
 
 class MpiTest : public testing::Test {
@@ -212,9 +212,9 @@ TEST_F(MpiTest, ReturnsErrorsInsteadOfDying) {
   const auto own = world_->split(world_->rank());
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_SELF, &copy), "MPI_Comm_dup");
-  const MpiGroup group(copy);
+  const MpiHandle handle(copy);
   int value = 0;
-  EXPECT_THROW(check_mpi(MPI_Bcast(&value, 1, MPI_INT, 7, group.get()), "MPI_Bcast"), DistError);
+  EXPECT_THROW(check_mpi(MPI_Bcast(&value, 1, MPI_INT, 7, handle.get()), "MPI_Bcast"), DistError);
 }
 
 TEST_F(MpiTest, AllowsOneSessionAtATime) {

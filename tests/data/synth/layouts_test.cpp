@@ -66,9 +66,9 @@ TEST(SynthLayouts, outputsOfEqualShapesFlipTogether) {
     const auto configs = (random ? random_configs : search_configs)(space, cost, 500, 3);
     for (std::int64_t run = 0; run < 500; ++run) {
       const auto codes = configs.row(run);
-      for (const auto& group : space.groups) {
+      for (const auto& linked : space.linked) {
         std::set<std::pair<int, int>> outputs;
-        for (const std::int32_t j : group.members) {
+        for (const std::int32_t j : linked.ops) {
           const auto at = static_cast<std::size_t>(j);
           const Layout output = space.choices[at].states[codes[at]].output;
           outputs.emplace(output.minor, output.second);
