@@ -8,13 +8,13 @@
 namespace tpudist {
 namespace {
 
-// A line "VmHWM:  1234 kB" of /proc/self/status in bytes; 0 when there is none.
-std::uint64_t status_bytes(const std::string& name) {
+// The line "VmHWM:  1234 kB" of /proc/self/status in bytes; 0 when there is none.
+std::uint64_t status_peak() {
   std::ifstream status("/proc/self/status");
   std::string word;
   std::uint64_t kibibytes = 0;
   while (status >> word) {
-    if (word == name) return status >> kibibytes ? kibibytes * 1024 : 0;
+    if (word == "VmHWM:") return status >> kibibytes ? kibibytes * 1024 : 0;
     status.ignore(1 << 16, '\n');
   }
   return 0;
@@ -25,14 +25,10 @@ std::uint64_t status_bytes(const std::string& name) {
 std::uint64_t peak_resident_bytes() {
   // getrusage would be enough, but its number survives exec: a small program that a large one
   // started would report the large one's peak.
-  if (const std::uint64_t bytes = status_bytes("VmHWM:")) return bytes;
+  if (const std::uint64_t bytes = status_peak()) return bytes;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-std::uint64_t current_resident_bytes() {
-  return status_bytes("VmRSS:");
 }
 
 }  // namespace tpudist

@@ -6,8 +6,7 @@
 
 namespace tpudist {
 
-// Sums and products of sizes that come from files: nothing where the true value does not fit.
-std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b);
+// Product of sizes that come from files: nothing where the true value does not fit.
 std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b);
 
 // "512 B", "1.2 GiB".
