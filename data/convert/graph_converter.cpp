@@ -59,8 +59,8 @@ class ConfigConverter {
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
       status = encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
-      if (encoder.state_count() != known)
-        stream.check_finite(*block);  // by way of a new state only
+      // A value that is not finite can come only with a new state.
+      if (encoder.state_count() != known) stream.check_finite(*block);
       if (status != Status::coded) return drop_codes(dataset, status);
     }
     appender.finish();

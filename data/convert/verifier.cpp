@@ -17,8 +17,8 @@
 namespace tpudist {
 namespace {
 
-constexpr std::uint64_t kMemoryBytes = 160
-                                       << 20;  // shared by the graphs that are verified at a time
+// Shared by the graphs that are verified at a time.
+constexpr std::uint64_t kMemoryBytes = 160 << 20;
 
 // What verify_graph holds: the graph twice (shard and source), run times and groups, blocks of
 // configurations.

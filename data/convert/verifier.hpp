@@ -21,8 +21,8 @@ struct VerifyOptions {
 struct VerifiedCollection {
   Collection collection;
   std::int64_t graphs = 0, configs = 0;  // that are sound
-  std::vector<std::string>
-      problems;  // one line each, with file and place; at most one for each graph
+  // One line each, with file and place; at most one for each graph.
+  std::vector<std::string> problems;
 };
 
 // Checks all collections below a shard root: manifests, sizes and hashes of shards, and every

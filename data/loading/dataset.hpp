@@ -28,17 +28,17 @@ struct DatasetOptions {
   std::vector<std::string> exclude;
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
   CacheMode cache = CacheMode::automatic;
-  std::uint64_t cache_bytes =
-      2ull << 30;  // budget of `automatic` and bound of the cache; configurations only
+  // Budget of `automatic` and bound of the cache; configurations only.
+  std::uint64_t cache_bytes = 2ull << 30;
 };
 
 // K configurations of one graph, which a ranking loss compares with each other. Owned.
 struct Slate {
   int graph = 0;  // index in the dataset
-  std::vector<std::int64_t>
-      configs;  // [K] configuration numbers in the shard; of equal ones the first (but for `keep`)
-  std::vector<double> targets;  // [K] what is ranked: ns (layout), runtime / normalizer (tile),
-                                // after the duplicates policy
+  // [K] configuration numbers in the shard; of equal ones the first (but for `keep`).
+  std::vector<std::int64_t> configs;
+  // [K] what is ranked: ns (layout), runtime / normalizer (tile), after the duplicates policy.
+  std::vector<double> targets;
   // Layout: [K, nc], row of the graph's state table for each configurable node. Tile: [K], the
   // state that all nodes of a configuration share.
   std::vector<std::int32_t> states;

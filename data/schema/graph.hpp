@@ -18,8 +18,8 @@ struct Graph {
   std::vector<std::int64_t> node_splits;   // as in the NPZ; empty when absent
 };
 
-// The per-node dictionaries of the config codec of a layout graph: node j (of config_nodes) has the states
-// offsets[j] .. offsets[j+1]-1, and configuration i takes state offsets[j] + codes[i, j].
+// The per-node dictionaries of the config codec of a layout graph: node j (of config_nodes) has the
+// states offsets[j] .. offsets[j+1]-1, and configuration i takes state offsets[j] + codes[i, j].
 struct ConfigStates {
   std::vector<float> features;        // [S, 18]
   std::vector<std::int32_t> offsets;  // [nc + 1], offsets[nc] = S
@@ -32,8 +32,8 @@ using ConfigCodes = std::variant<std::vector<std::uint8_t>, std::vector<std::uin
 struct RunTimes {
   std::vector<std::int64_t> runtime;     // ns; 0 in test splits
   std::vector<std::int64_t> normalizer;  // tile only: config_runtime_normalizers; empty for layout
-  std::vector<std::int32_t>
-      group;  // equal number = equal configuration, numbered by first occurrence
+  // Equal number = equal configuration, numbered by first occurrence.
+  std::vector<std::int32_t> group;
 
   std::int64_t configs() const { return static_cast<std::int64_t>(runtime.size()); }
   // The quantity that is ranked: nanoseconds for layout, runtime / normalizer for tile.

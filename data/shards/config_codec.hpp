@@ -19,10 +19,10 @@ namespace tpudist {
 class ConfigEncoder {
  public:
   struct Limits {
-    std::size_t dictionary_bytes = 24
-                                   << 20;  // of all states as float32; beyond it coding is given up
-    std::int64_t trial_rows =
-        1024;  // from here on, coding is given up when more than half of the vectors were new
+    // Of all states as float32; beyond it coding is given up.
+    std::size_t dictionary_bytes = 24 << 20;
+    // From here on, coding is given up when more than half of the vectors were new.
+    std::int64_t trial_rows = 1024;
   };
   enum class Status {
     coded,

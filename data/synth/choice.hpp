@@ -15,8 +15,8 @@ inline constexpr int kMaxStates = 9;
 // layouts of its output, input and kernel.
 struct Choice {
   struct State {
-    std::array<std::int8_t, kLayoutConfigFeatures>
-        features;  // 6 output, 6 input, 6 kernel; -1 = none
+    // 6 output, 6 input, 6 kernel; -1 = none.
+    std::array<std::int8_t, kLayoutConfigFeatures> features;
     Layout output, input, kernel;
   };
   std::int32_t op = 0;  // in the program

@@ -13,25 +13,23 @@ namespace {
 // changes.
 constexpr double kBytesPerNs = 400;
 constexpr double kFlopsPerNs = 40000;
-constexpr double kFusedTraffic =
-    0.04;  // share of an elementwise operation's traffic that is not fused away
-constexpr double kComputePadding =
-    0.03;  // share of an operation's compute time that suffers from padding
-constexpr double kTranspose = 2.0,
-                 kRetile =
-                     0.8;  // traffic of a copy, in times the tensor: other lanes, other sublanes
-constexpr double kHidden =
-    0.15;  // share of a copy to or from a fixed layout that is not prefetched
-constexpr double kAnyLayout = 1.1;  // a dot that takes its operands as they come is slower by this
+// Share of an elementwise operation's traffic that is not fused away.
+constexpr double kFusedTraffic = 0.04;
+// Share of an operation's compute time that suffers from padding.
+constexpr double kComputePadding = 0.03;
+// Traffic of a copy, in times the tensor: to other lanes, and to other sublanes only.
+constexpr double kTranspose = 2.0, kRetile = 0.8;
+// Share of a copy to or from a fixed layout that is not prefetched.
+constexpr double kHidden = 0.15;
+// A dot that takes its operands as they come is slower by this factor.
+constexpr double kAnyLayout = 1.1;
 
 // Where a tensor's layout is decided.
 struct Source {
-  enum Kind {
-    flexible,
-    fixed,
-    choice
-  } kind = fixed;            // flexible: made in whatever layout the user wants
-  std::int32_t number = -1;  // of the choice
+  // A flexible tensor is made in whatever layout its user wants.
+  enum Kind { flexible, fixed, choice } kind = fixed;
+  // Of the choice.
+  std::int32_t number = -1;
 };
 
 bool passes_layout(std::uint8_t code) {

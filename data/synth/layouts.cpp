@@ -9,8 +9,8 @@ namespace tpudist::synth {
 namespace {
 
 constexpr double kRepeat = 0.35;  // chance that a run measures a known configuration again
-constexpr double kDefaultOutput =
-    0.7;                           // chance of the default output layout (0.93 in real AlexNet)
+// Chance of the default output layout (0.93 in real AlexNet).
+constexpr double kDefaultOutput = 0.7;
 constexpr std::size_t kPool = 32;  // parents of the genetic search
 
 std::string_view text_of(std::span<const std::uint8_t> codes) {

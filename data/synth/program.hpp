@@ -83,8 +83,8 @@ struct Op {
 // Operations in topological order: operands come before their users.
 struct Program {
   std::vector<Op> ops;
-  std::vector<std::int64_t>
-      splits;  // first operations of its computations, and their end: 0, ..., n
+  // First operations of its computations, and their end: 0, ..., n.
+  std::vector<std::int64_t> splits;
 
   std::int32_t add(std::uint8_t code, Dtype type, const Shape& shape,
                    std::vector<std::int32_t> operands = {});

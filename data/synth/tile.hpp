@@ -10,8 +10,8 @@ namespace tpudist::synth {
 
 // Tile sizes of one kernel, and how long it takes with them.
 struct TileConfigs {
-  std::vector<float>
-      features;  // [c, 24]: kernel, output and input bounds, each 6 with sum and product
+  // [c, 24]: kernel, output and input bounds, each 6 with sum and product.
+  std::vector<float> features;
   std::vector<double> time;  // [c]: ns, without noise
   double default_time = 0;  // of the tiling that the compiler's rule of thumb picks: the normalizer
 };
