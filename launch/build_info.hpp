@@ -4,9 +4,9 @@
 
 namespace tpudist {
 
-// What `tpudist --version` prints, one line for each: version, commit of the sources, compiler, LibTorch,
-// MPI, HDF5 and whether the GPU is used. MPI and HDF5 are the libraries that are loaded now, the others
-// those that the program was built with. No newline at the end.
+// What `tpudist --version` prints, one line for each: version, commit of the sources, compiler,
+// LibTorch, MPI, HDF5 and whether the GPU is used. MPI and HDF5 are the libraries that are loaded
+// now, the others those that the program was built with. No newline at the end.
 std::string build_info();
 
 }  // namespace tpudist

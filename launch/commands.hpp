@@ -11,9 +11,9 @@ class App;
 namespace tpudist {
 
 // The table of all subcommands. Each function stands in the file of its command and registers it:
-// its options, help text with an example, and a callback that makes one library call and prints what
-// came of it. Callbacks throw tpudist::Error. They share this header because nobody wants one of
-// them alone: the two programs add them side by side.
+// its options, help text with an example, and a callback that makes one library call and prints
+// what came of it. Callbacks throw tpudist::Error. They share this header because nobody wants one
+// of them alone: the two programs add them side by side.
 void add_convert_command(CLI::App& app);
 // `plans` does what --plan asks for: inspect_plans, or what hands the command line to a program
 // that has it.

@@ -30,8 +30,8 @@ enum class LastEvaluation { all, sampled, none };
 struct DataConfig {
   std::filesystem::path shards;
   Collection collection;
-  DuplicatesPolicy duplicates =
-      DuplicatesPolicy::min;  // of training; evaluation keeps every measured row
+  // Of training; evaluation keeps every measured row.
+  DuplicatesPolicy duplicates = DuplicatesPolicy::min;
   std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;

@@ -17,8 +17,8 @@ struct TrainOutcome {
   double train_seconds = 0;  // in steps alone: no evaluation, no set-up; over all resumptions
   double wait_seconds = 0;   // of these, waiting for the loader
   std::uint64_t parameter_hash = 0;  // the same on all ranks
-  std::optional<Evaluation>
-      evaluation;  // behind the last step, as `train.last_evaluation` says, if there are graphs
+  // Behind the last step, as `train.last_evaluation` says, if there are graphs.
+  std::optional<Evaluation> evaluation;
 };
 
 // Trains the experiment's ensemble to its last step. Collective. With `resume` it goes on from the

@@ -11,8 +11,8 @@ namespace tpudist {
 // `schedule:` of an experiment file: the learning rate's factor over the steps.
 struct ScheduleConfig {
   std::string name = "constant";  // constant, multistep or cosine
-  std::vector<double>
-      at;               // multistep: shares of all steps at which the rate falls, rising, in (0, 1)
+  // Multistep: shares of all steps at which the rate falls, rising, in (0, 1).
+  std::vector<double> at;
   double factor = 0.1;  // multistep: by this factor each time
   double warmup = 0;    // share of all steps over which the rate rises linearly, in [0, 1)
   double floor = 0;     // cosine: the factor that it falls to

@@ -65,8 +65,8 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
         const GraphPrediction& prediction = predictions[g];
         const std::vector<double> targets = targets_of(dataset, prediction);
         if (m < members) {
-          if (!use[m])
-            return;  // its scores may be NaN; the defaults of GraphScores say "undefined"
+          // Its scores may be NaN; the defaults of GraphScores say "undefined".
+          if (!use[m]) return;
           evaluation.members[m][before + g] =
               scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
         } else {

@@ -36,8 +36,8 @@ struct ScoreRequest {
 struct CollectionResult {
   std::string collection;
   std::vector<std::string> graphs;  // names
-  std::vector<std::vector<double>>
-      mean;  // [graphs][c] over all members that did not fail, if asked for
+  // [graphs][c] over all members that did not fail, if asked for.
+  std::vector<std::vector<double>> mean;
   std::optional<Evaluation> evaluation;  // where the split has run times
 };
 

@@ -9,8 +9,8 @@
 namespace tpudist {
 namespace {
 
-constexpr std::uint64_t kSubsetKey =
-    0x7375627365745f31;  // which rows a limited evaluation takes; the same in every run
+// Which rows a limited evaluation takes; the same in every run.
+constexpr std::uint64_t kSubsetKey = 0x7375627365745f31;
 
 std::int64_t chosen_count(const Dataset& dataset, int graph, std::int64_t most) {
   const std::int64_t all = dataset.rows(graph);

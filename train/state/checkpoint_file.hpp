@@ -15,7 +15,8 @@
 namespace tpudist {
 
 // The HDF5 file of a checkpoint while it is written, in memory alone. Groups come from
-// create_group, attributes from write_attribute (data/hdf5/hdf5.hpp). Hold an Hdf5Lock for its lifetime.
+// create_group, attributes from write_attribute (data/hdf5/hdf5.hpp). Hold an Hdf5Lock for its
+// lifetime.
 class CheckpointWriter {
  public:
   // `where` names the file in messages.

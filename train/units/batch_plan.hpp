@@ -16,9 +16,9 @@ struct BatchPlan {
   std::int64_t step = 0;
   std::vector<SlateId> slates;  // [batch.slates]; with unit: graph those of a graph stand together
   std::vector<int> unit_begin;  // [units + 1] first slate of each unit
-  std::vector<std::vector<double>>
-      weights;        // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i
-  LeafOwners owners;  // leaves are units
+  // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i.
+  std::vector<std::vector<double>> weights;
+  LeafOwners owners;              // leaves are units
   std::vector<double> rank_cost;  // [ranks] rows of the first layer that a rank computes
 
   int units() const { return static_cast<int>(unit_begin.size()) - 1; }

@@ -19,8 +19,8 @@ struct GraphPlanStatistics {
   std::int64_t distinct_configs = 0;
   std::int64_t configs = 0;     // K of the slate: fewer where the graph has fewer
   std::int64_t dense_rows = 0;  // of each layer: nodes x K
-  std::vector<std::int64_t>
-      rows;  // [depth + 1] of the refined plan before each layer, after the last
+  // [depth + 1] of the refined plan before each layer, after the last.
+  std::vector<std::int64_t> rows;
   std::int64_t needed_rows = 0;  // of the last of these: what the backward pass starts from
   double dense_flop = 0, refined_flop = 0;
   double plan_seconds = 0;    // to build the refined plan, the graph being prepared already

@@ -11,13 +11,13 @@
 
 namespace tpudist {
 
-// What an experiment becomes before its first step: the data, the network, the order in which slates
-// are drawn, and who computes what. Training, its dry run, the statistics of plans and the benchmarks
-// all start from it. Borrows experiment and pool. Its parts refer to each other, so it stays where it
-// was made; once made it is only read, by any number of threads.
+// What an experiment becomes before its first step: the data, the network, the order in which
+// slates are drawn, and who computes what. Training, its dry run, the statistics of plans and the
+// benchmarks all start from it. Borrows experiment and pool. Its parts refer to each other, so it
+// stays where it was made; once made it is only read, by any number of threads.
 struct TrainingSetup {
-  // `options`: as a rule `experiment.data.training()`. `device` -1 = CPU. `ranks`: among which the work
-  // is shared. Throws ConfigError and DataError where data and experiment do not fit together.
+  // `options`: as a rule `experiment.data.training()`. `device` -1 = CPU. `ranks`: among which the
+  // work is shared. Throws ConfigError and DataError where data and experiment do not fit together.
   TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
                 int device, int ranks);
   TrainingSetup(const TrainingSetup&) = delete;
