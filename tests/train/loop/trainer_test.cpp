@@ -7,11 +7,11 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/error.hpp"
-#include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
 #include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -19,22 +19,9 @@
 namespace tpudist {
 namespace {
 
+using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
-
-// Trains in this process alone and returns the outcome.
-TrainOutcome run(
-    const Experiment& experiment, const std::filesystem::path& folder, int threads = 1,
-    bool resume = false, std::function<bool()> stop = [] { return false; }) {
-  const auto world = make_self_communicator();
-  ThreadPool pool(threads, use_one_thread_per_worker);
-  NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
-  const RunFolder run_folder = RunFolder::exists(folder)
-                                   ? RunFolder::open(folder)
-                                   : RunFolder::create(folder, experiment.resolved_yaml);
-  return train(experiment, run_folder, resume, context, stop);
-}
 
 TEST(Trainer, GivesTheSameBitsForAnyNumberOfThreads) {
   const TempDir folder;
@@ -159,17 +146,6 @@ TEST(Trainer, TrainsTileGraphsWithSeveralSlatesInAUnit) {
   EXPECT_TRUE(std::isfinite(outcome.evaluation->ensemble_mean()));
 }
 
-// The same slates: only the order of the sums differs, so that the two runs stay close.
-TEST(Trainer, MergesTheSlatesOfAGraph) {
-  const TempDir folder;
-  const auto with = [&](const char* unit) {
-    return run(tiny_experiment({"batch.slates=12", "ensemble.folds=none", unit}), folder / unit);
-  };
-  const TrainOutcome apart = with("batch.unit=slates"), merged = with("batch.unit=graph");
-  EXPECT_NE(apart.parameter_hash, merged.parameter_hash);
-  EXPECT_NEAR(apart.evaluation->ensemble_mean(), merged.evaluation->ensemble_mean(), 0.02);
-}
-
 TEST(Trainer, MemoryKeysChangeNoBit) {
   const TempDir folder;
   const std::uint64_t plain = run(tiny_experiment(), folder / "plain").parameter_hash;
@@ -178,53 +154,6 @@ TEST(Trainer, MemoryKeysChangeNoBit) {
   EXPECT_EQ(run(tiny_experiment({"train.recompute=true"}), folder / "again").parameter_hash, plain);
   EXPECT_EQ(run(tiny_experiment({"train.cuda_graphs=true"}), folder / "graphs").parameter_hash,
             plain);
-}
-
-// Exact but for the order of the sums.
-TEST(Trainer, ComputesSlatesInChunks) {
-  const TempDir folder;
-  const std::vector<std::string> base{"batch.configs=8", "ensemble.folds=none"};
-  std::vector<std::string> cut = base;
-  cut.push_back("batch.config_chunk=3");
-  const TrainOutcome whole = run(tiny_experiment(base), folder / "whole");
-  const TrainOutcome chunks = run(tiny_experiment(cut), folder / "chunks");
-  EXPECT_NE(chunks.parameter_hash, whole.parameter_hash);
-  EXPECT_NEAR(chunks.evaluation->ensemble_mean(), whole.evaluation->ensemble_mean(), 0.02);
-}
-
-TEST(Trainer, TheLastEvaluationTakesAllRowsASampleOrNone) {
-  const TempDir folder;
-  const auto last = [&](const std::string& which) {
-    return run(tiny_experiment({"train.last_evaluation=" + which, "train.evaluate_rows=5",
-                                "train.evaluate_every=3"}),
-               folder / which);
-  };
-  const TrainOutcome all = last("all"), sampled = last("sampled"), none = last("none");
-  ASSERT_TRUE(all.evaluation && sampled.evaluation);
-  EXPECT_FALSE(none.evaluation.has_value());
-  EXPECT_FALSE(none.stopped);
-  EXPECT_EQ(all.evaluation->most_rows, 0);
-  EXPECT_EQ(sampled.evaluation->most_rows, 5);
-  ASSERT_FALSE(sampled.evaluation->ensemble.empty());
-  for (std::size_t g = 0; g < sampled.evaluation->ensemble.size(); ++g) {
-    EXPECT_EQ(sampled.evaluation->ensemble[g].configs, 5);
-    EXPECT_GT(all.evaluation->ensemble[g].configs, 5);
-  }
-  EXPECT_NE(evaluation_table(*sampled.evaluation).find("at most 5 rows a graph"),
-            std::string::npos);
-  EXPECT_EQ(evaluation_json(*sampled.evaluation)["most_rows"], 5);
-  // How much is scored decides no number of the training.
-  EXPECT_EQ(all.parameter_hash, sampled.parameter_hash);
-  EXPECT_EQ(all.parameter_hash, none.parameter_hash);
-}
-
-// Which rows the last evaluation takes may change when a run is resumed.
-TEST(Trainer, TheLastEvaluationMayChangeOnResume) {
-  const TempDir folder;
-  run(tiny_experiment({"train.last_evaluation=none"}), folder / "run");
-  const TrainOutcome again =
-      run(tiny_experiment({"train.last_evaluation=all"}), folder / "run", 1, true);
-  EXPECT_TRUE(again.evaluation.has_value());
 }
 
 TEST(Trainer, LearnsTheTinyData) {
@@ -242,6 +171,81 @@ TEST(Trainer, LeavesOutAMemberWhoseLossIsNotFinite) {
   const TrainOutcome outcome = run(experiment, folder / "run");
   EXPECT_EQ(outcome.steps, 6);  // it goes on, and says which members failed
   EXPECT_THROW(open_run(folder / "run"), ConfigError);
+}
+
+// Overwrites one member's parameters in the newest checkpoint with NaN, so that its next loss is
+// not finite.
+void spoil_member(const std::filesystem::path& folder, const Experiment& experiment, int member) {
+  ThreadPool pool(1);
+  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  const ParameterTable& table = network.parameters();
+  const auto path = list_checkpoints(folder / "checkpoints").front();
+  Checkpoint checkpoint = load_checkpoint(path, table);
+  std::fill_n(checkpoint.parameters.begin() + member * table.length(), table.length(),
+              std::nanf(""));
+  save_checkpoint(path, checkpoint, table);
+}
+
+// Trains two steps, and on after member 1 was spoilt; `stop` as in `run`.
+TrainOutcome run_with_a_failed_member(
+    const Experiment& experiment, const std::filesystem::path& folder,
+    const std::function<bool()>& stop = [] { return false; }) {
+  int asked = 0;
+  EXPECT_EQ(run(experiment, folder, 1, false, [&] { return ++asked > 2; }).steps, 2);
+  spoil_member(folder, experiment, 1);
+  return run(experiment, folder, 1, true, stop);
+}
+
+// Of all three members but member 1.
+void expect_same_bits_of_others(const TrainedRun& a, const TrainedRun& b) {
+  ASSERT_EQ(a.flat.size(), b.flat.size());
+  const std::size_t length = a.flat.size() / 3;
+  for (const std::size_t member : {0, 2}) {
+    EXPECT_TRUE(std::ranges::equal(std::span(a.flat).subspan(member * length, length),
+                                   std::span(b.flat).subspan(member * length, length)))
+        << member;
+  }
+}
+
+TEST(Trainer, OneFailedMemberLeavesTheOthersAsTheyWere) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  run(experiment, folder / "whole");
+  const TrainOutcome outcome = run_with_a_failed_member(experiment, folder / "hurt");
+  EXPECT_EQ(outcome.steps, 6);
+
+  const TrainedRun whole = open_run(folder / "whole"), hurt = open_run(folder / "hurt");
+  EXPECT_EQ(hurt.use, (std::vector<bool>{true, false, true}));
+  expect_same_bits_of_others(whole, hurt);
+}
+
+TEST(Trainer, EvaluationLeavesAFailedMemberOut) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  const TrainOutcome whole = run(experiment, folder / "whole");
+  const TrainOutcome hurt = run_with_a_failed_member(experiment, folder / "hurt");
+  ASSERT_TRUE(hurt.evaluation.has_value());
+  EXPECT_EQ(hurt.evaluation->used, (std::vector<bool>{true, false, true}));
+  EXPECT_TRUE(std::isfinite(hurt.evaluation->ensemble_mean()));
+  const auto before = whole.evaluation->member_means(), after = hurt.evaluation->member_means();
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_EQ(after[2], before[2]);
+}
+
+TEST(Trainer, ResumesBesideAFailedMemberWithTheSameBits) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  run_with_a_failed_member(experiment, folder / "once");
+  int asked = 0;
+  const auto stop = [&] { return ++asked > 2; };
+  const TrainOutcome stopped = run_with_a_failed_member(experiment, folder / "twice", stop);
+  ASSERT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.steps, 4);
+  EXPECT_EQ(run(experiment, folder / "twice", 2, true).steps, 6);
+
+  const TrainedRun once = open_run(folder / "once"), twice = open_run(folder / "twice");
+  EXPECT_EQ(twice.use, (std::vector<bool>{true, false, true}));
+  expect_same_bits_of_others(once, twice);
 }
 
 }  // namespace

@@ -1,0 +1,173 @@
+#include "train/scoring/inference.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "dist/self_communicator.hpp"
+#include "models/threads.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::run;
+using ::testing::SizeIs;
+using testing::TempDir;
+using testing::tiny_experiment;
+using Scores = std::vector<std::vector<double>>;  // [graphs][c]
+
+// A trained run of some members.
+TrainedRun trained(const std::filesystem::path& folder, std::vector<std::string> overrides = {}) {
+  overrides.insert(overrides.end(), {"ensemble.folds=none", "train.steps=3"});
+  run(tiny_experiment(overrides), folder);
+  return open_run(folder);
+}
+
+std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs,
+                                    const ScoreRequest& request) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(2, use_one_thread_per_worker);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  return score_runs(runs, request, context);
+}
+
+// The score of every row by one member, all rows of a graph in one dense plan.
+Scores scores_of(const TrainedRun& run, int member, const std::string& split) {
+  ThreadPool pool(1);
+  const Dataset data = Dataset::open(run.experiment.data.evaluation(split), pool);
+  const Network network(run.experiment.network, run.experiment.data.collection.config_features(),
+                        -1, pool);
+  const UnitBuilder units(data, network, PlanMode::dense);
+  Scores scores;
+  for (int g = 0; g < data.size(); ++g) {
+    SlateRows slate{g, std::vector<std::int64_t>(static_cast<std::size_t>(data.rows(g)))};
+    std::iota(slate.rows.begin(), slate.rows.end(), 0);
+    const UnitScores unit =
+        network.scores(run.flat, member, 1, units.build(std::span(&slate, 1)).input);
+    std::vector<double>& row = scores.emplace_back();
+    for (const double delta : unit.delta) row.push_back(unit.common[0] + delta);
+  }
+  return scores;
+}
+
+// The mean of several members' scores, of all of the same weight.
+Scores mean_of(const std::vector<Scores>& members) {
+  Scores mean = members.front();
+  for (std::size_t g = 0; g < mean.size(); ++g) {
+    for (std::size_t c = 0; c < mean[g].size(); ++c) {
+      double sum = 0;
+      for (const Scores& scores : members) sum += scores[g][c];
+      mean[g][c] = sum / static_cast<double>(members.size());
+    }
+  }
+  return mean;
+}
+
+void expect_near(const Scores& actual, const Scores& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t g = 0; g < actual.size(); ++g) {
+    ASSERT_EQ(actual[g].size(), expected[g].size());
+    for (std::size_t c = 0; c < actual[g].size(); ++c) {
+      EXPECT_NEAR(actual[g][c], expected[g][c], 1e-4) << "graph " << g << ", row " << c;
+    }
+  }
+}
+
+TEST(ScoreRuns, GiveTheMeanOverTheMembersOfARun) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{trained(folder / "run")};
+  const auto results = score(runs, {.split = "valid", .means = true});
+  ASSERT_THAT(results, SizeIs(1));
+  EXPECT_EQ(results[0].collection, "layout:xla:random");
+  expect_near(results[0].mean,
+              mean_of({scores_of(runs[0], 0, "valid"), scores_of(runs[0], 1, "valid"),
+                       scores_of(runs[0], 2, "valid")}));
+  ASSERT_TRUE(results[0].evaluation.has_value());
+  EXPECT_THAT(results[0].evaluation->used, ElementsAre(true, true, true));
+}
+
+TEST(ScoreRuns, CountEveryMemberOfEveryRunOnce) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{
+      trained(folder / "two", {"ensemble.members=2"}),
+      trained(folder / "one", {"ensemble.members=1", "optimizer.lr=0.01"})};
+  const auto results = score(runs, {.split = "valid", .means = true});
+  ASSERT_THAT(results, SizeIs(1));
+  expect_near(results[0].mean,
+              mean_of({scores_of(runs[0], 0, "valid"), scores_of(runs[0], 1, "valid"),
+                       scores_of(runs[1], 0, "valid")}));
+}
+
+TEST(ScoreRuns, LeaveOutMembersThatFailed) {
+  const TempDir folder;
+  std::vector<TrainedRun> runs{trained(folder / "run")};
+  const Scores first = scores_of(runs[0], 0, "valid"), last = scores_of(runs[0], 2, "valid");
+  runs[0].use[1] = false;
+  const auto length = static_cast<std::ptrdiff_t>(runs[0].flat.size() / 3);
+  std::fill_n(runs[0].flat.begin() + length, length, std::nanf(""));
+  const auto results = score(runs, {.split = "valid", .means = true});
+  expect_near(results.at(0).mean, mean_of({first, last}));
+  ASSERT_TRUE(results[0].evaluation.has_value());
+  EXPECT_THAT(results[0].evaluation->used, ElementsAre(true, false, true));
+  EXPECT_TRUE(std::isfinite(results[0].evaluation->ensemble_mean()));
+}
+
+TEST(ScoreRuns, KeepCollectionsApartInTheOrderOfTheRuns) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{
+      trained(folder / "tile", {"data.collection=tile:xla", "model.preset=latenciaga_tile"}),
+      trained(folder / "layout")};
+  const auto results = score(runs, {.split = "test", .means = true});
+  ASSERT_THAT(results, SizeIs(2));
+  EXPECT_EQ(results[0].collection, "tile:xla");
+  EXPECT_EQ(results[1].collection, "layout:xla:random");
+  EXPECT_FALSE(results[0].evaluation.has_value());  // nobody knows the run times of a test split
+
+  const Submission submission = make_submission(results);
+  ASSERT_EQ(submission.rows().size(), results[0].graphs.size() + results[1].graphs.size());
+  for (const CollectionResult& result : results) {
+    for (std::size_t g = 0; g < result.graphs.size(); ++g) {
+      const Submission::Row* row = submission.find(result.collection + ":" + result.graphs[g]);
+      ASSERT_NE(row, nullptr) << result.graphs[g];
+      const std::vector<double>& mean = result.mean[g];
+      const bool tile = result.collection == "tile:xla";
+      ASSERT_EQ(row->configs.size(), tile ? std::min<std::size_t>(5, mean.size()) : mean.size());
+      // Fastest first: the lowest score is the best.
+      for (std::size_t i = 1; i < row->configs.size(); ++i) {
+        EXPECT_LE(mean.at(row->configs[i - 1]), mean.at(row->configs[i]));
+      }
+      EXPECT_EQ(mean.at(row->configs[0]), *std::ranges::min_element(mean));
+    }
+  }
+}
+
+// Runs the body and returns the message of the ConfigError that it must throw.
+template <typename Body>
+std::string refusal(const Body& body) {
+  try {
+    body();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(ScoreRuns, RefuseWhatDoesNotFitTogether) {
+  const TempDir folder;
+  const TrainedRun one = trained(folder / "one");
+  EXPECT_THAT(refusal([&] { score({one}, {.split = "tset"}); }), HasSubstr("'tset'"));
+  TrainedRun other = one;
+  other.path = "other/run";
+  other.experiment.data.exclude_valid = {"nothing_is_called_so"};
+  EXPECT_THAT(refusal([&] { score({one, other}, {.split = "valid"}); }), HasSubstr("other/run"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "core/progress.hpp"
+#include "dist/self_communicator.hpp"
+#include "models/threads.hpp"
+#include "train/loop/trainer.hpp"
+
+namespace tpudist::testing {
+
+// Trains in this process alone, in a new run folder unless it is there, and returns the outcome.
+inline TrainOutcome run(
+    const Experiment& experiment, const std::filesystem::path& folder, int threads = 1,
+    bool resume = false, std::function<bool()> stop = [] { return false; }) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(threads, use_one_thread_per_worker);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  const RunFolder run_folder = RunFolder::exists(folder)
+                                   ? RunFolder::open(folder)
+                                   : RunFolder::create(folder, experiment.resolved_yaml);
+  return train(experiment, run_folder, resume, context, stop);
+}
+
+}  // namespace tpudist::testing
