@@ -156,6 +156,41 @@ TEST(Trainer, MemoryKeysChangeNoBit) {
             plain);
 }
 
+TEST(Trainer, TheLastEvaluationTakesAllRowsASampleOrNone) {
+  const TempDir folder;
+  const auto last = [&](const std::string& which) {
+    return run(tiny_experiment({"train.last_evaluation=" + which, "train.evaluate_rows=5",
+                                "train.evaluate_every=3"}),
+               folder / which);
+  };
+  const TrainOutcome all = last("all"), sampled = last("sampled"), none = last("none");
+  ASSERT_TRUE(all.evaluation && sampled.evaluation);
+  EXPECT_FALSE(none.evaluation.has_value());
+  EXPECT_FALSE(none.stopped);
+  EXPECT_EQ(all.evaluation->most_rows, 0);
+  EXPECT_EQ(sampled.evaluation->most_rows, 5);
+  ASSERT_FALSE(sampled.evaluation->ensemble.empty());
+  for (std::size_t g = 0; g < sampled.evaluation->ensemble.size(); ++g) {
+    EXPECT_EQ(sampled.evaluation->ensemble[g].configs, 5);
+    EXPECT_GT(all.evaluation->ensemble[g].configs, 5);
+  }
+  EXPECT_NE(evaluation_table(*sampled.evaluation).find("at most 5 rows a graph"),
+            std::string::npos);
+  EXPECT_EQ(evaluation_json(*sampled.evaluation)["most_rows"], 5);
+  // How much is scored decides no number of the training.
+  EXPECT_EQ(all.parameter_hash, sampled.parameter_hash);
+  EXPECT_EQ(all.parameter_hash, none.parameter_hash);
+}
+
+// Which rows the last evaluation takes may change when a run is resumed.
+TEST(Trainer, TheLastEvaluationMayChangeOnResume) {
+  const TempDir folder;
+  run(tiny_experiment({"train.last_evaluation=none"}), folder / "run");
+  const TrainOutcome again =
+      run(tiny_experiment({"train.last_evaluation=all"}), folder / "run", 1, true);
+  EXPECT_TRUE(again.evaluation.has_value());
+}
+
 TEST(Trainer, LearnsTheTinyData) {
   const TempDir folder;
   const TrainOutcome before =
