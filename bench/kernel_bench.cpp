@@ -20,6 +20,7 @@
 #include "models/plans/csr.hpp"
 #include "models/row_kernels.hpp"
 #include "models/threads.hpp"
+#include "tests/models/plans/make_csr.hpp"
 
 namespace tpudist {
 namespace {
@@ -64,7 +65,7 @@ double copy_rate(ThreadPool& pool, std::int64_t rows, std::int64_t width) {
 
 // About as many neighbours as in the graphs: one to three, near the row and seldom far away.
 Csr random_csr(std::int64_t rows, CounterRng& rng) {
-  std::vector<CsrEntry> entries;
+  std::vector<test::CsrEntry> entries;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::uint64_t neighbours = 1 + (rng.below(3) == 0) + (rng.below(6) == 0);
     for (std::uint64_t e = 0; e < neighbours; ++e) {
@@ -74,7 +75,7 @@ Csr random_csr(std::int64_t rows, CounterRng& rng) {
       entries.push_back({static_cast<std::int32_t>(row), source, 0.5f});
     }
   }
-  return make_csr(rows, entries);
+  return test::make_csr(rows, entries);
 }
 
 void row_kernels(ThreadPool& pool, std::int64_t rows, std::int64_t width) {
@@ -92,19 +93,19 @@ void row_kernels(ThreadPool& pool, std::int64_t rows, std::int64_t width) {
   };
   report("sum over neighbours", static_cast<double>((csr.entries() + rows) * width),
          block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
-           gather_rows(csr, first, count, row(x, 0), width, row(y, first));
+           spmm_rows(csr, first, count, row(x, 0), width, row(y, first));
          }));
   report("sum over neighbours, added and masked",
          static_cast<double>((csr.entries() + 3 * rows) * width),
          block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
-           gather_rows(csr, first, count, row(x, 0), width, row(y, first),
-                       {.base = row(y, first), .mask = row(z, first)});
+           spmm_rows(csr, first, count, row(x, 0), width, row(y, first),
+                     {.base = row(y, first), .mask = row(z, first)});
          }));
   const auto entries = static_cast<double>(csr.entries() * width),
              floats = static_cast<double>(rows * width);
   report("max over neighbours", entries + floats,
          block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
-           max_rows(csr, first, count, row(x, 0), width, row(y, first));
+           spmm_max_rows(csr, first, count, row(x, 0), width, row(y, first));
          }));
   // Divided again and again, so that the gradient is kept out of the denormal numbers.
   std::fill(y.begin(), y.end(), 1.0f);
@@ -112,28 +113,29 @@ void row_kernels(ThreadPool& pool, std::int64_t rows, std::int64_t width) {
   report("its gradient shared by equal ones", entries + 3 * floats,
          block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
            std::fill_n(row(gradient, first).data, count * width, 1.0f);
-           share_max_gradient(csr, first, count, row(x, 0), row(y, first), width,
-                              row(gradient, first));
+           spmm_max_shares(csr, first, count, row(x, 0), row(y, first), width,
+                           row(gradient, first));
          }));
   const Csr transposed = transpose(csr, rows);
   report("and gathered, added and masked", 2 * entries + 4 * floats,
          block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
-           gather_max_gradient(transposed, first, count, row(x, first), row(y, 0), row(gradient, 0),
-                               width, row(z, first),
-                               {.base = row(z, first), .mask = row(x, first)});
+           spmm_max_backward_rows(transposed, first, count, row(x, first), row(y, 0),
+                                  row(gradient, 0), width, row(z, first),
+                                  {.base = row(z, first), .mask = row(x, first)});
          }));
   std::fill(z.begin(), z.end(), 0.5f);
-  std::vector<std::int32_t> self(rows), group(rows);
+  std::vector<std::int32_t> self(rows), neighbourhood(rows);
   for (std::int64_t i = 0; i < rows; ++i) {
     self[i] = static_cast<std::int32_t>(i * 3 / 4);
-    group[i] = static_cast<std::int32_t>(i * 5 / 8);
+    neighbourhood[i] = static_cast<std::int32_t>(i * 5 / 8);
   }
-  report("past + group + bias, ReLU", 3.0 * static_cast<double>(rows * width),
+  report("self + neighbourhood + bias, ReLU", 3.0 * static_cast<double>(rows * width),
          block_seconds(pool, rows, [&](std::int64_t first, std::int64_t count) {
-           const std::int32_t* const groups[] = {group.data() + first};
-           const ConstRows of_group[] = {row(z, 0)};
-           combine_rows({self.data() + first, row(x, 0), {}, bias.data(), groups, of_group}, count,
-                        width, true, row(y, first));
+           const std::int32_t* const neighbourhoods[] = {neighbourhood.data() + first};
+           const ConstRows of_neighbourhood[] = {row(z, 0)};
+           combine_rows(
+               {self.data() + first, row(x, 0), {}, bias.data(), neighbourhoods, of_neighbourhood},
+               count, width, true, row(y, first));
          }));
 }
 

@@ -56,7 +56,7 @@ class OpaqueLoss : public SlateLoss {
                  std::uint64_t tie_key, std::span<double> gradient) const override {
     return {loss_->evaluate(scores, targets, tie_key, gradient).loss, false};
   }
-  bool ignores_shift() const override { return false; }
+  bool is_translation_invariant() const override { return false; }
 
  private:
   std::shared_ptr<const SlateLoss> loss_;
@@ -224,7 +224,7 @@ class StepBench {
       if (pass.first_member > 0) continue;  // of a unit that has been counted
       const Plan& plan = *pass.data->input.plan;
       first_rows += plan.first_rows();
-      for (std::size_t i = 0; i < layers; ++i) rows[i] += plan.steps[i]->rows_out;
+      for (std::size_t i = 0; i < layers; ++i) rows[i] += plan.layers[i]->rows_out;
     }
     const std::int64_t nodes = setup_.data.graph(0).nodes;
     const std::int64_t dense = nodes * arguments_.configs * arguments_.slates;

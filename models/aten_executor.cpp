@@ -1,3 +1,5 @@
+#include "models/aten_executor.hpp"
+
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
@@ -10,7 +12,6 @@
 #include "models/aten_pass.hpp"
 #include "models/aten_replay.hpp"
 #include "models/aten_unit.hpp"
-#include "models/executor.hpp"
 
 namespace tpudist {
 namespace {
@@ -33,13 +34,13 @@ class AtenExecutor : public Executor {
         pass_(net, device_),
         calls_(device_, replay ? kKeptCalls : 0) {}
 
-  std::shared_ptr<const void> upload(const GraphInput& graph) const override {
+  std::shared_ptr<const DeviceGraph> upload(const GraphInput& graph) const override {
     const c10::InferenceMode no_autograd;
     return std::make_shared<DeviceGraph>(to_device(graph, device_));
   }
 
   // With the device set: page-locked memory belongs to a device's context.
-  std::shared_ptr<const void> stage(const UnitInput& input) const override {
+  std::shared_ptr<const StagedUnit> stage(const UnitInput& input) const override {
     const c10::OptionalDeviceGuard guard(device_);
     return std::make_shared<StagedUnit>(stage_unit(input, net_.config_features, device_));
   }
@@ -51,7 +52,7 @@ class AtenExecutor : public Executor {
     const auto call = calls_.take(pass_, input, *staged, members.count, false);
     call->load(*staged, members);
     call->forward();
-    return pool(*input.plan, call->values());
+    return read_out(*input.plan, call->values());
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
@@ -63,12 +64,12 @@ class AtenExecutor : public Executor {
     const auto call = calls_.take(pass_, input, *staged, members.count, true);
     call->load(*staged, members);
     call->forward();
-    const UnitScores scores = pool(*input.plan, call->values());
+    const UnitScores scores = read_out(*input.plan, call->values());
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
     std::vector<bool> needed;
     for (int m = 0; m < members.count; ++m)
-      needed.push_back(!common || score_gradient.ignores_shift(m));
+      needed.push_back(!common || score_gradient.is_translation_invariant(m));
     call->load_row_gradient(spread(*input.plan, score_gradient, needed));
     call->backward(needed);
     const at::Tensor flat = call->gradient();
@@ -78,11 +79,11 @@ class AtenExecutor : public Executor {
 
  private:
   std::shared_ptr<const StagedUnit> staged_of(const UnitInput& input) const {
-    return std::static_pointer_cast<const StagedUnit>(input.staged ? input.staged : stage(input));
+    return input.staged ? input.staged : stage(input);
   }
 
   // The scores of `values` [members, rows].
-  UnitScores pool(const Plan& plan, const at::Tensor& values) const;
+  UnitScores read_out(const Plan& plan, const at::Tensor& values) const;
   // The transpose: d loss / d value [members, rows]; 0 for rows that are not needed where only
   // `needed` ones count.
   at::Tensor spread(const Plan& plan, const ScoreGradient& gradient,
@@ -95,17 +96,17 @@ class AtenExecutor : public Executor {
   mutable CallCache calls_;
 };
 
-UnitScores AtenExecutor::pool(const Plan& plan, const at::Tensor& values) const {
-  const std::int64_t slates = plan.readout.common.in.rows();
+UnitScores AtenExecutor::read_out(const Plan& plan, const at::Tensor& values) const {
+  const std::int64_t slates = plan.readout.common.forward.rows();
   UnitScores scores;
   scores.members = static_cast<int>(values.size(0));
   scores.configs = plan.configs;
   scores.delta.resize(scores.members * plan.configs);
   scores.common.resize(scores.members * slates);
   for (int m = 0; m < scores.members; ++m) {
-    pool_scores(plan.readout, row_of<double>(values, m), output_scale_,
-                std::span(scores.delta).subspan(m * plan.configs, plan.configs),
-                std::span(scores.common).subspan(m * slates, slates));
+    read_out_scores(plan.readout, row_of<double>(values, m), output_scale_,
+                    std::span(scores.delta).subspan(m * plan.configs, plan.configs),
+                    std::span(scores.common).subspan(m * slates, slates));
   }
   return scores;
 }

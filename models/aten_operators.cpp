@@ -20,18 +20,18 @@
 namespace tpudist {
 namespace {
 
-std::int64_t rows_of(const DeviceCsr& matrix) {
+std::int64_t row_count(const DeviceCsr& matrix) {
   return matrix.begin.size(0) - 1;
 }
 
 // Kernels and segment_reduce want at least one entry.
 bool empty(const DeviceCsr& matrix) {
-  return rows_of(matrix) == 0 || matrix.source.size(0) == 0;
+  return row_count(matrix) == 0 || matrix.source.size(0) == 0;
 }
 
 // The number of entries of each row, and the row of each entry.
 at::Tensor lengths(const DeviceCsr& matrix) {
-  const std::int64_t rows = rows_of(matrix);
+  const std::int64_t rows = row_count(matrix);
   return matrix.begin.narrow(0, 1, rows) - matrix.begin.narrow(0, 0, rows);
 }
 at::Tensor row_of_entry(const DeviceCsr& matrix) {
@@ -50,46 +50,46 @@ at::Tensor weighted(const DeviceCsr& matrix, const at::Tensor& terms) {
 CsrPointers pointers(const DeviceCsr& matrix) {
   return {matrix.begin.const_data_ptr<std::int64_t>(), matrix.source.const_data_ptr<std::int32_t>(),
           matrix.weight.defined() ? matrix.weight.const_data_ptr<float>() : nullptr,
-          rows_of(matrix)};
+          row_count(matrix)};
 }
 
 CUstream_st* stream_of(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.get_device()).stream();
 }
 
-at::Tensor sum_by_kernel(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x,
-                         at::ScalarType type) {
+at::Tensor spmm_by_kernel(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x,
+                          at::ScalarType type) {
   const std::int64_t width = x.size(1);
   const at::Tensor in = x.contiguous();
-  const at::Tensor out = at::empty({rows_of(matrix) * lanes, width}, x.options().dtype(type));
+  const at::Tensor out = at::empty({row_count(matrix) * replicas, width}, x.options().dtype(type));
   const float* const from = in.const_data_ptr<float>();
   if (type == at::kBFloat16) {
-    launch_aggregate(pointers(matrix), lanes * width, from,
+    launch_aggregate(pointers(matrix), replicas * width, from,
                      reinterpret_cast<__nv_bfloat16*>(out.mutable_data_ptr()), stream_of(x));
   } else {
-    launch_aggregate(pointers(matrix), lanes * width, from, out.mutable_data_ptr<float>(),
+    launch_aggregate(pointers(matrix), replicas * width, from, out.mutable_data_ptr<float>(),
                      stream_of(x));
   }
   return out;
 }
 
-at::Tensor max_by_kernel(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
+at::Tensor max_by_kernel(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x) {
   const at::Tensor in = x.contiguous();
-  const at::Tensor best = at::empty({rows_of(matrix) * lanes, x.size(1)}, x.options());
-  launch_max(pointers(matrix), lanes * x.size(1), in.const_data_ptr<float>(),
+  const at::Tensor best = at::empty({row_count(matrix) * replicas, x.size(1)}, x.options());
+  launch_max(pointers(matrix), replicas * x.size(1), in.const_data_ptr<float>(),
              best.mutable_data_ptr<float>(), stream_of(x));
   return best;
 }
 
-at::Tensor max_gradient_by_kernels(const DeviceRelation& relation, const at::Tensor& x,
+at::Tensor max_gradient_by_kernels(const DeviceSparseMatrix& matrix, const at::Tensor& x,
                                    const at::Tensor& best, const at::Tensor& gradient) {
-  const std::int64_t width = relation.lanes * x.size(1);
+  const std::int64_t width = matrix.replicas * x.size(1);
   const at::Tensor from = x.contiguous(), most = best.contiguous(), up = gradient.contiguous();
   const at::Tensor share = at::empty_like(most), result = at::empty_like(from);
-  launch_max_shares(pointers(relation.in), width, from.const_data_ptr<float>(),
+  launch_max_shares(pointers(matrix.forward), width, from.const_data_ptr<float>(),
                     most.const_data_ptr<float>(), up.const_data_ptr<float>(),
                     share.mutable_data_ptr<float>(), stream_of(x));
-  launch_max_gradient(pointers(relation.out), width, from.const_data_ptr<float>(),
+  launch_max_gradient(pointers(matrix.transposed), width, from.const_data_ptr<float>(),
                       most.const_data_ptr<float>(), share.const_data_ptr<float>(),
                       result.mutable_data_ptr<float>(), stream_of(x));
   return result;
@@ -98,71 +98,71 @@ at::Tensor max_gradient_by_kernels(const DeviceRelation& relation, const at::Ten
 
 }  // namespace
 
-at::Tensor sparse_product(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x,
-                          at::ScalarType type) {
+at::Tensor spmm(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x,
+                at::ScalarType type) {
 #ifdef TPUDIST_WITH_CUDA_KERNELS
-  if (x.is_cuda() && !empty(matrix)) return sum_by_kernel(matrix, lanes, x, type);
+  if (x.is_cuda() && !empty(matrix)) return spmm_by_kernel(matrix, replicas, x, type);
 #endif
-  return sparse_product_by_aten(matrix, lanes, x).to(type);
+  return spmm_by_aten(matrix, replicas, x).to(type);
 }
 
-at::Tensor sparse_max(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
+at::Tensor spmm_max(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x) {
 #ifdef TPUDIST_WITH_CUDA_KERNELS
-  if (x.is_cuda() && !empty(matrix)) return max_by_kernel(matrix, lanes, x);
+  if (x.is_cuda() && !empty(matrix)) return max_by_kernel(matrix, replicas, x);
 #endif
-  return sparse_max_by_aten(matrix, lanes, x);
+  return spmm_max_by_aten(matrix, replicas, x);
 }
 
-at::Tensor sparse_max_gradient(const DeviceRelation& relation, const at::Tensor& x,
-                               const at::Tensor& best, const at::Tensor& gradient) {
+at::Tensor spmm_max_backward(const DeviceSparseMatrix& matrix, const at::Tensor& x,
+                             const at::Tensor& best, const at::Tensor& gradient) {
 #ifdef TPUDIST_WITH_CUDA_KERNELS
-  if (x.is_cuda() && !empty(relation.in))
-    return max_gradient_by_kernels(relation, x, best, gradient);
+  if (x.is_cuda() && !empty(matrix.forward))
+    return max_gradient_by_kernels(matrix, x, best, gradient);
 #endif
-  return sparse_max_gradient_by_aten(relation, x, best, gradient);
+  return spmm_max_backward_by_aten(matrix, x, best, gradient);
 }
 
-at::Tensor sparse_product_by_aten(const DeviceCsr& matrix, std::int64_t lanes,
-                                  const at::Tensor& x) {
-  const std::int64_t width = x.size(1), rows = rows_of(matrix) * lanes;
+at::Tensor spmm_by_aten(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x) {
+  const std::int64_t width = x.size(1), rows = row_count(matrix) * replicas;
   if (empty(matrix)) return at::zeros({rows, width}, x.options());
-  const at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
+  const at::Tensor picked = at::index_select(x.reshape({-1, replicas * width}), 0, matrix.source);
   return sum_entries(matrix, weighted(matrix, picked)).view({rows, width});
 }
 
-at::Tensor sparse_max_by_aten(const DeviceCsr& matrix, std::int64_t lanes, const at::Tensor& x) {
-  const std::int64_t width = x.size(1), rows = rows_of(matrix) * lanes;
+at::Tensor spmm_max_by_aten(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x) {
+  const std::int64_t width = x.size(1), rows = row_count(matrix) * replicas;
   if (empty(matrix)) return at::zeros({rows, width}, x.options());
-  const at::Tensor picked = at::index_select(x.reshape({-1, lanes * width}), 0, matrix.source);
+  const at::Tensor picked = at::index_select(x.reshape({-1, replicas * width}), 0, matrix.source);
   const at::Tensor best = at::segment_reduce(picked, "max", {}, {}, matrix.begin, 0, true);
   return best.masked_fill((lengths(matrix) == 0).unsqueeze(1), 0).view({rows, width});
 }
 
-at::Tensor sparse_max_gradient_by_aten(const DeviceRelation& relation, const at::Tensor& x,
-                                       const at::Tensor& best, const at::Tensor& gradient) {
-  if (empty(relation.in)) return at::zeros_like(x);
-  const std::int64_t width = relation.lanes * x.size(1);
+at::Tensor spmm_max_backward_by_aten(const DeviceSparseMatrix& matrix, const at::Tensor& x,
+                                     const at::Tensor& best, const at::Tensor& gradient) {
+  if (empty(matrix.forward)) return at::zeros_like(x);
+  const std::int64_t width = matrix.replicas * x.size(1);
   const at::Tensor from = x.reshape({-1, width}), most = best.reshape({-1, width});
   const auto tied = [](const at::Tensor& a, const at::Tensor& a_row, const at::Tensor& b,
                        const at::Tensor& b_row) {
     return at::index_select(a, 0, a_row) == at::index_select(b, 0, b_row);
   };
-  const DeviceCsr &in = relation.in, &out = relation.out;
-  const at::Tensor of_group = tied(from, in.source, most, row_of_entry(in)).to(x.scalar_type());
-  const at::Tensor ties = sum_entries(in, weighted(in, of_group));
+  const DeviceCsr &forward = matrix.forward, &transposed = matrix.transposed;
+  const at::Tensor of_neighbourhood =
+      tied(from, forward.source, most, row_of_entry(forward)).to(x.scalar_type());
+  const at::Tensor ties = sum_entries(forward, weighted(forward, of_neighbourhood));
   const at::Tensor share = at::where(ties > 0, gradient.reshape({-1, width}) / ties, 0.0f);
-  const at::Tensor of_row = tied(from, row_of_entry(out), most, out.source);
-  const at::Tensor part = at::where(of_row, at::index_select(share, 0, out.source), 0.0f);
-  return sum_entries(out, weighted(out, part)).view_as(x);
+  const at::Tensor of_row = tied(from, row_of_entry(transposed), most, transposed.source);
+  const at::Tensor part = at::where(of_row, at::index_select(share, 0, transposed.source), 0.0f);
+  return sum_entries(transposed, weighted(transposed, part)).view_as(x);
 }
 
-at::Tensor select(const DeviceSelection& selection, const at::Tensor& things) {
-  return selection.of.defined() ? at::index_select(things, 0, selection.of) : things;
+at::Tensor gather(const DeviceGatherIndex& index, const at::Tensor& x) {
+  return index.index.defined() ? at::index_select(x, 0, index.index) : x;
 }
 
-at::Tensor sum_takers(const DeviceSelection& selection, const at::Tensor& rows,
-                      at::ScalarType type) {
-  return selection.of.defined() ? sparse_product(selection.rows, 1, rows, type) : rows;
+at::Tensor gather_backward(const DeviceGatherIndex& index, const at::Tensor& rows,
+                           at::ScalarType type) {
+  return index.index.defined() ? spmm(index.transposed, 1, rows, type) : rows;
 }
 
 }  // namespace tpudist

@@ -26,20 +26,20 @@ struct AtenPass::FlatView {
 
 namespace {
 
-// What groups take of the rows x, for a product with operands of `type`. Maxima stay float32: their
-// gradient goes by which rows equal them.
-at::Tensor aggregate(const LayerLayout& layer, const DeviceRelation& relation, const at::Tensor& x,
-                     at::ScalarType type) {
-  return layer.max ? sparse_max(relation.in, relation.lanes, x)
-                   : sparse_product(relation.in, relation.lanes, x, type);
+// Aggregates the rows x into neighbourhoods, for a product with operands of `type`. Maxima stay
+// float32, because their gradient goes by which rows equal them.
+at::Tensor aggregate(const LayerLayout& layer, const DeviceSparseMatrix& matrix,
+                     const at::Tensor& x, at::ScalarType type) {
+  return layer.max ? spmm_max(matrix.forward, matrix.replicas, x)
+                   : spmm(matrix.forward, matrix.replicas, x, type);
 }
 
-// d loss / d x from that of `groups`, which is what `aggregate` gave.
-at::Tensor aggregate_gradient(const LayerLayout& layer, const DeviceRelation& relation,
-                              const at::Tensor& x, const at::Tensor& groups,
+// d loss / d x from the gradient of what `aggregate` returned.
+at::Tensor aggregate_gradient(const LayerLayout& layer, const DeviceSparseMatrix& matrix,
+                              const at::Tensor& x, const at::Tensor& aggregated,
                               const at::Tensor& gradient) {
-  return layer.max ? sparse_max_gradient(relation, x, groups, gradient)
-                   : sparse_product(relation.out, relation.lanes, gradient);
+  return layer.max ? spmm_max_backward(matrix, x, aggregated, gradient)
+                   : spmm(matrix.transposed, matrix.replicas, gradient);
 }
 
 }  // namespace
@@ -67,11 +67,10 @@ Tape AtenPass::forward(const at::Tensor& flat, const DeviceUnit& unit) const {
   const FlatView w{flat};
   Tape tape;
   const std::int64_t columns = net_.opcode_width + net_.node_width;
-  const at::Tensor opcode = at::index_select(
-      w.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width), 0, unit.opcode);
-  const at::Tensor node =
-      multiply_add(w.vector(net_.node_bias, net_.node_width), unit.features,
-                   w.matrix(net_.node_weight, GraphInput::features, net_.node_width));
+  const at::Tensor opcode =
+      at::index_select(w.matrix(net_.opcode_weight, kOpcodes, net_.opcode_width), 0, unit.opcode);
+  const at::Tensor node = multiply_add(w.vector(net_.node_bias, net_.node_width), unit.features,
+                                       w.matrix(net_.node_weight, kNodeFeatures, net_.node_width));
   tape.node_input = at::cat({opcode, node}, 1);
   const at::Tensor nodes = multiply_add(w.vector(net_.join_bias, net_.width), tape.node_input,
                                         w.matrix(net_.join_weight, columns, net_.width));
@@ -81,19 +80,19 @@ Tape AtenPass::forward(const at::Tensor& flat, const DeviceUnit& unit) const {
       at::relu(at::index_select(nodes, 0, unit.node) + at::index_select(states, 0, unit.state)));
   for (std::size_t i = 0; i < net_.layers.size(); ++i) {
     const LayerLayout& layer = net_.layers[i];
-    const DeviceStep& step = *unit.steps[i];
+    const DeviceLayer& plan_layer = *unit.layers[i];
     const at::Tensor& x = tape.x[i];
     const auto weight = [&](std::size_t p) {
       return w.matrix(layer.weights[p].offset, layer.in, layer.out);
     };
-    const std::size_t sets = step.edges.size();
+    const std::size_t sets = plan_layer.edges.size();
     at::Tensor out =
-        select(step.self, multiply_add(w.vector(layer.bias, layer.out), x, weight(sets)));
+        gather(plan_layer.self, multiply_add(w.vector(layer.bias, layer.out), x, weight(sets)));
     for (std::size_t set = 0; set < sets; ++set) {
-      const at::Tensor sums = aggregate(layer, step.edges[set].sum, x, operand_type());
-      out = out + select(step.edges[set].group, multiply(sums, weight(set)));
+      const at::Tensor sums = aggregate(layer, plan_layer.edges[set].aggregate, x, operand_type());
+      out = out + gather(plan_layer.edges[set].neighbourhood, multiply(sums, weight(set)));
     }
-    if (layer.residual) out = out + select(step.self, x);
+    if (layer.residual) out = out + gather(plan_layer.self, x);
     tape.x.push_back(layer.relu ? at::relu(out) : out);
   }
   const at::Tensor head = w.vector(net_.head_weight, net_.layers.back().out).to(at::kDouble);
@@ -112,7 +111,7 @@ at::Tensor AtenPass::backward(const at::Tensor& flat, const DeviceUnit& unit, co
   at::Tensor z = at::outer(row_gradient, w.vector(net_.head_weight, top.size(1)));
   for (std::size_t i = net_.layers.size(); i-- > 0;) {
     const LayerLayout& layer = net_.layers[i];
-    const DeviceStep& step = *unit.steps[i];
+    const DeviceLayer& plan_layer = *unit.layers[i];
     const at::Tensor& x = tape.x[i];
     if (layer.relu) z = z * (tape.x[i + 1] > 0);
     const auto back = [&](std::size_t p, const at::Tensor& product, const at::Tensor& input) {
@@ -122,21 +121,22 @@ at::Tensor AtenPass::backward(const at::Tensor& flat, const DeviceUnit& unit, co
       return multiply(rounded, w.matrix(offset, layer.in, layer.out).t());
     };
     const std::int64_t rows = needed ? unit.needed_rows(i) : x.size(0);
-    const at::Tensor own = sum_takers(step.self, z).narrow(0, 0, rows);
+    const at::Tensor own = gather_backward(plan_layer.self, z).narrow(0, 0, rows);
     g.vector(layer.bias, layer.out).copy_(own.sum(0));
     at::Tensor below = at::zeros_like(x);
     at::Tensor used = below.narrow(0, 0, rows);
-    used.copy_(back(step.edges.size(), own, x.narrow(0, 0, rows)));
+    used.copy_(back(plan_layer.edges.size(), own, x.narrow(0, 0, rows)));
     if (layer.residual) used.add_(own);
-    for (std::size_t set = 0; set < step.edges.size(); ++set) {
-      const DeviceEdgeSet& edges = step.edges[set];
-      const at::Tensor sums = aggregate(layer, edges.sum, x, operand_type());
-      const std::int64_t groups = needed ? unit.needed_part[i].groups[set] : sums.size(0);
+    for (std::size_t set = 0; set < plan_layer.edges.size(); ++set) {
+      const DeviceEdgeSet& edges = plan_layer.edges[set];
+      const at::Tensor sums = aggregate(layer, edges.aggregate, x, operand_type());
+      const std::int64_t count = needed ? unit.needed_counts[i].neighbourhoods[set] : sums.size(0);
       at::Tensor of_sums = at::zeros(sums.sizes(), x.options());
-      of_sums.narrow(0, 0, groups)
-          .copy_(back(set, sum_takers(edges.group, z, operand_type()).narrow(0, 0, groups),
-                      sums.narrow(0, 0, groups)));
-      used.add_(aggregate_gradient(layer, edges.sum, x, sums, of_sums).narrow(0, 0, rows));
+      of_sums.narrow(0, 0, count)
+          .copy_(back(set,
+                      gather_backward(edges.neighbourhood, z, operand_type()).narrow(0, 0, count),
+                      sums.narrow(0, 0, count)));
+      used.add_(aggregate_gradient(layer, edges.aggregate, x, sums, of_sums).narrow(0, 0, rows));
     }
     z = below;
   }
@@ -148,20 +148,20 @@ void AtenPass::backward_encoder(const FlatView& w, const FlatView& g, const Devi
                                 const Tape& tape, const at::Tensor& z) const {
   const std::int64_t columns = net_.opcode_width + net_.node_width,
                      states = unit.states.size(0) - 1;
-  const at::Tensor of_state = sparse_product(unit.rows_of_state, 1, z, operand_type());
+  const at::Tensor of_state = spmm(unit.rows_of_state, 1, z, operand_type());
   g.matrix(net_.join_config, net_.config_features, net_.width)
       .copy_(multiply(unit.states.narrow(0, 0, states).t(), of_state));
-  const at::Tensor of_node = sparse_product(unit.rows_of_node, 1, z);
+  const at::Tensor of_node = spmm(unit.rows_of_node, 1, z);
   g.vector(net_.join_bias, net_.width).copy_(of_node.sum(0));
   g.matrix(net_.join_weight, columns, net_.width).copy_(multiply(tape.node_input.t(), of_node));
   const at::Tensor of_input =
       multiply(of_node, w.matrix(net_.join_weight, columns, net_.width).t());
   const at::Tensor node = of_input.narrow(1, net_.opcode_width, net_.node_width);
   g.vector(net_.node_bias, net_.node_width).copy_(node.sum(0));
-  g.matrix(net_.node_weight, GraphInput::features, net_.node_width)
+  g.matrix(net_.node_weight, kNodeFeatures, net_.node_width)
       .copy_(multiply(unit.features.t(), node));
-  g.matrix(net_.opcode_weight, GraphInput::opcodes, net_.opcode_width)
-      .copy_(sparse_product(unit.nodes_of_opcode, 1, of_input.narrow(1, 0, net_.opcode_width)));
+  g.matrix(net_.opcode_weight, kOpcodes, net_.opcode_width)
+      .copy_(spmm(unit.nodes_of_opcode, 1, of_input.narrow(1, 0, net_.opcode_width)));
 }
 
 }  // namespace tpudist

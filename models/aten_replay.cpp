@@ -58,15 +58,15 @@ void add_graphs(CallSignature& signature, const UnitInput& input) {
     signature.push_back(reinterpret_cast<std::intptr_t>(graph.get()));
 }
 
-void add_steps(CallSignature& signature, const Plan& plan) {
-  std::map<const Step*, std::int64_t> known;  // equal steps are views of the same arrays
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = *plan.steps[i];
-    const NeededPart& part = plan.needed_part[i];
-    const auto place = known.emplace(&step, static_cast<std::int64_t>(i)).first->second;
-    signature.insert(signature.end(), {place, step.rows_in, step.rows_out, part.rows});
-    for (const EdgeSet& edges : step.edges) signature.push_back(edges.sum.lanes);
-    signature.insert(signature.end(), part.groups.begin(), part.groups.end());
+void add_layers(CallSignature& signature, const Plan& plan) {
+  std::map<const PlanLayer*, std::int64_t> known;  // equal layers are views of the same arrays
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const PlanLayer& plan_layer = *plan.layers[i];
+    const NeededCounts& part = plan.needed_counts[i];
+    const auto place = known.emplace(&plan_layer, static_cast<std::int64_t>(i)).first->second;
+    signature.insert(signature.end(), {place, plan_layer.rows_in, plan_layer.rows_out, part.rows});
+    for (const EdgeSet& edges : plan_layer.edges) signature.push_back(edges.aggregate.replicas);
+    signature.insert(signature.end(), part.neighbourhoods.begin(), part.neighbourhoods.end());
   }
 }
 
@@ -87,10 +87,10 @@ std::unique_ptr<Recording> Recorder::record(std::function<void()> work) {
 
 CallSignature call_signature(const UnitInput& input, const StagedUnit& staged, int members,
                              bool backward) {
-  CallSignature signature{members, backward, input.plan->needed,
+  CallSignature signature{members, backward, input.plan->needed_first_rows,
                           static_cast<std::int64_t>(input.graphs.size())};
   add_graphs(signature, input);
-  add_steps(signature, *input.plan);
+  add_layers(signature, *input.plan);
   for (const ArrayPlace& place : staged.arrays) {
     signature.push_back(static_cast<std::int64_t>(place.type));
     signature.push_back(place.count);

@@ -26,12 +26,13 @@ at::ScalarType type_of(const std::int64_t*) {
   return at::kLong;
 }
 
-// Goes over a unit's arrays in one order. A first round notes where they are on the host and gives
-// each a place; a second, with a buffer, hands out the views of those places.
-class ArrayRound {
+// One traversal of a unit's arrays that is done twice. The first time it notes where the arrays are
+// on the host and gives each an offset; the second time, with a buffer, it hands out views of the
+// buffer at those offsets.
+class ArrayTraversal {
  public:
-  ArrayRound() = default;
-  ArrayRound(const std::vector<ArrayPlace>& places, const at::Tensor& buffer)
+  ArrayTraversal() = default;
+  ArrayTraversal(const std::vector<ArrayPlace>& places, const at::Tensor& buffer)
       : places_(places), buffer_(buffer) {}
 
   template <typename T>
@@ -54,32 +55,32 @@ class ArrayRound {
     return views;
   }
 
-  DeviceRelation operator()(const Relation& relation) {
+  DeviceSparseMatrix operator()(const SparseMatrix& matrix) {
     auto& self = *this;
-    DeviceRelation views;
-    views.in = self(relation.in);
-    views.out = self(relation.out);
-    views.lanes = relation.lanes;
+    DeviceSparseMatrix views;
+    views.forward = self(matrix.forward);
+    views.transposed = self(matrix.transposed);
+    views.replicas = matrix.replicas;
     return views;
   }
 
-  DeviceSelection operator()(const Selection& selection) {
+  DeviceGatherIndex operator()(const GatherIndex& gather) {
     auto& self = *this;
-    DeviceSelection views;
-    if (selection.identity()) return views;
-    views.of = self(selection.of);
-    views.rows = self(selection.rows);
+    DeviceGatherIndex views;
+    if (gather.is_identity()) return views;
+    views.index = self(gather.index);
+    views.transposed = self(gather.transposed);
     return views;
   }
 
-  DeviceStep operator()(const Step& step) {
+  DeviceLayer operator()(const PlanLayer& plan_layer) {
     auto& self = *this;
-    DeviceStep views;
-    views.self = self(step.self);
-    for (const EdgeSet& edges : step.edges) {
+    DeviceLayer views;
+    views.self = self(plan_layer.self);
+    for (const EdgeSet& edges : plan_layer.edges) {
       DeviceEdgeSet& set = views.edges.emplace_back();
-      set.sum = self(edges.sum);
-      set.group = self(edges.group);
+      set.aggregate = self(edges.aggregate);
+      set.neighbourhood = self(edges.neighbourhood);
     }
     return views;
   }
@@ -128,26 +129,26 @@ DerivedArrays derive(const UnitInput& input, std::int64_t config_features) {
   }
   for (const auto& graph : input.graphs)
     made.opcode.insert(made.opcode.end(), graph->opcode().begin(), graph->opcode().end());
-  made.nodes_of_opcode = rows_of(made.opcode, GraphInput::opcodes);
+  made.nodes_of_opcode = transpose_index(made.opcode, kOpcodes);
   return made;
 }
 
-// The one order, for both rounds. The second round takes none of the numbers, so `derived` may be
-// empty there.
-DeviceUnit visit(const Plan& plan, const DerivedArrays& derived, ArrayRound& round) {
+// The one order in which both traversals take the arrays. The second one reads no numbers, so
+// `derived` may be empty there.
+DeviceUnit visit(const Plan& plan, const DerivedArrays& derived, ArrayTraversal& traverse) {
   DeviceUnit unit;
-  unit.opcode = round(derived.opcode);
-  unit.states = round(derived.states);
-  unit.node = round(plan.node);
-  unit.state = round(derived.state);
-  unit.rows_of_node = round(plan.rows_of_node);
-  unit.rows_of_state = round(plan.rows_of_state);
-  unit.nodes_of_opcode = round(derived.nodes_of_opcode);
-  std::map<const Step*, std::shared_ptr<const DeviceStep>> known;
-  for (const auto& step : plan.steps) {
-    auto& views = known[step.get()];
-    if (!views) views = std::make_shared<const DeviceStep>(round(*step));
-    unit.steps.push_back(views);
+  unit.opcode = traverse(derived.opcode);
+  unit.states = traverse(derived.states);
+  unit.node = traverse(plan.node);
+  unit.state = traverse(derived.state);
+  unit.rows_of_node = traverse(plan.rows_of_node);
+  unit.rows_of_state = traverse(plan.rows_of_state);
+  unit.nodes_of_opcode = traverse(derived.nodes_of_opcode);
+  std::map<const PlanLayer*, std::shared_ptr<const DeviceLayer>> known;
+  for (const auto& plan_layer : plan.layers) {
+    auto& views = known[plan_layer.get()];
+    if (!views) views = std::make_shared<const DeviceLayer>(traverse(*plan_layer));
+    unit.layers.push_back(views);
   }
   return unit;
 }
@@ -157,27 +158,27 @@ DeviceUnit visit(const Plan& plan, const DerivedArrays& derived, ArrayRound& rou
 DeviceGraph to_device(const GraphInput& graph, at::Device device) {
   const at::Tensor rows = at::from_blob(const_cast<float*>(graph.feature_rows()),
                                         {graph.nodes(), GraphInput::stride}, at::kFloat);
-  return {rows.narrow(1, 0, GraphInput::features).contiguous().to(device)};
+  return {rows.narrow(1, 0, kNodeFeatures).contiguous().to(device)};
 }
 
 StagedUnit stage_unit(const UnitInput& input, std::int64_t config_features, at::Device device) {
   const c10::InferenceMode no_autograd;
   const DerivedArrays derived = derive(input, config_features);
-  ArrayRound round;
-  visit(*input.plan, derived, round);
-  return std::move(round).pack(device.is_cuda());
+  ArrayTraversal traverse;
+  visit(*input.plan, derived, traverse);
+  return std::move(traverse).pack(device.is_cuda());
 }
 
 DeviceUnit view_unit(const UnitInput& input, const StagedUnit& staged, const at::Tensor& buffer,
                      std::int64_t config_features) {
-  ArrayRound round(staged.arrays, buffer);
-  DeviceUnit unit = visit(*input.plan, {}, round);
+  ArrayTraversal traverse(staged.arrays, buffer);
+  DeviceUnit unit = visit(*input.plan, {}, traverse);
   unit.states = unit.states.view({-1, config_features});
-  unit.needed = input.plan->needed;
-  unit.needed_part = input.plan->needed_part;
+  unit.needed_first_rows = input.plan->needed_first_rows;
+  unit.needed_counts = input.plan->needed_counts;
   std::vector<at::Tensor> features;
   for (const auto& graph : input.graphs) {
-    const auto* const kept = static_cast<const DeviceGraph*>(graph->device().get());
+    const DeviceGraph* const kept = graph->device().get();
     features.push_back(kept ? kept->features : to_device(*graph, buffer.device()).features);
   }
   unit.features = features.size() == 1 ? features.front() : at::cat(features);

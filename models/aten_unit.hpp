@@ -14,12 +14,12 @@
 namespace tpudist {
 
 struct DeviceEdgeSet {
-  DeviceRelation sum;
-  DeviceSelection group;
+  DeviceSparseMatrix aggregate;
+  DeviceGatherIndex neighbourhood;
 };
 
-struct DeviceStep {
-  DeviceSelection self;
+struct DeviceLayer {
+  DeviceGatherIndex self;
   std::vector<DeviceEdgeSet> edges;
 };
 
@@ -37,12 +37,12 @@ struct DeviceUnit {
   at::Tensor states;       // float32 [states + 1, F], the last row zero
   at::Tensor node, state;  // int32 [rows of the first layer]; no state: the last row
   DeviceCsr rows_of_node, rows_of_state, nodes_of_opcode;
-  std::vector<std::shared_ptr<const DeviceStep>> steps;  // equal ones shared
-  std::int64_t needed = 0;                               // as in the plan
-  std::vector<NeededPart> needed_part;
+  std::vector<std::shared_ptr<const DeviceLayer>> layers;  // equal ones shared
+  std::int64_t needed_first_rows = 0;                      // as in the plan
+  std::vector<NeededCounts> needed_counts;
 
   std::int64_t needed_rows(std::size_t layer) const {
-    return layer == 0 ? needed : needed_part[layer - 1].rows;
+    return layer == 0 ? needed_first_rows : needed_counts[layer - 1].rows;
   }
 };
 

@@ -7,17 +7,18 @@
 
 namespace tpudist {
 
-// How the CPU executor cuts rows. All of it enters the bits of the results: a pure function of the
-// numbers of rows.
+// These say how the CPU executor cuts rows into tasks. The cuts enter the bits of the results, so
+// they are a pure function of the numbers of rows.
 
 // Rows of one task: small enough that a block's inputs and outputs stay in the second cache level,
 // large enough for BLAS.
 inline constexpr std::int64_t kBlockRows = 256;
-// Partial gradients for a member and layer, and the least blocks in each.
+// How many partial gradients a member and layer has at most, and how many blocks each has at least.
 inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 1;
 
-// Rows of one task where rows are shared: fewer for short matrices, so that there are enough tasks.
-inline std::int64_t shared_block_rows(std::int64_t rows) {
+// Rows of one task in a layer of a refined plan: fewer for short matrices, so that there are enough
+// tasks.
+inline std::int64_t refined_block_rows(std::int64_t rows) {
   return std::clamp<std::int64_t>(pad16((rows + 7) / 8), 64, kBlockRows);
 }
 inline std::int64_t block_count(std::int64_t rows) {
@@ -30,8 +31,8 @@ inline std::int64_t chunk_count(std::int64_t blocks) {
   return (blocks + chunk_blocks(blocks) - 1) / chunk_blocks(blocks);
 }
 
-// Memory of the calling thread, aligned to 64 bytes, of undefined content; valid until the next
-// call with this slot (0 or 1).
+// Returns memory of the calling thread, aligned to 64 bytes, with undefined content. It is valid
+// until the next call with this slot (0 or 1).
 float* block_scratch(int slot, std::int64_t floats);
 
 }  // namespace tpudist

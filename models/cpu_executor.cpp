@@ -1,11 +1,12 @@
+#include "models/cpu_executor.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "core/aligned.hpp"
-#include "models/buffer_pool.hpp"
+#include "core/buffer_cache.hpp"
 #include "models/cpu_pass.hpp"
-#include "models/executor.hpp"
 
 namespace tpudist {
 namespace {
@@ -55,7 +56,7 @@ class CpuExecutor : public Executor {
   const double output_scale_;
   const bool recompute_;
   ThreadPool& pool_;
-  mutable BufferPool buffers_;
+  mutable BufferCache buffers_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace tpudist {
 
 CpuPass::CpuPass(const NetworkLayout& layout, double output_scale, ThreadPool& pool,
-                 BufferPool& buffers, const MemberRange& members, const UnitInput& input,
+                 BufferCache& buffers, const MemberRange& members, const UnitInput& input,
                  PassKind kind, bool recompute)
     : layout_(layout),
       output_scale_(output_scale),
@@ -48,38 +48,38 @@ CpuPass::MemberRows CpuPass::take(std::int64_t rows, std::int64_t stride, int me
   return {buffers_.take(members * rows * stride), rows, stride};
 }
 
-void CpuPass::for_blocks(Group group, std::int64_t rows, const BlockTask& task) const {
+void CpuPass::for_blocks(Members members, std::int64_t rows, const BlockTask& task) const {
   const std::int64_t blocks = block_count(rows);
-  pool_.parallel_for(group.count * blocks, [&](std::int64_t i) {
+  pool_.parallel_for(members.count * blocks, [&](std::int64_t i) {
     const std::int64_t first = i % blocks * kBlockRows;
-    task(group.first + static_cast<int>(i / blocks), first, std::min(kBlockRows, rows - first));
+    task(members.first + static_cast<int>(i / blocks), first, std::min(kBlockRows, rows - first));
   });
 }
 
-void CpuPass::for_chunks(Group group, std::int64_t blocks, const ChunkTask& task) const {
+void CpuPass::for_chunks(Members members, std::int64_t blocks, const ChunkTask& task) const {
   const std::int64_t chunks = chunk_count(blocks), size = chunk_blocks(blocks);
-  pool_.parallel_for(group.count * chunks, [&](std::int64_t i) {
+  pool_.parallel_for(members.count * chunks, [&](std::int64_t i) {
     const std::int64_t chunk = i % chunks;
-    task(group.first + static_cast<int>(i / chunks), chunk, chunk * size,
+    task(members.first + static_cast<int>(i / chunks), chunk, chunk * size,
          std::min(blocks, (chunk + 1) * size));
   });
 }
 
-void CpuPass::for_ranges(Group group, std::span<const std::int64_t> rows, const RangeTask& task,
+void CpuPass::for_ranges(Members members, std::span<const std::int64_t> rows, const RangeTask& task,
                          std::int64_t others,
                          const std::function<void(int, std::int64_t)>& other) const {
   std::vector<std::int64_t> end;  // tasks of one member up to the end of each range
   std::int64_t tasks = others;
   for (const std::int64_t n : rows) {
-    const std::int64_t size = shared_block_rows(n);
+    const std::int64_t size = refined_block_rows(n);
     end.push_back(tasks += (n + size - 1) / size);
   }
-  pool_.parallel_for(group.count * tasks, [&](std::int64_t i) {
-    const int member = group.first + static_cast<int>(i / tasks);
+  pool_.parallel_for(members.count * tasks, [&](std::int64_t i) {
+    const int member = members.first + static_cast<int>(i / tasks);
     const std::int64_t at = i % tasks;
     if (at < others) return other(member, at);
     const std::size_t range = std::upper_bound(end.begin(), end.end(), at) - end.begin();
-    const std::int64_t size = shared_block_rows(rows[range]);
+    const std::int64_t size = refined_block_rows(rows[range]);
     const std::int64_t first = (at - (range ? end[range - 1] : others)) * size;
     task(member, range, first, std::min(size, rows[range] - first));
   });
@@ -101,13 +101,13 @@ void CpuPass::encode_nodes() {
                   input.row(n));
     }
     const Rows columns{input.data + net.opcode_width, net.node_stride};
-    gemm(layout_.precision, block.count, net.node_width, GraphInput::features,
+    gemm(layout_.precision, block.count, net.node_width, kNodeFeatures,
          {block.features, GraphInput::stride}, {w + net.node_weight, net.node_width}, 0,
          columns.data, columns.stride);
-    finish_rows(columns, block.count, net.node_width, w + net.node_bias, {}, false);
+    bias_relu_rows(columns, block.count, net.node_width, w + net.node_bias, {}, false);
     gemm(layout_.precision, block.count, net.width, net.opcode_width + net.node_width,
          {input.data, input.stride}, {w + net.join_weight, net.width}, 0, nodes.data, nodes.stride);
-    finish_rows(nodes, block.count, net.width, w + net.join_bias, {}, false);
+    bias_relu_rows(nodes, block.count, net.width, w + net.join_bias, {}, false);
   });
 }
 
@@ -133,32 +133,31 @@ void CpuPass::join() {
   });
 }
 
-// What a block of groups takes of its neighbours.
+// Aggregates a block of neighbourhoods.
 void CpuPass::aggregate(std::size_t index, std::size_t set, int member, std::int64_t first,
                         std::int64_t count, Rows sums) const {
   const LayerLayout& layer = layout_.layers[index];
-  const Relation& sum = plan_.steps[index]->edges[set].sum;
+  const SparseMatrix& matrix = plan_.layers[index]->edges[set].aggregate;
   const ConstRows x = x_[index].of(member);
   if (layer.max) {
-    max_rows(sum.in, first, count, x, layer.in, sums, sum.lanes);
+    spmm_max_rows(matrix.forward, first, count, x, layer.in, sums, matrix.replicas);
   } else {
-    gather_rows(sum.in, first, count, x, layer.in, sums, {.lanes = sum.lanes});
+    spmm_rows(matrix.forward, first, count, x, layer.in, sums, {.replicas = matrix.replicas});
   }
 }
 
-// The transpose for a block of x_[index]: adds to options.base what the groups' gradients give
-// them. Of maxima `best`, the gradient is what share_max_gradient left.
+// The transpose, for a block of x_[index]: adds to options.base what the gradients of the
+// neighbourhoods give its rows. For maxima `best` the gradient is what spmm_max_shares left.
 void CpuPass::spread_to_neighbours(std::size_t index, std::size_t set, int member,
                                    std::int64_t first, std::int64_t count, ConstRows best,
-                                   ConstRows gradient, Rows below,
-                                   const GatherOptions& options) const {
+                                   ConstRows gradient, Rows d_x, const SpmmOptions& options) const {
   const LayerLayout& layer = layout_.layers[index];
-  const Csr& out = plan_.steps[index]->edges[set].sum.out;
+  const Csr& out = plan_.layers[index]->edges[set].aggregate.transposed;
   if (layer.max) {
     const ConstRows x{x_[index].of(member).row(first), x_[index].stride};
-    gather_max_gradient(out, first, count, x, best, gradient, layer.in, below, options);
+    spmm_max_backward_rows(out, first, count, x, best, gradient, layer.in, d_x, options);
   } else {
-    gather_rows(out, first, count, gradient, layer.in, below, options);
+    spmm_rows(out, first, count, gradient, layer.in, d_x, options);
   }
 }
 
@@ -166,9 +165,9 @@ void CpuPass::spread_to_neighbours(std::size_t index, std::size_t set, int membe
 void CpuPass::fill_input(std::size_t index, int member, std::int64_t first, std::int64_t count,
                          float* block) const {
   const LayerLayout& layer = layout_.layers[index];
-  const Step& step = *plan_.steps[index];
+  const PlanLayer& plan_layer = *plan_.layers[index];
   const ConstRows x = x_[index].of(member);
-  for (std::size_t set = 0; set < step.edges.size(); ++set) {
+  for (std::size_t set = 0; set < plan_layer.edges.size(); ++set) {
     aggregate(index, set, member, first, count,
               {block + layer.weights[set].column, layer.input_stride});
   }
@@ -184,7 +183,7 @@ void CpuPass::apply_head(int member, std::int64_t first, std::int64_t count, Con
   for (std::int64_t i = 0; i < count; ++i) values[i] += w[layout_.head_bias];
 }
 
-void CpuPass::forward_aligned(std::size_t index, Group members) {
+void CpuPass::forward_dense(std::size_t index, Members members) {
   const LayerLayout& layer = layout_.layers[index];
   const std::int64_t rows = this->rows(index + 1, forward_needed());
   const bool last = index + 1 == layout_.layers.size();
@@ -199,24 +198,24 @@ void CpuPass::forward_aligned(std::size_t index, Group members) {
            &part == &layer.parts[0] ? 0 : 1, out.data, out.stride);
     }
     const ConstRows self{block + layer.self_column, layer.input_stride};
-    finish_rows(out, count, layer.out, w + layer.bias, layer.residual ? self : ConstRows{},
-                layer.relu);
+    bias_relu_rows(out, count, layer.out, w + layer.bias, layer.residual ? self : ConstRows{},
+                   layer.relu);
     if (last) apply_head(member, first, count, out);
   });
 }
 
 UnitScores CpuPass::read_out() const {
   UnitScores scores;
-  const std::int64_t slates = plan_.readout.common.in.rows(),
+  const std::int64_t slates = plan_.readout.common.forward.rows(),
                      rows = values_.size() / std::max(all_.count, 1);
   scores.members = all_.count;
   scores.configs = plan_.configs;
   scores.delta.resize(all_.count * plan_.configs);
   scores.common.resize(all_.count * slates);
   pool_.parallel_for(all_.count, [&](std::int64_t member) {
-    pool_scores(plan_.readout, std::span(values_).subspan(member * rows, rows), output_scale_,
-                std::span(scores.delta).subspan(member * plan_.configs, plan_.configs),
-                std::span(scores.common).subspan(member * slates, slates));
+    read_out_scores(plan_.readout, std::span(values_).subspan(member * rows, rows), output_scale_,
+                    std::span(scores.delta).subspan(member * plan_.configs, plan_.configs),
+                    std::span(scores.common).subspan(member * slates, slates));
   });
   return scores;
 }
@@ -226,28 +225,28 @@ bool CpuPass::kept(std::size_t layer) const {
   return keep() && (!recompute_ || layer % 2 == 0 || layer == layout_.layers.size());
 }
 
-void CpuPass::forward_layer(std::size_t layer, Group members) {
+void CpuPass::forward_layer(std::size_t layer, Members members) {
   const std::int64_t rows = this->rows(layer + 1, forward_needed());
   if (!x_[layer + 1].buffer.data()) {
     x_[layer + 1] = take(rows, layout_.layers[layer].out_stride, all_.count);
   }
   if (layer + 1 == layout_.layers.size()) values_.resize(all_.count * rows);
-  if (plan_.shares_rows()) {
-    forward_shared(layer, members);
+  if (plan_.is_refined()) {
+    forward_refined(layer, members);
   } else {
-    forward_aligned(layer, members);
+    forward_dense(layer, members);
   }
 }
 
 // Makes what the backward pass of a layer needs and the forward pass did not keep.
-void CpuPass::run_again(std::size_t layer, Group members) {
+void CpuPass::run_again(std::size_t layer, Members members) {
   if (!x_[layer].buffer.data()) forward_layer(layer - 1, members);
-  if (plan_.shares_rows() && sums_[layer].empty()) make_sums(layer, members);
+  if (plan_.is_refined() && sums_[layer].empty()) make_sums(layer, members);
 }
 
 // Gives back states that the backward pass has used: behind the last members, so that the memory of
 // one layer is that of the next and in the caches, and what was run again in any case.
-void CpuPass::forget_states(std::size_t layer, Group members) {
+void CpuPass::forget_states(std::size_t layer, Members members) {
   if (members.first + members.count == all_.count || !kept(layer)) x_[layer] = {};
 }
 

@@ -11,22 +11,24 @@
 
 namespace tpudist {
 
-// Members first .. first + count - 1 of the flat parameters [M, P] of one unit's call.
+struct DeviceGraph;
+
+// Members first .. first + count - 1 of the flat parameters [M, P]: those of one call.
 struct MemberRange {
   std::span<const float> flat;
   int first = 0, count = 0;
 };
 
-// How a network computes: two implementations of the same formulas, on plans of any kind.
-// Thread-safe.
+// How a network computes. There are two implementations of the same formulas, on the CPU and on a
+// device, and both take dense and refined plans. Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
-  // What the device keeps of a graph (GraphInput::device); null where there is no need.
-  virtual std::shared_ptr<const void> upload(const GraphInput&) const { return nullptr; }
-  // The unit's arrays as they go over to the device (UnitInput::staged); null likewise.
-  virtual std::shared_ptr<const void> stage(const UnitInput&) const { return nullptr; }
-  // Members of a call on this plan with which it takes the least time each.
+  // Returns the graph's inputs on the device (GraphInput::device); null where there is no device.
+  virtual std::shared_ptr<const DeviceGraph> upload(const GraphInput&) const { return nullptr; }
+  // Returns the unit's arrays packed for the device (UnitInput::staged); null likewise.
+  virtual std::shared_ptr<const StagedUnit> stage(const UnitInput&) const { return nullptr; }
+  // With how many members a call on this plan takes the least time for each.
   virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
@@ -34,28 +36,21 @@ class Executor {
                         std::span<const std::span<float>> gradients, bool common) const = 0;
 };
 
-// Own row-block kernels and BLAS on the CPU. `layout` and `pool` must outlive it.
-std::unique_ptr<Executor> make_cpu_executor(const NetworkLayout& layout, double output_scale,
-                                            bool recompute, ThreadPool& pool);
-
-// ATen operators on a device; -1 = CPU (for tests). One member after the other. `replay`: as
-// NetworkOptions. `layout` must outlive it.
-std::unique_ptr<Executor> make_aten_executor(const NetworkLayout& layout, double output_scale,
-                                             int device_index, bool replay = false);
-
-// Throws Error where plan, graphs, states, parameters and layers of a call do not fit together.
+// Throws Error when plan, graphs, states, parameters and layers of a call do not fit together.
 void check_call(const NetworkLayout& layout, const MemberRange& members, const UnitInput& input);
 
 // Throws Error unless the loss gave one number for each score.
 void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
 
-// Sums the values of the last layer's rows over each configuration and over the common rows, times
-// `scale`: one member's part of the scores, in double and in the order of the plan. Where only the
-// needed rows' values are given, `common` is 0.
-void pool_scores(const Readout& readout, std::span<const double> values, double scale,
-                 std::span<double> delta, std::span<double> common);
-// The transpose in two parts: d loss / d cell [cells] and d loss / d common sum [slates] from
-// d loss / d score [configs], then d loss / d value of rows first .. first + gradient.size() - 1.
+// Computes one member's scores from `values` [rows behind the last layer]: adds them up over each
+// configuration (`delta` [configurations]) and over the common rows (`common` [slates]), times
+// `scale`, in double and in the order of the plan. Where `values` holds the needed rows alone,
+// `common` is 0.
+void read_out_scores(const Readout& readout, std::span<const double> values, double scale,
+                     std::span<double> delta, std::span<double> common);
+// The transpose of read_out_scores in two parts. spread_to_cells gives d loss / d cell [cells] and
+// d loss / d common sum [slates] from d loss / d score [configurations]. spread_to_rows gives from
+// these d loss / d value of rows first .. first + rows.size() - 1.
 struct CellGradient {
   std::vector<double> cell, slate;
 };

@@ -1,6 +1,5 @@
 #include "models/gemm.hpp"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
@@ -19,7 +18,13 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
 namespace tpudist {
 namespace {
 
-thread_local bool one_thread = false;
+// BLAS must run in this thread alone (models/threads.hpp). The flag keeps the check cheap.
+void require_one_thread() {
+  thread_local bool done = false;
+  if (done) return;
+  use_one_thread_per_worker();
+  done = true;
+}
 
 at::Tensor view(const MatrixView& matrix, std::int64_t rows, std::int64_t columns) {
   const bool swapped = matrix.transpose == Transpose::yes;
@@ -41,15 +46,10 @@ void gemm_by_aten(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixVi
 
 }  // namespace
 
-void use_one_thread_per_worker() {
-  at::set_num_threads(1);
-  one_thread = true;
-}
-
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride) {
   static const bool tiles = tiles_beat_blas();
-  if (!one_thread) use_one_thread_per_worker();
+  require_one_thread();
   if (m == 0 || n == 0) return;
   if (tiles) return gemm_of_tiles(m, n, k, a, b, beta, c, c_stride);
   gemm_of_blas(m, n, k, a, b, beta, c, c_stride);
@@ -57,7 +57,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixVi
 
 void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                   float beta, float* c, std::int64_t c_stride) {
-  if (!one_thread) use_one_thread_per_worker();
+  require_one_thread();
   if (m == 0 || n == 0) return;
   if (!sgemm_) return gemm_by_aten(m, n, k, a, b, beta, c, c_stride);
   // BLAS is column-major: it sees the transposes, so c' = b' a'.

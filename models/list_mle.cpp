@@ -27,7 +27,7 @@ ListMle::ListMle(double clip_norm) : clip_norm_(clip_norm) {
   if (!(clip_norm > 0)) throw ConfigError("list_mle: clip_norm must be greater than 0");
 }
 
-bool ListMle::ignores_shift() const {
+bool ListMle::is_translation_invariant() const {
   return std::isinf(clip_norm_);
 }
 

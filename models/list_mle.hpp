@@ -10,18 +10,18 @@ namespace tpudist {
 //
 //     loss = sum_i log(sum_{j >= i} exp(p_j - m) + 1e-10) - (p_i - m)
 //
-// so that a larger score means slower. The gradient is the one of the whole formula, through the
-// clip and the maximum.
+// so that a larger score means slower. The gradient is that of the whole formula, with the clip and
+// the maximum.
 class ListMle : public SlateLoss {
  public:
   static constexpr double eps = 1e-10;
 
-  // `clip_norm` > 0; infinity: no clip.
+  // `clip_norm` > 0; infinity means no clip.
   explicit ListMle(double clip_norm);
-  // Shift-free unless the scores are clipped.
+  // Translation-invariant where the norm of these scores is not clipped.
   Value evaluate(std::span<const double> scores, std::span<const double> targets,
                  std::uint64_t tie_key, std::span<double> gradient) const override;
-  bool ignores_shift() const override;
+  bool is_translation_invariant() const override;
 
  private:
   double clip_norm_;

@@ -25,15 +25,15 @@ class LossSum : public SlateLoss {
     for (const auto& [weight, loss] : terms_) {
       const Value term = loss->evaluate(scores, targets, tie_key, part);
       sum.loss += weight * term.loss;
-      sum.shift_free = sum.shift_free && term.shift_free;
+      sum.translation_invariant = sum.translation_invariant && term.translation_invariant;
       for (std::size_t i = 0; i < part.size(); ++i) gradient[i] += weight * part[i];
     }
     return sum;
   }
 
-  bool ignores_shift() const override {
+  bool is_translation_invariant() const override {
     for (const auto& [weight, loss] : terms_) {
-      if (!loss->ignores_shift()) return false;
+      if (!loss->is_translation_invariant()) return false;
     }
     return true;
   }

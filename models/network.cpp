@@ -7,6 +7,8 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "models/aten_executor.hpp"
+#include "models/cpu_executor.hpp"
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
 #include "models/network_layout.hpp"

@@ -13,56 +13,60 @@
 
 namespace tpudist {
 
-// The static inputs of one graph in the form the network takes, made once and kept: features
-// transformed (sign(x)*log1p|x|), opcodes, on the device. Owned, immutable, shared between threads.
 class GraphInput;
+struct StagedUnit;
 
-// What one unit computes on: the slates of one unit. All shared parts are held by pointer;
-// immutable.
+// What a network call computes on: the slates of one unit. Shared parts are held by pointer.
+// Immutable once it is complete.
 struct UnitInput {
   std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
   std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
   std::shared_ptr<const Plan> plan;
-  // The same packed for the network's device, by Network::stage. Null: every call packs it anew.
-  std::shared_ptr<const void> staged;
+  // The unit's arrays packed for the network's device by Network::stage. Null: every call packs them
+  // anew.
+  std::shared_ptr<const StagedUnit> staged;
 };
 
-// Scores of all configurations of a unit for the members it was run for. score = common + delta:
-// `delta` carries the differences that are ranked.
+// The scores of all configurations of a unit, for the members of the call. A score is common +
+// delta; ranking uses delta alone.
 struct UnitScores {
   int members = 0;
   std::int64_t configs = 0;
-  std::vector<double> delta;   // [members, configs]
-  std::vector<double> common;  // [members, slates] what is common to a slate's configurations (0
-                               // where the plan does not separate it)
+  std::vector<double> delta;  // [members, configs]
+  // [members, slates] what all configurations of a slate share; 0 where the call left it out.
+  std::vector<double> common;
 };
 
 // What a loss says about the scores of a unit.
 struct ScoreGradient {
   std::vector<double> values;  // [members, configs] d loss / d score
-  std::vector<bool>
-      shift_free;  // [members] the values of each slate sum to 0, apart from rounding,
-                   // because the loss ignores a shift of its scores; empty: none do
-  bool ignores_shift(int member) const { return !shift_free.empty() && shift_free[member]; }
+  // [members] whether the losses of all slates are translation-invariant at these scores, so that
+  // the values of each slate sum to 0 apart from rounding; empty: for no member.
+  std::vector<bool> translation_invariant;
+  bool is_translation_invariant(int member) const {
+    return !translation_invariant.empty() && translation_invariant[member];
+  }
 };
 
-// How a network uses memory and the device. The numbers do not depend on it.
+// How a network uses memory and the device. Scores and gradients do not depend on it.
 struct NetworkOptions {
-  // Keep the states between every other layer only, and run the layers between again in the
-  // backward pass (on the CPU).
+  // On the CPU: keep the states between every other layer only, and run the layers in between again
+  // in the backward pass.
   bool recompute = false;
-  // Record the work of units whose shapes come again as CUDA graphs (on a GPU): their kernels start
-  // together, and what the recorded passes make stays on the device.
+  // On a GPU: record the work of units whose shapes come again as CUDA graphs. All kernels of a graph
+  // start together, and what the recorded passes make stays on the device.
   bool replay = false;
 };
 
-// A GNN whose every weight carries the member axis. Holds no parameters: they live in a flat buffer
-// [M, P] float32 that the caller owns, laid out by `parameters()`. Immutable, thread-safe: units
-// run side by side; row blocks inside a unit are shared through the pool. The result for a member
-// does not depend on the other members of the call, nor on the number of threads.
+// A graph neural network for an ensemble of members, each with weights of its own. It holds no
+// parameters: they live in a flat buffer [M, P] float32 that the caller owns, laid out by
+// `parameters()`. Several units may run at the same time, and the blocks of rows inside a unit are
+// tasks of the thread pool. The result for a member does not depend on the other members of the
+// call, nor on the number of threads. Immutable, thread-safe.
 class Network {
  public:
-  // `config_features`: 18 (layout) or 24 (tile). `device_index` -1 = CPU.
+  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. `device_index`: a CUDA device;
+  // -1 is the CPU. `pool` must outlive the network. Throws ConfigError for a network without layers.
   Network(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
           const NetworkOptions& options = {});
   ~Network();
@@ -74,33 +78,35 @@ class Network {
   PlanShape plan_shape() const;
   int config_features() const;
 
-  // Initialises one member, flat [P], as PyTorch Geometric would (Linear and SAGEConv: uniform
-  // +-1/sqrt(fan_in), Embedding: normal), from a counter-based key.
+  // Initialises one member, flat [P], as PyTorch Geometric would: Linear and SAGEConv uniformly in
+  // +-1 / sqrt(fan_in), an Embedding normally. The numbers are a pure function of `key`.
   void initialise(std::span<float> flat, std::uint64_t key) const;
 
+  // Returns the graph's inputs in the form that this network takes, and copies them to its device.
+  // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
 
-  // Packs a complete unit for the network's device, so that its calls only send it; leave it as it
-  // is from then on. Meant for the threads that build units. Does nothing on the CPU.
+  // Packs a complete unit for the network's device, so that calls need only send it. The unit must
+  // not change afterwards. Meant for the threads that build units; does nothing on the CPU.
   void stage(UnitInput& input) const;
 
-  // How many members to compute in one call on a plan, where there is a choice: as many as share
-  // the processor's caches, or all. The numbers do not depend on it.
+  // How many members a call on this plan should take, where there is a choice: as many as share the
+  // processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;
 
-  // In both calls `flat` is copied where it does not lie on a 64-byte boundary (core/aligned.hpp).
-  // Throw Error where plan, graphs, states and parameters do not fit together.
+  // Both calls below copy `flat` where it does not lie on a 64-byte boundary (core/aligned.hpp). They
+  // throw Error when plan, graphs, states and parameters do not fit together.
   //
-  // Scores without gradient for members first .. first + count - 1 of `flat` [M, P].
+  // Returns the scores without a gradient, for members first .. first + count - 1 of `flat` [M, P].
   UnitScores scores(std::span<const float> flat, int first_member, int count,
                     const UnitInput& input) const;
 
-  // Forward pass, then `loss_gradient(scores)` is asked for d loss / d score, then the backward
+  // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
   // pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten, padding
-  // zero). Rows that only shift a slate's scores are left out of the backward pass of members that
-  // `shift_free` names, and of both passes (scores.common is 0) where `common` is false: the
-  // caller's losses ignore a shift whatever the scores.
+  // zero). The backward pass of members for which the loss is translation-invariant at these scores
+  // leaves out the rows that only shift a slate's scores. With `common` false both passes leave them
+  // out and scores.common is 0: for losses that are translation-invariant at all scores.
   using LossGradient = std::function<ScoreGradient(const UnitScores&)>;
   void gradient(std::span<const float> flat, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,

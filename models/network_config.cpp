@@ -108,8 +108,8 @@ PlanShape NetworkConfig::plan_shape() const {
 }
 
 NetworkWidths NetworkConfig::widths(std::int64_t config_features) const {
-  NetworkWidths widths{GraphInput::features, encoder.node_width, encoder.opcode_width,
-                       config_features,      encoder.width,      {}};
+  NetworkWidths widths{kNodeFeatures,   encoder.node_width, encoder.opcode_width,
+                       config_features, encoder.width,      {}};
   for (const SageConfig& layer : layers)
     widths.layers.push_back({layer.width, static_cast<int>(layer.mix.directions.size())});
   return widths;

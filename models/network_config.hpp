@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/config/config.hpp"
-#include "models/plans/plan.hpp"
 #include "models/plans/plan_cost.hpp"
+#include "models/plans/plan_shape.hpp"
 #include "models/precision.hpp"
 
 namespace tpudist {

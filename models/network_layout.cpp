@@ -54,8 +54,8 @@ NetworkLayout::NetworkLayout(const NetworkConfig& config, int config_features)
   const std::int64_t node_columns = opcode_width + node_width;
   node_stride = pad16(node_columns);
   stride = pad16(width);
-  opcode_weight = add("encoder.opcode.weight", {GraphInput::opcodes, opcode_width});
-  node_weight = add("encoder.node.weight", {GraphInput::features, node_width});
+  opcode_weight = add("encoder.opcode.weight", {kOpcodes, opcode_width});
+  node_weight = add("encoder.node.weight", {kNodeFeatures, node_width});
   node_bias = add("encoder.node.bias", {node_width});
   join_weight = add("encoder.join.weight", {node_columns + config_features, width});
   join_config = join_weight + node_columns * width;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the AVX-512 products (fp32_tiles.cpp, bf16_pairs.cpp) walk through their operands: tiles of c
+// How the AVX-512 products (fp32_gemm.cpp, bf16_gemm.cpp) walk through their operands: tiles of c
 // are summed up in registers, from rows of a and packed panels of b's columns. For those two files
 // only, each of which first defines TPUDIST_TILES, the attribute of its instruction sets; so
 // everything here is of that file.

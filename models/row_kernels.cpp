@@ -17,13 +17,13 @@
 namespace tpudist {
 
 TPUDIST_VECTORISED
-void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
-                 std::int64_t width, Rows y, const GatherOptions& options) {
+void spmm_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+               std::int64_t width, Rows y, const SpmmOptions& options) {
   const std::int64_t* const begin = matrix.begin.data();
   const std::int32_t* const source = matrix.source.data();
   const float* const weight = matrix.weight.empty() ? nullptr : matrix.weight.data();
-  const std::int64_t lanes = options.lanes;
-  std::int64_t row = first / lanes, lane = first % lanes;
+  const std::int64_t replicas = options.replicas;
+  std::int64_t row = first / replicas, replica = first % replicas;
   for (std::int64_t i = 0; i < count; ++i) {
     float* const out = y.row(i);
     const float* const own = options.base.data ? options.base.row(i) : nullptr;
@@ -32,7 +32,7 @@ void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Cons
     if (e == end || source[e] >= options.sources) {
       for (std::int64_t c = 0; c < width; ++c) out[c] = own ? own[c] : 0;
     } else {
-      const float* const __restrict in = x.row(source[e] * lanes + lane);
+      const float* const __restrict in = x.row(source[e] * replicas + replica);
       const float w = weight ? weight[e] : 1.0f;
       ++e;
       if (own) {
@@ -43,7 +43,7 @@ void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Cons
         for (std::int64_t c = 0; c < width; ++c) out[c] = w * in[c];
       }
       for (; e < end && source[e] < options.sources; ++e) {
-        const float* const __restrict more = x.row(source[e] * lanes + lane);
+        const float* const __restrict more = x.row(source[e] * replicas + replica);
         const float v = weight ? weight[e] : 1.0f;
 #pragma GCC ivdep
         for (std::int64_t c = 0; c < width; ++c) out[c] += v * more[c];
@@ -53,27 +53,27 @@ void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Cons
       const float* const __restrict positive = options.mask.row(i);
       for (std::int64_t c = 0; c < width; ++c) out[c] = positive[c] > 0 ? out[c] : 0;
     }
-    if (++lane == lanes) {
-      lane = 0;
+    if (++replica == replicas) {
+      replica = 0;
       ++row;
     }
   }
 }
 
 TPUDIST_VECTORISED
-void max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
-              std::int64_t width, Rows y, std::int64_t lanes) {
+void spmm_max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                   std::int64_t width, Rows y, std::int64_t replicas) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+    const std::int64_t row = (first + i) / replicas, replica = (first + i) % replicas;
     float* const __restrict out = y.row(i);
     const std::int64_t begin = matrix.begin[row], end = matrix.begin[row + 1];
     if (begin == end) {
       std::fill_n(out, width, 0.0f);
       continue;
     }
-    std::copy_n(x.row(matrix.source[begin] * lanes + lane), width, out);
+    std::copy_n(x.row(matrix.source[begin] * replicas + replica), width, out);
     for (std::int64_t e = begin + 1; e < end; ++e) {
-      const float* const __restrict in = x.row(matrix.source[e] * lanes + lane);
+      const float* const __restrict in = x.row(matrix.source[e] * replicas + replica);
       // Of unordered ones the first NaN stays.
       for (std::int64_t c = 0; c < width; ++c) {
         out[c] = (in[c] > out[c]) | (in[c] != in[c]) ? in[c] : out[c];
@@ -83,12 +83,12 @@ void max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRo
 }
 
 TPUDIST_VECTORISED
-void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
-                        ConstRows y, std::int64_t width, Rows z, std::int64_t lanes) {
+void spmm_max_shares(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                     ConstRows y, std::int64_t width, Rows z, std::int64_t replicas) {
   constexpr std::int64_t kColumns = 256;
   float ties[kColumns];
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+    const std::int64_t row = (first + i) / replicas, replica = (first + i) % replicas;
     const std::int64_t begin = matrix.begin[row], end = matrix.begin[row + 1];
     if (end - begin == 1 && matrix.weight_of(begin) == 1) continue;  // nothing to share
     for (std::int64_t at = 0; at < width && begin < end; at += kColumns) {
@@ -96,7 +96,7 @@ void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t coun
       const float* const __restrict best = y.row(i) + at;
       std::fill_n(ties, n, 0.0f);
       for (std::int64_t e = begin; e < end; ++e) {
-        const float* const __restrict in = x.row(matrix.source[e] * lanes + lane) + at;
+        const float* const __restrict in = x.row(matrix.source[e] * replicas + replica) + at;
         const float w = matrix.weight_of(e);
         for (std::int64_t c = 0; c < n; ++c) ties[c] += in[c] == best[c] ? w : 0.0f;
       }
@@ -108,12 +108,12 @@ void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t coun
 }
 
 TPUDIST_VECTORISED
-void gather_max_gradient(const Csr& transposed, std::int64_t first, std::int64_t count, ConstRows x,
-                         ConstRows best, ConstRows share, std::int64_t width, Rows y,
-                         const GatherOptions& options) {
-  const std::int64_t lanes = options.lanes;
+void spmm_max_backward_rows(const Csr& transposed, std::int64_t first, std::int64_t count,
+                            ConstRows x, ConstRows best, ConstRows share, std::int64_t width,
+                            Rows y, const SpmmOptions& options) {
+  const std::int64_t replicas = options.replicas;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+    const std::int64_t row = (first + i) / replicas, replica = (first + i) % replicas;
     float* const __restrict out = y.row(i);
     const float* const __restrict own = x.row(i);
     if (!options.base.data) {
@@ -123,7 +123,7 @@ void gather_max_gradient(const Csr& transposed, std::int64_t first, std::int64_t
     }
     for (std::int64_t e = transposed.begin[row];
          e < transposed.begin[row + 1] && transposed.source[e] < options.sources; ++e) {
-      const std::int64_t taker = transposed.source[e] * lanes + lane;
+      const std::int64_t taker = transposed.source[e] * replicas + replica;
       const float* const __restrict largest = best.row(taker);
       const float* const __restrict in = share.row(taker);
       const float w = transposed.weight_of(e);
@@ -137,26 +137,28 @@ void gather_max_gradient(const Csr& transposed, std::int64_t first, std::int64_t
 }
 
 TPUDIST_VECTORISED
-void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t width, bool relu,
+void combine_rows(const CombineTerms& terms, std::int64_t count, std::int64_t width, bool relu,
                   Rows y) {
-  const std::size_t sets = terms.groups.size();
+  const std::size_t sets = terms.neighbour_products.size();
   const float* const __restrict bias = terms.bias;
   for (std::int64_t i = 0; i < count; ++i) {
     float* const __restrict out = y.row(i);
-    const float* const __restrict own = terms.own.row(terms.self[i]);
+    const float* const __restrict own = terms.self_product.row(terms.self[i]);
     if (sets == 0) {
       for (std::int64_t c = 0; c < width; ++c) out[c] = own[c] + bias[c];
     } else {
-      const float* const __restrict group = terms.groups[0].row(terms.group[0][i]);
-      for (std::int64_t c = 0; c < width; ++c) out[c] = (own[c] + bias[c]) + group[c];
+      const float* const __restrict around =
+          terms.neighbour_products[0].row(terms.neighbourhood[0][i]);
+      for (std::int64_t c = 0; c < width; ++c) out[c] = (own[c] + bias[c]) + around[c];
     }
     for (std::size_t set = 1; set < sets; ++set) {
-      const float* const __restrict group = terms.groups[set].row(terms.group[set][i]);
-      for (std::int64_t c = 0; c < width; ++c) out[c] += group[c];
+      const float* const __restrict around =
+          terms.neighbour_products[set].row(terms.neighbourhood[set][i]);
+      for (std::int64_t c = 0; c < width; ++c) out[c] += around[c];
     }
-    if (terms.past.data) {
-      const float* const __restrict past = terms.past.row(terms.self[i]);
-      for (std::int64_t c = 0; c < width; ++c) out[c] += past[c];
+    if (terms.residual.data) {
+      const float* const __restrict before = terms.residual.row(terms.self[i]);
+      for (std::int64_t c = 0; c < width; ++c) out[c] += before[c];
     }
     if (!relu) continue;
     // A NaN stays a NaN.
@@ -192,8 +194,8 @@ void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
 }
 
 TPUDIST_VECTORISED
-void finish_rows(Rows y, std::int64_t count, std::int64_t width, const float* bias,
-                 ConstRows residual, bool relu) {
+void bias_relu_rows(Rows y, std::int64_t count, std::int64_t width, const float* bias,
+                    ConstRows residual, bool relu) {
   for (std::int64_t i = 0; i < count; ++i) {
     float* const __restrict out = y.row(i);
     const float* const __restrict b = bias;
@@ -228,7 +230,7 @@ void join_rows(const std::int32_t* node, const std::int32_t* state, std::int64_t
 }
 
 TPUDIST_VECTORISED
-void mask_rows(Rows z, std::int64_t count, std::int64_t width, ConstRows x) {
+void relu_backward_rows(Rows z, std::int64_t count, std::int64_t width, ConstRows x) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float* const __restrict in = x.row(i);
     float* const __restrict out = z.row(i);

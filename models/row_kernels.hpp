@@ -4,13 +4,13 @@
 #include <limits>
 #include <span>
 
-#include "models/plans/plan.hpp"
+#include "models/plans/csr.hpp"
 
 namespace tpudist {
 
-// Vectorised loops over a block of rows, float32, single-threaded. Rows of a matrix lie `stride`
-// floats apart. Each gives the same bits wherever its block lies. In all of them y and z are
-// written, x is read.
+// Vectorised loops over a block of rows, in float32 and in the calling thread alone. The rows of a
+// matrix lie `stride` floats apart. Each loop gives the same bits wherever its block lies. In all
+// of them y and z are written and x is read.
 
 struct ConstRows {
   const float* data = nullptr;
@@ -25,45 +25,48 @@ struct Rows {
   operator ConstRows() const { return {data, stride}; }
 };
 
-// Block of the sparse product: y[i] = base[i] + sum of weight * x[source] over the entries of row
-// first + i, terms added in the order of the entries; 0 where there is no base. Entries whose
-// source is `sources` or more are left out. Where mask is given and mask[i] is not positive, y is
-// 0. With lanes K the row stands for (row / K, lane row % K) and takes the same lane of its
-// sources. The base may be y.
-struct GatherOptions {
-  std::int64_t lanes = 1;
+// A block of the product of a sparse matrix with dense rows (spmm): y[i] = base[i] + sum of weight *
+// x[source] over the entries of row first + i. Terms are added in the order of the entries; without
+// a base they are added to 0. Entries whose source is `sources` or more are left out. Where a mask
+// is given and mask[i] is not positive, y is 0, channel by channel. With K replicas row i stands
+// for replica i % K of the matrix's row i / K, and takes the same replica of its sources. The base
+// may be y.
+struct SpmmOptions {
+  std::int64_t replicas = 1;
   std::int64_t sources = std::numeric_limits<std::int64_t>::max();
   ConstRows base = {}, mask = {};
 };
-void gather_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
-                 std::int64_t width, Rows y, const GatherOptions& options = {});
+void spmm_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+               std::int64_t width, Rows y, const SpmmOptions& options = {});
 
-// Block of the max over sources: y[i][c] = the largest x[source][c] over the entries of row first +
-// i; 0 where there are none, NaN where one is. Lanes as above.
-void max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
-              std::int64_t width, Rows y, std::int64_t lanes = 1);
-// The first half of its backward pass: z, the gradient of the block's maxima y, is divided by the
-// sum of the weights of the sources that equal them; of a NaN it is 0.
-void share_max_gradient(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
-                        ConstRows y, std::int64_t width, Rows z, std::int64_t lanes = 1);
+// A block of the maximum over sources: y[i][c] = the largest x[source][c] over the entries of row
+// first + i; 0 where there are no entries, NaN where one of the sources is NaN. Replicas as above.
+void spmm_max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                   std::int64_t width, Rows y, std::int64_t replicas = 1);
+// The first half of the backward pass of the maximum: z, the gradient of the block's maxima y, is
+// divided by the sum of the weights of the sources that equal the maximum. A maximum of NaN passes
+// 0 on.
+void spmm_max_shares(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
+                     ConstRows y, std::int64_t width, Rows z, std::int64_t replicas = 1);
 // The second half, for a block of x (`x` begins at its first row, everything else at row 0): y[i] =
 // base[i] + sum of weight * share[source] over the entries of row first + i of the transposed
-// matrix whose maximum best[source] x[i] is. Options as for gather_rows.
-void gather_max_gradient(const Csr& transposed, std::int64_t first, std::int64_t count, ConstRows x,
-                         ConstRows best, ConstRows share, std::int64_t width, Rows y,
-                         const GatherOptions& options = {});
+// matrix whose maximum best[source] x[i] is. Options as for spmm_rows.
+void spmm_max_backward_rows(const Csr& transposed, std::int64_t first, std::int64_t count,
+                            ConstRows x, ConstRows best, ConstRows share, std::int64_t width,
+                            Rows y, const SpmmOptions& options = {});
 
-// y[i] = own[self[i]] + bias + sum over the sets of groups[set][group[set][i]] + past[self[i]],
-// then the activation; no past (residual): null data. `self` and `group` begin at the block's first
-// row.
-struct SharedTerms {
+// Adds up the rows behind a layer of a refined plan from products that several rows share:
+// y[i] = self_product[self[i]] + bias + sum over the edge sets of
+// neighbour_products[set][neighbourhood[set][i]] + residual[self[i]], then the activation. Without
+// a residual its data is null. `self` and `neighbourhood` begin at the block's first row.
+struct CombineTerms {
   const std::int32_t* self = nullptr;
-  ConstRows own, past;
+  ConstRows self_product, residual;
   const float* bias = nullptr;
-  std::span<const std::int32_t* const> group;
-  std::span<const ConstRows> groups;
+  std::span<const std::int32_t* const> neighbourhood;
+  std::span<const ConstRows> neighbour_products;
 };
-void combine_rows(const SharedTerms& terms, std::int64_t count, std::int64_t width, bool relu,
+void combine_rows(const CombineTerms& terms, std::int64_t count, std::int64_t width, bool relu,
                   Rows y);
 
 // y = x
@@ -73,13 +76,13 @@ void round_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y += x
 void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y = act(y + bias + residual); no residual: null data.
-void finish_rows(Rows y, std::int64_t count, std::int64_t width, const float* bias,
-                 ConstRows residual, bool relu);
+void bias_relu_rows(Rows y, std::int64_t count, std::int64_t width, const float* bias,
+                    ConstRows residual, bool relu);
 // y[i] = relu(nodes[node[i]] + (state[i] < 0 ? 0 : states[state[i]]))
 void join_rows(const std::int32_t* node, const std::int32_t* state, std::int64_t count,
                ConstRows nodes, ConstRows states, std::int64_t width, Rows y);
 // z = x > 0 ? z : 0, the backward pass of a ReLU whose output is x
-void mask_rows(Rows z, std::int64_t count, std::int64_t width, ConstRows x);
+void relu_backward_rows(Rows z, std::int64_t count, std::int64_t width, ConstRows x);
 // sums += x summed over the rows
 void add_column_sums(ConstRows x, std::int64_t count, std::int64_t width, float* sums);
 // z[i] = scale[i] * w

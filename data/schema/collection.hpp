@@ -5,12 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tpudist {
+#include "core/tpugraphs.hpp"
 
-inline constexpr int kNodeFeatures = 140;         // columns of node_feat
-inline constexpr int kLayoutConfigFeatures = 18;  // columns of node_config_feat
-inline constexpr int kTileConfigFeatures = 24;    // columns of config_feat
-inline constexpr int kOpcodes = 120;              // rows of an opcode table
+namespace tpudist {
 
 // One of the five collections of TpuGraphs, named as in the competition: "tile:xla",
 // "layout:xla:default", "layout:xla:random", "layout:nlp:default", "layout:nlp:random".

@@ -5,31 +5,31 @@
 #include <span>
 #include <vector>
 
-#include "models/plans/plan.hpp"
-
 namespace tpudist {
 
-// One weighted entry of a sparse matrix on its way into a Csr.
-struct CsrEntry {
-  std::int32_t row = 0;
-  std::int32_t source = 0;
-  float weight = 1;
+// A sparse matrix in compressed rows. Its product with dense rows x (spmm) is
+// y[i] = sum over e in [begin[i], begin[i + 1]) of weight[e] * x[source[e]]. The entries of a row
+// are sorted by source; equal ones are merged and their weights added.
+struct Csr {
+  std::vector<std::int64_t> begin;   // [rows + 1]
+  std::vector<std::int32_t> source;  // [entries]
+  std::vector<float> weight;         // [entries]; empty when every weight is 1
+  std::int64_t rows() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+  std::int64_t entries() const { return static_cast<std::int64_t>(source.size()); }
+  float weight_of(std::int64_t entry) const { return weight.empty() ? 1.0f : weight[entry]; }
 };
 
-// Builds a matrix of `rows` rows: entries of a row sorted by source, equal ones merged (weights
-// added in double, in the order given). Every row index must be below `rows`.
-Csr make_csr(std::int64_t rows, std::span<const CsrEntry> entries);
-
-// The exact transpose of a matrix with `columns` columns: same weights, entries sorted.
+// Returns the exact transpose of a matrix with `columns` columns: same weights, entries sorted.
 Csr transpose(const Csr& matrix, std::int64_t columns);
 
-// For each of `groups` values the rows whose index it is, weights 1; negative ones are left out.
-Csr rows_of(std::span<const std::int32_t> index, std::int64_t groups);
+// Returns the transpose of a gather index: row j of the result lists the rows i with index[i] = j,
+// weights 1. Rows with a negative index appear nowhere. `size`: how many values the index reaches.
+Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size);
 
 // Throws Error: an index does not fit 32 bits.
 [[noreturn]] void refuse_index(std::int64_t value);
 
-// Narrows an index that comes from counting; throws Error when it does not fit 32 bits.
+// Narrows an index that comes from counting. Throws Error when it does not fit 32 bits.
 inline std::int32_t to_index32(std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) refuse_index(value);
   return static_cast<std::int32_t>(value);

@@ -1,3 +1,5 @@
+#include "models/plans/dense_plan.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -7,7 +9,6 @@
 #include "core/error.hpp"
 #include "models/plans/csr.hpp"
 #include "models/plans/graph_edges.hpp"
-#include "models/plans/plan.hpp"
 
 namespace tpudist {
 namespace {
@@ -37,8 +38,9 @@ void check_slate(const PlanSlate& slate) {
   }
 }
 
-// Configurations per node as lanes of one matrix, where all slates have as many; otherwise 1.
-std::int64_t common_lanes(std::span<const PlanSlate> slates) {
+// How many replicas one matrix serves: the configurations of each slate where all slates have
+// as many; otherwise 1.
+std::int64_t common_replicas(std::span<const PlanSlate> slates) {
   for (const PlanSlate& slate : slates) {
     if (slate.configs != slates[0].configs) return 1;
   }
@@ -69,7 +71,7 @@ class DenseRows {
   };
 
   DenseRows(std::span<const PlanSlate> slates, const PlanShape& shape)
-      : slates_(slates), lanes_(common_lanes(slates)) {
+      : slates_(slates), replicas_(common_replicas(slates)) {
     const auto depth = static_cast<std::int32_t>(shape.layers.size());
     std::int64_t nodes = 0;
     for (std::size_t s = 0; s < slates.size(); ++s) {
@@ -106,7 +108,7 @@ class DenseRows {
 
   const std::vector<Place>& places() const { return places_; }
   std::int64_t rows() const { return begin_.back(); }
-  std::int64_t lanes() const { return lanes_; }
+  std::int64_t replicas() const { return replicas_; }
   // Rows needed before a layer, or behind the last.
   std::int64_t needed(std::size_t layer) const { return begin_[needed_places_[layer]]; }
   std::int64_t needed_places(std::size_t layer) const { return needed_places_[layer]; }
@@ -118,7 +120,7 @@ class DenseRows {
 
  private:
   std::span<const PlanSlate> slates_;
-  std::int64_t lanes_;
+  std::int64_t replicas_;
   std::vector<std::shared_ptr<const GraphShape>> graph_;  // [slates]
   std::vector<std::vector<std::int32_t>> place_;          // [slates][nodes]
   std::vector<Place> places_;
@@ -165,8 +167,8 @@ void fill_first_rows(std::span<const PlanSlate> slates, const DenseRows& rows, P
 EdgeSet make_edge_set(std::span<const PlanSlate> slates, EdgeDirection direction,
                       Aggregation aggregation, const DenseRows& rows) {
   EdgeSet set;
-  Csr& in = set.sum.in;
-  in.begin.push_back(0);
+  Csr& matrix = set.aggregate.forward;
+  matrix.begin.push_back(0);
   std::vector<std::int64_t> sources;
   for (const auto& [s, node] : rows.places()) {
     sources.clear();
@@ -176,20 +178,20 @@ EdgeSet make_edge_set(std::span<const PlanSlate> slates, EdgeDirection direction
     std::sort(sources.begin(), sources.end());
     const double divisor =
         aggregation == Aggregation::mean ? static_cast<double>(sources.size()) : 1.0;
-    const std::int64_t copies = slates[s].configs / rows.lanes();  // 1, or K: rows written out
+    const std::int64_t copies = slates[s].configs / rows.replicas();  // 1, or K: rows written out
     for (std::int64_t k = 0; k < copies; ++k) {
       for (std::size_t i = 0; i < sources.size();) {
         std::size_t end = i;
         while (end < sources.size() && sources[end] == sources[i]) ++end;
-        in.source.push_back(to_index32(sources[i] / rows.lanes() + k));
-        in.weight.push_back(static_cast<float>(static_cast<double>(end - i) / divisor));
+        matrix.source.push_back(to_index32(sources[i] / rows.replicas() + k));
+        matrix.weight.push_back(static_cast<float>(static_cast<double>(end - i) / divisor));
         i = end;
       }
-      in.begin.push_back(in.entries());
+      matrix.begin.push_back(matrix.entries());
     }
   }
-  set.sum.lanes = static_cast<std::int32_t>(rows.lanes());
-  set.sum.out = transpose(in, rows.rows() / rows.lanes());
+  set.aggregate.replicas = static_cast<std::int32_t>(rows.replicas());
+  set.aggregate.transposed = transpose(matrix, rows.rows() / rows.replicas());
   return set;
 }
 
@@ -213,30 +215,30 @@ Readout make_readout(std::span<const PlanSlate> slates, bool mean, const DenseRo
         rows.first_row(place));
     ++place;
   }
-  readout.cells.in.begin.push_back(0);
-  readout.common.in.begin.push_back(0);
+  readout.cells.forward.begin.push_back(0);
+  readout.common.forward.begin.push_back(0);
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const float weight = mean ? static_cast<float>(1.0 / slates[s].nodes) : 1.0f;
     for (std::int64_t k = 0; k < slates[s].configs; ++k) {
       for (const std::int64_t row : cell_rows[s]) {
-        readout.cells.in.source.push_back(to_index32(row + k));
+        readout.cells.forward.source.push_back(to_index32(row + k));
       }
-      readout.cells.in.begin.push_back(readout.cells.in.entries());
+      readout.cells.forward.begin.push_back(readout.cells.forward.entries());
       readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
     }
-    readout.cells.in.weight.resize(readout.cells.in.source.size(), weight);
+    readout.cells.forward.weight.resize(readout.cells.forward.source.size(), weight);
     for (const std::int64_t row : common_rows[s]) {
-      readout.common.in.source.push_back(to_index32(row));
+      readout.common.forward.source.push_back(to_index32(row));
     }
-    readout.common.in.begin.push_back(readout.common.in.entries());
-    readout.common.in.weight.resize(readout.common.in.source.size(), weight);
+    readout.common.forward.begin.push_back(readout.common.forward.entries());
+    readout.common.forward.weight.resize(readout.common.forward.source.size(), weight);
   }
-  readout.cells.out = transpose(readout.cells.in, rows.rows());
-  readout.common.out = transpose(readout.common.in, rows.rows());
+  readout.cells.transposed = transpose(readout.cells.forward, rows.rows());
+  readout.common.transposed = transpose(readout.common.forward, rows.rows());
   const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
   std::vector<std::int32_t> every(configs);
   std::iota(every.begin(), every.end(), 0);
-  readout.pool.in = readout.pool.out = {offsets_to(configs), every, {}};
+  readout.scores.forward = readout.scores.transposed = {offsets_to(configs), every, {}};
   return readout;
 }
 
@@ -247,28 +249,28 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
   const DenseRows rows(slates, shape);
   Plan plan;
   fill_first_rows(slates, rows, plan);
-  plan.rows_of_node = rows_of(plan.node, plan.nodes);
-  plan.rows_of_state = rows_of(plan.state, plan.states);
-  plan.needed = rows.needed(0);
-  std::vector<std::pair<LayerShape, std::shared_ptr<const Step>>> made;
+  plan.rows_of_node = transpose_index(plan.node, plan.nodes);
+  plan.rows_of_state = transpose_index(plan.state, plan.states);
+  plan.needed_first_rows = rows.needed(0);
+  std::vector<std::pair<LayerShape, std::shared_ptr<const PlanLayer>>> made;
   for (std::size_t i = 0; i < shape.layers.size(); ++i) {
     const LayerShape& layer = shape.layers[i];
     const std::int64_t needed = rows.needed(i + 1);
-    plan.needed_part.push_back({needed, needed, {}});
-    plan.needed_part.back().groups.assign(layer.directions.size(), needed);
+    plan.needed_counts.push_back({needed, needed, {}});
+    plan.needed_counts.back().neighbourhoods.assign(layer.directions.size(), needed);
     const auto known = std::find_if(made.begin(), made.end(),
                                     [&](const auto& entry) { return entry.first == layer; });
     if (known != made.end()) {
-      plan.steps.push_back(known->second);
+      plan.layers.push_back(known->second);
       continue;
     }
-    auto step = std::make_shared<Step>();
-    step->rows_in = step->rows_out = rows.rows();
+    auto made_layer = std::make_shared<PlanLayer>();
+    made_layer->rows_in = made_layer->rows_out = rows.rows();
     for (const EdgeDirection direction : layer.directions) {
-      step->edges.push_back(make_edge_set(slates, direction, layer.aggregation, rows));
+      made_layer->edges.push_back(make_edge_set(slates, direction, layer.aggregation, rows));
     }
-    made.emplace_back(layer, step);
-    plan.steps.push_back(std::move(step));
+    made.emplace_back(layer, made_layer);
+    plan.layers.push_back(std::move(made_layer));
   }
   plan.readout = make_readout(slates, shape.mean_readout, rows, shape.layers.size());
   return plan;

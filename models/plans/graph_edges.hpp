@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "models/plans/plan.hpp"
+#include "models/plans/plan_shape.hpp"
 
 namespace tpudist {
 

@@ -22,14 +22,15 @@ PlanCost plan_cost(const Plan& plan, const NetworkWidths& network) {
   cost.backward = cost.needed_backward = 2 * encoder;
   std::int64_t in = network.encoder_width;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    // What the weights multiply: each past and each group once, or everything for each row.
-    const Step& step = *plan.steps[i];
-    const NeededPart& part = plan.needed_part[i];
-    std::int64_t all = step.rows_in, needed = part.pasts;
-    for (std::size_t set = 0; set < step.edges.size(); ++set) {
-      const Relation& sum = step.edges[set].sum;
-      all += sum.in.rows() * sum.lanes;
-      needed += part.groups[set];
+    // The weights multiply each row before the layer once, as a node's own state, and each
+    // neighbourhood once. In a dense plan both are as many as the rows.
+    const PlanLayer& layer = *plan.layers[i];
+    const NeededCounts& counts = plan.needed_counts[i];
+    std::int64_t all = layer.rows_in, needed = counts.self_rows;
+    for (std::size_t set = 0; set < layer.edges.size(); ++set) {
+      const SparseMatrix& matrix = layer.edges[set].aggregate;
+      all += matrix.forward.rows() * matrix.replicas;
+      needed += counts.neighbourhoods[set];
     }
     const std::int64_t out = network.layers[i].width;
     cost.forward += flops(all, in, out);

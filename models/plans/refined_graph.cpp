@@ -24,21 +24,21 @@ RefinedGraph::RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edg
   for (const std::int32_t level : needed_levels(edges_, reached_.back(), shape)) {
     for (std::int32_t layer = 0; layer <= level; ++layer) ++needed_nodes_[layer];
   }
-  refine_static();
+  refine_unreached();
 }
 
-// Colours of what is not reached: own colour and the groups of the neighbours, none of which is
-// reached either.
-void RefinedGraph::refine_static() {
+// Colours the unreached nodes by their own colour and their neighbourhoods before the layer. None
+// of their neighbours is reached either.
+void RefinedGraph::refine_unreached() {
   std::vector<std::uint32_t> key;
   for (int layer = 0; layer <= static_cast<int>(shape_.layers.size()); ++layer) {
     if (layer > 0) {
-      std::vector<StaticGroups>& groups = static_groups_.emplace_back();
+      std::vector<UnreachedNeighbourhoods>& sets = unreached_neighbourhoods_.emplace_back();
       for (const EdgeDirection direction : shape_.layers[layer - 1].directions) {
-        groups.push_back(group_static(layer - 1, direction));
+        sets.push_back(collect_unreached(layer - 1, direction));
       }
     }
-    StaticLayer current;
+    UnreachedLayer current;
     current.colour.assign(nodes_, 0);
     for (const std::int32_t node : reached_[layer]) current.colour[node] = -1;
     ColourTable table;
@@ -48,23 +48,23 @@ void RefinedGraph::refine_static() {
       if (layer == 0) {
         key.push_back(node_class_[node]);
       } else {
-        key.push_back(static_.back().colour[node]);
-        for (const StaticGroups& groups : static_groups_.back()) {
-          key.push_back(groups.of_node[node]);
+        key.push_back(unreached_.back().colour[node]);
+        for (const UnreachedNeighbourhoods& neighbourhoods : unreached_neighbourhoods_.back()) {
+          key.push_back(neighbourhoods.of_node[node]);
         }
       }
       bool fresh = false;
       current.colour[node] = table.colour(key, fresh);
       if (fresh) current.node.push_back(node);
     }
-    static_.push_back(std::move(current));
+    unreached_.push_back(std::move(current));
   }
 }
 
-StaticGroups RefinedGraph::group_static(int layer, EdgeDirection direction) const {
-  const std::vector<std::int32_t>& before = static_[layer].colour;
-  StaticGroups groups;
-  groups.of_node.assign(nodes_, -1);
+UnreachedNeighbourhoods RefinedGraph::collect_unreached(int layer, EdgeDirection direction) const {
+  const std::vector<std::int32_t>& before = unreached_[layer].colour;
+  UnreachedNeighbourhoods neighbourhoods;
+  neighbourhoods.of_node.assign(nodes_, -1);
   ColourTable table;
   std::vector<std::uint32_t> key;
   for (std::int32_t node = 0; node < nodes_; ++node) {
@@ -76,12 +76,12 @@ StaticGroups RefinedGraph::group_static(int layer, EdgeDirection direction) cons
     if (key.size() != sources.size()) continue;
     std::sort(key.begin(), key.end());
     bool fresh = false;
-    groups.of_node[node] = table.colour(key, fresh);
+    neighbourhoods.of_node[node] = table.colour(key, fresh);
     if (!fresh) continue;
-    groups.source.insert(groups.source.end(), key.begin(), key.end());
-    groups.begin.push_back(static_cast<std::int64_t>(groups.source.size()));
+    neighbourhoods.source.insert(neighbourhoods.source.end(), key.begin(), key.end());
+    neighbourhoods.begin.push_back(static_cast<std::int64_t>(neighbourhoods.source.size()));
   }
-  return groups;
+  return neighbourhoods;
 }
 
 }  // namespace tpudist

@@ -5,32 +5,34 @@
 #include <vector>
 
 #include "models/plans/graph_edges.hpp"
-#include "models/plans/plan.hpp"
+#include "models/plans/plan_shape.hpp"
 
 namespace tpudist {
 
-// Colours of one layer's nodes that no configuration reaches: one row for each colour.
-struct StaticLayer {
-  std::vector<std::int32_t> colour;  // [n] static row of a node, -1 where configurations reach it
-  std::vector<std::int32_t> node;    // [rows] first node of each colour
+// The colours, before one layer, of the nodes that no configuration reaches yet. Each colour gives
+// one row.
+struct UnreachedLayer {
+  std::vector<std::int32_t> colour;  // [n] colour of a node; -1 where a configuration reaches it
+  std::vector<std::int32_t> node;    // [colours] first node of each colour
 };
 
-// Sums over neighbours that no configuration reaches: one group for each multiset of colours.
-struct StaticGroups {
-  std::vector<std::int32_t> of_node;  // [n] group of a node's neighbours, -1 where one is reached
-  std::vector<std::int64_t> begin{0};
-  std::vector<std::int32_t> source;  // static rows of the layer before, sorted, with repetitions
+// The neighbourhoods of one edge set in which no configuration reaches any neighbour: one for each
+// multiset of colours.
+struct UnreachedNeighbourhoods {
+  std::vector<std::int32_t> of_node;   // [n]; -1 where a configuration reaches a neighbour
+  std::vector<std::int64_t> begin{0};  // [neighbourhoods + 1] into `source`
+  std::vector<std::int32_t> source;    // colours before the layer, sorted, with repetitions
   std::int64_t size() const { return static_cast<std::int64_t>(begin.size()) - 1; }
 };
 
-// What colour refinement knows of a graph before any configuration: adjacency, which nodes
-// configurations reach after how many layers, and the refinement of the rest. Made once for each
-// graph and network shape. Immutable, thread-safe.
+// What colour refinement knows of a graph before it sees a configuration: the edges, which nodes
+// configurations reach after how many layers, and the colours of all other nodes. It is made once
+// for each graph and network shape. Immutable, thread-safe.
 class RefinedGraph {
  public:
-  // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows), also
-  // the input row that a node takes. `config_nodes`: as in PlanSlate; empty: every node is
-  // configurable (tile).
+  // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows); the
+  // class is also the input row that a node takes. `config_nodes`: as in PlanSlate; empty: every
+  // node is configurable (tile). Throws Error when the classes are not one for each node.
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                std::span<const std::int32_t> config_nodes, std::vector<std::int32_t> node_class,
                const PlanShape& shape);
@@ -41,31 +43,31 @@ class RefinedGraph {
   std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
-  // Adjacency of a layer's edge set: what it takes from.
+  // The neighbours that a node takes from in an edge set of this direction.
   const Adjacency& adjacency(EdgeDirection direction) const { return edges_.of(direction); }
-  // Nodes whose state before layer `layer` (0 .. depth; depth = after the last) depends on the
-  // configuration, in node order.
+  // The nodes, in order, whose state before layer `layer` (0 .. depth; depth: behind the last)
+  // depends on the configuration.
   const std::vector<std::int32_t>& reached(int layer) const { return reached_[layer]; }
-  // Number of nodes whose state before layer `layer` takes part in the differences between scores.
+  // How many nodes are needed before layer `layer`: the differences between scores depend on them.
   std::int64_t needed_nodes(int layer) const { return needed_nodes_[layer]; }
-  const StaticLayer& fixed(int layer) const { return static_[layer]; }
-  // What edge set `set` of layer `layer` sums over unreached neighbours.
-  const StaticGroups& fixed_groups(int layer, std::size_t set) const {
-    return static_groups_[layer][set];
+  const UnreachedLayer& unreached(int layer) const { return unreached_[layer]; }
+  const UnreachedNeighbourhoods& unreached_neighbourhoods(int layer, std::size_t set) const {
+    return unreached_neighbourhoods_[layer][set];
   }
 
  private:
-  void refine_static();
-  StaticGroups group_static(int layer, EdgeDirection direction) const;
+  void refine_unreached();
+  UnreachedNeighbourhoods collect_unreached(int layer, EdgeDirection direction) const;
 
   std::int64_t nodes_, classes_ = 0;
   std::vector<std::int32_t> config_nodes_, node_class_;
   PlanShape shape_;
   GraphEdges edges_;
-  std::vector<std::vector<std::int32_t>> reached_;        // [depth + 1]
-  std::vector<std::int64_t> needed_nodes_;                // [depth + 1]
-  std::vector<StaticLayer> static_;                       // [depth + 1]
-  std::vector<std::vector<StaticGroups>> static_groups_;  // [depth][edge sets]
+  std::vector<std::vector<std::int32_t>> reached_;  // [depth + 1]
+  std::vector<std::int64_t> needed_nodes_;          // [depth + 1]
+  std::vector<UnreachedLayer> unreached_;           // [depth + 1]
+  std::vector<std::vector<UnreachedNeighbourhoods>>
+      unreached_neighbourhoods_;  // [depth][edge sets]
 };
 
 }  // namespace tpudist

@@ -5,24 +5,24 @@
 
 #include "core/error.hpp"
 #include "models/plans/csr.hpp"
-#include "models/plans/group_refiner.hpp"
+#include "models/plans/slate_refiner.hpp"
 
 namespace tpudist {
 namespace {
 
-std::vector<SlateGroup> group_by_graph(std::span<const RefinedSlate> slates,
-                                       std::span<const SlateOffsets> offsets) {
-  std::vector<SlateGroup> groups;
+std::vector<GraphSlates> collect_by_graph(std::span<const RefinedSlate> slates,
+                                          std::span<const SlateOffsets> offsets) {
+  std::vector<GraphSlates> graphs;
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const SlateGroup& g) { return g.graph == slates[s].graph; });
-    if (group == groups.end()) {
-      group = groups.insert(group, SlateGroup{slates[s].graph, {}, 0, offsets[s].node});
+    auto known = std::find_if(graphs.begin(), graphs.end(),
+                              [&](const GraphSlates& g) { return g.graph == slates[s].graph; });
+    if (known == graphs.end()) {
+      known = graphs.insert(known, GraphSlates{slates[s].graph, {}, 0, offsets[s].node});
     }
-    group->slates.push_back(s);
-    group->lanes += slates[s].configs;
+    known->slates.push_back(s);
+    known->configs += slates[s].configs;
   }
-  return groups;
+  return graphs;
 }
 
 std::vector<SlateOffsets> number_through(std::span<const RefinedSlate> slates, Plan& plan) {
@@ -43,53 +43,54 @@ std::vector<SlateOffsets> number_through(std::span<const RefinedSlate> slates, P
   return offsets;
 }
 
-RawPlan refine(std::span<const SlateGroup> groups, std::span<const RefinedSlate> slates,
+RawPlan refine(std::span<const GraphSlates> graphs, std::span<const RefinedSlate> slates,
                std::span<const SlateOffsets> offsets, int hash_bits) {
   RawPlan raw;
-  std::vector<GroupRefiner> refiners;
-  refiners.reserve(groups.size());
-  for (const SlateGroup& group : groups) {
-    refiners.emplace_back(group, slates, hash_bits).start(offsets, raw);
+  std::vector<SlateRefiner> refiners;
+  refiners.reserve(graphs.size());
+  for (const GraphSlates& graph : graphs) {
+    refiners.emplace_back(graph, slates, hash_bits).start(offsets, raw);
   }
-  const PlanShape& shape = groups[0].graph->shape();
+  const PlanShape& shape = graphs[0].graph->shape();
   for (std::size_t layer = 0; layer < shape.layers.size(); ++layer) {
-    RawStep& step = raw.steps.emplace_back();
-    step.group.resize(shape.layers[layer].directions.size());
-    step.groups.resize(shape.layers[layer].directions.size());
+    RawLayer& raw_layer = raw.layers.emplace_back();
+    raw_layer.neighbourhood.resize(shape.layers[layer].directions.size());
+    raw_layer.neighbourhoods.resize(shape.layers[layer].directions.size());
     std::int64_t base = 0;
-    for (GroupRefiner& refiner : refiners) {
+    for (SlateRefiner& refiner : refiners) {
       const std::int64_t before = refiner.rows();
-      refiner.advance(static_cast<int>(layer), base, step);
+      refiner.advance(static_cast<int>(layer), base, raw_layer);
       base += before;
     }
   }
   std::int64_t base = 0;
-  for (const GroupRefiner& refiner : refiners) {
-    raw.pools.push_back(refiner.read_out(base));
+  for (const SlateRefiner& refiner : refiners) {
+    raw.readouts.push_back(refiner.read_out(base));
     base += refiner.rows();
   }
   return raw;
 }
 
-// How much depends on a thing.
-enum Need : char { kNothing, kNeeded, kPastOfNeeded };
+// Why a row or a neighbourhood is needed in the backward pass: a needed row takes it as its own
+// state, or another reason (a needed row or the readout adds it up).
+enum NeededAs : char { kNotNeeded, kNeeded, kNeededAsSelf };
 
-// A new order: pasts of needed rows, then the other needed things, then the rest, each part in the
-// order found.
+// A new order of rows or neighbourhoods: what a needed row takes as its own state, then whatever
+// else is needed, then the rest. Each part keeps the order in which it was found.
 struct Order {
-  std::vector<std::int32_t> place;  // [things] new number of each
+  std::vector<std::int32_t> place;  // new number of each
   std::vector<std::int32_t> found;  // the inverse
-  std::int64_t pasts = 0, needed = 0;
+  std::int64_t self_rows = 0, needed = 0;
 };
 
-Order order_by(const std::vector<Need>& need) {
+Order order_by(const std::vector<NeededAs>& need) {
   Order order;
   const auto size = static_cast<std::int64_t>(need.size());
   std::int32_t count[3] = {};
-  for (const Need n : need) ++count[n];
-  order.pasts = count[kPastOfNeeded];
-  order.needed = order.pasts + count[kNeeded];
-  std::int32_t next[3] = {to_index32(order.needed), count[kPastOfNeeded], 0};
+  for (const NeededAs n : need) ++count[n];
+  order.self_rows = count[kNeededAsSelf];
+  order.needed = order.self_rows + count[kNeeded];
+  std::int32_t next[3] = {to_index32(order.needed), count[kNeededAsSelf], 0};
   order.place.resize(size);
   order.found.resize(size);
   for (std::int64_t i = 0; i < size; ++i) {
@@ -100,41 +101,43 @@ Order order_by(const std::vector<Need>& need) {
   return order;
 }
 
-// The orders of the rows before each step and behind the last one, and of each step's groups.
+// The orders of the rows before each layer and behind the last one, and of each layer's
+// neighbourhoods.
 struct Orders {
-  std::vector<Order> rows;                 // [depth + 1]
-  std::vector<std::vector<Order>> groups;  // [depth][edge sets]
+  std::vector<Order> rows;                         // [depth + 1]
+  std::vector<std::vector<Order>> neighbourhoods;  // [depth][edge sets]
 };
 
-// What the readout's differences depend on, from the top down.
+// Finds from the last layer down what the differences between the scores of a slate depend on.
 Orders order_rows(const RawPlan& raw) {
   Orders orders;
-  const std::size_t depth = raw.steps.size();
+  const std::size_t depth = raw.layers.size();
   orders.rows.resize(depth + 1);
-  orders.groups.resize(depth);
+  orders.neighbourhoods.resize(depth);
   const auto rows_at = [&](std::size_t layer) {
-    return layer == 0 ? raw.node.size() : raw.steps[layer - 1].self.size();
+    return layer == 0 ? raw.node.size() : raw.layers[layer - 1].self.size();
   };
-  std::vector<Need> need(rows_at(depth), kNothing);
-  for (const RawPlan::Pool& pool : raw.pools) {
-    for (const std::int32_t row : pool.cells.row) need[row] = kNeeded;
+  std::vector<NeededAs> need(rows_at(depth), kNotNeeded);
+  for (const RawReadout& readout : raw.readouts) {
+    for (const std::int32_t row : readout.cells.row) need[row] = kNeeded;
   }
   for (std::size_t layer = depth; layer-- > 0;) {
-    const RawStep& step = raw.steps[layer];
-    std::vector<Need> below(rows_at(layer), kNothing);
-    for (std::size_t set = 0; set < step.group.size(); ++set) {
-      std::vector<Need> groups(step.groups[set].size(), kNothing);
+    const RawLayer& raw_layer = raw.layers[layer];
+    std::vector<NeededAs> below(rows_at(layer), kNotNeeded);
+    for (std::size_t set = 0; set < raw_layer.neighbourhood.size(); ++set) {
+      const RowLists& lists = raw_layer.neighbourhoods[set];
+      std::vector<NeededAs> around(lists.size(), kNotNeeded);
       for (std::size_t row = 0; row < need.size(); ++row) {
-        if (need[row]) groups[step.group[set][row]] = kNeeded;
+        if (need[row]) around[raw_layer.neighbourhood[set][row]] = kNeeded;
       }
-      for (std::int64_t g = 0; g < step.groups[set].size(); ++g) {
-        if (!groups[g]) continue;
-        for (const std::int32_t row : step.groups[set].of(g)) below[row] = kNeeded;
+      for (std::int64_t list = 0; list < lists.size(); ++list) {
+        if (!around[list]) continue;
+        for (const std::int32_t row : lists.of(list)) below[row] = kNeeded;
       }
-      orders.groups[layer].push_back(order_by(groups));
+      orders.neighbourhoods[layer].push_back(order_by(around));
     }
     for (std::size_t row = 0; row < need.size(); ++row) {
-      if (need[row]) below[step.self[row]] = kPastOfNeeded;
+      if (need[row]) below[raw_layer.self[row]] = kNeededAsSelf;
     }
     orders.rows[layer + 1] = order_by(need);
     need = std::move(below);
@@ -143,25 +146,25 @@ Orders order_rows(const RawPlan& raw) {
   return orders;
 }
 
-// Values in the new order of their rows, themselves renumbered.
+// Returns values in the new order of their rows. With `targets` the values are renumbered too.
 std::vector<std::int32_t> reorder(std::span<const std::int32_t> values, const Order& rows,
-                                  const Order* things) {
+                                  const Order* targets) {
   std::vector<std::int32_t> result(values.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     const std::int32_t value = values[rows.found[i]];
-    result[i] = things && value >= 0 ? things->place[value] : value;
+    result[i] = targets && value >= 0 ? targets->place[value] : value;
   }
   return result;
 }
 
-// Appends one matrix row from a list of rows with repetitions: each counts `unit`.
-void append_row(std::span<const std::int32_t> list, const Order& rows, double unit,
+// Appends one matrix row from a list of rows with repetitions, each of which counts `weight`.
+void append_row(std::span<const std::int32_t> list, const Order& rows, double weight,
                 std::vector<std::int32_t>& scratch, Csr& csr) {
   if (list.size() == 1 || (list.size() == 2 && list[0] != list[1])) {
     const std::int32_t first = rows.place[list.front()], second = rows.place[list.back()];
     csr.source.push_back(std::min(first, second));
     if (list.size() == 2) csr.source.push_back(std::max(first, second));
-    csr.weight.insert(csr.weight.end(), list.size(), static_cast<float>(unit));
+    csr.weight.insert(csr.weight.end(), list.size(), static_cast<float>(weight));
   } else {
     scratch.clear();
     for (const std::int32_t row : list) scratch.push_back(rows.place[row]);
@@ -170,96 +173,98 @@ void append_row(std::span<const std::int32_t> list, const Order& rows, double un
       std::size_t end = i;
       while (end < scratch.size() && scratch[end] == scratch[i]) ++end;
       csr.source.push_back(scratch[i]);
-      csr.weight.push_back(static_cast<float>(static_cast<double>(end - i) * unit));
+      csr.weight.push_back(static_cast<float>(static_cast<double>(end - i) * weight));
       i = end;
     }
   }
   csr.begin.push_back(csr.entries());
 }
 
-Selection select(std::span<const std::int32_t> of, const Order& rows, const Order& things) {
-  Selection selection;
-  selection.of = reorder(of, rows, &things);
-  selection.rows = rows_of(selection.of, static_cast<std::int64_t>(things.place.size()));
-  return selection;
+GatherIndex make_gather(std::span<const std::int32_t> index, const Order& rows,
+                        const Order& targets) {
+  GatherIndex gather;
+  gather.index = reorder(index, rows, &targets);
+  gather.transposed =
+      transpose_index(gather.index, static_cast<std::int64_t>(targets.place.size()));
+  return gather;
 }
 
-EdgeSet make_edge_set(const RowLists& lists, const Order& groups, const Order& rows_in,
+EdgeSet make_edge_set(const RowLists& lists, const Order& neighbourhoods, const Order& rows_in,
                       Aggregation aggregation) {
   EdgeSet set;
-  Csr& in = set.sum.in;
-  in.begin.reserve(lists.size() + 1);
-  in.source.reserve(lists.row.size());
-  in.weight.reserve(lists.row.size());
-  in.begin.push_back(0);
+  Csr& matrix = set.aggregate.forward;
+  matrix.begin.reserve(lists.size() + 1);
+  matrix.source.reserve(lists.row.size());
+  matrix.weight.reserve(lists.row.size());
+  matrix.begin.push_back(0);
   std::vector<std::int32_t> scratch;
-  for (const std::int32_t found : groups.found) {
+  for (const std::int32_t found : neighbourhoods.found) {
     const auto list = lists.of(found);
     const bool mean = aggregation == Aggregation::mean && !list.empty();
-    append_row(list, rows_in, mean ? 1.0 / static_cast<double>(list.size()) : 1.0, scratch, in);
+    append_row(list, rows_in, mean ? 1.0 / static_cast<double>(list.size()) : 1.0, scratch, matrix);
   }
-  set.sum.out = transpose(in, static_cast<std::int64_t>(rows_in.place.size()));
+  set.aggregate.transposed = transpose(matrix, static_cast<std::int64_t>(rows_in.place.size()));
   return set;
 }
 
-std::shared_ptr<const Step> make_step(const RawStep& raw, const LayerShape& shape,
-                                      const Order& rows_in, const Order& rows_out,
-                                      std::span<const Order> groups) {
-  auto step = std::make_shared<Step>();
-  step->rows_in = static_cast<std::int64_t>(rows_in.place.size());
-  step->rows_out = static_cast<std::int64_t>(rows_out.place.size());
-  step->self = select(raw.self, rows_out, rows_in);
-  for (std::size_t set = 0; set < raw.group.size(); ++set) {
-    EdgeSet& edges = step->edges.emplace_back(
-        make_edge_set(raw.groups[set], groups[set], rows_in, shape.aggregation));
-    edges.group = select(raw.group[set], rows_out, groups[set]);
+std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShape& shape,
+                                            const Order& rows_in, const Order& rows_out,
+                                            std::span<const Order> neighbourhoods) {
+  auto layer = std::make_shared<PlanLayer>();
+  layer->rows_in = static_cast<std::int64_t>(rows_in.place.size());
+  layer->rows_out = static_cast<std::int64_t>(rows_out.place.size());
+  layer->self = make_gather(raw.self, rows_out, rows_in);
+  for (std::size_t set = 0; set < raw.neighbourhood.size(); ++set) {
+    EdgeSet& edges = layer->edges.emplace_back(
+        make_edge_set(raw.neighbourhoods[set], neighbourhoods[set], rows_in, shape.aggregation));
+    edges.neighbourhood = make_gather(raw.neighbourhood[set], rows_out, neighbourhoods[set]);
   }
-  return step;
+  return layer;
 }
 
-// Pools of the groups, put back into the order of the slates.
-Readout make_readout(const RawPlan& raw, std::span<const SlateGroup> groups,
+// Joins the readouts of all graphs, in the order of the slates.
+Readout make_readout(const RawPlan& raw, std::span<const GraphSlates> graphs,
                      std::span<const RefinedSlate> slates, const Order& rows, bool mean) {
   Readout readout;
   const auto row_count = static_cast<std::int64_t>(rows.place.size());
   std::vector<std::int32_t> scratch;
   struct Place {
-    std::size_t group;
-    std::int64_t lane, cell;
+    std::size_t graph;
+    std::int64_t config, cell;
   };
   std::vector<Place> places(slates.size());
   std::int64_t cell = 0;
-  readout.cells.in.begin.push_back(0);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const double unit = mean ? 1.0 / static_cast<double>(groups[g].graph->nodes()) : 1.0;
-    const RowLists& cells = raw.pools[g].cells;
+  readout.cells.forward.begin.push_back(0);
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    const double weight = mean ? 1.0 / static_cast<double>(graphs[g].graph->nodes()) : 1.0;
+    const RowLists& cells = raw.readouts[g].cells;
     for (std::int64_t c = 0; c < cells.size(); ++c) {
-      append_row(cells.of(c), rows, unit, scratch, readout.cells.in);
+      append_row(cells.of(c), rows, weight, scratch, readout.cells.forward);
     }
-    std::int64_t lane = 0;
-    for (const std::size_t s : groups[g].slates) {
-      places[s] = {g, lane, cell};
-      lane += slates[s].configs;
+    std::int64_t config = 0;
+    for (const std::size_t s : graphs[g].slates) {
+      places[s] = {g, config, cell};
+      config += slates[s].configs;
     }
     cell += cells.size();
   }
-  readout.pool.in.begin.push_back(0);
-  readout.common.in.begin.push_back(0);
+  readout.scores.forward.begin.push_back(0);
+  readout.common.forward.begin.push_back(0);
   for (std::size_t s = 0; s < slates.size(); ++s) {
-    const RawPlan::Pool& pool = raw.pools[places[s].group];
+    const RawReadout& own = raw.readouts[places[s].graph];
     const auto nodes = static_cast<double>(slates[s].graph->nodes());
     for (std::int64_t k = 0; k < slates[s].configs; ++k) {
-      for (const std::int32_t c : pool.cells_of_lane.of(places[s].lane + k)) {
-        readout.pool.in.source.push_back(to_index32(places[s].cell + c));
+      for (const std::int32_t c : own.cells_of_config.of(places[s].config + k)) {
+        readout.scores.forward.source.push_back(to_index32(places[s].cell + c));
       }
-      readout.pool.in.begin.push_back(readout.pool.in.entries());
+      readout.scores.forward.begin.push_back(readout.scores.forward.entries());
       readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
     }
-    append_row(pool.common.of(0), rows, mean ? 1.0 / nodes : 1.0, scratch, readout.common.in);
+    append_row(own.common.of(0), rows, mean ? 1.0 / nodes : 1.0, scratch, readout.common.forward);
   }
-  readout.cells.out = transpose(readout.cells.in, row_count);
-  readout.pool.out = transpose(readout.pool.in, cell);
-  readout.common.out = transpose(readout.common.in, row_count);
+  readout.cells.transposed = transpose(readout.cells.forward, row_count);
+  readout.scores.transposed = transpose(readout.scores.forward, cell);
+  readout.common.transposed = transpose(readout.common.forward, row_count);
   return readout;
 }
 
@@ -268,24 +273,26 @@ Readout make_readout(const RawPlan& raw, std::span<const SlateGroup> groups,
 Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   Plan plan;
   const std::vector<SlateOffsets> offsets = number_through(slates, plan);
-  const std::vector<SlateGroup> groups = group_by_graph(slates, offsets);
-  const RawPlan raw = refine(groups, slates, offsets, hash_bits);
+  const std::vector<GraphSlates> graphs = collect_by_graph(slates, offsets);
+  const RawPlan raw = refine(graphs, slates, offsets, hash_bits);
   const Orders orders = order_rows(raw);
   const PlanShape& shape = slates[0].graph->shape();
-  plan.needed = orders.rows[0].needed;
+  plan.needed_first_rows = orders.rows[0].needed;
   plan.node = reorder(raw.node, orders.rows[0], nullptr);
   plan.state = reorder(raw.state, orders.rows[0], nullptr);
-  plan.rows_of_node = rows_of(plan.node, plan.nodes);
-  plan.rows_of_state = rows_of(plan.state, plan.states);
-  for (std::size_t i = 0; i < raw.steps.size(); ++i) {
-    plan.steps.push_back(make_step(raw.steps[i], shape.layers[i], orders.rows[i],
-                                   orders.rows[i + 1], orders.groups[i]));
-    NeededPart& needed = plan.needed_part.emplace_back();
+  plan.rows_of_node = transpose_index(plan.node, plan.nodes);
+  plan.rows_of_state = transpose_index(plan.state, plan.states);
+  for (std::size_t i = 0; i < raw.layers.size(); ++i) {
+    plan.layers.push_back(make_layer(raw.layers[i], shape.layers[i], orders.rows[i],
+                                     orders.rows[i + 1], orders.neighbourhoods[i]));
+    NeededCounts& needed = plan.needed_counts.emplace_back();
     needed.rows = orders.rows[i + 1].needed;
-    needed.pasts = orders.rows[i].pasts;
-    for (const Order& groups : orders.groups[i]) needed.groups.push_back(groups.needed);
+    needed.self_rows = orders.rows[i].self_rows;
+    for (const Order& order : orders.neighbourhoods[i]) {
+      needed.neighbourhoods.push_back(order.needed);
+    }
   }
-  plan.readout = make_readout(raw, groups, slates, orders.rows.back(), shape.mean_readout);
+  plan.readout = make_readout(raw, graphs, slates, orders.rows.back(), shape.mean_readout);
   return plan;
 }
 

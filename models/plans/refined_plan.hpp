@@ -11,23 +11,28 @@ namespace tpudist {
 // One slate for the refined builder. Spans and graph are borrowed for the call.
 struct RefinedSlate {
   const RefinedGraph* graph = nullptr;
-  std::int64_t configs = 0;                   // K
-  std::span<const std::int32_t> states;       // as in PlanSlate
-  std::span<const std::int32_t> state_class;  // [state_rows] equal numbers for states of equal
-                                              // content, in all slates of one graph
+  std::int64_t configs = 0;              // K
+  std::span<const std::int32_t> states;  // as in PlanSlate
+  // [state_rows] equal numbers for states of equal content, in all slates of one graph.
+  std::span<const std::int32_t> state_class;
   std::int64_t state_rows = 0;
   std::int64_t input_begin = -1;  // as in PlanSlate; input rows are the graph's node classes
 };
 
-// Exact state sharing by colour refinement over (node, configuration): a state after l layers
-// depends only on a node's own features, its configuration's state and its neighbours' states
-// before, so that equal inputs get one row (theory: Bollen et al., "Learning graph neural networks
-// using exact compression", arXiv 2304.14793; Sourek et al., "Lossless compression of structured
+// Builds a plan with one row for each distinct state, by colour refinement over (node,
+// configuration). A node's state behind a layer depends only on its own state and its neighbours'
+// states before the layer, so pairs with equal inputs get one colour and one row, and the scores
+// are exactly those of the dense plan (theory: Bollen et al., "Learning graph neural networks using
+// exact compression", arXiv 2304.14793; Sourek et al., "Lossless compression of structured
 // convolutional models via lifting", arXiv 2007.06567). Slates of the same graph are refined
-// together. Rows of a layer: first those that the differences of the scores depend on; within each
-// part by graph, first those that configurations reach, by first occurrence over (node,
-// configuration), then the others. What all configurations of a graph share at the readout is kept
-// apart as `common`. Pure, thread-safe. `hash_bits` < 64 is for tests.
+// together.
+//
+// The rows before or behind a layer are ordered as follows: needed rows first, those among them that
+// a needed row of the next layer takes as its own state before the others. Within each part they
+// stand by graph; in a graph the rows that configurations reach come first, by first occurrence
+// over (node, configuration), then the rest. Rows that all configurations of a graph share at the
+// readout are kept apart as `common`. Throws Error for states or classes of the wrong length. Pure,
+// thread-safe. `hash_bits` < 64 weakens the hash, for tests of the comparison in full.
 Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits = 64);
 
 }  // namespace tpudist

@@ -6,15 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "models/aten_executor.hpp"
 #include "models/aten_operators.hpp"
 #include "models/aten_replay.hpp"
 #include "models/aten_unit.hpp"
+#include "models/cpu_executor.hpp"
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
 #include "models/network_layout.hpp"
 #include "models/plans/csr.hpp"
 #include "models/threads.hpp"
 #include "tests/models/network_case.hpp"
+#include "tests/models/plans/make_csr.hpp"
 #include "tests/models/repeated_case.hpp"
 
 namespace tpudist {
@@ -26,62 +29,62 @@ using test::Shift;
 // A sparse matrix and what it takes its rows from. Values are few integers, so that many are equal,
 // and float32 sums of them are exact.
 struct SparseCase {
-  Relation relation;
-  at::Tensor x;         // [sources * lanes, width]
-  at::Tensor gradient;  // [groups * lanes, width]
+  SparseMatrix matrix;
+  at::Tensor x;         // [sources * replicas, width]
+  at::Tensor gradient;  // [neighbourhoods * replicas, width]
 };
 
-SparseCase sparse_case(std::uint64_t key, std::int64_t groups, std::int64_t sources,
-                       std::int32_t lanes, std::int64_t width, std::int64_t entries) {
+SparseCase sparse_case(std::uint64_t key, std::int64_t neighbourhoods, std::int64_t sources,
+                       std::int32_t replicas, std::int64_t width, std::int64_t entries) {
   CounterRng rng(key);
-  std::vector<CsrEntry> list;
+  std::vector<test::CsrEntry> list;
   for (std::int64_t e = 0; e < entries; ++e) {
-    // The last groups and sources stay without entries; equal entries are parallel edges.
-    list.push_back({static_cast<std::int32_t>(rng.below(groups - 2)),
+    // The last neighbourhoods and sources stay without entries; equal entries are parallel edges.
+    list.push_back({static_cast<std::int32_t>(rng.below(neighbourhoods - 2)),
                     static_cast<std::int32_t>(rng.below(sources - 2))});
   }
   SparseCase made;
-  made.relation.in = make_csr(groups, list);
-  made.relation.out = transpose(made.relation.in, sources);
-  made.relation.lanes = lanes;
+  made.matrix.forward = test::make_csr(neighbourhoods, list);
+  made.matrix.transposed = transpose(made.matrix.forward, sources);
+  made.matrix.replicas = replicas;
   const auto integers = [&](std::int64_t rows, std::uint64_t spread) {
     std::vector<float> values(rows * width);
     for (float& value : values) value = static_cast<float>(rng.below(spread)) - 2;
     return at::tensor(values).view({rows, width});
   };
-  made.x = integers(sources * lanes, 4);
-  made.gradient = integers(groups * lanes, 5);
+  made.x = integers(sources * replicas, 4);
+  made.gradient = integers(neighbourhoods * replicas, 5);
   return made;
 }
 
 std::vector<SparseCase> sparse_cases() {
   std::vector<SparseCase> all;
-  for (const std::int32_t lanes : {1, 3}) {
-    all.push_back(sparse_case(1, 9, 7, lanes, 5, 30));
-    all.push_back(sparse_case(2, 40, 33, lanes, 8, 200));
-    all.push_back(sparse_case(3, 20, 30, lanes, 12, 25));
-    all.push_back(sparse_case(4, 3, 3, lanes, 4, 0));
+  for (const std::int32_t replicas : {1, 3}) {
+    all.push_back(sparse_case(1, 9, 7, replicas, 5, 30));
+    all.push_back(sparse_case(2, 40, 33, replicas, 8, 200));
+    all.push_back(sparse_case(3, 20, 30, replicas, 12, 25));
+    all.push_back(sparse_case(4, 3, 3, replicas, 4, 0));
   }
   all.push_back(sparse_case(5, 6, 300, 1, 600, 900));  // more channels than a block has threads
   return all;
 }
 
-// Float64 rows whose equal ones autograd tells apart: every source of every group as often as it
+// Float64 rows whose equal ones autograd tells apart: every source of every neighbourhood as often as it
 // has edges.
 struct Autograd {
   at::Tensor sum, max, max_gradient;
 };
 
 Autograd autograd_of(const SparseCase& made) {
-  const Csr& in = made.relation.in;
-  const std::int64_t lanes = made.relation.lanes, width = made.x.size(1);
+  const Csr& in = made.matrix.forward;
+  const std::int64_t replicas = made.matrix.replicas, width = made.x.size(1);
   std::vector<std::int64_t> row, source;
   for (std::int64_t i = 0; i < in.rows(); ++i) {
     for (std::int64_t e = in.begin[i]; e < in.begin[i + 1]; ++e) {
-      for (std::int64_t lane = 0; lane < lanes; ++lane) {
-        row.insert(row.end(), static_cast<std::size_t>(in.weight_of(e)), i * lanes + lane);
+      for (std::int64_t replica = 0; replica < replicas; ++replica) {
+        row.insert(row.end(), static_cast<std::size_t>(in.weight_of(e)), i * replicas + replica);
         source.insert(source.end(), static_cast<std::size_t>(in.weight_of(e)),
-                      in.source[e] * lanes + lane);
+                      in.source[e] * replicas + replica);
       }
     }
   }
@@ -89,7 +92,7 @@ Autograd autograd_of(const SparseCase& made) {
   const at::Tensor index = at::tensor(row, at::kLong),
                    taken = x.index_select(0, at::tensor(source, at::kLong));
   // What is reduced into must differ from every largest: autograd takes it for one of them.
-  const at::Tensor none = at::zeros({in.rows() * lanes, width}, at::kDouble),
+  const at::Tensor none = at::zeros({in.rows() * replicas, width}, at::kDouble),
                    least = at::full_like(none, -100);
   const at::Tensor reduced =
       least.scatter_reduce(0, index.unsqueeze(1).expand_as(taken), taken, "amax");
@@ -105,8 +108,8 @@ DeviceCsr on_device(const Csr& csr, at::Device device) {
   return {tensor(csr.begin), tensor(csr.source), tensor(csr.weight)};
 }
 
-DeviceRelation on_device(const Relation& relation, at::Device device) {
-  return {on_device(relation.in, device), on_device(relation.out, device), relation.lanes};
+DeviceSparseMatrix on_device(const SparseMatrix& matrix, at::Device device) {
+  return {on_device(matrix.forward, device), on_device(matrix.transposed, device), matrix.replicas};
 }
 
 void expect_equal(const at::Tensor& actual, const at::Tensor& expected) {
@@ -125,38 +128,37 @@ void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
 TEST(AtenOperators, SumAndMaxEqualPlainAutograd) {
   for (const SparseCase& made : sparse_cases()) {
     const Autograd expected = autograd_of(made);
-    const DeviceRelation relation = on_device(made.relation, at::kCPU);
-    const at::Tensor best = sparse_max(relation.in, relation.lanes, made.x);
-    expect_equal(sparse_product(relation.in, relation.lanes, made.x), expected.sum);
+    const DeviceSparseMatrix matrix = on_device(made.matrix, at::kCPU);
+    const at::Tensor best = spmm_max(matrix.forward, matrix.replicas, made.x);
+    expect_equal(spmm(matrix.forward, matrix.replicas, made.x), expected.sum);
     expect_equal(best, expected.max);
-    expect_close(sparse_max_gradient(relation, made.x, best, made.gradient), expected.max_gradient);
+    expect_close(spmm_max_backward(matrix, made.x, best, made.gradient), expected.max_gradient);
   }
 }
 
 TEST(AtenOperators, RoundsTheFloatSumToBf16) {
   for (const SparseCase& made : sparse_cases()) {
-    const DeviceCsr matrix = on_device(made.relation.in, at::kCPU);
+    const DeviceCsr matrix = on_device(made.matrix.forward, at::kCPU);
     const at::Tensor x = made.x / 3;
-    const at::Tensor sum = sparse_product(matrix, made.relation.lanes, x, at::kBFloat16);
+    const at::Tensor sum = spmm(matrix, made.matrix.replicas, x, at::kBFloat16);
     EXPECT_EQ(sum.scalar_type(), at::kBFloat16);
-    expect_equal(sum, sparse_product(matrix, made.relation.lanes, x).to(at::kBFloat16));
+    expect_equal(sum, spmm(matrix, made.matrix.replicas, x).to(at::kBFloat16));
   }
 }
 
-// Neither the rows below it nor the other lanes and channels see it.
+// Neither the rows below it nor the other replicas and channels see it.
 TEST(AtenOperators, NanGoesThroughAMaxWhereItIs) {
   SparseCase made = sparse_case(2, 40, 33, 3, 8, 200);
-  const std::int64_t source = made.relation.in.source[1], lane = 1, channel = 2;
-  made.x.index_put_({source * 3 + lane, channel}, std::numeric_limits<float>::quiet_NaN());
-  const DeviceRelation relation = on_device(made.relation, at::kCPU);
-  const at::Tensor best = sparse_max(relation.in, 3, made.x);
+  const std::int64_t source = made.matrix.forward.source[1], replica = 1, channel = 2;
+  made.x.index_put_({source * 3 + replica, channel}, std::numeric_limits<float>::quiet_NaN());
+  const DeviceSparseMatrix matrix = on_device(made.matrix, at::kCPU);
+  const at::Tensor best = spmm_max(matrix.forward, 3, made.x);
   at::Tensor expected = at::zeros_like(best).to(at::kBool);
-  const Csr& out = made.relation.out;
+  const Csr& out = made.matrix.transposed;
   for (std::int64_t e = out.begin[source]; e < out.begin[source + 1]; ++e)
-    expected.index_put_({out.source[e] * 3 + lane, channel}, true);
+    expected.index_put_({out.source[e] * 3 + replica, channel}, true);
   EXPECT_TRUE(at::equal(best.isnan(), expected));
-  EXPECT_FALSE(
-      sparse_max_gradient(relation, made.x, best, made.gradient).isnan().any().item<bool>());
+  EXPECT_FALSE(spmm_max_backward(matrix, made.x, best, made.gradient).isnan().any().item<bool>());
 }
 
 NetworkConfig mixed_network(Aggregation aggregation) {
@@ -268,7 +270,7 @@ TEST(AtenExecutor, StagingChangesNoBit) {
   }
 }
 
-// Equal steps go over once: a deeper network of equal layers has no more arrays.
+// Equal layers go over once: a deeper network of equal layers has no more arrays.
 TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
   ThreadPool pool(1, use_one_thread_per_worker);
   NetworkConfig config = mixed_network(Aggregation::mean);
@@ -324,7 +326,7 @@ TEST(AtenReplay, SignaturesTellApartWhatIsLaunchedOtherwise) {
   changed.graphs = units_of(network, 1, 1)[0].graphs;  // equal, but other buffers
   EXPECT_NE(signature(changed), plain);
   Plan plan = *units[0].plan;
-  --plan.needed_part[1].rows;
+  --plan.needed_counts[1].rows;
   changed = units[0];
   changed.plan = std::make_shared<Plan>(plan);
   EXPECT_NE(signature(changed), plain);
@@ -426,44 +428,44 @@ class AtenOnGpu : public testing::Test {
 
 TEST_F(AtenOnGpu, KernelsEqualAten) {
   for (const SparseCase& made : sparse_cases()) {
-    const std::int64_t lanes = made.relation.lanes;
-    const DeviceRelation cpu = on_device(made.relation, at::kCPU),
-                         gpu = on_device(made.relation, gpu_);
-    const at::Tensor x = made.x.to(gpu_), best = sparse_max(gpu.in, lanes, x);
-    expect_equal(sparse_product(gpu.in, lanes, x), sparse_product_by_aten(cpu.in, lanes, made.x));
-    expect_equal(sparse_product(gpu.in, lanes, x, at::kBFloat16),
-                 sparse_product_by_aten(cpu.in, lanes, made.x).to(at::kBFloat16));
-    expect_equal(best, sparse_max_by_aten(cpu.in, lanes, made.x));
-    expect_close(sparse_max_gradient(gpu, x, best, made.gradient.to(gpu_)),
-                 sparse_max_gradient_by_aten(cpu, made.x, best.cpu(), made.gradient));
+    const std::int64_t replicas = made.matrix.replicas;
+    const DeviceSparseMatrix cpu = on_device(made.matrix, at::kCPU),
+                             gpu = on_device(made.matrix, gpu_);
+    const at::Tensor x = made.x.to(gpu_), best = spmm_max(gpu.in, replicas, x);
+    expect_equal(spmm(gpu.in, replicas, x), spmm_by_aten(cpu.in, replicas, made.x));
+    expect_equal(spmm(gpu.in, replicas, x, at::kBFloat16),
+                 spmm_by_aten(cpu.in, replicas, made.x).to(at::kBFloat16));
+    expect_equal(best, spmm_max_by_aten(cpu.in, replicas, made.x));
+    expect_close(spmm_max_backward(gpu, x, best, made.gradient.to(gpu_)),
+                 spmm_max_backward_by_aten(cpu, made.x, best.cpu(), made.gradient));
   }
 }
 
 // Rounding after the sum and rounding in the kernel; rows that are not aligned take narrow loads.
 TEST_F(AtenOnGpu, KernelsRoundAndAlignAlike) {
   for (const SparseCase& made : sparse_cases()) {
-    const std::int64_t lanes = made.relation.lanes;
-    const DeviceRelation gpu = on_device(made.relation, gpu_);
-    const at::Tensor x = (made.x / 3).to(gpu_), sum = sparse_product(gpu.in, lanes, x);
-    expect_equal(sparse_product(gpu.in, lanes, x, at::kBFloat16), sum.to(at::kBFloat16));
+    const std::int64_t replicas = made.matrix.replicas;
+    const DeviceSparseMatrix gpu = on_device(made.matrix, gpu_);
+    const at::Tensor x = (made.x / 3).to(gpu_), sum = spmm(gpu.in, replicas, x);
+    expect_equal(spmm(gpu.in, replicas, x, at::kBFloat16), sum.to(at::kBFloat16));
     const at::Tensor moved =
         at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel());
-    expect_equal(sparse_product(gpu.in, lanes, moved.view_as(x)), sum);
-    expect_equal(sparse_max(gpu.in, lanes, moved.view_as(x)), sparse_max(gpu.in, lanes, x));
+    expect_equal(spmm(gpu.in, replicas, moved.view_as(x)), sum);
+    expect_equal(spmm_max(gpu.in, replicas, moved.view_as(x)), spmm_max(gpu.in, replicas, x));
   }
 }
 
 TEST_F(AtenOnGpu, NanGoesThroughAMaxAsOnTheCpu) {
   SparseCase made = sparse_case(2, 40, 33, 3, 8, 200);
-  made.x.index_put_({made.relation.in.source[1] * 3 + 1, 2},
+  made.x.index_put_({made.matrix.forward.source[1] * 3 + 1, 2},
                     std::numeric_limits<float>::quiet_NaN());
-  const DeviceRelation cpu = on_device(made.relation, at::kCPU),
-                       gpu = on_device(made.relation, gpu_);
-  const at::Tensor best = sparse_max(cpu.in, 3, made.x),
-                   on_gpu = sparse_max(gpu.in, 3, made.x.to(gpu_));
+  const DeviceSparseMatrix cpu = on_device(made.matrix, at::kCPU),
+                           gpu = on_device(made.matrix, gpu_);
+  const at::Tensor best = spmm_max(cpu.in, 3, made.x),
+                   on_gpu = spmm_max(gpu.in, 3, made.x.to(gpu_));
   EXPECT_TRUE(at::equal(on_gpu.cpu().isnan(), best.isnan()));
-  expect_close(sparse_max_gradient(gpu, made.x.to(gpu_), on_gpu, made.gradient.to(gpu_)),
-               sparse_max_gradient(cpu, made.x, best, made.gradient));
+  expect_close(spmm_max_backward(gpu, made.x.to(gpu_), on_gpu, made.gradient.to(gpu_)),
+               spmm_max_backward(cpu, made.x, best, made.gradient));
 }
 
 TEST_F(AtenOnGpu, ExecutorEqualsTheCpuExecutor) {

@@ -94,8 +94,8 @@ TEST(ListMle, ShiftsChangeNothingWithoutAClip) {
   const std::vector<double> scores = {0.5, -1, 2}, shifted = {64.5, 63, 66}, targets = {3, 1, 2};
   std::vector<double> gradient(3), shifted_gradient(3);
   const ListMle loss(kNoClip);
-  EXPECT_TRUE(loss.ignores_shift());
-  EXPECT_FALSE(ListMle(500).ignores_shift());
+  EXPECT_TRUE(loss.is_translation_invariant());
+  EXPECT_FALSE(ListMle(500).is_translation_invariant());
   EXPECT_EQ(loss.evaluate(scores, targets, 0, gradient).loss,
             loss.evaluate(shifted, targets, 0, shifted_gradient).loss);
   EXPECT_EQ(gradient, shifted_gradient);
@@ -113,12 +113,13 @@ RC_GTEST_PROP(ListMle, IsShiftFreeExactlyWhereNothingIsClipped, (std::uint64_t k
   for (double& target : targets) target = static_cast<double>(rng.below(4));
   const double clip_norm = rng.uniform(0.5, 8);
   const auto value = ListMle(clip_norm).evaluate(scores, targets, key, gradient);
-  RC_ASSERT(value.shift_free == (std::sqrt(square) <= clip_norm));
+  RC_ASSERT(value.translation_invariant == (std::sqrt(square) <= clip_norm));
   for (const double g : gradient) {
     sum += g;
     largest = std::max(largest, std::abs(g));
   }
-  if (value.shift_free) RC_ASSERT(std::abs(sum) <= 1e-12 * static_cast<double>(n) * largest);
+  if (value.translation_invariant)
+    RC_ASSERT(std::abs(sum) <= 1e-12 * static_cast<double>(n) * largest);
 }
 
 TEST(ListMle, OneConfigurationTeachesNothing) {

@@ -7,6 +7,7 @@
 
 #include "core/aligned.hpp"
 #include "models/network.hpp"
+#include "models/plans/dense_plan.hpp"
 #include "tests/models/plans/slate_case.hpp"
 
 namespace tpudist::test {
@@ -50,7 +51,7 @@ enum class Shift {
 
 // d loss / d score of every configuration.
 inline std::vector<double> score_weights(const Plan& plan, Shift shift) {
-  std::vector<double> weights, sum(plan.readout.common.in.rows()), count(sum.size());
+  std::vector<double> weights, sum(plan.readout.common.forward.rows()), count(sum.size());
   for (std::int64_t k = 0; k < plan.configs; ++k) {
     weights.push_back(static_cast<double>(k * 7 % 11) - 4.5);
     sum[plan.readout.slate_of_config[k]] += weights.back();
@@ -71,7 +72,8 @@ inline Network::LossGradient weighted_sum(const Plan& plan, Shift shift, UnitSco
     const std::vector<double> own = score_weights(plan, shift);
     for (int m = 0; m < scores.members; ++m)
       gradient.values.insert(gradient.values.end(), own.begin(), own.end());
-    if (shift == Shift::ignored_and_told) gradient.shift_free.assign(scores.members, true);
+    if (shift == Shift::ignored_and_told)
+      gradient.translation_invariant.assign(scores.members, true);
     return gradient;
   };
 }

@@ -7,9 +7,11 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "models/aten_executor.hpp"
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
 #include "models/network_layout.hpp"
+#include "models/plans/check_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 #include "models/threads.hpp"
@@ -136,7 +138,7 @@ TEST(Network, EqualsPlainAutogradOnDensePlans) {
   }
 }
 
-// A unit on a refined plan: rectangular steps, rows that are shared, and rows apart that all
+// A unit on a refined plan: rectangular layers, rows that are shared, and rows apart that all
 // configurations have in common.
 UnitInput refined_unit(const Network& network, std::span<const SlateCase> cases) {
   std::vector<RefinedGraph> graphs;

@@ -35,10 +35,11 @@ inline std::int64_t divisor_of(std::span<const float> weights) {
 }
 
 // The first `rows` rows of a plan's sparse matrix, with the exact rationals in place of their
-// float32 values, for [., lanes] rows. Differentiable.
+// float32 values, for [., replicas] rows. Differentiable.
 class ExactMatrix {
  public:
-  ExactMatrix(const Csr& csr, std::int64_t rows, std::int64_t lanes = 1) : rows_(rows * lanes) {
+  ExactMatrix(const Csr& csr, std::int64_t rows, std::int64_t replicas = 1)
+      : rows_(rows * replicas) {
     std::vector<std::int64_t> row, source;
     std::vector<double> weight;
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -49,9 +50,9 @@ class ExactMatrix {
       const auto divisor = static_cast<double>(weighted ? divisor_of(own) : 1);
       for (std::int64_t e = begin; e < end; ++e) {
         const double value = weighted ? std::round(csr.weight[e] * divisor) / divisor : 1.0;
-        for (std::int64_t lane = 0; lane < lanes; ++lane) {
-          row.push_back(i * lanes + lane);
-          source.push_back(csr.source[e] * lanes + lane);
+        for (std::int64_t replica = 0; replica < replicas; ++replica) {
+          row.push_back(i * replicas + replica);
+          source.push_back(csr.source[e] * replicas + replica);
           weight.push_back(value);
         }
       }
@@ -107,16 +108,18 @@ class PlanAutograd {
   Scores scores(const UnitInput& unit, Rows rows = Rows::all) const {
     const Plan& plan = *unit.plan;
     const bool needed = rows == Rows::needed;
-    at::Tensor x = encode(unit, needed ? plan.needed : plan.first_rows());
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) x = advance(plan, i, x, needed);
+    at::Tensor x = encode(unit, needed ? plan.needed_first_rows : plan.first_rows());
+    for (std::size_t i = 0; i < plan.layers.size(); ++i) x = advance(plan, i, x, needed);
     const at::Tensor values = at::mm(x, p("head.weight")) + p("head.bias");
     const Readout& readout = plan.readout;
-    const ExactMatrix cells(readout.cells.in, readout.cells.in.rows());
-    const ExactMatrix pool(readout.pool.in, plan.configs);
+    const ExactMatrix cells(readout.cells.forward, readout.cells.forward.rows());
+    const ExactMatrix sum_cells(readout.scores.forward, plan.configs);
     const double scale = network_.config().output_scale;
-    Scores scores{scale * pool(cells(values)).squeeze(1), at::zeros({plan.configs}, at::kDouble)};
+    Scores scores{scale * sum_cells(cells(values)).squeeze(1),
+                  at::zeros({plan.configs}, at::kDouble)};
     if (!needed) {
-      const at::Tensor common = ExactMatrix(readout.common.in, readout.common.in.rows())(values);
+      const at::Tensor common =
+          ExactMatrix(readout.common.forward, readout.common.forward.rows())(values);
       scores.common =
           scale * common.squeeze(1).index_select(0, indices(readout.slate_of_config, plan.configs));
     }
@@ -151,10 +154,9 @@ class PlanAutograd {
     return at::from_blob(const_cast<float*>(values), {rows, stride}, at::kFloat).to(at::kDouble);
   }
 
-  static at::Tensor select(const Selection& selection, const at::Tensor& things,
-                           std::int64_t rows) {
-    return selection.identity() ? things.narrow(0, 0, rows)
-                                : things.index_select(0, indices(selection.of, rows));
+  static at::Tensor select(const GatherIndex& gather, const at::Tensor& x, std::int64_t rows) {
+    return gather.is_identity() ? x.narrow(0, 0, rows)
+                                : x.index_select(0, indices(gather.index, rows));
   }
 
   // The first `rows` rows before the first layer.
@@ -163,7 +165,7 @@ class PlanAutograd {
     std::vector<std::int32_t> opcodes;
     for (const auto& graph : unit.graphs) {
       features.push_back(wide(graph->feature_rows(), graph->nodes(), GraphInput::stride)
-                             .narrow(1, 0, GraphInput::features));
+                             .narrow(1, 0, kNodeFeatures));
       opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
     }
     const at::Tensor opcode =
@@ -183,23 +185,24 @@ class PlanAutograd {
   }
 
   at::Tensor advance(const Plan& plan, std::size_t index, const at::Tensor& x, bool needed) const {
-    const Step& step = *plan.steps[index];
-    const NeededPart& part = plan.needed_part[index];
+    const PlanLayer& plan_layer = *plan.layers[index];
+    const NeededCounts& part = plan.needed_counts[index];
     const SageConfig& layer = network_.config().layers[index];
     const std::string prefix = "blocks." + std::to_string(index) + ".sage.";
-    const std::int64_t rows = needed ? part.rows : step.rows_out;
-    const at::Tensor past = select(step.self, x, rows);
-    at::Tensor out = at::mm(past, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
-    for (std::size_t d = 0; d < step.edges.size(); ++d) {
-      const EdgeSet& edges = step.edges[d];
-      const std::int64_t lanes = edges.sum.lanes;
-      const std::int64_t groups = needed ? part.groups[d] / lanes : edges.sum.in.rows();
-      const ExactMatrix matrix(edges.sum.in, groups, lanes);
+    const std::int64_t rows = needed ? part.rows : plan_layer.rows_out;
+    const at::Tensor own = select(plan_layer.self, x, rows);
+    at::Tensor out = at::mm(own, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
+    for (std::size_t d = 0; d < plan_layer.edges.size(); ++d) {
+      const EdgeSet& edges = plan_layer.edges[d];
+      const std::int64_t replicas = edges.aggregate.replicas;
+      const std::int64_t count =
+          needed ? part.neighbourhoods[d] / replicas : edges.aggregate.forward.rows();
+      const ExactMatrix matrix(edges.aggregate.forward, count, replicas);
       const at::Tensor sums = layer.mix.aggregation == Aggregation::max ? matrix.max(x) : matrix(x);
       const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
-      out = out + at::mm(select(edges.group, sums, rows), p(prefix + name + ".weight"));
+      out = out + at::mm(select(edges.neighbourhood, sums, rows), p(prefix + name + ".weight"));
     }
-    if (layer.residual && out.size(1) == x.size(1)) out = out + past;
+    if (layer.residual && out.size(1) == x.size(1)) out = out + own;
     return layer.activation == Activation::relu ? at::relu(out) : out;
   }
 

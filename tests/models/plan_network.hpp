@@ -20,13 +20,15 @@ struct PlanNetwork {
     return std::sin(1.0 + 7.3 * layer + 3.1 * set + 1.7 * from + 0.9 * to);
   }
 
-  static std::vector<Row> multiply(const Csr& csr, const std::vector<Row>& x, std::int32_t lanes) {
-    std::vector<Row> y(csr.rows() * lanes, Row(kChannels, 0.0));
+  static std::vector<Row> multiply(const Csr& csr, const std::vector<Row>& x,
+                                   std::int32_t replicas) {
+    std::vector<Row> y(csr.rows() * replicas, Row(kChannels, 0.0));
     for (std::int64_t i = 0; i < csr.rows(); ++i) {
       for (std::int64_t e = csr.begin[i]; e < csr.begin[i + 1]; ++e) {
-        for (std::int32_t lane = 0; lane < lanes; ++lane) {
+        for (std::int32_t replica = 0; replica < replicas; ++replica) {
           for (int c = 0; c < kChannels; ++c) {
-            y[i * lanes + lane][c] += csr.weight_of(e) * x[csr.source[e] * lanes + lane][c];
+            y[i * replicas + replica][c] +=
+                csr.weight_of(e) * x[csr.source[e] * replicas + replica][c];
           }
         }
       }
@@ -43,10 +45,10 @@ struct PlanNetwork {
     }
   }
 
-  static std::vector<Row> select(const Selection& selection, const std::vector<Row>& things,
+  static std::vector<Row> select(const GatherIndex& gather, const std::vector<Row>& x,
                                  std::int64_t rows) {
     std::vector<Row> y;
-    for (std::int64_t i = 0; i < rows; ++i) y.push_back(things[selection(i)]);
+    for (std::int64_t i = 0; i < rows; ++i) y.push_back(x[gather(i)]);
     return y;
   }
 
@@ -69,13 +71,14 @@ struct PlanNetwork {
       }
     };
     forget(x);
-    for (const auto& step : plan.steps) {
-      std::vector<Row> y(step->rows_out, Row(kChannels, 0.0));
-      mix(select(step->self, x, step->rows_out), layer, 0, y);
-      for (std::size_t d = 0; d < step->edges.size(); ++d) {
-        const EdgeSet& edges = step->edges[d];
-        const auto sums = multiply(edges.sum.in, x, edges.sum.lanes);
-        mix(select(edges.group, sums, step->rows_out), layer, static_cast<int>(d) + 1, y);
+    for (const auto& plan_layer : plan.layers) {
+      std::vector<Row> y(plan_layer->rows_out, Row(kChannels, 0.0));
+      mix(select(plan_layer->self, x, plan_layer->rows_out), layer, 0, y);
+      for (std::size_t d = 0; d < plan_layer->edges.size(); ++d) {
+        const EdgeSet& edges = plan_layer->edges[d];
+        const auto sums = multiply(edges.aggregate.forward, x, edges.aggregate.replicas);
+        mix(select(edges.neighbourhood, sums, plan_layer->rows_out), layer, static_cast<int>(d) + 1,
+            y);
       }
       for (Row& row : y) {
         for (double& value : row) value = std::tanh(value);
@@ -84,8 +87,9 @@ struct PlanNetwork {
       ++layer;
       forget(x);
     }
-    const auto pooled = multiply(plan.readout.pool.in, multiply(plan.readout.cells.in, x, 1), 1),
-               common = multiply(plan.readout.common.in, x, 1);
+    const auto pooled = multiply(plan.readout.scores.forward,
+                                 multiply(plan.readout.cells.forward, x, 1), 1),
+               common = multiply(plan.readout.common.forward, x, 1);
     std::vector<double> scores;
     for (std::int64_t k = 0; k < plan.configs; ++k) {
       const Row& shared = common[plan.readout.slate_of_config[k]];

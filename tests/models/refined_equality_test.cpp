@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/plans/check_plan.hpp"
 #include "models/threads.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"
@@ -186,7 +187,7 @@ TEST(RefinedEquality, SeesOneWrongMultiplicity) {
   PlanAutograd net(network, flat);
   const auto right = values(net.scores(refined).delta);
   Plan wrong = *refined.plan;
-  wrong.readout.cells.in.weight[0] += 1;
+  wrong.readout.cells.forward.weight[0] += 1;
   refined.plan = std::make_shared<Plan>(wrong);
   EXPECT_GT(distance(values(net.scores(refined).delta), right), 1e-6 * norm(right));
 }

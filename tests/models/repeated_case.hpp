@@ -10,6 +10,7 @@
 #include "core/random.hpp"
 #include "models/graph_input.hpp"
 #include "models/network.hpp"
+#include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 
@@ -68,13 +69,13 @@ inline RepeatedGraph random_graph(CounterRng& random, std::int64_t block, std::i
 
   const int classes = 1 + below(4);
   std::vector<float> features;
-  for (std::int64_t i = 0; i < classes * GraphInput::features; ++i) {
+  for (std::int64_t i = 0; i < classes * kNodeFeatures; ++i) {
     features.push_back(below(3) ? 0.0f : static_cast<float>(random.uniform(-100, 1000)));
   }
   for (std::int64_t v = 0; v < graph.nodes; ++v) {
     const std::int64_t kind = v % block % classes;
-    for (std::int64_t i = 0; i < GraphInput::features; ++i) {
-      const float value = features[kind * GraphInput::features + i];
+    for (std::int64_t i = 0; i < kNodeFeatures; ++i) {
+      const float value = features[kind * kNodeFeatures + i];
       graph.features.push_back(value == 0 && below(9) == 0 ? -0.0f : value);
     }
     graph.opcodes.push_back(static_cast<std::uint8_t>(kind * 17 % 120));
@@ -165,13 +166,12 @@ inline UnitInput refined_unit(const Network& network, const RepeatedUnit& unit,
   refined.reserve(unit.graphs.size());
   std::vector<std::vector<std::int32_t>> state_class;
   for (const RepeatedGraph& graph : unit.graphs) {
-    const auto node_class = classes_of_rows(graph.features, GraphInput::features, graph.opcodes);
+    const auto node_class = classes_of_rows(graph.features, kNodeFeatures, graph.opcodes);
     std::vector<float> features;
     std::vector<std::uint8_t> opcodes;
     for (std::int64_t v = 0; v < graph.nodes; ++v) {
       if (node_class[v] < static_cast<std::int32_t>(opcodes.size())) continue;
-      const auto row =
-          std::span(graph.features).subspan(v * GraphInput::features, GraphInput::features);
+      const auto row = std::span(graph.features).subspan(v * kNodeFeatures, kNodeFeatures);
       features.insert(features.end(), row.begin(), row.end());
       opcodes.push_back(graph.opcodes[v]);
     }

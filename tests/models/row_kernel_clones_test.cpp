@@ -9,6 +9,7 @@
 #include "core/random.hpp"
 #include "models/plans/csr.hpp"
 #include "models/row_kernels.hpp"
+#include "tests/models/plans/make_csr.hpp"
 
 // The library compiles every loop once for each vector width and takes the widest one that the CPU
 // has. Here each width is compiled once more under a name of its own, so that one CPU can run them
@@ -16,12 +17,12 @@
 // those of plain float32 arithmetic.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 
-#define TPUDIST_ROW_TYPES         \
-  using ::tpudist::ConstRows;     \
-  using ::tpudist::Csr;           \
-  using ::tpudist::GatherOptions; \
-  using ::tpudist::Rows;          \
-  using ::tpudist::SharedTerms;
+#define TPUDIST_ROW_TYPES       \
+  using ::tpudist::ConstRows;   \
+  using ::tpudist::Csr;         \
+  using ::tpudist::SpmmOptions; \
+  using ::tpudist::Rows;        \
+  using ::tpudist::CombineTerms;
 
 namespace tpudist_sse2 {
 TPUDIST_ROW_TYPES
@@ -56,14 +57,14 @@ namespace {
 
 // One version of the kernels that do arithmetic.
 struct Kernels {
-  decltype(&tpudist::gather_rows) gather_rows;
-  decltype(&tpudist::max_rows) max_rows;
-  decltype(&tpudist::share_max_gradient) share_max_gradient;
-  decltype(&tpudist::gather_max_gradient) gather_max_gradient;
+  decltype(&tpudist::spmm_rows) spmm_rows;
+  decltype(&tpudist::spmm_max_rows) spmm_max_rows;
+  decltype(&tpudist::spmm_max_shares) spmm_max_shares;
+  decltype(&tpudist::spmm_max_backward_rows) spmm_max_backward_rows;
   decltype(&tpudist::combine_rows) combine_rows;
   decltype(&tpudist::round_rows) round_rows;
   decltype(&tpudist::add_rows) add_rows;
-  decltype(&tpudist::finish_rows) finish_rows;
+  decltype(&tpudist::bias_relu_rows) bias_relu_rows;
   decltype(&tpudist::add_column_sums) add_column_sums;
   decltype(&tpudist::outer_rows) outer_rows;
   decltype(&tpudist::add_scaled_rows) add_scaled_rows;
@@ -71,12 +72,12 @@ struct Kernels {
   decltype(&tpudist::sum_parts) sum_parts;
 };
 
-#define TPUDIST_KERNELS_OF(space)                                                                  \
-  Kernels {                                                                                        \
-    &space::gather_rows, &space::max_rows, &space::share_max_gradient,                             \
-        &space::gather_max_gradient, &space::combine_rows, &space::round_rows, &space::add_rows,   \
-        &space::finish_rows, &space::add_column_sums, &space::outer_rows, &space::add_scaled_rows, \
-        &space::dot_rows, &space::sum_parts                                                        \
+#define TPUDIST_KERNELS_OF(space)                                                              \
+  Kernels {                                                                                    \
+    &space::spmm_rows, &space::spmm_max_rows, &space::spmm_max_shares,                         \
+        &space::spmm_max_backward_rows, &space::combine_rows, &space::round_rows,              \
+        &space::add_rows, &space::bias_relu_rows, &space::add_column_sums, &space::outer_rows, \
+        &space::add_scaled_rows, &space::dot_rows, &space::sum_parts                           \
   }
 
 constexpr std::int64_t kRows = 12;
@@ -100,14 +101,14 @@ class Matrix {
 
 Csr random_csr(std::uint64_t key) {
   CounterRng rng(key);
-  std::vector<CsrEntry> entries;
+  std::vector<test::CsrEntry> entries;
   for (std::int32_t i = 0; i < kRows; ++i) {
     for (std::uint64_t e = 1 + rng.below(5); e > 0; --e) {
       entries.push_back({i, static_cast<std::int32_t>(rng.below(kRows)),
                          static_cast<float>(rng.uniform(0.1, 2))});
     }
   }
-  return make_csr(kRows, entries);
+  return test::make_csr(kRows, entries);
 }
 
 // The bits of everything that the kernels write, in a fixed order.
@@ -126,13 +127,13 @@ class Bits {
 void run_sums(const Kernels& kernels, std::int64_t width, Bits& bits) {
   const Csr csr = random_csr(1);
   Matrix x(kRows, width, 2), base(kRows, width, 3), mask(kRows, width, 4), y(kRows, width, 5);
-  kernels.gather_rows(csr, 0, kRows, x.view(), width, y.view(), {});
+  kernels.spmm_rows(csr, 0, kRows, x.view(), width, y.view(), {});
   bits.add(y.data());
-  kernels.gather_rows(csr, 0, kRows, x.view(), width, y.view(),
-                      {.sources = kRows - 2, .base = base.view(), .mask = mask.view()});
+  kernels.spmm_rows(csr, 0, kRows, x.view(), width, y.view(),
+                    {.sources = kRows - 2, .base = base.view(), .mask = mask.view()});
   bits.add(y.data());
   kernels.add_rows(x.view(), kRows, width, y.view());
-  kernels.finish_rows(y.view(), kRows, width, base.view().row(0), x.view(), true);
+  kernels.bias_relu_rows(y.view(), kRows, width, base.view().row(0), x.view(), true);
   bits.add(y.data());
   AlignedFloats sums(static_cast<std::size_t>(width), 0.3f);
   kernels.add_column_sums(x.view(), kRows, width, sums.data());
@@ -152,10 +153,10 @@ void run_sums(const Kernels& kernels, std::int64_t width, Bits& bits) {
 void run_maxima(const Kernels& kernels, std::int64_t width, Bits& bits) {
   const Csr in = random_csr(6), out = transpose(in, kRows);
   Matrix x(kRows, width, 7), best(kRows, width, 8), share(kRows, width, 9), y(kRows, width, 10);
-  kernels.max_rows(in, 0, kRows, x.view(), width, best.view(), 1);
-  kernels.share_max_gradient(in, 0, kRows, x.view(), best.view(), width, share.view(), 1);
-  kernels.gather_max_gradient(out, 0, kRows, x.view(), best.view(), share.view(), width, y.view(),
-                              {.base = x.view()});
+  kernels.spmm_max_rows(in, 0, kRows, x.view(), width, best.view(), 1);
+  kernels.spmm_max_shares(in, 0, kRows, x.view(), best.view(), width, share.view(), 1);
+  kernels.spmm_max_backward_rows(out, 0, kRows, x.view(), best.view(), share.view(), width,
+                                 y.view(), {.base = x.view()});
   bits.add(best.data());
   bits.add(share.data());
   bits.add(y.data());
@@ -163,12 +164,12 @@ void run_maxima(const Kernels& kernels, std::int64_t width, Bits& bits) {
 
 void run_combination(const Kernels& kernels, std::int64_t width, Bits& bits) {
   const std::int32_t self[] = {2, 0, 1}, near[] = {1, 1, 0}, far[] = {0, 2, 2};
-  const std::int32_t* const group[] = {near, far};
-  Matrix own(3, width, 11), past(3, width, 12), a(2, width, 13), b(3, width, 14);
+  const std::int32_t* const neighbourhood[] = {near, far};
+  Matrix own(3, width, 11), before(3, width, 12), a(2, width, 13), b(3, width, 14);
   Matrix bias(1, width, 15), y(3, width, 16);
-  const ConstRows groups[] = {a.view(), b.view()};
-  kernels.combine_rows({self, own.view(), past.view(), bias.view().data, group, groups}, 3, width,
-                       true, y.view());
+  const ConstRows products[] = {a.view(), b.view()};
+  kernels.combine_rows({self, own.view(), before.view(), bias.view().data, neighbourhood, products},
+                       3, width, true, y.view());
   bits.add(y.data());
 }
 

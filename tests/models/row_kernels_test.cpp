@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <thread>
 #include <vector>
 
 #include "core/aligned.hpp"
 #include "core/random.hpp"
-#include "models/buffer_pool.hpp"
 #include "models/gemm.hpp"
 #include "models/plans/csr.hpp"
+#include "tests/models/plans/make_csr.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,7 +28,7 @@ struct Matrix {
 };
 
 Csr random_csr(std::int64_t rows, std::int64_t columns, CounterRng& rng) {
-  std::vector<CsrEntry> entries;
+  std::vector<test::CsrEntry> entries;
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::uint64_t e = rng.below(4); e > 0; --e) {
       entries.push_back({static_cast<std::int32_t>(i),
@@ -37,36 +36,36 @@ Csr random_csr(std::int64_t rows, std::int64_t columns, CounterRng& rng) {
                          static_cast<float>(rng.uniform(-2, 2))});
     }
   }
-  return make_csr(rows, entries);
+  return test::make_csr(rows, entries);
 }
 
-TEST(GatherRows, EqualsTheNaiveProduct) {
+TEST(SpmmRows, EqualsTheNaiveProduct) {
   CounterRng rng(4);
   for (const std::int64_t width : {1, 7, 16, 33, 64}) {
-    for (const std::int64_t lanes : {1, 3}) {
+    for (const std::int64_t replicas : {1, 3}) {
       Csr csr = random_csr(6, 9, rng);
       if (rng.below(3) == 0) csr.weight.clear();  // all 1
       const std::int64_t limit = 3 + rng.below(7);
-      Matrix x(9 * lanes, width, 1), base(6 * lanes, width, 2), mask(6 * lanes, width, 3);
+      Matrix x(9 * replicas, width, 1), base(6 * replicas, width, 2), mask(6 * replicas, width, 3);
       for (const bool with_base : {false, true}) {
         for (const bool with_mask : {false, true}) {
-          const std::int64_t first = 2, count = 6 * lanes - 3;
+          const std::int64_t first = 2, count = 6 * replicas - 3;
           Matrix y(count, width, 5);
-          gather_rows(csr, first, count, x.view(), width, y.view(),
-                      {.lanes = lanes,
-                       .sources = limit,
-                       .base = with_base ? ConstRows(Rows{base.view().row(first), base.stride})
-                                         : ConstRows{},
-                       .mask = with_mask ? ConstRows(Rows{mask.view().row(first), mask.stride})
-                                         : ConstRows{}});
+          spmm_rows(csr, first, count, x.view(), width, y.view(),
+                    {.replicas = replicas,
+                     .sources = limit,
+                     .base = with_base ? ConstRows(Rows{base.view().row(first), base.stride})
+                                       : ConstRows{},
+                     .mask = with_mask ? ConstRows(Rows{mask.view().row(first), mask.stride})
+                                       : ConstRows{}});
           for (std::int64_t i = 0; i < count; ++i) {
-            const std::int64_t row = (first + i) / lanes, lane = (first + i) % lanes;
+            const std::int64_t row = (first + i) / replicas, replica = (first + i) % replicas;
             for (std::int64_t c = 0; c < width; ++c) {
               double expected = with_base ? base(first + i, c) : 0;
               for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e) {
                 if (csr.source[e] >= limit) continue;
-                expected +=
-                    static_cast<double>(csr.weight_of(e)) * x(csr.source[e] * lanes + lane, c);
+                expected += static_cast<double>(csr.weight_of(e)) *
+                            x(csr.source[e] * replicas + replica, c);
               }
               if (with_mask && mask(first + i, c) <= 0) expected = 0;
               ASSERT_NEAR(y(i, c), expected, 1e-6);
@@ -78,44 +77,44 @@ TEST(GatherRows, EqualsTheNaiveProduct) {
   }
 }
 
-TEST(GatherRows, AddsInPlace) {
-  const Csr csr = make_csr(2, std::vector<CsrEntry>{{0, 1, 2}, {1, 0, 3}});
+TEST(SpmmRows, AddsInPlace) {
+  const Csr csr = test::make_csr(2, std::vector<test::CsrEntry>{{0, 1, 2}, {1, 0, 3}});
   AlignedFloats x = {1, 10}, y = {5, 6};
-  gather_rows(csr, 0, 2, {x.data(), 1}, 1, {y.data(), 1}, {.base = {y.data(), 1}});
+  spmm_rows(csr, 0, 2, {x.data(), 1}, 1, {y.data(), 1}, {.base = {y.data(), 1}});
   EXPECT_EQ(y, (AlignedFloats{25, 9}));
 }
 
 // Sources that are as large as others in half of the channels, parallel edges, rows of none.
-TEST(MaxRows, EqualsNaiveMaximaAndSharesTheirGradient) {
+TEST(SpmmMaxRows, EqualsNaiveMaximaAndSharesTheirGradient) {
   CounterRng rng(11);
   for (const std::int64_t width : {1, 16, 300}) {
-    for (const std::int64_t lanes : {1, 3}) {
+    for (const std::int64_t replicas : {1, 3}) {
       constexpr std::int64_t kGroups = 6, kSources = 9;
-      std::vector<CsrEntry> entries;
+      std::vector<test::CsrEntry> entries;
       for (std::int32_t i = 0; i < kGroups; ++i) {
         for (std::uint64_t e = i == 2 ? 0 : rng.below(5); e > 0; --e)
           entries.push_back({i, static_cast<std::int32_t>(rng.below(kSources)), 1});
       }
-      const Csr in = make_csr(kGroups, entries), out = transpose(in, kSources);
-      Matrix x(kSources * lanes, width, 1), gradient(kGroups * lanes, width, 2);
+      const Csr in = test::make_csr(kGroups, entries), out = transpose(in, kSources);
+      Matrix x(kSources * replicas, width, 1), gradient(kGroups * replicas, width, 2);
       for (std::int64_t i = 0; i < x.rows; ++i) {
         for (std::int64_t c = 0; c < width; c += 2) x.view().row(i)[c] = i % 2 ? 0.5f : 0.25f;
       }
-      Matrix best(kGroups * lanes, width, 3), share = gradient;
-      max_rows(in, 0, best.rows, x.view(), width, best.view(), lanes);
-      share_max_gradient(in, 0, share.rows, x.view(), best.view(), width, share.view(), lanes);
+      Matrix best(kGroups * replicas, width, 3), share = gradient;
+      spmm_max_rows(in, 0, best.rows, x.view(), width, best.view(), replicas);
+      spmm_max_shares(in, 0, share.rows, x.view(), best.view(), width, share.view(), replicas);
       const std::int64_t limit = kGroups - 1, first = 2, count = x.rows - 3;
       Matrix base(x.rows, width, 4), mask(x.rows, width, 5), y(count, width, 6);
       const auto from = [&](Matrix& m) { return Rows{m.view().row(first), m.stride}; };
-      gather_max_gradient(
+      spmm_max_backward_rows(
           out, first, count, from(x), best.view(), share.view(), width, y.view(),
-          {.lanes = lanes, .sources = limit, .base = from(base), .mask = from(mask)});
+          {.replicas = replicas, .sources = limit, .base = from(base), .mask = from(mask)});
       for (std::int64_t c = 0; c < width; ++c) {
         std::vector<double> expected;
         for (std::int64_t i = 0; i < x.rows; ++i) expected.push_back(base(i, c));
         for (std::int64_t g = 0; g < best.rows; ++g) {
-          const std::int64_t row = g / lanes, lane = g % lanes;
-          const auto source = [&](std::int64_t e) { return in.source[e] * lanes + lane; };
+          const std::int64_t row = g / replicas, replica = g % replicas;
+          const auto source = [&](std::int64_t e) { return in.source[e] * replicas + replica; };
           const std::int64_t begin = in.begin[row], end = in.begin[row + 1];
           float largest = begin == end ? 0 : x(source(begin), c);
           for (std::int64_t e = begin; e < end; ++e) largest = std::max(largest, x(source(e), c));
@@ -137,35 +136,35 @@ TEST(MaxRows, EqualsNaiveMaximaAndSharesTheirGradient) {
   }
 }
 
-TEST(MaxRows, KeepsANan) {
-  const Csr csr = make_csr(1, std::vector<CsrEntry>{{0, 0, 1}, {0, 1, 1}, {0, 2, 1}});
+TEST(SpmmMaxRows, KeepsANan) {
+  const Csr csr = test::make_csr(1, std::vector<test::CsrEntry>{{0, 0, 1}, {0, 1, 1}, {0, 2, 1}});
   for (int place = 0; place < 3; ++place) {
     AlignedFloats x = {1, 3, 2}, y = {0};
     x[place] = std::nanf("");
-    max_rows(csr, 0, 1, {x.data(), 1}, 1, {y.data(), 1});
+    spmm_max_rows(csr, 0, 1, {x.data(), 1}, 1, {y.data(), 1});
     EXPECT_TRUE(std::isnan(y[0]));
   }
 }
 
 TEST(CombineRows, AddsWhatEachRowTakes) {
   const std::int32_t self[] = {2, 0}, near[] = {1, 1}, far[] = {0, 2};
-  const std::int32_t* const group[] = {near, far};
+  const std::int32_t* const neighbourhood[] = {near, far};
   for (const std::int64_t width : {1, 16, 19}) {
-    Matrix own(3, width, 1), past(3, width, 2), a(2, width, 3), b(3, width, 4), bias(1, width, 5);
-    const ConstRows groups[] = {a.view(), b.view()};
+    Matrix own(3, width, 1), before(3, width, 2), a(2, width, 3), b(3, width, 4), bias(1, width, 5);
+    const ConstRows products[] = {a.view(), b.view()};
     for (const std::size_t sets : {0, 1, 2}) {
       for (const bool residual : {false, true}) {
         Matrix y(2, width, 6);
         combine_rows(
-            {self, own.view(), residual ? ConstRows(past.view()) : ConstRows{}, bias.data.data(),
-             std::span(group).first(sets), std::span(groups).first(sets)},
+            {self, own.view(), residual ? ConstRows(before.view()) : ConstRows{}, bias.data.data(),
+             std::span(neighbourhood).first(sets), std::span(products).first(sets)},
             2, width, residual, y.view());
         for (std::int64_t i = 0; i < 2; ++i) {
           for (std::int64_t c = 0; c < width; ++c) {
             double expected = own(self[i], c) + bias(0, c);
             if (sets > 0) expected += a(near[i], c);
             if (sets > 1) expected += b(far[i], c);
-            if (residual) expected = std::max(0.0, expected + past(self[i], c));
+            if (residual) expected = std::max(0.0, expected + before(self[i], c));
             ASSERT_NEAR(y(i, c), expected, 1e-6);
           }
         }
@@ -180,8 +179,8 @@ TEST(RowKernels, EqualNaiveLoops) {
     Matrix y(kRows, width, 1), x(kRows, width, 2), z(kRows, width, 3), bias(1, width, 4);
     const Matrix y0 = y, z0 = z;
     const float scale[kRows] = {1, -2, 0.5f, 3, 0};
-    finish_rows(y.view(), kRows, width, bias.data.data(), x.view(), true);
-    mask_rows(z.view(), kRows, width, x.view());
+    bias_relu_rows(y.view(), kRows, width, bias.data.data(), x.view(), true);
+    relu_backward_rows(z.view(), kRows, width, x.view());
     AlignedFloats sums(width, 1.0f), scaled(width, 1.0f);
     add_column_sums(x.view(), kRows, width, sums.data());
     add_scaled_rows(scale, x.view(), kRows, width, scaled.data());
@@ -212,7 +211,7 @@ TEST(RowKernels, EqualNaiveLoops) {
 
 TEST(RowKernels, KeepNotANumber) {
   AlignedFloats y = {std::nanf(""), -1}, bias = {0, 0};
-  finish_rows({y.data(), 2}, 1, 2, bias.data(), {}, true);
+  bias_relu_rows({y.data(), 2}, 1, 2, bias.data(), {}, true);
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_EQ(y[1], 0);
 }
@@ -249,45 +248,6 @@ TEST(Gemm, EqualsTheNaiveProductInAllForms) {
       }
     }
   }
-}
-
-TEST(BufferPool, HandsTheSameBlockOutAgain) {
-  BufferPool pool;
-  Buffer a = pool.take(5000);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a.data()) % 64, 0u);
-  float* const first = a.data();
-  a.release();
-  EXPECT_EQ(pool.bytes_in_use(), 0u);
-  EXPECT_EQ(pool.take(4990).data(), first);
-  EXPECT_EQ(pool.take(0).data(), nullptr);
-}
-
-TEST(BufferPool, HoldsLittleMoreThanWasInUseAtOnce) {
-  BufferPool pool;
-  std::uint64_t peak = 0;
-  CounterRng rng(1);
-  for (int round = 0; round < 200; ++round) {
-    const Buffer a = pool.take(1000 + rng.below(2'000'000)),
-                 b = pool.take(1000 + rng.below(100'000));
-    peak = std::max(peak, pool.bytes_in_use());
-    EXPECT_LE(pool.bytes_held(), peak + peak / 4);
-  }
-}
-
-TEST(BufferPool, ServesThreads) {
-  BufferPool pool;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&pool, t] {
-      for (int i = 0; i < 300; ++i) {
-        Buffer buffer = pool.take(2000 + 100 * (i % 7));
-        std::fill_n(buffer.data(), 2000, static_cast<float>(t));
-        for (int j = 0; j < 2000; ++j) ASSERT_EQ(buffer.data()[j], static_cast<float>(t));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(pool.bytes_in_use(), 0u);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ inline std::vector<double> values(const at::Tensor& tensor) {
 
 // One number for each configuration of a plan less the mean of its slate: what a ranking sees.
 inline std::vector<double> centred(std::vector<double> scores, const Plan& plan) {
-  std::vector<double> sum(plan.readout.common.in.rows()), count(sum.size());
+  std::vector<double> sum(plan.readout.common.forward.rows()), count(sum.size());
   for (std::size_t k = 0; k < scores.size(); ++k) {
     sum[plan.readout.slate_of_config[k]] += scores[k];
     count[plan.readout.slate_of_config[k]] += 1;

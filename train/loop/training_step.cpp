@@ -46,31 +46,31 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
                             const TrainingState& state) {
   const auto rows = static_cast<std::size_t>(pass.members);
   const auto stride = static_cast<std::size_t>(row_length_);
-  auto buffer = take_buffer(rows * stride);
+  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(rows * stride));
+  const std::span<float> flat = buffer.first(rows * stride);
   std::vector<std::span<float>> gradients;
   for (std::size_t m = 0; m < rows; ++m) {
-    gradients.push_back(std::span(*buffer).subspan(m * stride, static_cast<std::size_t>(length_)));
+    gradients.push_back(flat.subspan(m * stride, static_cast<std::size_t>(length_)));
   }
   std::vector<double> losses;
   if (pass.data->chunks.empty()) {
     network_.gradient(
         state.flat, pass.first_member, pass.members, pass.data->input,
         [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
-        gradients, !experiment_.loss->ignores_shift());
+        gradients, !experiment_.loss->is_translation_invariant());
   } else {
     run_chunks(work, pass, state, gradients, losses);
   }
   for (std::size_t m = 0; m < rows; ++m) {
-    const std::span<float> row = std::span(*buffer).subspan(m * stride, stride);
+    const std::span<float> row = flat.subspan(m * stride, stride);
     std::fill(row.begin() + length_, row.end(), 0.0f);
     row[static_cast<std::size_t>(length_)] = static_cast<float>(losses[m]);
     reducer_->add(pass.first_member + static_cast<int>(m), pass.unit, row);
   }
-  give_back(std::move(buffer));
 }
 
 // A slate in two passes: the scores of all chunks, then the gradient chunk by chunk. What all
-// configurations of a chunk have in common differs between chunks, so that a shift counts.
+// configurations of a chunk have in common differs between chunks, so that no chunk may leave it out.
 void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
                               const TrainingState& state,
                               std::span<const std::span<float>> gradients,
@@ -95,10 +95,10 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
 
   const auto length = static_cast<std::size_t>(length_);
   const auto stride = static_cast<std::size_t>(row_length_);
-  auto buffer = take_buffer(members * stride);
+  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(members * stride));
   std::vector<std::span<float>> parts;
   for (std::size_t m = 0; m < members; ++m) {
-    parts.push_back(std::span(*buffer).subspan(m * stride, length));
+    parts.push_back(buffer.first(members * stride).subspan(m * stride, length));
   }
   first = 0;
   for (const UnitInput& chunk : chunks) {
@@ -120,7 +120,6 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
     }
     first += count;
   }
-  give_back(std::move(buffer));
 }
 
 // Weighted d loss / d score of a pass, [members, configs], and each member's weighted loss.
@@ -143,7 +142,7 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& 
       if (weight > 0) {
         std::vector<double> values(scores.delta.begin() + static_cast<std::ptrdiff_t>(at),
                                    scores.delta.begin() + static_cast<std::ptrdiff_t>(at + count));
-        if (!experiment_.loss->ignores_shift()) {
+        if (!experiment_.loss->is_translation_invariant()) {
           for (double& value : values)
             value += scores.common[static_cast<std::size_t>(i) * slates + s];
         }
@@ -152,7 +151,8 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& 
         const std::span<double> out = std::span(gradient.values).subspan(at, count);
         const SlateLoss::Value value = experiment_.loss->evaluate(values, slate.targets, ties, out);
         losses[static_cast<std::size_t>(i)] += weight * value.loss;
-        if (!value.shift_free) gradient.shift_free[static_cast<std::size_t>(i)] = false;
+        if (!value.translation_invariant)
+          gradient.translation_invariant[static_cast<std::size_t>(i)] = false;
         for (double& value : out) value *= weight;
       }
       at += count;
@@ -188,25 +188,6 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
                        context_.pool);
   ++state.step;
   return result;
-}
-
-std::unique_ptr<AlignedFloats> TrainingStep::take_buffer(std::size_t size) {
-  std::unique_ptr<AlignedFloats> buffer;
-  {
-    std::lock_guard lock(buffers_mutex_);
-    if (!buffers_.empty()) {
-      buffer = std::move(buffers_.back());
-      buffers_.pop_back();
-    }
-  }
-  if (!buffer) buffer = std::make_unique<AlignedFloats>();
-  if (buffer->size() < size) buffer->resize(size);
-  return buffer;
-}
-
-void TrainingStep::give_back(std::unique_ptr<AlignedFloats> buffer) {
-  std::lock_guard lock(buffers_mutex_);
-  buffers_.push_back(std::move(buffer));
 }
 
 }  // namespace tpudist

@@ -2,10 +2,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include "core/aligned.hpp"
+#include "core/buffer_cache.hpp"
 #include "dist/gradient_reducer.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
@@ -38,8 +37,6 @@ class TrainingStep {
   ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
                               std::vector<double>& losses) const;
   StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);
-  std::unique_ptr<AlignedFloats> take_buffer(std::size_t size);
-  void give_back(std::unique_ptr<AlignedFloats> buffer);
 
   const Experiment& experiment_;
   const Network& network_;
@@ -47,8 +44,7 @@ class TrainingStep {
   std::int64_t length_, row_length_;  // P, and P + the loss behind it (padded)
   std::unique_ptr<Communicator> nccl_;
   std::unique_ptr<GradientReducer> reducer_;
-  std::mutex buffers_mutex_;
-  std::vector<std::unique_ptr<AlignedFloats>> buffers_;
+  BufferCache buffers_;  // gradients of units
 };
 
 }  // namespace tpudist

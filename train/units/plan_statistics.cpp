@@ -23,9 +23,9 @@ GraphPlanStatistics statistics_of(const TrainingSetup& setup, int g,
   statistics.distinct_configs = run_time_statistics(data.run_times(g)).distinct_configs;
   statistics.configs = static_cast<std::int64_t>(rows.size());
   statistics.dense_rows = plans.dense_rows;
-  for (std::size_t layer = 0; layer <= plans.refined.steps.size(); ++layer)
+  for (std::size_t layer = 0; layer <= plans.refined.layers.size(); ++layer)
     statistics.rows.push_back(plans.refined.rows(layer));
-  statistics.needed_rows = plans.refined.needed_rows(plans.refined.steps.size());
+  statistics.needed_rows = plans.refined.needed_rows(plans.refined.layers.size());
   statistics.dense_flop = plans.dense_cost.step();
   statistics.refined_flop = plans.refined_cost.step();
   statistics.plan_seconds = plans.build_seconds;

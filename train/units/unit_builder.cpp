@@ -5,6 +5,7 @@
 #include <set>
 
 #include "models/graph_input.hpp"
+#include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 

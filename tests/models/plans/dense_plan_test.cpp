@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/plans/check_plan.hpp"
 #include "models/plans/csr.hpp"
+#include "models/plans/dense_plan.hpp"
 #include "models/plans/plan.hpp"
+#include "tests/models/plans/make_csr.hpp"
 #include "tests/models/plans/slate_case.hpp"
 
 namespace tpudist {
@@ -31,11 +34,11 @@ TEST(DensePlan, IsOneRowForEachNodeAndConfiguration) {
   EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 2, 2}));
   EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, -1}));
   EXPECT_EQ(plan.total_rows(), 18);
-  ASSERT_EQ(plan.steps.size(), 2u);
-  EXPECT_EQ(plan.steps[0], plan.steps[1]);  // shared
-  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 1, 3}));
-  EXPECT_EQ(plan.readout.cells.in.weight, Floats(4, 1.0f));
-  EXPECT_EQ(plan.readout.common.in.source, Ints{4});  // node 2, which nothing reaches
+  ASSERT_EQ(plan.layers.size(), 2u);
+  EXPECT_EQ(plan.layers[0], plan.layers[1]);  // shared
+  EXPECT_EQ(plan.readout.cells.forward.source, (Ints{0, 2, 1, 3}));
+  EXPECT_EQ(plan.readout.cells.forward.weight, Floats(4, 1.0f));
+  EXPECT_EQ(plan.readout.common.forward.source, Ints{4});  // node 2, which nothing reaches
   EXPECT_GT(plan.bytes(), 0u);
 }
 
@@ -48,26 +51,26 @@ TEST(DensePlan, NodesNeededInMoreLayersComeFirst) {
   check_plan(plan);
   // Node 3 is configurable; node 1 takes from it in the last layer.
   EXPECT_EQ(plan.node, (Ints{1, 1, 3, 3, 0, 0, 2, 2}));
-  EXPECT_EQ(plan.needed_part[1].rows, 4);
-  EXPECT_EQ(plan.needed_part[0].rows, 4);
-  EXPECT_EQ(plan.needed, 6);  // node 0 as node 1's neighbour
-  EXPECT_EQ(plan.readout.cells.in.source, (Ints{0, 2, 1, 3}));
-  EXPECT_EQ(plan.readout.common.in.source, (Ints{4, 6}));
+  EXPECT_EQ(plan.needed_counts[1].rows, 4);
+  EXPECT_EQ(plan.needed_counts[0].rows, 4);
+  EXPECT_EQ(plan.needed_first_rows, 6);  // node 0 as node 1's neighbour
+  EXPECT_EQ(plan.readout.cells.forward.source, (Ints{0, 2, 1, 3}));
+  EXPECT_EQ(plan.readout.common.forward.source, (Ints{4, 6}));
 }
 
 TEST(DensePlan, ProducersTakeTheMeanOfTheirConsumers) {
   const SmallGraph graph;
   const PlanSlate slate = graph.slate();
   const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, kBack}, true});
-  const Relation& forth = plan.steps[0]->edges[0].sum;
-  EXPECT_EQ(forth.lanes, 2);
-  EXPECT_EQ(forth.in.begin, (std::vector<std::int64_t>{0, 2, 3, 3}));
-  EXPECT_EQ(forth.in.source, (Ints{1, 2, 2}));
-  EXPECT_EQ(forth.in.weight, (Floats{1.0f / 3, 2.0f / 3, 1}));  // parallel edges count twice
-  const Relation& back = plan.steps[1]->edges[0].sum;
-  EXPECT_EQ(back.in.source, (Ints{0, 0, 1}));
-  EXPECT_EQ(back.in.weight, (Floats{1, 2, 1}));
-  EXPECT_EQ(plan.readout.cells.in.weight, Floats(6, 1.0f / 3));
+  const SparseMatrix& forth = plan.layers[0]->edges[0].aggregate;
+  EXPECT_EQ(forth.replicas, 2);
+  EXPECT_EQ(forth.forward.begin, (std::vector<std::int64_t>{0, 2, 3, 3}));
+  EXPECT_EQ(forth.forward.source, (Ints{1, 2, 2}));
+  EXPECT_EQ(forth.forward.weight, (Floats{1.0f / 3, 2.0f / 3, 1}));  // parallel edges count twice
+  const SparseMatrix& back = plan.layers[1]->edges[0].aggregate;
+  EXPECT_EQ(back.forward.source, (Ints{0, 0, 1}));
+  EXPECT_EQ(back.forward.weight, (Floats{1, 2, 1}));
+  EXPECT_EQ(plan.readout.cells.forward.weight, Floats(6, 1.0f / 3));
 }
 
 TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
@@ -80,8 +83,8 @@ TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
   check_plan(plan);
   EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 3, 4, 2, 2, 5}));
   EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, 3, -1, -1, -1}));  // tables one behind the other
-  EXPECT_EQ(plan.steps[0]->edges[0].sum.lanes, 1);
-  EXPECT_EQ(plan.steps[0]->edges[0].sum.in.source, (Ints{2, 6, 3, 7, 6, 7, 5, 8, 8}));
+  EXPECT_EQ(plan.layers[0]->edges[0].aggregate.replicas, 1);
+  EXPECT_EQ(plan.layers[0]->edges[0].aggregate.forward.source, (Ints{2, 6, 3, 7, 6, 7, 5, 8, 8}));
   EXPECT_EQ(plan.readout.slate_of_config, (Ints{0, 0, 1}));
 }
 
@@ -153,30 +156,32 @@ TEST(CheckPlan, FindsBrokenInvariants) {
   const SmallGraph graph;
   const PlanSlate slate = graph.slate();
   const Plan good = build_dense_plan(std::span(&slate, 1), {{kForth}, false});
-  const auto with_step = [&](auto change) {
+  const auto with_layer = [&](auto change) {
     Plan plan = good;
-    auto step = std::make_shared<Step>(*good.steps[0]);
-    change(*step);
-    plan.steps[0] = step;
+    auto layer = std::make_shared<PlanLayer>(*good.layers[0]);
+    change(*layer);
+    plan.layers[0] = layer;
     EXPECT_THROW(check_plan(plan), Error);
   };
-  with_step([](Step& step) { step.rows_out = 8; });
+  with_layer([](PlanLayer& layer) { layer.rows_out = 8; });
   const auto with_needed = [&](auto change) {
     Plan plan = good;
-    change(plan.needed_part[0]);
+    change(plan.needed_counts[0]);
     EXPECT_THROW(check_plan(plan), Error);
   };
-  with_needed([](NeededPart& part) { part.rows = 7; });
-  with_needed([](NeededPart& part) { part.pasts = -1; });
-  with_needed([](NeededPart& part) { part.groups.clear(); });
-  with_needed([](NeededPart& part) { part.groups[0] = 3; });  // within the lanes of a node
-  with_step([](Step& step) { step.self.of.assign(6, 0); });
-  with_step([](Step& step) { step.edges[0].sum.in.weight[0] = 9; });
-  with_step([](Step& step) {
-    std::swap(step.edges[0].sum.in.source[0], step.edges[0].sum.in.source[1]);
+  with_needed([](NeededCounts& part) { part.rows = 7; });
+  with_needed([](NeededCounts& part) { part.self_rows = -1; });
+  with_needed([](NeededCounts& part) { part.neighbourhoods.clear(); });
+  with_needed(
+      [](NeededCounts& part) { part.neighbourhoods[0] = 3; });  // within the replicas of a node
+  with_layer([](PlanLayer& layer) { layer.self.index.assign(6, 0); });
+  with_layer([](PlanLayer& layer) { layer.edges[0].aggregate.forward.weight[0] = 9; });
+  with_layer([](PlanLayer& layer) {
+    std::swap(layer.edges[0].aggregate.forward.source[0],
+              layer.edges[0].aggregate.forward.source[1]);
   });
-  with_step([](Step& step) { step.edges[0].sum.in.source[0] = 77; });
-  with_step([](Step& step) { step.edges[0].sum.lanes = 4; });
+  with_layer([](PlanLayer& layer) { layer.edges[0].aggregate.forward.source[0] = 77; });
+  with_layer([](PlanLayer& layer) { layer.edges[0].aggregate.replicas = 4; });
   const auto with_plan = [&](auto change) {
     Plan plan = good;
     change(plan);
@@ -189,8 +194,8 @@ TEST(CheckPlan, FindsBrokenInvariants) {
 }
 
 TEST(Csr, MergesAndTransposes) {
-  const std::vector<CsrEntry> entries = {{1, 2, 0.5f}, {0, 1, 1}, {1, 0, 2}, {1, 2, 0.25f}};
-  const Csr csr = make_csr(3, entries);
+  const std::vector<test::CsrEntry> entries = {{1, 2, 0.5f}, {0, 1, 1}, {1, 0, 2}, {1, 2, 0.25f}};
+  const Csr csr = test::make_csr(3, entries);
   EXPECT_EQ(csr.begin, (std::vector<std::int64_t>{0, 1, 3, 3}));
   EXPECT_EQ(csr.source, (Ints{1, 0, 2}));
   EXPECT_EQ(csr.weight, (Floats{1, 2, 0.75f}));
@@ -198,7 +203,7 @@ TEST(Csr, MergesAndTransposes) {
   EXPECT_EQ(back.begin, (std::vector<std::int64_t>{0, 1, 2, 3, 3}));
   EXPECT_EQ(back.source, (Ints{1, 0, 1}));
   EXPECT_EQ(transpose(back, 3).source, csr.source);
-  const Csr rows = rows_of(Ints{1, -1, 0, 1}, 3);
+  const Csr rows = transpose_index(Ints{1, -1, 0, 1}, 3);
   EXPECT_EQ(rows.begin, (std::vector<std::int64_t>{0, 1, 3, 3}));
   EXPECT_EQ(rows.source, (Ints{2, 0, 3}));
   EXPECT_THROW(to_index32(std::int64_t{1} << 31), Error);

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "core/random.hpp"
+#include "models/plans/check_plan.hpp"
+#include "models/plans/dense_plan.hpp"
 #include "models/plans/row_classes.hpp"
 #include "tests/models/plan_network.hpp"
 
@@ -195,10 +197,10 @@ TEST(RefinedPlan, GivesEqualConfigurationsTheSameRows) {
   const std::vector<RefinedSlate> slates{{&graph, 2, states, classes, 2}};
   const Plan plan = build_refined_plan(slates);
   EXPECT_EQ(plan.first_rows(), 3);
-  EXPECT_EQ(plan.steps[0]->rows_out, 3);
-  EXPECT_EQ(plan.readout.pool.in.entries(), 0);  // nothing differs
-  EXPECT_EQ(plan.needed, 0);
-  EXPECT_EQ(plan.readout.common.in.entries(), 3);
+  EXPECT_EQ(plan.layers[0]->rows_out, 3);
+  EXPECT_EQ(plan.readout.scores.forward.entries(), 0);  // nothing differs
+  EXPECT_EQ(plan.needed_first_rows, 0);
+  EXPECT_EQ(plan.readout.common.forward.entries(), 3);
 }
 
 TEST(RefinedPlan, MergesRepeatedBlocksAndSplitsWhereConfigurationsDiffer) {
@@ -210,8 +212,8 @@ TEST(RefinedPlan, MergesRepeatedBlocksAndSplitsWhereConfigurationsDiffer) {
   const Plan plan = build_refined_plan(slates);
   EXPECT_EQ(plan.first_rows(), 4);  // two states of node 4, then the classes 0 and 1 once each
   const std::vector<float> counts{2, 2};
-  EXPECT_EQ(plan.readout.common.in.weight, counts);
-  EXPECT_EQ(plan.needed, 2);  // the rows of node 4, which come first
+  EXPECT_EQ(plan.readout.common.forward.weight, counts);
+  EXPECT_EQ(plan.needed_first_rows, 2);  // the rows of node 4, which come first
   EXPECT_EQ(plan.node, (std::vector<std::int32_t>{2, 2, 0, 1}));
 }
 

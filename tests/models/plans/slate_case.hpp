@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/plans/plan.hpp"
+#include "models/plans/dense_plan.hpp"
 
 namespace tpudist::test {
 

@@ -1,4 +1,4 @@
-#include "models/buffer_pool.hpp"
+#include "core/buffer_cache.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -48,25 +48,25 @@ void deallocate(float* data, std::int64_t capacity) {
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
   release();
-  pool_ = std::exchange(other.pool_, nullptr);
+  cache_ = std::exchange(other.cache_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
   capacity_ = std::exchange(other.capacity_, 0);
   return *this;
 }
 
 void Buffer::release() {
-  if (pool_) std::exchange(pool_, nullptr)->give_back(data_, capacity_);
+  if (cache_) std::exchange(cache_, nullptr)->give_back(data_, capacity_);
   data_ = nullptr;
   capacity_ = 0;
 }
 
-BufferPool::~BufferPool() {
+BufferCache::~BufferCache() {
   for (const auto& [capacity, blocks] : kept_) {
     for (float* block : blocks) deallocate(block, capacity);
   }
 }
 
-Buffer BufferPool::take(std::int64_t floats) {
+Buffer BufferCache::take(std::int64_t floats) {
   Buffer buffer;
   if (floats <= 0) return buffer;
   const std::int64_t capacity = size_class(floats);
@@ -84,21 +84,21 @@ Buffer BufferPool::take(std::int64_t floats) {
     buffer.capacity_ = capacity;
     lock.lock();
   }
-  buffer.pool_ = this;
+  buffer.cache_ = this;
   in_use_ += buffer.capacity_;
   peak_ = std::max(peak_, in_use_);
   while (kept_floats_ > 0 && in_use_ + kept_floats_ > peak_ + peak_ / 4) free_largest();
   return buffer;
 }
 
-void BufferPool::give_back(float* data, std::int64_t capacity) {
+void BufferCache::give_back(float* data, std::int64_t capacity) {
   std::lock_guard lock(mutex_);
   in_use_ -= capacity;
   kept_[capacity].push_back(data);
   kept_floats_ += capacity;
 }
 
-void BufferPool::free_largest() {
+void BufferCache::free_largest() {
   const auto largest = std::prev(kept_.end());
   deallocate(largest->second.back(), largest->first);
   kept_floats_ -= largest->first;
@@ -106,12 +106,12 @@ void BufferPool::free_largest() {
   if (largest->second.empty()) kept_.erase(largest);
 }
 
-std::uint64_t BufferPool::bytes_in_use() const {
+std::uint64_t BufferCache::bytes_in_use() const {
   std::lock_guard lock(mutex_);
   return in_use_ * sizeof(float);
 }
 
-std::uint64_t BufferPool::bytes_held() const {
+std::uint64_t BufferCache::bytes_held() const {
   std::lock_guard lock(mutex_);
   return (in_use_ + kept_floats_) * sizeof(float);
 }

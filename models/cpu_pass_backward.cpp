@@ -7,34 +7,27 @@
 namespace tpudist {
 namespace {
 
-// Rows of a group of members whose gradients stay in the caches at the same time, and make enough
-// tasks.
-constexpr std::int64_t kGroupRows = 4096;
+// Rows of all members that run backward together: their gradients stay in the caches at the same
+// time, and they make enough tasks.
+constexpr std::int64_t kRowsTogether = 4096;
 // Floats of one task of the addition of partial gradients.
 constexpr std::int64_t kPiece = 16384;
 
 }  // namespace
 
-float* block_scratch(int slot, std::int64_t floats) {
-  thread_local AlignedFloats scratch[2];
-  if (static_cast<std::int64_t>(scratch[slot].size()) < floats)
-    scratch[slot] = AlignedFloats(floats);
-  return scratch[slot].data();
-}
-
-CpuPass::Partials CpuPass::take_partials(Group group, std::int64_t parts, std::int64_t begin,
+CpuPass::Partials CpuPass::take_partials(Members members, std::int64_t parts, std::int64_t begin,
                                          std::int64_t end) {
-  return {buffers_.take(group.count * parts * (end - begin)), parts, begin, end - begin};
+  return {buffers_.take(members.count * parts * (end - begin)), parts, begin, end - begin};
 }
 
-void CpuPass::add_partials(const Partials& partials, Group group,
+void CpuPass::add_partials(const Partials& partials, Members members,
                            std::span<const std::span<float>> gradients) const {
   const std::int64_t pieces = (partials.length + kPiece - 1) / kPiece;
-  pool_.parallel_for(group.count * pieces, [&](std::int64_t i) {
+  pool_.parallel_for(members.count * pieces, [&](std::int64_t i) {
     const std::int64_t member = i / pieces, at = i % pieces * kPiece;
     sum_parts(partials.of(member, 0) + at, partials.length, partials.parts,
               std::min(kPiece, partials.length - at),
-              gradients[group.first + member].data() + partials.begin + at);
+              gradients[members.first + member].data() + partials.begin + at);
   });
 }
 
@@ -42,8 +35,8 @@ void CpuPass::add_partials(const Partials& partials, Group group,
 // the layer's output rows: all of them or the needed ones. Zero where the mask is not positive.
 void CpuPass::fill_output_gradient(std::size_t layer, int member, int place, std::int64_t first,
                                    std::int64_t count, Rows block, ConstRows mask) const {
-  const std::int64_t own = std::clamp<std::int64_t>(above_.rows - first, 0, count);
-  if (own > 0 && own < count) {  // the rows behind are nobody's past
+  const std::int64_t own = std::clamp<std::int64_t>(d_input_above_.rows - first, 0, count);
+  if (own > 0 && own < count) {  // no row of the next layer takes the rest as its own state
     const ConstRows rest = mask.data ? ConstRows{mask.row(own), mask.stride} : mask;
     fill_output_gradient(layer, member, place, first, own, block, mask);
     fill_output_gradient(layer, member, place, first + own, count - own,
@@ -51,10 +44,10 @@ void CpuPass::fill_output_gradient(std::size_t layer, int member, int place, std
     return;
   }
   const LayerLayout& above = layout_.layers[layer];
-  const Step& step = *plan_.steps[layer];
-  const ConstRows gradient = above_.of(place);
+  const PlanLayer& plan_layer = *plan_.layers[layer];
+  const ConstRows gradient = d_input_above_.of(place);
   const ConstRows self{gradient.data + above.self_column, gradient.stride};
-  const std::size_t sets = step.edges.size();
+  const std::size_t sets = plan_layer.edges.size();
   ConstRows sum;  // so far; the last pass applies the mask
   if (own > 0) sum = {self.row(first), self.stride};
   if (sets == 0) {
@@ -63,16 +56,17 @@ void CpuPass::fill_output_gradient(std::size_t layer, int member, int place, std
     } else {
       for (std::int64_t i = 0; i < count; ++i) std::fill_n(block.row(i), above.in, 0.0f);
     }
-    if (mask.data) mask_rows(block, count, above.in, mask);
+    if (mask.data) relu_backward_rows(block, count, above.in, mask);
   }
   for (std::size_t set = 0; set < sets; ++set) {
-    const std::int64_t column = above.weights[set].column, lanes = step.edges[set].sum.lanes;
+    const std::int64_t column = above.weights[set].column,
+                       replicas = plan_layer.edges[set].aggregate.replicas;
     ConstRows best;
-    if (above.max) best = {above_best_.of(place).data + column, above_best_.stride};
+    if (above.max) best = {maxima_above_.of(place).data + column, maxima_above_.stride};
     spread_to_neighbours(layer, set, member, first, count, best,
                          {gradient.data + column, gradient.stride}, block,
-                         {.lanes = lanes,
-                          .sources = above_.rows / lanes,
+                         {.replicas = replicas,
+                          .sources = d_input_above_.rows / replicas,
                           .base = sum,
                           .mask = set + 1 == sets ? mask : ConstRows{}});
     sum = block;
@@ -87,11 +81,11 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
   const Rows z{block_scratch(1, kBlockRows * layer.out_stride), layer.out_stride};
   const ConstRows out{x_[index + 1].of(member).row(first), layer.out_stride};
   if (index + 1 == layout_.layers.size()) {
-    const float* const gradient = row_gradient_.data() + place * below_.rows + first;
+    const float* const gradient = row_gradient_.data() + place * d_input_.rows + first;
     outer_rows(gradient, count, layer.out, w + layout_.head_weight, z);
     add_scaled_rows(gradient, out, count, layer.out, place_of(layout_.head_weight));
     add_column_sums({gradient, 1}, count, 1, place_of(layout_.head_bias));
-    if (layer.relu) mask_rows(z, count, layer.out, out);
+    if (layer.relu) relu_backward_rows(z, count, layer.out, out);
   } else {
     fill_output_gradient(index + 1, member, place, first, count, z, layer.relu ? out : ConstRows{});
   }
@@ -99,39 +93,41 @@ void CpuPass::backward_block(std::size_t index, int member, int place, std::int6
 
   float* const input = block_scratch(0, kBlockRows * layer.input_stride);
   fill_input(index, member, first, count, input);
-  const Rows below{below_.of(place).row(first), layer.input_stride};
+  const Rows d_input{d_input_.of(place).row(first), layer.input_stride};
   for (const WeightPart& part : layer.parts) {
     gemm(layout_.precision, part.width, layer.out, count,
          {input + part.column, layer.input_stride, Transpose::yes}, {z.data, z.stride},
          fresh ? 0 : 1, place_of(part.offset), layer.out);
     gemm(layout_.precision, count, part.width, layer.out, {z.data, z.stride},
-         {w + part.offset, layer.out, Transpose::yes}, 0, below.data + part.column, below.stride);
+         {w + part.offset, layer.out, Transpose::yes}, 0, d_input.data + part.column,
+         d_input.stride);
   }
-  if (layer.residual) add_rows(z, count, layer.in, {below.data + layer.self_column, below.stride});
+  if (layer.residual)
+    add_rows(z, count, layer.in, {d_input.data + layer.self_column, d_input.stride});
   if (!layer.max) return;
   copy_rows({input, layer.input_stride}, count, layer.self_column,
-            {below_best_.of(place).row(first), below_best_.stride});
-  for (std::size_t set = 0; set < plan_.steps[index]->edges.size(); ++set) {
-    const Relation& edges = plan_.steps[index]->edges[set].sum;
+            {maxima_.of(place).row(first), maxima_.stride});
+  for (std::size_t set = 0; set < plan_.layers[index]->edges.size(); ++set) {
+    const SparseMatrix& edges = plan_.layers[index]->edges[set].aggregate;
     const std::int64_t column = layer.weights[set].column;
-    share_max_gradient(edges.in, first, count, x_[index].of(member),
-                       {input + column, layer.input_stride}, layer.in,
-                       {below.data + column, below.stride}, edges.lanes);
+    spmm_max_shares(edges.forward, first, count, x_[index].of(member),
+                    {input + column, layer.input_stride}, layer.in,
+                    {d_input.data + column, d_input.stride}, edges.replicas);
   }
 }
 
-void CpuPass::backward_aligned(std::size_t index, Group group, Partials& partials) {
+void CpuPass::backward_dense(std::size_t index, Members members, Partials& partials) {
   const LayerLayout& layer = layout_.layers[index];
-  const std::int64_t rows = this->rows(index + 1, group.needed), blocks = block_count(rows);
-  above_ = std::move(below_);
-  below_ = take(rows, layer.input_stride, group.count);
-  above_best_ = std::move(below_best_);
-  below_best_ = {};
-  if (layer.max) below_best_ = take(rows, layer.self_column, group.count);
-  partials = take_partials(group, chunk_count(blocks), layer.begin,
+  const std::int64_t rows = this->rows(index + 1, members.needed), blocks = block_count(rows);
+  d_input_above_ = std::move(d_input_);
+  d_input_ = take(rows, layer.input_stride, members.count);
+  maxima_above_ = std::move(maxima_);
+  maxima_ = {};
+  if (layer.max) maxima_ = take(rows, layer.self_column, members.count);
+  partials = take_partials(members, chunk_count(blocks), layer.begin,
                            index + 1 == layout_.layers.size() ? layout_.head_end : layer.end);
   const auto run = [&](int member, std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-    const int place = member - group.first;
+    const int place = member - members.first;
     float* const partial = partials.of(place, chunk);
     // Behind the weights, which the first block writes.
     std::fill(partial + (layer.bias - layer.begin), partial + partials.length, 0.0f);
@@ -141,65 +137,64 @@ void CpuPass::backward_aligned(std::size_t index, Group group, Partials& partial
                      block == begin, partial);
     }
   };
-  for_chunks(group, blocks, run);
+  for_chunks(members, blocks, run);
 }
 
 // d loss / d value of the last layer's rows.
-void CpuPass::spread_scores(Group group, std::span<const double> score_gradient) {
-  const std::int64_t rows = this->rows(layout_.layers.size(), group.needed);
-  row_gradient_.resize(group.count * rows);
-  std::vector<CellGradient> cells(group.count);
-  pool_.parallel_for(group.count, [&](std::int64_t place) {
-    const std::int64_t member = group.first + place;
+void CpuPass::spread_scores(Members members, std::span<const double> score_gradient) {
+  const std::int64_t rows = this->rows(layout_.layers.size(), members.needed);
+  row_gradient_.resize(members.count * rows);
+  std::vector<CellGradient> cells(members.count);
+  pool_.parallel_for(members.count, [&](std::int64_t place) {
+    const std::int64_t member = members.first + place;
     cells[place] = spread_to_cells(plan_.readout,
                                    score_gradient.subspan(member * plan_.configs, plan_.configs),
                                    output_scale_);
   });
-  for_blocks(group, rows, [&](int member, std::int64_t first, std::int64_t count) {
-    const std::int64_t place = member - group.first;
+  for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {
+    const std::int64_t place = member - members.first;
     spread_to_rows(plan_.readout, cells[place], first,
                    std::span(row_gradient_).subspan(place * rows + first, count));
   });
 }
 
-// d loss / d x_[0] before its activation, in above_.
-void CpuPass::join_gradient_aligned(Group group) {
-  above_ = std::move(below_);
-  above_best_ = std::move(below_best_);
-  const std::int64_t rows = this->rows(0, group.needed);
-  below_ = take(rows, layout_.stride, group.count);
-  for_blocks(group, rows, [&](int member, std::int64_t first, std::int64_t count) {
-    const int place = member - group.first;
-    const Rows z{below_.of(place).row(first), layout_.stride};
+// Fills d_preactivation_ with d loss / d x_[0] before its activation.
+void CpuPass::join_gradient_dense(Members members) {
+  d_input_above_ = std::move(d_input_);
+  maxima_above_ = std::move(maxima_);
+  const std::int64_t rows = this->rows(0, members.needed);
+  d_preactivation_ = take(rows, layout_.stride, members.count);
+  for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {
+    const int place = member - members.first;
+    const Rows z{d_preactivation_.of(place).row(first), layout_.stride};
     fill_output_gradient(0, member, place, first, count, z,
                          {x_[0].of(member).row(first), layout_.stride});
   });
-  above_ = std::move(below_);
+  d_input_above_ = {};
 }
 
-void CpuPass::backward_group(Group group, const ScoreGradient& score_gradient,
-                             std::span<const std::span<float>> gradients) {
-  spread_scores(group, score_gradient.values);
+void CpuPass::backward_members(Members members, const ScoreGradient& score_gradient,
+                               std::span<const std::span<float>> gradients) {
+  spread_scores(members, score_gradient.values);
   Partials partials;
-  if (plan_.shares_rows()) backward_head(group, gradients);
+  if (plan_.is_refined()) backward_head(members, gradients);
   for (std::size_t layer = layout_.layers.size(); layer-- > 0;) {
-    run_again(layer, group);
-    if (plan_.shares_rows()) {
-      forget_states(layer + 1, group);
-      backward_shared(layer, group, gradients);
-      if (recompute_ || group.first + group.count == all_.count) sums_[layer].clear();
+    run_again(layer, members);
+    if (plan_.is_refined()) {
+      forget_states(layer + 1, members);
+      backward_refined(layer, members, gradients);
+      if (recompute_ || members.first + members.count == all_.count) sums_[layer].clear();
     } else {
-      backward_aligned(layer, group, partials);
-      add_partials(partials, group, gradients);
-      forget_states(layer + 1, group);
+      backward_dense(layer, members, partials);
+      add_partials(partials, members, gradients);
+      forget_states(layer + 1, members);
     }
   }
-  if (!plan_.shares_rows()) join_gradient_aligned(group);
-  backward_encoder(group, partials);
-  add_partials(partials, group, gradients);
-  above_ = {};
-  below_ = {};
-  above_best_ = {};
+  if (!plan_.is_refined()) join_gradient_dense(members);
+  backward_encoder(members, partials);
+  add_partials(partials, members, gradients);
+  d_preactivation_ = {};
+  maxima_above_ = {};
 }
 
 void CpuPass::clear_padding(std::span<const std::span<float>> gradients) const {
@@ -217,20 +212,20 @@ void CpuPass::clear_padding(std::span<const std::span<float>> gradients) const {
 void CpuPass::backward(const ScoreGradient& score_gradient,
                        std::span<const std::span<float>> gradients) {
   const auto needed_only = [&](int member) {
-    return forward_needed() || score_gradient.ignores_shift(member);
+    return forward_needed() || score_gradient.is_translation_invariant(member);
   };
   std::int64_t rows = 1;
   for (const MemberRows& x : x_) rows = std::max(rows, x.rows);
   const int together =
-      static_cast<int>(std::clamp<std::int64_t>(kGroupRows / rows, 1, std::max(all_.count, 1)));
+      static_cast<int>(std::clamp<std::int64_t>(kRowsTogether / rows, 1, std::max(all_.count, 1)));
   for (int first = 0; first < all_.count;) {
-    Group group{first, 1, needed_only(first)};
-    while (group.count < together && first + group.count < all_.count &&
-           needed_only(first + group.count) == group.needed) {
-      ++group.count;
+    Members members{first, 1, needed_only(first)};
+    while (members.count < together && first + members.count < all_.count &&
+           needed_only(first + members.count) == members.needed) {
+      ++members.count;
     }
-    backward_group(group, score_gradient, gradients);
-    first += group.count;
+    backward_members(members, score_gradient, gradients);
+    first += members.count;
   }
   clear_padding(gradients);
 }

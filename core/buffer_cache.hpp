@@ -3,16 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace tpudist {
 
-class BufferPool;
+class BufferCache;
 
-// A block of float32 from a BufferPool, aligned to 64 bytes, with undefined content; goes back when
-// destroyed. Move-only.
+// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. It goes back to
+// the cache when it is destroyed. Move-only.
 class Buffer {
  public:
   Buffer() = default;
@@ -21,26 +21,28 @@ class Buffer {
   ~Buffer() { release(); }
 
   float* data() const { return data_; }
+  std::span<float> first(std::size_t floats) const { return {data_, floats}; }
   std::int64_t capacity() const { return capacity_; }
   void release();
 
  private:
-  friend class BufferPool;
-  BufferPool* pool_ = nullptr;
+  friend class BufferCache;
+  BufferCache* cache_ = nullptr;
   float* data_ = nullptr;
   std::int64_t capacity_ = 0;
 };
 
-// Keeps blocks of memory for reuse: on fresh pages a tall GEMM runs at half its speed. Never holds
-// more than a quarter above what was in use at once. Must outlive its buffers. Thread-safe.
-class BufferPool {
+// Keeps blocks of memory for reuse, because a tall GEMM on fresh pages runs at half its speed. It
+// never holds more than a quarter above what was in use at the same time. It must outlive its
+// buffers. Thread-safe.
+class BufferCache {
  public:
-  BufferPool() = default;
-  ~BufferPool();
-  BufferPool(const BufferPool&) = delete;
-  BufferPool& operator=(const BufferPool&) = delete;
+  BufferCache() = default;
+  ~BufferCache();
+  BufferCache(const BufferCache&) = delete;
+  BufferCache& operator=(const BufferCache&) = delete;
 
-  // At least `floats` floats; 0 gives an empty buffer. Throws std::bad_alloc.
+  // Returns a block of at least `floats` floats; for 0 an empty one. Throws std::bad_alloc.
   Buffer take(std::int64_t floats);
 
   std::uint64_t bytes_in_use() const;

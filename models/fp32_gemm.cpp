@@ -1,5 +1,6 @@
-#include "core/error.hpp"
 #include "models/fp32_gemm.hpp"
+
+#include "core/error.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TPUDIST_TILES __attribute__((target("avx512f")))

@@ -4,8 +4,9 @@
 #include "models/cpu_pass.hpp"
 #include "models/gemm.hpp"
 
-// Layers of plans that share rows. A row is a past and a group of neighbours in each edge set, and
-// there are fewer pasts and groups than rows: each is multiplied by its weights once.
+// Layers of refined plans. A row behind the layer is a pair of its own row before the layer and a
+// neighbourhood in each edge set. There are fewer of both than there are pairs, so each is
+// multiplied by its weights once.
 
 namespace tpudist {
 namespace {
@@ -17,24 +18,24 @@ constexpr std::int64_t kHeadColumns = 64;
 
 }  // namespace
 
-// Memory for the neighbours' sums of every group.
+// Takes memory for the sums of all neighbourhoods.
 void CpuPass::take_sums(std::size_t index) {
   sums_[index].clear();
-  for (std::size_t set = 0; set < plan_.steps[index]->edges.size(); ++set) {
-    const std::int64_t count = groups(index, set, forward_needed());
+  for (std::size_t set = 0; set < plan_.layers[index]->edges.size(); ++set) {
+    const std::int64_t count = neighbourhoods(index, set, forward_needed());
     sums_[index].push_back(take(count, layout_.layers[index].in_stride, all_.count));
   }
 }
 
-// The neighbours' sums (or maxima) of a block of groups.
+// Aggregates a block of neighbourhoods.
 void CpuPass::sum_neighbours(std::size_t index, std::size_t set, int member, std::int64_t first,
                              std::int64_t count) const {
   const Rows sums = sums_[index][set].of(member);
   aggregate(index, set, member, first, count, {sums.row(first), sums.stride});
 }
 
-// The neighbours' sums of every group, without the products.
-void CpuPass::make_sums(std::size_t index, Group members) {
+// Aggregates all neighbourhoods, without the products.
+void CpuPass::make_sums(std::size_t index, Members members) {
   take_sums(index);
   std::vector<std::int64_t> ranges;
   for (const MemberRows& sums : sums_[index]) ranges.push_back(sums.rows);
@@ -44,8 +45,9 @@ void CpuPass::make_sums(std::size_t index, Group members) {
              });
 }
 
-// own = x Wself for every past, products[set] = (sum over neighbours) Wset for every group.
-void CpuPass::make_products(std::size_t index, Group members, const MemberRows& own,
+// Computes own = x Wself for every row before the layer, and products[set] = sums Wset for every
+// neighbourhood.
+void CpuPass::make_products(std::size_t index, Members members, const MemberRows& own,
                             std::span<const MemberRows> products) {
   const LayerLayout& layer = layout_.layers[index];
   const MemberRows& x = x_[index];
@@ -64,12 +66,12 @@ void CpuPass::make_products(std::size_t index, Group members, const MemberRows& 
              });
 }
 
-void CpuPass::forward_shared(std::size_t index, Group members) {
+void CpuPass::forward_refined(std::size_t index, Members members) {
   const LayerLayout& layer = layout_.layers[index];
-  const Step& step = *plan_.steps[index];
+  const PlanLayer& plan_layer = *plan_.layers[index];
   const std::int64_t rows = this->rows(index + 1, forward_needed());
   const bool last = index + 1 == layout_.layers.size();
-  const std::size_t sets = step.edges.size();
+  const std::size_t sets = plan_layer.edges.size();
   const MemberRows own = take(x_[index].rows, layer.out_stride, all_.count);
   take_sums(index);
   std::vector<MemberRows> products;
@@ -79,35 +81,35 @@ void CpuPass::forward_shared(std::size_t index, Group members) {
   make_products(index, members, own, products);
   for_blocks(members, rows, [&](int member, std::int64_t first, std::int64_t count) {
     const Rows out{x_[index + 1].of(member).row(first), layer.out_stride};
-    std::vector<const std::int32_t*> group;
-    std::vector<ConstRows> of_group;
+    std::vector<const std::int32_t*> neighbourhood;
+    std::vector<ConstRows> of_neighbourhood;
     for (std::size_t set = 0; set < sets; ++set) {
-      group.push_back(step.edges[set].group.of.data() + first);
-      of_group.push_back(products[set].of(member));
+      neighbourhood.push_back(plan_layer.edges[set].neighbourhood.index.data() + first);
+      of_neighbourhood.push_back(products[set].of(member));
     }
-    const ConstRows past = layer.residual ? x_[index].of(member) : ConstRows{};
-    combine_rows({step.self.of.data() + first, own.of(member), past, weights(member) + layer.bias,
-                  group, of_group},
+    const ConstRows residual = layer.residual ? x_[index].of(member) : ConstRows{};
+    combine_rows({plan_layer.self.index.data() + first, own.of(member), residual,
+                  weights(member) + layer.bias, neighbourhood, of_neighbourhood},
                  count, layer.out, layer.relu, out);
     if (last) apply_head(member, first, count, out);
   });
 }
 
-// The head's gradient, and d loss / d output of the last layer before its activation in above_.
-void CpuPass::backward_head(Group group, std::span<const std::span<float>> gradients) {
+// Computes the head's gradient, and fills d_preactivation_ for the last layer.
+void CpuPass::backward_head(Members members, std::span<const std::span<float>> gradients) {
   const LayerLayout& layer = layout_.layers.back();
-  const std::int64_t rows = this->rows(layout_.layers.size(), group.needed);
-  above_ = take(rows, layer.out_stride, group.count);
+  const std::int64_t rows = this->rows(layout_.layers.size(), members.needed);
+  d_preactivation_ = take(rows, layer.out_stride, members.count);
   const auto row_gradient = [&](int member) {
-    return row_gradient_.data() + (member - group.first) * rows;
+    return row_gradient_.data() + (member - members.first) * rows;
   };
   const std::int64_t ranges[] = {rows};
   const auto spread = [&](int member, std::size_t, std::int64_t first, std::int64_t count) {
-    const Rows z{above_.of(member - group.first).row(first), layer.out_stride};
+    const Rows z{d_preactivation_.of(member - members.first).row(first), layer.out_stride};
     outer_rows(row_gradient(member) + first, count, layer.out,
                weights(member) + layout_.head_weight, z);
     if (layer.relu) {
-      mask_rows(z, count, layer.out, {x_.back().of(member).row(first), layer.out_stride});
+      relu_backward_rows(z, count, layer.out, {x_.back().of(member).row(first), layer.out_stride});
     }
   };
   const std::int64_t tiles = (layer.out + kHeadColumns - 1) / kHeadColumns;
@@ -122,50 +124,54 @@ void CpuPass::backward_head(Group group, std::span<const std::span<float>> gradi
     gradient[layout_.head_bias] = 0;
     add_column_sums({row_gradient(member), 1}, rows, 1, gradient + layout_.head_bias);
   };
-  for_ranges(group, ranges, spread, tiles, weigh);
+  for_ranges(members, ranges, spread, tiles, weigh);
 }
 
-// From d loss / d output before the activation in above_ to the gradients of the layer's parameters
-// and the same of the layer below.
-void CpuPass::backward_shared(std::size_t index, Group group,
-                              std::span<const std::span<float>> gradients) {
+// Computes the gradients of the layer's parameters from d_preactivation_ of this layer, and replaces
+// it by that of the layer d_input.
+void CpuPass::backward_refined(std::size_t index, Members members,
+                               std::span<const std::span<float>> gradients) {
   const LayerLayout& layer = layout_.layers[index];
-  const Step& step = *plan_.steps[index];
-  const std::size_t sets = step.edges.size();
-  // Of the products in forward_shared (range 0: own, then the sets), and of what was multiplied.
-  const std::int64_t rows_in = rows(index, group.needed);
-  std::vector<std::int64_t> ranges{group.needed ? plan_.needed_part[index].pasts : rows_in};
-  for (std::size_t set = 0; set < sets; ++set) ranges.push_back(groups(index, set, group.needed));
+  const PlanLayer& plan_layer = *plan_.layers[index];
+  const std::size_t sets = plan_layer.edges.size();
+  // Gradients of the products that forward_refined made (range 0: own, then the edge sets), and of
+  // what was multiplied.
+  const std::int64_t rows_in = rows(index, members.needed);
+  std::vector<std::int64_t> ranges{members.needed ? plan_.needed_counts[index].self_rows : rows_in};
+  for (std::size_t set = 0; set < sets; ++set)
+    ranges.push_back(neighbourhoods(index, set, members.needed));
   std::vector<MemberRows> products, inputs;
   for (const std::int64_t rows : ranges) {
-    products.push_back(take(rows, layer.out_stride, group.count));
-    inputs.push_back(take(inputs.empty() ? rows_in : rows, layer.in_stride, group.count));
+    products.push_back(take(rows, layer.out_stride, members.count));
+    inputs.push_back(take(inputs.empty() ? rows_in : rows, layer.in_stride, members.count));
   }
   const auto weight_of = [&](std::size_t range) {
     return range == 0 ? layer.weights.back() : layer.weights[range - 1];
   };
-  for_ranges(group, ranges,
-             [&](int member, std::size_t range, std::int64_t first, std::int64_t count) {
-               const int place = member - group.first;
-               const Rows product{products[range].of(place).row(first), layer.out_stride};
-               const Rows input{inputs[range].of(place).row(first), layer.in_stride};
-               gather_rows(range == 0 ? step.self.rows : step.edges[range - 1].group.rows, first,
-                           count, above_.of(place), layer.out, product, {.sources = above_.rows});
-               gemm(layout_.precision, count, layer.in, layer.out, {product.data, product.stride},
-                    {weights(member) + weight_of(range).offset, layer.out, Transpose::yes}, 0,
-                    input.data, input.stride);
-               if (range == 0 && layer.residual) add_rows(product, count, layer.in, input);
-               if (range == 0 || !layer.max) return;
-               const ConstRows best = sums_[index][range - 1].of(member);
-               share_max_gradient(step.edges[range - 1].sum.in, first, count, x_[index].of(member),
-                                  {best.row(first), best.stride}, layer.in, input);
-             });
+  for_ranges(
+      members, ranges, [&](int member, std::size_t range, std::int64_t first, std::int64_t count) {
+        const int place = member - members.first;
+        const Rows product{products[range].of(place).row(first), layer.out_stride};
+        const Rows input{inputs[range].of(place).row(first), layer.in_stride};
+        spmm_rows(range == 0 ? plan_layer.self.transposed
+                             : plan_layer.edges[range - 1].neighbourhood.transposed,
+                  first, count, d_preactivation_.of(place), layer.out, product,
+                  {.sources = d_preactivation_.rows});
+        gemm(layout_.precision, count, layer.in, layer.out, {product.data, product.stride},
+             {weights(member) + weight_of(range).offset, layer.out, Transpose::yes}, 0, input.data,
+             input.stride);
+        if (range == 0 && layer.residual) add_rows(product, count, layer.in, input);
+        if (range == 0 || !layer.max) return;
+        const ConstRows best = sums_[index][range - 1].of(member);
+        spmm_max_shares(plan_layer.edges[range - 1].aggregate.forward, first, count,
+                        x_[index].of(member), {best.row(first), best.stride}, layer.in, input);
+      });
 
   const std::int64_t tiles = (layer.in + kTileRows - 1) / kTileRows;
   const std::int64_t weight_tiles = tiles * static_cast<std::int64_t>(ranges.size());
   const auto weight_gradient = [&](int member, std::int64_t i) {
     float* const gradient = gradients[member].data();
-    const int place = member - group.first;
+    const int place = member - members.first;
     if (i == weight_tiles) {
       std::fill_n(gradient + layer.bias, layer.out, 0.0f);
       add_column_sums(products[0].of(place), products[0].rows, layer.out, gradient + layer.bias);
@@ -181,24 +187,26 @@ void CpuPass::backward_shared(std::size_t index, Group group,
   };
   const ConstRows no_mask{};
   const bool relu = index == 0 || layout_.layers[index - 1].relu;
-  const auto gather_below = [&](int member, std::size_t, std::int64_t first, std::int64_t count) {
-    const int place = member - group.first;
-    const Rows below{inputs[0].of(place).row(first), layer.in_stride};
+  const auto gather_input_gradient = [&](int member, std::size_t, std::int64_t first,
+                                         std::int64_t count) {
+    const int place = member - members.first;
+    const Rows d_input{inputs[0].of(place).row(first), layer.in_stride};
     const ConstRows x{x_[index].of(member).row(first), layer.in_stride};
     for (std::int64_t i = std::max<std::int64_t>(ranges[0] - first, 0); i < count; ++i) {
-      std::fill_n(below.row(i), layer.in, 0.0f);  // no needed row's past
+      std::fill_n(d_input.row(i), layer.in, 0.0f);  // no needed row takes it as its own state
     }
-    if (sets == 0 && relu) mask_rows(below, count, layer.in, x);
+    if (sets == 0 && relu) relu_backward_rows(d_input, count, layer.in, x);
     for (std::size_t set = 0; set < sets; ++set) {
       spread_to_neighbours(index, set, member, first, count, sums_[index][set].of(member),
-                           inputs[set + 1].of(place), below,
+                           inputs[set + 1].of(place), d_input,
                            {.sources = ranges[set + 1],
-                            .base = below,
+                            .base = d_input,
                             .mask = relu && set + 1 == sets ? x : no_mask});
     }
   };
-  for_ranges(group, std::span(&rows_in, 1), gather_below, weight_tiles + 1, weight_gradient);
-  above_ = std::move(inputs[0]);
+  for_ranges(members, std::span(&rows_in, 1), gather_input_gradient, weight_tiles + 1,
+             weight_gradient);
+  d_preactivation_ = std::move(inputs[0]);
 }
 
 }  // namespace tpudist

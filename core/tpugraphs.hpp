@@ -1,0 +1,11 @@
+#pragma once
+
+namespace tpudist {
+
+// The sizes of the TpuGraphs data set that both the data and the networks depend on.
+inline constexpr int kNodeFeatures = 140;         // columns of node_feat
+inline constexpr int kOpcodes = 120;              // rows of an opcode table
+inline constexpr int kLayoutConfigFeatures = 18;  // columns of node_config_feat
+inline constexpr int kTileConfigFeatures = 24;    // columns of config_feat
+
+}  // namespace tpudist

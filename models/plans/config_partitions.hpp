@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/plans/flat_index.hpp"
+
+namespace tpudist {
+
+// Numbers partitions of K configurations into classes: equal partitions get equal numbers, and the
+// common refinement of two partitions is computed once and then looked up. The nodes of a graph
+// share few partitions, so the cost goes by the number of classes and hardly by K. Number 0 is the
+// partition with one class. Not thread-safe.
+class ConfigPartitions {
+ public:
+  explicit ConfigPartitions(std::int64_t configs);
+
+  // Returns the partition that puts configurations with equal `labels` [K] into one class.
+  std::int32_t of_labels(std::span<const std::int32_t> labels);
+
+  // Returns the common refinement: configurations share a class where they do in both.
+  std::int32_t refine(std::int32_t a, std::int32_t b);
+
+  std::int32_t classes(std::int32_t partition) const {
+    return static_cast<std::int32_t>(first_begin_[partition + 1] - first_begin_[partition]);
+  }
+  // [K] class of each configuration, numbered by first occurrence.
+  std::span<const std::int32_t> class_of_config(std::int32_t partition) const {
+    return {class_of_config_.data() + partition * configs_, static_cast<std::size_t>(configs_)};
+  }
+  // [classes] first configuration of each class.
+  std::span<const std::int32_t> first_config(std::int32_t partition) const {
+    return {first_config_.data() + first_begin_[partition],
+            static_cast<std::size_t>(classes(partition))};
+  }
+
+ private:
+  std::int32_t intern(std::span<const std::int32_t> classes);
+  void number_pairs(std::int32_t a, std::int32_t b);
+
+  std::int64_t configs_;
+  std::vector<std::int32_t> class_of_config_;  // [partitions, K]
+  std::vector<std::int32_t> first_config_;     // first configurations, partition after partition
+  std::vector<std::int64_t> first_begin_{0};   // [partitions + 1]
+  FlatIndex by_content_, by_pair_, pairs_;
+  std::vector<std::int32_t> pair_a_, pair_b_, pair_result_;
+  std::vector<std::int32_t> scratch_, table_;
+};
+
+}  // namespace tpudist

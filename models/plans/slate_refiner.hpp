@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/plans/colour_table.hpp"
+#include "models/plans/config_partitions.hpp"
+#include "models/plans/refined_graph.hpp"
+#include "models/plans/refined_plan.hpp"
+
+namespace tpudist {
+
+// Lists of rows, one behind the other, each sorted and with repetitions.
+struct RowLists {
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int32_t> row;
+  std::int64_t size() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+  std::span<const std::int32_t> of(std::int64_t list) const {
+    return std::span(row).subspan(begin[list], begin[list + 1] - begin[list]);
+  }
+  void close() { begin.push_back(static_cast<std::int64_t>(row.size())); }
+};
+
+// A layer whose rows and neighbourhoods stand in the order in which refinement found them.
+struct RawLayer {
+  std::vector<std::int32_t> self;                        // [rows] row before the layer
+  std::vector<std::vector<std::int32_t>> neighbourhood;  // [edge sets][rows]
+  std::vector<RowLists> neighbourhoods;                  // [edge sets] rows before the layer
+};
+
+// The readout of the slates of one graph, in rows as they were found.
+struct RawReadout {
+  RowLists cells;            // rows of each cell
+  RowLists cells_of_config;  // cells that each configuration adds up
+  RowLists common;           // one list: the rows that all configurations share
+};
+
+// A plan whose rows stand in the order in which refinement found them.
+struct RawPlan {
+  std::vector<std::int32_t> node, state;  // of the first rows
+  std::vector<RawLayer> layers;
+  std::vector<RawReadout> readouts;  // [graphs]
+};
+
+// Where a slate's input rows, states and configurations begin in the plan's numbering.
+struct SlateOffsets {
+  std::int64_t node, state, config;
+};
+
+// The slates of one graph, which are refined together: the configurations of all of them are
+// numbered through.
+struct GraphSlates {
+  const RefinedGraph* graph;
+  std::vector<std::size_t> slates;
+  std::int64_t configs = 0;
+  std::int64_t first_node = 0;  // in the plan's numbering
+};
+
+// Refines the slates of one graph layer by layer. Not thread-safe.
+class SlateRefiner {
+ public:
+  // Everything is borrowed and must outlive the refiner.
+  SlateRefiner(const GraphSlates& graph_slates, std::span<const RefinedSlate> slates,
+               int hash_bits);
+
+  // Colours the first rows by (class of the node, class of the state) and appends their nodes and
+  // states to the plan.
+  void start(std::span<const SlateOffsets> offsets, RawPlan& plan);
+  // Colours the rows behind layer `layer` and appends them to `raw_layer`. This graph's rows before
+  // the layer begin at `base`.
+  void advance(int layer, std::int64_t base, RawLayer& raw_layer);
+  // Returns the readout of the rows behind the last layer, which begin at `base`.
+  RawReadout read_out(std::int64_t base) const;
+  // Number of rows of this graph after the last call of start or advance.
+  std::int64_t rows() const {
+    return reached_rows_ + static_cast<std::int64_t>(graph_.unreached(layer_).node.size());
+  }
+
+ private:
+  // The partition of the configurations at one node; each class has a colour.
+  struct NodeColours {
+    std::int32_t partition = 0;
+    std::int64_t begin = 0;  // of the classes' colours in colours_
+  };
+  // The partition of the configurations by what an edge set brings to one node, and the
+  // neighbourhood of each class.
+  struct NodeNeighbourhoods {
+    std::int32_t partition = 0;
+    std::vector<std::int32_t> neighbourhood;
+  };
+
+  void label_configs(std::size_t config_index, std::vector<std::int32_t>& labels,
+                     std::vector<std::int32_t>& states,
+                     std::span<const SlateOffsets> offsets) const;
+  // Row of a node and configuration before the current layer, counted from this graph's first.
+  std::int32_t row_of(std::int32_t node, std::int32_t config) const {
+    const std::int32_t unreached = graph_.unreached(layer_).colour[node];
+    if (unreached >= 0) return static_cast<std::int32_t>(reached_rows_ + unreached);
+    const NodeColours& colours = of_node_[node];
+    return colours_[colours.begin + partitions_.class_of_config(colours.partition)[config]];
+  }
+  void start_neighbourhoods(int layer, std::size_t set, std::int64_t base, RowLists& lists);
+  void collect_neighbourhoods(int layer, std::size_t set, std::int32_t node, std::int64_t base,
+                              RowLists& lists, NodeNeighbourhoods& result);
+  std::int32_t neighbourhood_of_key(std::size_t set, std::int64_t base, RowLists& lists);
+  void add_unreached_rows(int layer, std::int64_t base, RawLayer& raw_layer) const;
+
+  const RefinedGraph& graph_;
+  const GraphSlates& graph_slates_;
+  std::span<const RefinedSlate> slates_;
+  int hash_bits_;
+  ConfigPartitions partitions_;
+  int layer_ = 0;
+  std::vector<NodeColours> of_node_;   // [n], valid for reached nodes
+  std::vector<std::int32_t> colours_;  // of the classes of all reached nodes: the current rows
+  std::int64_t reached_rows_ = 0;      // the rows of unreached nodes follow
+
+  // The following belong to the layer that `advance` works on; each is [edge sets].
+  std::vector<std::int64_t> first_neighbourhood_;  // of this graph
+  std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of one row alone
+  std::vector<ColourTable> several_;               // neighbourhoods of several rows
+  std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;  // [colours of several_]
+  // The sorted rows of the neighbourhood in question, kept to reuse its memory.
+  std::vector<std::uint32_t> key_;
+};
+
+}  // namespace tpudist
