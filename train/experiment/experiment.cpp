@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
+#include "train/experiment/settings.hpp"
 
 namespace tpudist {
 namespace {
@@ -146,43 +145,6 @@ DistConfig read_dist(ConfigNode dist) {
   return config;
 }
 
-// Lines of the resolved table whose values may differ between a run and its resumption.
-bool decides_numbers(std::string_view line) {
-  static constexpr std::array<std::string_view, 17> kFree = {"name ",
-                                                             "data.shards ",
-                                                             "data.cache ",
-                                                             "data.cache_bytes ",
-                                                             "batch.member_chunk ",
-                                                             "train.recompute ",
-                                                             "train.cuda_graphs ",
-                                                             "dist.threads ",
-                                                             "dist.device ",
-                                                             "ensemble.placement ",
-                                                             "train.evaluate_every ",
-                                                             "train.checkpoint_every ",
-                                                             "train.log_every ",
-                                                             "train.evaluate_rows ",
-                                                             "train.last_evaluation ",
-                                                             "train.keep_checkpoints ",
-                                                             "train.prefetch "};
-  for (std::string_view key : kFree) {
-    if (line.starts_with(key)) return false;
-  }
-  return true;
-}
-
-std::uint64_t hash_of_numbers(std::string_view table) {
-  Hasher hasher;
-  while (!table.empty()) {
-    const std::size_t end = table.find('\n');
-    std::string_view line = table.substr(0, end);
-    table.remove_prefix(end == std::string_view::npos ? table.size() : end + 1);
-    while (!line.empty() && (line.back() == '*' || line.back() == ' ')) line.remove_suffix(1);
-    if (decides_numbers(line)) hasher.update(line);
-  }
-  return hasher.digest();
-}
-
 }  // namespace
 
 DatasetOptions DataConfig::training() const {
@@ -241,8 +203,9 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.dist = read_dist(root.child("dist"));
   document.finish();
   experiment.resolved_yaml = document.resolved_yaml();
-  experiment.resolved_table = document.resolved_table();
-  experiment.numbers_hash = hash_of_numbers(experiment.resolved_table);
+  experiment.entries = document.entries();
+  experiment.resolved_table = format_entries(experiment.entries);
+  experiment.numbers_hash = hash_of_settings(experiment.entries);
   return experiment;
 }
 

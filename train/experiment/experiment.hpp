@@ -94,9 +94,8 @@ struct Experiment {
   DistConfig dist;
 
   std::string resolved_yaml, resolved_table;
-  // XXH3 over the resolved values that decide the numbers (not folders, threads, caches, or how
-  // often is logged).
-  std::uint64_t numbers_hash = 0;
+  std::vector<ConfigEntry> entries;  // the same as a list
+  std::uint64_t numbers_hash = 0;    // hash_of_settings(entries)
 };
 
 // Reads everything and calls document.finish(), so that all mistakes come at once (ConfigError).
