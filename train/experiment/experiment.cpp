@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/error.hpp"
+#include "data/shards/manifest.hpp"
 #include "train/experiment/settings.hpp"
 
 namespace tpudist {
@@ -14,6 +16,20 @@ constexpr std::int64_t kMany = std::int64_t{1} << 40;
 
 int positive(ConfigNode& node, std::string_view key, int fallback, int max = 1 << 20) {
   return static_cast<int>(node.integer(key, fallback, {1, max}));
+}
+
+// The name is that of a folder below runs/.
+std::string read_name(ConfigNode& root) {
+  root.require("name");
+  const std::string name = root.text("name", "run");
+  const bool odd = std::ranges::any_of(
+      name, [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (odd || name.empty() || name.starts_with('.')) {
+    root.mistake("name",
+                 "names the run's folder: it may not be empty, begin with a dot, or hold "
+                 "slashes or control characters; --run-dir takes any path");
+  }
+  return name;
 }
 
 Collection read_collection(ConfigNode& data) {
@@ -173,11 +189,21 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   return options;
 }
 
+void require_shards(const std::filesystem::path& shards, const Collection& collection,
+                    std::string_view advice) {
+  std::error_code error;
+  if (std::filesystem::exists(shards / collection.folder() / kManifestName, error)) return;
+  const bool folder = std::filesystem::is_directory(shards, error);
+  throw ConfigError(fmt::format("{}: {}; {}", shards.string(),
+                                folder ? "holds no shards of " + collection.name
+                                       : std::string("there is no such folder of shards"),
+                                advice));
+}
+
 Experiment read_experiment(ConfigDocument& document) {
   Experiment experiment;
   ConfigNode root = document.root();
-  root.require("name");
-  experiment.name = root.text("name", "run");
+  experiment.name = read_name(root);
   ConfigNode seed = root.child("seed");
   experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));

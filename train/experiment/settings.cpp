@@ -8,6 +8,7 @@
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/hash.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -74,6 +75,14 @@ std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries) {
     hasher.update(std::string_view(entry.value));
   }
   return hasher.digest();
+}
+
+std::string changed_keys(const std::vector<ConfigEntry>& entries) {
+  std::vector<std::string> keys;
+  for (const ConfigEntry& entry : entries) {
+    if (!entry.is_default) keys.push_back(entry.key);
+  }
+  return join(keys, "\n");
 }
 
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,

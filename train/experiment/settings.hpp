@@ -17,6 +17,9 @@ bool decides_numbers(std::string_view key);
 // keys: a key that a later version adds leaves the hash as it is until somebody sets the key.
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
 
+// The keys whose values are not the default, one a line: what a checkpoint keeps beside the values.
+std::string changed_keys(const std::vector<ConfigEntry>& entries);
+
 // What differs among the keys that decide the numbers, as "key: before -> now" in the order of
 // keys. A key that only one side has differs unless that side has it at its default.
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
