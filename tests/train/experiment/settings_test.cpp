@@ -99,5 +99,12 @@ TEST(Settings, ComeBackFromTheResolvedYaml) {
   EXPECT_THROW(read_resolved_entries("- 1", "a.yaml"), ConfigError);
 }
 
+TEST(Experiment, TheNameIsThatOfOneFolder) {
+  for (const char* name : {"../../x", "/tmp/x", "..", ".", "a/b", "''", ".hidden", "\"a\\nb\""}) {
+    EXPECT_THROW(read({std::string("name=") + name}), ConfigError) << name;
+  }
+  EXPECT_EQ(read({"name=nlp 2, of two"}).name, "nlp 2, of two");
+}
+
 }  // namespace
 }  // namespace tpudist
