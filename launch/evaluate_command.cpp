@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "launch/checkpoint_option.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "train/scoring/inference.hpp"
@@ -17,12 +18,12 @@ namespace {
 
 struct Arguments {
   std::filesystem::path run, shards, json;
-  std::string split = "valid", device = "auto";
+  std::string split = "valid", device = "auto", checkpoint = "last";
   int threads = 0;
 };
 
 void run(const Arguments& arguments) {
-  const TrainedRun trained = open_run(arguments.run);
+  const TrainedRun trained = open_run(arguments.run, arguments.checkpoint);
   run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
     const auto results = score_runs({trained}, {arguments.split, arguments.shards}, context);
     if (context.world.rank() != 0) return;
@@ -46,8 +47,7 @@ void add_evaluate_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("evaluate", "Score a run's members and their mean on a split");
   command->footer(
-      "Takes the run's newest checkpoint and all rows of the split; the work is spread over "
-      "ranks.\n\n"
+      "Takes all rows of the split; the work is spread over ranks.\n\n"
       "Example:\n  mpirun -np 2 tpudist evaluate runs/nlp-1 --split valid --json scores.json");
   command->add_option("run", arguments->run, "Folder of the run")
       ->required()
@@ -57,6 +57,7 @@ void add_evaluate_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--data", arguments->shards,
                       "Folder of the shards (default: as in training)");
+  add_checkpoint_option(*command, arguments->checkpoint);
   command->add_option("--json", arguments->json, "Write the scores to this file");
   command->add_option("--device", arguments->device, "auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/file_system.hpp"
+#include "launch/checkpoint_option.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "train/scoring/inference.hpp"
@@ -18,7 +19,7 @@ namespace {
 struct Arguments {
   std::vector<std::filesystem::path> runs;
   std::filesystem::path shards, csv, json;
-  std::string split = "test", device = "auto";
+  std::string split = "test", device = "auto", checkpoint = "last";
   int threads = 0;
 };
 
@@ -36,11 +37,14 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
 // Ranks a split by the mean of all members of all runs and writes the submission.
 void run(const Arguments& arguments) {
   std::vector<TrainedRun> runs;
-  for (const auto& path : arguments.runs) runs.push_back(open_run(path));
+  for (const auto& path : arguments.runs) {
+    runs.push_back(open_run(path, arguments.checkpoint));
+  }
   run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
     const auto results =
         score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
     if (context.world.rank() != 0) return;
+    for (const TrainedRun& run : runs) fmt::print("{}, step {}\n", run.path.string(), run.step);
     for (const CollectionResult& result : results) {
       fmt::print("{}: {} graphs ranked\n", result.collection, result.graphs.size());
       if (result.evaluation) fmt::print("{}\n", evaluation_table(*result.evaluation));
@@ -55,6 +59,7 @@ void run(const Arguments& arguments) {
 
 void add_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
+  add_checkpoint_option(command, arguments.checkpoint);
   command.add_option("--split", arguments.split, "train, valid or test")
       ->check(CLI::IsMember({"train", "valid", "test"}))
       ->capture_default_str();

@@ -3,12 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
-#include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
@@ -22,47 +21,52 @@
 namespace tpudist {
 namespace {
 
+constexpr const char* kInterruptNotice =
+    "\ntpudist: stopping with a checkpoint after this step; interrupt again to end at once\n";
+
 struct Arguments {
   std::filesystem::path config, run_dir;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
 };
 
-// Rank 0 makes the folder, the others open it.
-RunFolder open_folder(const Arguments& arguments, const Experiment& experiment,
-                      JobContext& context) {
-  const std::filesystem::path path = arguments.run_dir.empty()
-                                         ? std::filesystem::path("runs") / experiment.name
-                                         : arguments.run_dir;
-  const bool goes_on = arguments.resume && RunFolder::exists(path);
-  run_on_all_ranks(context.world, [&] {
-    if (context.world.rank() == 0 && !goes_on) RunFolder::create(path, experiment.resolved_yaml);
-  });
-  return RunFolder::open(path);
+// With the shards as an absolute path, so that the run's config.yaml finds them from anywhere.
+Experiment read_experiment(const Arguments& arguments) {
+  ConfigDocument document = ConfigDocument::load(arguments.config, arguments.overrides);
+  const Experiment experiment = read_experiment(document);
+  if (experiment.data.shards.is_absolute()) return experiment;
+  const auto absolute = std::filesystem::absolute(experiment.data.shards).lexically_normal();
+  std::vector<std::string> overrides = arguments.overrides;
+  overrides.push_back("data.shards=" + format_yaml_text(absolute.string()));
+  ConfigDocument again = ConfigDocument::load(arguments.config, overrides);
+  return read_experiment(again);
 }
 
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
-                   const RunFolder& run) {
-  if (outcome.evaluation) {
-    fmt::print("\n{}", evaluation_table(*outcome.evaluation));
-    write_file_atomically(run.scores(), evaluation_json(*outcome.evaluation).dump(2) + "\n");
-  }
+                   const std::filesystem::path& run) {
+  if (outcome.evaluation) fmt::print("\n{}", evaluation_table(*outcome.evaluation));
   if (!outcome.evaluation && !outcome.stopped &&
       experiment.train.last_evaluation == LastEvaluation::none) {
     fmt::print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
-               run.path().string());
+               run.string());
+  }
+  for (int member : outcome.failed) {
+    fmt::print("member {} failed: its loss or gradient was not finite, and it is left out\n",
+               member);
   }
   fmt::print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
       outcome.steps, outcome.train_seconds, outcome.wait_seconds,
       outcome.train_seconds > 0 ? 100 * outcome.wait_seconds / outcome.train_seconds : 0.0,
-      format_bytes(peak_resident_bytes()), run.path().string(), to_hex(outcome.parameter_hash));
+      format_bytes(peak_resident_bytes()), run.string(), to_hex(outcome.parameter_hash));
 }
 
 void run(const Arguments& arguments) {
-  ConfigDocument document = ConfigDocument::load(arguments.config, arguments.overrides);
-  const Experiment experiment = read_experiment(document);
+  const Experiment experiment = read_experiment(arguments);
+  const std::filesystem::path folder = arguments.run_dir.empty()
+                                           ? std::filesystem::path("runs") / experiment.name
+                                           : arguments.run_dir;
   bool stopped = false;
   run_job({experiment.dist.device, experiment.dist.threads}, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
@@ -74,12 +78,16 @@ void run(const Arguments& arguments) {
                  context.place.device >= 0 ? "CUDA" : "CPU");
       std::fflush(stdout);
     }
+    run_on_all_ranks(context.world, [&] {
+      require_shards(
+          experiment.data.shards, experiment.data.collection,
+          "give data.shards=FOLDER, or set TPUDIST_DATA for an experiment that takes it");
+    });
     if (arguments.dry_run) {
       if (root) fmt::print("\n{}", describe_work(experiment, context.world.size()));
       return;
     }
-    const RunFolder folder = open_folder(arguments, experiment, context);
-    const StopSignal signal;
+    const StopSignal signal(root ? kInterruptNotice : "");
     const TrainOutcome outcome =
         train(experiment, folder, arguments.resume, context, [&] { return signal.requested(); });
     stopped = outcome.stopped;
@@ -101,7 +109,9 @@ void add_train_command(CLI::App& app) {
   command->footer(
       "Start it under mpirun or srun for several ranks; the trained parameters have the same bits "
       "for any number of\n"
-      "ranks and threads. SIGUSR2 asks it to write a checkpoint and stop (exit code 85).\n\n"
+      "ranks and threads. SIGUSR2 or Ctrl-C asks it to write a checkpoint and stop (exit code "
+      "85);\n"
+      "under mpirun use SIGUSR2: mpirun answers Ctrl-C by killing the ranks.\n\n"
       "Example:\n  mpirun -np 8 tpudist train experiments/nlp.yaml train.steps=1000 --run-dir "
       "runs/nlp-1");
   command->add_option("config", arguments->config, "Experiment file (YAML)")

@@ -255,16 +255,14 @@ std::string ConfigDocument::resolved_yaml() const {
   return text.empty() ? "{}\n" : text;
 }
 
+std::vector<ConfigEntry> ConfigDocument::entries() const {
+  std::vector<ConfigEntry> entries;
+  impl_->record.add_entries("", entries);
+  return entries;
+}
+
 std::string ConfigDocument::resolved_table() const {
-  std::vector<ConfigRecord::Row> rows;
-  impl_->record.add_rows("", rows);
-  std::size_t width = 0;
-  for (const auto& row : rows) width = std::max(width, row.path.size());
-  std::string table;
-  for (const auto& row : rows) {
-    table += fmt::format("{:<{}}   {}{}\n", row.path, width, row.value, row.is_default ? "" : " *");
-  }
-  return table;
+  return format_entries(entries());
 }
 
 std::uint64_t ConfigDocument::hash() const {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config/config_entries.hpp"
+
 namespace tpudist {
 
 class ConfigNode;
@@ -47,8 +49,8 @@ class ConfigDocument {
   // Everything that was read, defaults included, as YAML (keys in the order of asking), after
   // `finish`.
   std::string resolved_yaml() const;
-  // The same as aligned lines `data.collection   layout:nlp:random`, a `*` behind values that were
-  // not the default.
+  // The same as a flat list, and as its table (format_entries).
+  std::vector<ConfigEntry> entries() const;
   std::string resolved_table() const;
   // XXH3 of resolved_yaml().
   std::uint64_t hash() const;

@@ -135,14 +135,14 @@ std::string ConfigRecord::to_yaml(std::size_t indent) const {
   return text;
 }
 
-void ConfigRecord::add_rows(const std::string& path, std::vector<Row>& rows) const {
+void ConfigRecord::add_entries(const std::string& path, std::vector<ConfigEntry>& rows) const {
   for (const auto& entry : entries_) {
     const std::string name = below(path, entry->key);
     if (entry->kind == Kind::value) {
       rows.push_back({name, entry->yaml, entry->is_default});
     } else if (entry->kind == Kind::map) {
       const std::size_t before = rows.size();
-      entry->map->add_rows(name, rows);
+      entry->map->add_entries(name, rows);
       if (rows.size() == before && entry->map->given_) rows.push_back({name, "{}", false});
     } else if (entry->items.empty()) {
       rows.push_back({name, "[]", true});
@@ -150,7 +150,7 @@ void ConfigRecord::add_rows(const std::string& path, std::vector<Row>& rows) con
       for (std::size_t i = 0; i < entry->items.size(); ++i) {
         const std::string item = fmt::format("{}.{}", name, i);
         const std::size_t before = rows.size();
-        entry->items[i]->add_rows(item, rows);
+        entry->items[i]->add_entries(item, rows);
         if (rows.size() == before) rows.push_back({item, "{}", false});
       }
     }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/config/config_entries.hpp"
 #include "core/config/yaml_tree.hpp"
 
 namespace tpudist {
@@ -32,12 +33,8 @@ class ConfigRecord {
   // Everything noted, as a YAML map in block style; empty where nothing is to be written.
   std::string to_yaml(std::size_t indent) const;
 
-  struct Row {
-    std::string path, value;
-    bool is_default;
-  };
-  // Everything noted, as a flat table.
-  void add_rows(const std::string& path, std::vector<Row>& rows) const;
+  // Everything noted, as a flat list.
+  void add_entries(const std::string& path, std::vector<ConfigEntry>& rows) const;
 
  private:
   enum class Kind { value, map, list };

@@ -49,6 +49,19 @@ TEST(StopSignal, HearsUserSignalTwo) {
   EXPECT_TRUE(stop.requested());
 }
 
+// In a process of its own, which the second one ends.
+TEST(StopSignal, HearsTheFirstInterruptAndDiesOfTheSecond) {
+  EXPECT_EXIT(
+      {
+        const StopSignal stop("stopping\n");
+        std::raise(SIGINT);
+        if (!stop.requested()) std::_Exit(1);
+        std::raise(SIGINT);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGINT), "^stopping\n$");
+}
+
 TEST(StopSignal, StartsAfresh) {
   {
     const StopSignal first;

@@ -18,10 +18,11 @@ inline TrainOutcome run(
   ThreadPool pool(threads, use_one_thread_per_worker);
   NoProgress progress;
   JobContext context{*world, pool, NodePlace{}, progress};
-  const RunFolder run_folder = RunFolder::exists(folder)
-                                   ? RunFolder::open(folder)
-                                   : RunFolder::create(folder, experiment.resolved_yaml);
-  return train(experiment, run_folder, resume, context, stop);
+  return train(experiment, folder, resume, context, stop);
+}
+
+inline TrainOutcome resume(const Experiment& experiment, const std::filesystem::path& folder) {
+  return run(experiment, folder, 1, true);
 }
 
 }  // namespace tpudist::testing

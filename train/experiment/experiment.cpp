@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
+#include "data/shards/manifest.hpp"
+#include "train/experiment/settings.hpp"
 
 namespace tpudist {
 namespace {
@@ -15,6 +16,20 @@ constexpr std::int64_t kMany = std::int64_t{1} << 40;
 
 int positive(ConfigNode& node, std::string_view key, int fallback, int max = 1 << 20) {
   return static_cast<int>(node.integer(key, fallback, {1, max}));
+}
+
+// The name is that of a folder below runs/.
+std::string read_name(ConfigNode& root) {
+  root.require("name");
+  const std::string name = root.text("name", "run");
+  const bool odd = std::ranges::any_of(
+      name, [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (odd || name.empty() || name.starts_with('.')) {
+    root.mistake("name",
+                 "names the run's folder: it may not be empty, begin with a dot, or hold "
+                 "slashes or control characters; --run-dir takes any path");
+  }
+  return name;
 }
 
 Collection read_collection(ConfigNode& data) {
@@ -146,43 +161,6 @@ DistConfig read_dist(ConfigNode dist) {
   return config;
 }
 
-// Lines of the resolved table whose values may differ between a run and its resumption.
-bool decides_numbers(std::string_view line) {
-  static constexpr std::array<std::string_view, 17> kFree = {"name ",
-                                                             "data.shards ",
-                                                             "data.cache ",
-                                                             "data.cache_bytes ",
-                                                             "batch.member_chunk ",
-                                                             "train.recompute ",
-                                                             "train.cuda_graphs ",
-                                                             "dist.threads ",
-                                                             "dist.device ",
-                                                             "ensemble.placement ",
-                                                             "train.evaluate_every ",
-                                                             "train.checkpoint_every ",
-                                                             "train.log_every ",
-                                                             "train.evaluate_rows ",
-                                                             "train.last_evaluation ",
-                                                             "train.keep_checkpoints ",
-                                                             "train.prefetch "};
-  for (std::string_view key : kFree) {
-    if (line.starts_with(key)) return false;
-  }
-  return true;
-}
-
-std::uint64_t hash_of_numbers(std::string_view table) {
-  Hasher hasher;
-  while (!table.empty()) {
-    const std::size_t end = table.find('\n');
-    std::string_view line = table.substr(0, end);
-    table.remove_prefix(end == std::string_view::npos ? table.size() : end + 1);
-    while (!line.empty() && (line.back() == '*' || line.back() == ' ')) line.remove_suffix(1);
-    if (decides_numbers(line)) hasher.update(line);
-  }
-  return hasher.digest();
-}
-
 }  // namespace
 
 DatasetOptions DataConfig::training() const {
@@ -211,11 +189,21 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   return options;
 }
 
+void require_shards(const std::filesystem::path& shards, const Collection& collection,
+                    std::string_view advice) {
+  std::error_code error;
+  if (std::filesystem::exists(shards / collection.folder() / kManifestName, error)) return;
+  const bool folder = std::filesystem::is_directory(shards, error);
+  throw ConfigError(fmt::format("{}: {}; {}", shards.string(),
+                                folder ? "holds no shards of " + collection.name
+                                       : std::string("there is no such folder of shards"),
+                                advice));
+}
+
 Experiment read_experiment(ConfigDocument& document) {
   Experiment experiment;
   ConfigNode root = document.root();
-  root.require("name");
-  experiment.name = root.text("name", "run");
+  experiment.name = read_name(root);
   ConfigNode seed = root.child("seed");
   experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
@@ -241,8 +229,9 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.dist = read_dist(root.child("dist"));
   document.finish();
   experiment.resolved_yaml = document.resolved_yaml();
-  experiment.resolved_table = document.resolved_table();
-  experiment.numbers_hash = hash_of_numbers(experiment.resolved_table);
+  experiment.entries = document.entries();
+  experiment.resolved_table = format_entries(experiment.entries);
+  experiment.numbers_hash = hash_of_settings(experiment.entries);
   return experiment;
 }
 

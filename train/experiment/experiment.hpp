@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config/config.hpp"
@@ -94,10 +95,14 @@ struct Experiment {
   DistConfig dist;
 
   std::string resolved_yaml, resolved_table;
-  // XXH3 over the resolved values that decide the numbers (not folders, threads, caches, or how
-  // often is logged).
-  std::uint64_t numbers_hash = 0;
+  std::vector<ConfigEntry> entries;  // the same as a list
+  std::uint64_t numbers_hash = 0;    // hash_of_settings(entries)
 };
+
+// Throws ConfigError when the folder holds no shards of the collection; `advice` says in the words of
+// the command how to give another one.
+void require_shards(const std::filesystem::path& shards, const Collection& collection,
+                    std::string_view advice);
 
 // Reads everything and calls document.finish(), so that all mistakes come at once (ConfigError).
 Experiment read_experiment(ConfigDocument& document);

@@ -4,8 +4,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
@@ -14,12 +17,16 @@
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/state/checkpoint_folder.hpp"
+#include "train/state/run_folder.hpp"
+#include "train/state/same_settings.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* kBestScore = "best_score";  // the number in best.h5 that it was kept for
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -36,9 +43,12 @@ nlohmann::json finite_or_null(const std::vector<double>& values) {
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {
  public:
-  TrainingRun(const Experiment& experiment, const RunFolder& run, JobContext& context)
+  // `claim`: on rank 0 only.
+  TrainingRun(const Experiment& experiment, const std::filesystem::path& run, RunClaim* claim,
+              JobContext& context)
       : experiment_(experiment),
         run_(run),
+        claim_(claim),
         context_(context),
         setup_(experiment, experiment.data.training(), context.pool, context.place.device,
                context.world.size()),
@@ -68,7 +78,11 @@ class TrainingRun {
     context_.progress.finish();
     save();
     if (!outcome.stopped) outcome.evaluation = last_evaluation();
+    if (outcome.evaluation && root()) {
+      write_file_atomically(run_.scores(), evaluation_json(*outcome.evaluation).dump(2) + "\n");
+    }
     outcome.steps = state_.step;
+    outcome.failed = failed_members();
     outcome.train_seconds = state_.train_seconds;
     outcome.wait_seconds = wait_seconds_;
     outcome.parameter_hash =
@@ -88,14 +102,90 @@ class TrainingRun {
     valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
   }
 
+  // Everything that can be refused is refused before the first write.
   void start(bool resume) {
-    if (resume && state_.restore(run_, experiment_, setup_.data.selection_hash(),
-                                 setup_.network.parameters())) {
-      if (root()) spdlog::info("resuming at step {}", state_.step);
-    } else {
-      state_.initialise(experiment_, setup_.network);
+    if (!resume || !restore()) state_.initialise(experiment_, setup_.network);
+    stop_if_all_failed();
+    run_on_all_ranks(context_.world, [&] {
+      if (!root()) return;
+      claim_->begin(experiment_.resolved_yaml);
+      run_.rewind_metrics(state_.step);
+    });
+  }
+
+  // Rank 0 chooses the checkpoint, and all ranks take the same one. False when there is none.
+  bool restore() {
+    std::int64_t step = -1;
+    run_on_all_ranks(context_.world, [&] {
+      if (root()) step = choose_checkpoint();
+    });
+    context_.world.broadcast(std::span(&step, 1), 0);
+    if (step < 0) return false;
+    const auto path = checkpoint_path(run_.checkpoints(), step);
+    run_on_all_ranks(context_.world, [&] {
+      state_.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters());
+    });
+    if (root()) spdlog::info("resuming at step {} from {}", state_.step, path.string());
+    for (int member : failed_members()) {
+      if (root()) spdlog::warn("member {} failed before and stays left out", member);
     }
-    if (root()) run_.rewind_metrics(state_.step);
+    return true;
+  }
+
+  // The step of the newest checkpoint that is whole, -1 when there is none. Only on rank 0: it holds
+  // the lock, so that damaged files can be set aside.
+  std::int64_t choose_checkpoint() {
+    const auto newest = newest_checkpoint(run_.checkpoints(), DamagedFile::set_aside);
+    if (newest) {
+      read_best_score();
+      return read_checkpoint_summary(*newest).step;
+    }
+    if (claim_->resumes()) require_settings_of_the_folder();
+    spdlog::warn("{}: no checkpoint to resume from; starting from step 0", run_.path().string());
+    return -1;
+  }
+
+  // A run without a checkpoint has only its config.yaml to say what it was.
+  void require_settings_of_the_folder() const {
+    std::vector<ConfigEntry> entries;
+    try {
+      entries = read_resolved_entries(read_text_file(run_.config()), run_.config().string());
+    } catch (const Error& error) {
+      return spdlog::warn("{}; it is written again", error.what());
+    }
+    require_same_settings(entries, experiment_.entries, run_.config().string(),
+                          "train with the settings of then, or start a new run with --run-dir");
+  }
+
+  // Only on rank 0.
+  void read_best_score() {
+    const auto path = best_checkpoint_path(run_.checkpoints());
+    if (!std::filesystem::exists(path)) return;
+    if (!is_whole(path)) return set_aside(path);
+    try {
+      const Checkpoint best = load_checkpoint(path, setup_.network.parameters());
+      best_score_ = best.numbers.at(kBestScore);
+    } catch (const std::exception& error) {
+      spdlog::warn("{}: of no use: {}", path.string(), error.what());
+    }
+  }
+
+  std::vector<int> failed_members() const {
+    std::vector<int> members;
+    for (std::size_t m = 0; m < state_.failed.size(); ++m) {
+      if (state_.failed[m]) members.push_back(static_cast<int>(m));
+    }
+    return members;
+  }
+
+  // Nothing is saved: the checkpoints that are there are of healthy members.
+  void stop_if_all_failed() const {
+    if (!state_.all_failed()) return;
+    throw Error(ErrorKind::failed,
+                fmt::format("no member is left at step {}: loss or gradient of each of the {} was "
+                            "not finite; try a smaller optimizer.lr, a schedule.warmup or an "
+                            "optimizer.clip_norm",
+                            state_.step, state_.failed.size()));
   }
 
   bool agreed(bool mine) {
@@ -115,6 +205,7 @@ class TrainingRun {
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
     report(result, seconds, wait);
+    stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     const bool last = state_.step == train.steps;
     if (!last && valid_ && train.evaluate_every > 0 && state_.step % train.evaluate_every == 0) {
@@ -167,6 +258,9 @@ class TrainingRun {
         state_.best_step[m] = state_.step;
       }
     }
+    run_on_all_ranks(context_.world, [&] {
+      if (root()) save_if_best(evaluation.ensemble_mean());
+    });
     if (!root()) return evaluation;
     std::string members;
     for (double mean : means) members += fmt::format(" {:.4f}", mean);
@@ -185,18 +279,28 @@ class TrainingRun {
     return evaluation;
   }
 
+  // Only on rank 0. A score equal to the best one so far does not replace it.
+  void save_if_best(double score) {
+    if (!std::isfinite(score) || score <= best_score_) return;
+    best_score_ = score;
+    Checkpoint best = state_.checkpoint(experiment_, setup_.data.selection_hash());
+    best.numbers[kBestScore] = score;
+    save_checkpoint(best_checkpoint_path(run_.checkpoints()), best, setup_.network.parameters());
+  }
+
   void save() {
     run_on_all_ranks(context_.world, [&] {
       if (!root()) return;
       save_checkpoint(checkpoint_path(run_.checkpoints(), state_.step),
                       state_.checkpoint(experiment_, setup_.data.selection_hash()),
                       setup_.network.parameters());
-      prune_checkpoints(run_.checkpoints(), experiment_.train.keep_checkpoints);
+      prune_checkpoints(run_.checkpoints(), experiment_.train.keep_checkpoints, state_.step);
     });
   }
 
   const Experiment& experiment_;
-  const RunFolder& run_;
+  const RunFolder run_;
+  RunClaim* const claim_;  // null but on rank 0
   JobContext& context_;
   const TrainingSetup setup_;
   const StepBuilder builder_;
@@ -205,13 +309,19 @@ class TrainingRun {
   std::optional<Dataset> valid_;
   std::optional<UnitBuilder> valid_units_;
   double wait_seconds_ = 0;
+  double best_score_ = -std::numeric_limits<double>::infinity();  // of best.h5; on rank 0
 };
 
 }  // namespace
 
-TrainOutcome train(const Experiment& experiment, const RunFolder& run, bool resume,
+TrainOutcome train(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                    JobContext& context, const std::function<bool()>& stop_requested) {
-  return TrainingRun(experiment, run, context).run(resume, stop_requested);
+  std::optional<RunClaim> claim;
+  run_on_all_ranks(context.world, [&] {
+    if (context.world.rank() == 0) claim.emplace(run, resume);
+  });
+  return TrainingRun(experiment, run, claim ? &*claim : nullptr, context)
+      .run(resume, stop_requested);
 }
 
 }  // namespace tpudist

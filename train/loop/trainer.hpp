@@ -1,18 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scoring/evaluation.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 
 struct TrainOutcome {
   bool stopped = false;      // on request, before the last step; a checkpoint was written
+  std::vector<int> failed;   // members that were left out, because their numbers were not finite
   std::int64_t steps = 0;    // done
   double train_seconds = 0;  // in steps alone: no evaluation, no set-up; over all resumptions
   double wait_seconds = 0;   // of these, waiting for the loader
@@ -21,12 +23,15 @@ struct TrainOutcome {
   std::optional<Evaluation> evaluation;
 };
 
-// Trains the experiment's ensemble to its last step. Collective. With `resume` it goes on from the
-// newest readable checkpoint of `run` (from step 0 when there is none); the result has the same
-// bits as that of a run that never stopped. `stop_requested` is asked at every step boundary on
-// every rank; when any says so, all write a checkpoint and return. Throws ConfigError when the
-// checkpoint is of another experiment.
-TrainOutcome train(const Experiment& experiment, const RunFolder& run, bool resume,
+// Trains the experiment's ensemble to its last step. Collective. Writes into the folder `run`,
+// locked by rank 0, once data and network are there; the last evaluation goes to its scores.json.
+// With `resume` it goes on from the newest checkpoint that is whole (from step 0 when there is
+// none); the result has the same bits as that of a run that never stopped. `stop_requested` is
+// asked at every step boundary on every rank; when any says so, all write a checkpoint and return.
+// Throws ConfigError when the folder holds a run and `resume` is false, or something else, or when
+// the checkpoint is of another experiment; Error when another process trains there, and when every
+// member has failed.
+TrainOutcome train(const Experiment& experiment, const std::filesystem::path& run, bool resume,
                    JobContext& context, const std::function<bool()>& stop_requested);
 
 }  // namespace tpudist

@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/log.hpp"
 #include "core/random.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "train/experiment/settings.hpp"
+#include "train/state/same_settings.hpp"
 
 namespace tpudist {
 
@@ -39,6 +39,7 @@ Checkpoint TrainingState::checkpoint(const Experiment& experiment,
   saved.config_hash = experiment.numbers_hash;
   saved.selection_hash = selection_hash;
   saved.config = experiment.resolved_yaml;
+  saved.changed_keys = changed_keys(experiment.entries);
   saved.members = experiment.ensemble.members;
   saved.parameters.assign(flat.begin(), flat.end());
   const auto first = optimizer.first_moment(), second = optimizer.second_moment();
@@ -53,34 +54,18 @@ Checkpoint TrainingState::checkpoint(const Experiment& experiment,
   return saved;
 }
 
-bool TrainingState::restore(const RunFolder& run, const Experiment& experiment,
+void TrainingState::restore(const std::filesystem::path& path, const Experiment& experiment,
                             std::uint64_t selection_hash, const ParameterTable& table) {
-  for (const std::filesystem::path& path : list_checkpoints(run.checkpoints())) {
-    try {
-      take(load_checkpoint(path, table), experiment, selection_hash, path.string());
-      return true;
-    } catch (const DataError& error) {
-      spdlog::warn("{}; trying the checkpoint before it", error.what());
-    }
-  }
-  return false;
-}
-
-void TrainingState::take(const Checkpoint& saved, const Experiment& experiment,
-                         std::uint64_t selection_hash, const std::string& path) {
-  if (saved.config_hash != experiment.numbers_hash ||
-      saved.members != experiment.ensemble.members) {
-    throw ConfigError(fmt::format(
-        "{}: was written by an experiment with other settings; compare the run's config.yaml "
-        "with this one, or start a new run with --run-dir",
-        path));
-  }
-  if (saved.selection_hash != selection_hash) {
+  const CheckpointSummary summary = read_checkpoint_summary(path);
+  require_same_settings(summary.entries(), experiment.entries, path.string(),
+                        "train with the settings of then, or start a new run with --run-dir");
+  if (summary.selection_hash != selection_hash) {
     throw ConfigError(fmt::format(
         "{}: was trained on other data (selection {} then, {} now); give data.shards as then, "
-        "or start a new run",
-        path, to_hex(saved.selection_hash), to_hex(selection_hash)));
+        "or start a new run with --run-dir",
+        path.string(), to_hex(summary.selection_hash), to_hex(selection_hash)));
   }
+  const Checkpoint saved = load_checkpoint(path, table);
   step = saved.step;
   std::copy(saved.parameters.begin(), saved.parameters.end(), flat.begin());
   std::copy(saved.first_moment.begin(), saved.first_moment.end(), optimizer.first_moment().begin());
@@ -92,6 +77,10 @@ void TrainingState::take(const Checkpoint& saved, const Experiment& experiment,
   failed = saved.failed;
   const auto seconds = saved.numbers.find("train_seconds");
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;
+}
+
+bool TrainingState::all_failed() const {
+  return std::ranges::none_of(failed, [](int flag) { return flag == 0; });
 }
 
 std::vector<bool> TrainingState::alive() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "core/aligned.hpp"
@@ -8,7 +9,6 @@
 #include "train/experiment/experiment.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/state/checkpoint.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 
@@ -21,12 +21,13 @@ struct TrainingState {
 
   Checkpoint checkpoint(const Experiment& experiment, std::uint64_t selection_hash) const;
 
-  // Takes the newest readable checkpoint of the run, false when there is none. Throws ConfigError
-  // when it belongs to another experiment or to other data.
-  bool restore(const RunFolder& run, const Experiment& experiment, std::uint64_t selection_hash,
-               const ParameterTable& table);
+  // Takes a checkpoint. Throws ConfigError when it belongs to another experiment (naming what
+  // differs) or to other data, DataError when it is damaged.
+  void restore(const std::filesystem::path& checkpoint, const Experiment& experiment,
+               std::uint64_t selection_hash, const ParameterTable& table);
 
   std::vector<bool> alive() const;  // [M] members that have not failed
+  bool all_failed() const;
 
   std::int64_t step = 0;
   AlignedFloats flat;  // [M, P]
@@ -35,10 +36,6 @@ struct TrainingState {
   std::vector<double> best_score;       // [M]
   std::vector<std::int64_t> best_step;  // [M]
   double train_seconds = 0;
-
- private:
-  void take(const Checkpoint& checkpoint, const Experiment& experiment,
-            std::uint64_t selection_hash, const std::string& path);
 };
 
 }  // namespace tpudist

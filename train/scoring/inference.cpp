@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
+#include "train/state/same_settings.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,16 +21,36 @@ Network make_network(const Experiment& experiment, int device, ThreadPool& pool)
   return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
 }
 
-Checkpoint newest_checkpoint(const RunFolder& folder, const ParameterTable& table) {
-  for (const std::filesystem::path& path : list_checkpoints(folder.checkpoints())) {
-    try {
-      return load_checkpoint(path, table);
-    } catch (const DataError& error) {
-      spdlog::warn("{}; trying the checkpoint before it", error.what());
+Experiment parse_experiment(ConfigDocument document) {
+  return read_experiment(document);
+}
+
+// Puts the configuration of the checkpoint in place of a config.yaml that cannot be read, which is
+// kept beside it. That it cannot be written, e.g. by another user, does not matter here.
+void mend_config(const RunFolder& folder, const std::string& yaml) {
+  try {
+    std::error_code error;
+    if (std::filesystem::exists(folder.config(), error)) {
+      write_file_atomically(folder.config().string() + ".damaged", read_text_file(folder.config()));
     }
+    write_file_atomically(folder.config(), yaml);
+    spdlog::warn("{}: written again from the checkpoint", folder.config().string());
+  } catch (const Error& error) {
+    spdlog::warn("cannot mend {}: {}", folder.config().string(), error.what());
   }
-  throw ConfigError(fmt::format("{}: the run has no readable checkpoint yet; train it first",
-                                folder.path().string()));
+}
+
+// What config.yaml says, or the checkpoint where it says nothing.
+Experiment experiment_of(const RunFolder& folder, const CheckpointSummary& checkpoint) {
+  try {
+    return parse_experiment(ConfigDocument::load(folder.config()));
+  } catch (const Error& error) {
+    spdlog::warn("{}; taking the configuration in the checkpoint instead", error.what());
+  }
+  Experiment experiment =
+      parse_experiment(ConfigDocument::parse(checkpoint.config, "the checkpoint's configuration"));
+  mend_config(folder, checkpoint.config);
+  return experiment;
 }
 
 DatasetOptions scored_data(const TrainedRun& run, const ScoreRequest& request) {
@@ -87,7 +109,10 @@ std::vector<GraphPrediction> score_side_by_side(
 // `runs`: of one collection, at least one.
 CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
                                   const ScoreRequest& request, JobContext& context) {
-  const Dataset dataset = Dataset::open(scored_data(*runs.front(), request), context.pool);
+  const DatasetOptions options = scored_data(*runs.front(), request);
+  require_shards(options.shards, options.collection,
+                 "give the folder of the shards with --data FOLDER");
+  const Dataset dataset = Dataset::open(options, context.pool);
   std::vector<std::unique_ptr<const Scorer>> scorers;
   std::vector<bool> use;
   for (const TrainedRun* run : runs) {
@@ -111,15 +136,18 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
 
 }  // namespace
 
-TrainedRun open_run(const std::filesystem::path& path) {
+TrainedRun open_run(const std::filesystem::path& path, std::string_view which) {
   const RunFolder folder = RunFolder::open(path);
+  const std::filesystem::path file = find_checkpoint(folder.checkpoints(), which);
+  const CheckpointSummary summary = read_checkpoint_summary(file);
   TrainedRun run;
   run.path = path;
-  ConfigDocument document = ConfigDocument::load(folder.config());
-  run.experiment = read_experiment(document);
+  run.experiment = experiment_of(folder, summary);
+  require_same_settings(summary.entries(), run.experiment.entries, file.string(),
+                        "the run's config.yaml must be that of its checkpoints");
   ThreadPool pool(1);
   const Network network = make_network(run.experiment, -1, pool);
-  const Checkpoint checkpoint = newest_checkpoint(folder, network.parameters());
+  const Checkpoint checkpoint = load_checkpoint(file, network.parameters());
   run.step = checkpoint.step;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
   for (int failed : checkpoint.failed) run.use.push_back(failed == 0);

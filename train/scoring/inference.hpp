@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/aligned.hpp"
@@ -13,7 +14,7 @@
 
 namespace tpudist {
 
-// A finished or running run, opened to score with its newest readable checkpoint.
+// A finished or running run, opened to score with one of its checkpoints.
 struct TrainedRun {
   std::filesystem::path path;
   Experiment experiment;
@@ -22,8 +23,11 @@ struct TrainedRun {
   std::vector<bool> use;  // [M] members that did not fail
 };
 
-// Throws ConfigError when the folder holds no run, or the run no checkpoint.
-TrainedRun open_run(const std::filesystem::path& path);
+// `which` checkpoint: `last` (the newest that is whole), `best` or a step. A config.yaml that is
+// missing or damaged is written again from the checkpoint, with a warning. Throws ConfigError when
+// the folder holds no run, or the run no such checkpoint, or one of other settings than
+// config.yaml's, or when every member failed; DataError when the checkpoint is damaged.
+TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last");
 
 // What to score: a split, from another shard folder than the run's own if one is given.
 struct ScoreRequest {

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/text.hpp"
 #include "train/state/checkpoint_file.hpp"
 #include "train/state/sealed_file.hpp"
 
@@ -42,7 +43,33 @@ int read_members(const CheckpointReader& reader, const std::filesystem::path& pa
   return static_cast<int>(members);
 }
 
+CheckpointSummary read_summary(const CheckpointReader& reader) {
+  if (reader.text("format") != kFormat) reader.refuse("not a checkpoint of tpudist");
+  if (const std::int64_t version = reader.integer("version"); version < 1 || version > kVersion) {
+    reader.refuse(fmt::format("has version {}, this program reads up to {}; use a newer tpudist",
+                              version, kVersion));
+  }
+  CheckpointSummary summary;
+  summary.step = reader.integer("step");
+  summary.config_hash = reader.hash("config_hash");
+  summary.selection_hash = reader.hash("selection_hash");
+  summary.config = reader.text("config");
+  if (reader.has("changed_keys")) summary.changed_keys = reader.text("changed_keys");
+  return summary;
+}
+
 }  // namespace
+
+std::vector<ConfigEntry> CheckpointSummary::entries() const {
+  std::vector<ConfigEntry> entries = read_resolved_entries(
+      config, fmt::format("the configuration in the checkpoint of step {}", step));
+  if (!changed_keys) return entries;
+  const std::vector<std::string> changed = split(*changed_keys, '\n');
+  for (ConfigEntry& entry : entries) {
+    entry.is_default = std::ranges::find(changed, entry.key) == changed.end();
+  }
+  return entries;
+}
 
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
                      const ParameterTable& table, FileSystem& files) {
@@ -57,6 +84,9 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     write_attribute(writer.file(), "config_hash", to_hex(checkpoint.config_hash));
     write_attribute(writer.file(), "selection_hash", to_hex(checkpoint.selection_hash));
     write_attribute(writer.file(), "config", checkpoint.config);
+    if (checkpoint.changed_keys) {
+      write_attribute(writer.file(), "changed_keys", *checkpoint.changed_keys);
+    }
     write_attribute(writer.file(), "members", static_cast<std::int64_t>(checkpoint.members));
 
     writer.write_flat(writer.group(writer.file(), "parameters"), table, checkpoint.parameters,
@@ -85,15 +115,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   check_sealed_file(path);
   const Hdf5Lock lock;
   const CheckpointReader reader(path);
-  if (reader.text("format") != kFormat) reader.refuse("not a checkpoint of tpudist");
-  if (const std::int64_t version = reader.integer("version"); version != kVersion) {
-    reader.refuse(fmt::format("has version {}, this program reads {}", version, kVersion));
-  }
   Checkpoint checkpoint;
-  checkpoint.step = reader.integer("step");
-  checkpoint.config_hash = reader.hash("config_hash");
-  checkpoint.selection_hash = reader.hash("selection_hash");
-  checkpoint.config = reader.text("config");
+  static_cast<CheckpointSummary&>(checkpoint) = read_summary(reader);
   const int members = checkpoint.members = read_members(reader, path, table);
 
   const Hdf5Id parameters = reader.group(reader.file(), "parameters");
@@ -109,6 +132,12 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   checkpoint.failed = reader.values<int>(of_members, "failed", members);
   checkpoint.numbers = reader.numbers(reader.group(reader.file(), "numbers"));
   return checkpoint;
+}
+
+CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path) {
+  check_sealed_file(path);
+  const Hdf5Lock lock;
+  return read_summary(CheckpointReader(path));
 }
 
 std::uint64_t parameter_hash(std::span<const float> flat, int members,

@@ -3,21 +3,34 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/config/config_entries.hpp"
 #include "core/file_system.hpp"
 #include "models/parameter_table.hpp"
 
 namespace tpudist {
 
-// Everything that training needs to go on as if it had never stopped. Plain data.
-struct Checkpoint {
+// What a checkpoint says of itself, which can be read without knowing its network.
+struct CheckpointSummary {
   std::int64_t step = 0;             // steps done
   std::uint64_t config_hash = 0;     // of the resolved configuration that decides the numbers
   std::uint64_t selection_hash = 0;  // of the training data's selection
   std::string config;                // resolved YAML
+  // The keys of `config` whose values are not the default, one a line. Files of versions up to 0.1
+  // do not have it.
+  std::optional<std::string> changed_keys;
+
+  // `config` as a list; a key counts as default where `changed_keys` says so. Throws ConfigError
+  // when it is not YAML.
+  std::vector<ConfigEntry> entries() const;
+};
+
+// Everything that training needs to go on as if it had never stopped. Plain data.
+struct Checkpoint : CheckpointSummary {
   int members = 0;
   std::vector<float> parameters;                   // [M, P] flat, padded
   std::vector<float> first_moment, second_moment;  // [M, P]
@@ -31,7 +44,7 @@ struct Checkpoint {
 // Writes one HDF5 file, readable by h5py:
 //
 //   /                   format = "tpudist-checkpoint", version, step, config_hash, selection_hash,
-//                       config, members
+//                       config, changed_keys, members
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
@@ -46,8 +59,12 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
                      const ParameterTable& table, FileSystem& files = posix_file_system());
 
 // Throws IoError when the file cannot be read, DataError when it is damaged (hash) or does not fit
-// `table` (names the first parameter that differs). Padding comes back as zero.
+// `table` (names the first parameter that differs). Padding comes back as zero. Reads files of all
+// versions up to this program's.
 Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table);
+
+// The same errors, but for those that need a table.
+CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path);
 
 // XXH3 over the unpadded parameters of all members, in name order (names and shapes included): what
 // `train` prints as `parameters: <hash>`. `flat` is [M, P].

@@ -110,6 +110,10 @@ Hdf5Id CheckpointReader::group(const Hdf5Id& parent, const std::string& name) co
   return open_group(parent, name, where_);
 }
 
+bool CheckpointReader::has(const std::string& name) const {
+  return check_hdf5(H5Aexists(file_.get(), name.c_str()), "read attributes of", where_) > 0;
+}
+
 std::int64_t CheckpointReader::integer(const std::string& name) const {
   return read_integer_attribute(file_, name, where_);
 }

@@ -4,24 +4,32 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
+#include "train/state/sealed_file.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr std::string_view kPrefix = "step-", kSuffix = ".h5";
+constexpr std::string_view kPrefix = "step-", kSuffix = ".h5", kBest = "best.h5";
+
+std::optional<std::int64_t> parse_step(std::string_view digits) {
+  std::int64_t step = -1;
+  const char* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, step);
+  if (error != std::errc{} || end != last || step < 0) return std::nullopt;
+  return step;
+}
 
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(std::min(name.size(), kSuffix.size()));
-  std::int64_t step = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc{} || end != name.data() + name.size() || step < 0) return std::nullopt;
-  return step;
+  return parse_step(name);
 }
 
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder) {
@@ -38,10 +46,24 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
   return paths;
 }
 
+std::string steps_that_are_there(const std::filesystem::path& folder) {
+  std::vector<std::string> steps;
+  for (const auto& path : list_checkpoints(folder)) {
+    steps.push_back(fmt::format("{}", *step_of(path.filename().string())));
+  }
+  if (std::filesystem::exists(best_checkpoint_path(folder))) steps.push_back("best");
+  return steps.empty() ? "there is none yet; train the run first"
+                       : "there are: " + join(steps, ", ");
+}
+
 }  // namespace
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step) {
   return folder / fmt::format("{}{:09}{}", kPrefix, step, kSuffix);
+}
+
+std::filesystem::path best_checkpoint_path(const std::filesystem::path& folder) {
+  return folder / kBest;
 }
 
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder) {
@@ -55,15 +77,67 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
   return paths;
 }
 
-void prune_checkpoints(const std::filesystem::path& folder, int keep, FileSystem& files) {
+bool is_whole(const std::filesystem::path& checkpoint) {
+  try {
+    check_sealed_file(checkpoint);
+    return true;
+  } catch (const DataError& error) {
+    spdlog::warn("{}", error.what());
+    return false;
+  }
+}
+
+void set_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
+  const std::filesystem::path aside = checkpoint.string() + ".damaged";
+  files.rename(checkpoint, aside);
+  spdlog::warn("{}: set aside as {}", checkpoint.string(), aside.filename().string());
+}
+
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
+                                                       DamagedFile damaged, FileSystem& files) {
+  bool fell_back = false;
+  for (const std::filesystem::path& path : list_checkpoints(folder)) {
+    if (is_whole(path)) {
+      if (fell_back) spdlog::warn("{}: taken instead", path.string());
+      return path;
+    }
+    fell_back = true;
+    if (damaged == DamagedFile::set_aside) set_aside(path, files);
+  }
+  return std::nullopt;
+}
+
+std::filesystem::path find_checkpoint(const std::filesystem::path& folder, std::string_view which) {
+  if (which == "last") {
+    if (const auto newest = newest_checkpoint(folder, DamagedFile::skip)) return *newest;
+    throw ConfigError(fmt::format("{}: no checkpoint that is whole; {}", folder.string(),
+                                  steps_that_are_there(folder)));
+  }
+  const std::optional<std::int64_t> step = parse_step(which);
+  if (which != "best" && !step) {
+    throw ConfigError(fmt::format("--checkpoint {}: must be last, best or a step", which));
+  }
+  const auto path = step ? checkpoint_path(folder, *step) : best_checkpoint_path(folder);
+  if (!std::filesystem::exists(path)) {
+    throw ConfigError(
+        fmt::format("{}: there is no such checkpoint{}; {}", path.string(),
+                    step ? "" : " (it is written when the run is scored on the validation split)",
+                    steps_that_are_there(folder)));
+  }
+  return path;
+}
+
+void prune_checkpoints(const std::filesystem::path& folder, int keep, std::int64_t written,
+                       FileSystem& files) {
   const auto checkpoints = list_checkpoints(folder);
   for (std::size_t i = static_cast<std::size_t>(std::max(keep, 0)); i < checkpoints.size(); ++i) {
-    files.remove(checkpoints[i]);
+    if (checkpoints[i] != checkpoint_path(folder, written)) files.remove(checkpoints[i]);
   }
   // Temporary files of a process that was killed; there is one writer, and it is here.
   for (const auto& path : files_of(folder)) {
     const std::string name = path.filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(".tmp")) files.remove(path);
+    const bool ours = name.starts_with(kPrefix) || name.starts_with(kBest);
+    if (ours && name.ends_with(".tmp")) files.remove(path);
   }
 }
 

@@ -5,40 +5,98 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
 
-bool RunFolder::exists(const std::filesystem::path& path) {
-  return std::filesystem::exists(path / "config.yaml");
+namespace {
+
+constexpr std::string_view kCommand = "tpudist train";
+
+// The name of something in the folder that a new run does not expect there; empty where there is
+// nothing. A run that died while it began leaves a lock file or an empty folder of checkpoints.
+std::string stranger_in(const RunFolder& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
+    const bool own =
+        entry.path().filename() == kLockName ||
+        (entry.path() == folder.checkpoints() && std::filesystem::is_empty(entry.path(), error));
+    if (!own) return entry.path().filename().string();
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw ConfigError(fmt::format("{}: cannot be used as the folder of a run: {}",
+                                  folder.path().string(), error.message()));
+  }
+  return {};
 }
 
-RunFolder RunFolder::create(const std::filesystem::path& path, const std::string& resolved_yaml) {
-  if (exists(path)) {
-    throw ConfigError(
-        fmt::format("{}: already holds a run; continue it with --resume, or choose another folder "
-                    "with --run-dir",
-                    path.string()));
-  }
-  RunFolder folder(path);
+void make_folder(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::create_directories(folder.checkpoints(), error);
-  if (error)
+  std::filesystem::create_directories(path, error);
+  if (error) {
     throw IoError(fmt::format("{}: cannot make the folder: {}", path.string(), error.message()));
-  write_file_atomically(folder.config(), resolved_yaml);
-  return folder;
+  }
+}
+
+// Throws unless a run can begin (or, with `resume`, go on) here.
+void check_claim(const RunFolder& folder, bool resume) {
+  const std::string where = folder.path().string();
+  if (RunFolder::exists(folder.path())) {
+    if (resume) return;
+    throw ConfigError(
+        fmt::format("{}: already holds a run; continue it with --resume, or choose "
+                    "another folder with --run-dir",
+                    where));
+  }
+  const std::string stranger = stranger_in(folder);
+  if (stranger.empty()) return;
+  throw ConfigError(
+      fmt::format("{}: is neither empty nor the folder of a run: it holds {}; choose another one "
+                  "with --run-dir",
+                  where, stranger));
+}
+
+}  // namespace
+
+bool RunFolder::exists(const std::filesystem::path& path) {
+  const RunFolder folder(path);
+  std::error_code ignored;
+  if (!list_checkpoints(folder.checkpoints()).empty()) return true;
+  return std::filesystem::exists(folder.config(), ignored) &&
+         (std::filesystem::is_directory(folder.checkpoints(), ignored) ||
+          std::filesystem::exists(folder.metrics(), ignored));
 }
 
 RunFolder RunFolder::open(const std::filesystem::path& path) {
-  if (!exists(path)) {
-    throw ConfigError(fmt::format(
-        "{}: no run here (there is no config.yaml); give the folder that `tpudist train` "
-        "wrote",
-        path.string()));
+  if (exists(path)) return RunFolder(path);
+  throw ConfigError(
+      fmt::format("{}: no run here (there are neither config.yaml nor checkpoints); "
+                  "give the folder that `tpudist train` wrote",
+                  path.string()));
+}
+
+RunClaim::RunClaim(const std::filesystem::path& path, bool resume)
+    : folder_(path), resumes_(resume && RunFolder::exists(path)) {
+  check_claim(folder_, resume);
+  if (resumes_) lock_.emplace(folder_.path(), kCommand);
+}
+
+void RunClaim::begin(const std::string& resolved_yaml) {
+  if (!lock_) {
+    make_folder(folder_.path());
+    lock_.emplace(folder_.path(), kCommand);
+    check_claim(folder_, resumes_);  // another one may have begun and ended since
   }
-  return RunFolder(path);
+  make_folder(folder_.checkpoints());
+  std::error_code error;
+  const bool same = std::filesystem::exists(folder_.config(), error) &&
+                    read_text_file(folder_.config()) == resolved_yaml;
+  if (!same) write_file_atomically(folder_.config(), resolved_yaml);
 }
 
 void RunFolder::append_metrics(const nlohmann::json& record) const {

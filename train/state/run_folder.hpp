@@ -2,22 +2,24 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/folder_lock.hpp"
+
 namespace tpudist {
 
 // The folder of one training run: config.yaml (resolved), metrics.jsonl, checkpoints/, scores.json.
-// Only rank 0 writes.
+// Plain paths; only the process that holds the run's RunClaim writes.
 class RunFolder {
  public:
-  // A new run: makes the folder and writes config.yaml. Throws ConfigError when it already holds a
-  // run (resume it, or choose another folder).
-  static RunFolder create(const std::filesystem::path& path, const std::string& resolved_yaml);
-  // An existing run; throws ConfigError when there is no config.yaml.
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  // Throws ConfigError when `path` holds no run.
   static RunFolder open(const std::filesystem::path& path);
-  // True when `path` holds a run.
+  // True when `path` holds a run: checkpoints, or config.yaml with a folder for them or metrics.
   static bool exists(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -33,8 +35,30 @@ class RunFolder {
   void rewind_metrics(std::int64_t step) const;
 
  private:
-  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;
+};
+
+// The right of one process to write into a run's folder, in two steps: what can be refused is
+// refused at once, and nothing is written into a new folder before `begin`, when data and network
+// have turned out to be there. Under MPI rank 0 makes the only one.
+class RunClaim {
+ public:
+  // Locks a folder that holds a run. Throws ConfigError when the folder holds a run and `resume` is
+  // false, or when it holds something else (shards, other files); Error when another process trains
+  // there.
+  RunClaim(const std::filesystem::path& path, bool resume);
+
+  // Whether there was a run to resume.
+  bool resumes() const { return resumes_; }
+
+  // Makes the folder if need be, locks it, and writes config.yaml, in a resumed run only if the
+  // configuration differs from what is there. The same errors as above, and IoError.
+  void begin(const std::string& resolved_yaml);
+
+ private:
+  const RunFolder folder_;
+  const bool resumes_;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace tpudist

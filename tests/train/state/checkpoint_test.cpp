@@ -261,7 +261,7 @@ TEST(CheckpointFolder, ListsNewestFirstAndPrunes) {
   EXPECT_THAT(list_checkpoints(folder.path()),
               ElementsAre(checkpoint_path(folder.path(), 100), checkpoint_path(folder.path(), 20),
                           checkpoint_path(folder.path(), 3)));
-  prune_checkpoints(folder.path(), 2);
+  prune_checkpoints(folder.path(), 2, 100);
   EXPECT_THAT(list_checkpoints(folder.path()),
               ElementsAre(checkpoint_path(folder.path(), 100), checkpoint_path(folder.path(), 20)));
   EXPECT_FALSE(std::filesystem::exists(folder / "step-000000005.h5.12-0-ab.tmp"));

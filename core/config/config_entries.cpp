@@ -1,0 +1,63 @@
+#include "core/config/config_entries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/config/yaml_tree.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string one_line(const YamlValue& value) {
+  if (value.kind != YamlValue::Kind::list) {
+    return value.quoted ? quote_text(value.text) : value.text;
+  }
+  std::vector<std::string> pieces;
+  for (const YamlValue& item : value.items) pieces.push_back(one_line(item));
+  return fmt::format("[{}]", join(pieces, ", "));
+}
+
+void flatten(const YamlValue& value, const std::string& path, std::vector<ConfigEntry>& entries) {
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (value.is_map()) {
+    for (const YamlEntry& entry : value.entries) flatten(entry.value, below(entry.key), entries);
+    if (value.entries.empty() && !path.empty()) entries.push_back({path, "{}"});
+  } else if (std::ranges::any_of(value.items, &YamlValue::is_map)) {
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      flatten(value.items[i], below(fmt::format("{}", i)), entries);
+    }
+  } else {
+    entries.push_back({path, one_line(value)});
+  }
+}
+
+}  // namespace
+
+std::string format_entries(const std::vector<ConfigEntry>& entries) {
+  std::size_t width = 0;
+  for (const ConfigEntry& entry : entries) width = std::max(width, entry.key.size());
+  std::string table;
+  for (const ConfigEntry& entry : entries) {
+    table +=
+        fmt::format("{:<{}}   {}{}\n", entry.key, width, entry.value, entry.is_default ? "" : " *");
+  }
+  return table;
+}
+
+std::vector<ConfigEntry> read_resolved_entries(std::string_view yaml, std::string_view name) {
+  YamlMistakes mistakes;
+  const auto source = std::make_shared<YamlPlace::Source>(YamlPlace::Source{std::string(name), 0});
+  const YamlValue tree = parse_yaml(yaml, source, mistakes);
+  if (!mistakes.empty()) throw ConfigError(mistakes.to_string());
+  if (!tree.is_map()) throw ConfigError(fmt::format("{}: is not a map of keys", name));
+  std::vector<ConfigEntry> entries;
+  flatten(tree, "", entries);
+  return entries;
+}
+
+}  // namespace tpudist

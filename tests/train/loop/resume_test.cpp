@@ -1,0 +1,296 @@
+// What happens to a run's folder: checkpoints that do not fit, damaged files, failures, and what is
+// kept.
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/folder_lock.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/scoring/inference.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::resume;
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+namespace fs = std::filesystem;
+
+template <typename Exception, typename Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+// Every file below a folder with its content.
+std::map<std::string, std::string> content_of(const fs::path& folder) {
+  std::map<std::string, std::string> content;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) content[entry.path().string()] = read_text_file(entry.path());
+  }
+  return content;
+}
+
+void cut_in_half(const fs::path& file) {
+  fs::resize_file(file, fs::file_size(file) / 2);
+}
+
+// Loads a checkpoint of the experiment, lets `change` change it, and writes it back.
+template <typename Change>
+void change_checkpoint(const fs::path& file, const Experiment& experiment, const Change& change) {
+  ThreadPool pool(1);
+  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  Checkpoint checkpoint = load_checkpoint(file, network.parameters());
+  change(checkpoint, network.parameters());
+  save_checkpoint(file, checkpoint, network.parameters());
+}
+
+TEST(Resume, RefusesAnotherNetworkAndLeavesTheRunAsItWas) {
+  const TempDir folder;
+  run(tiny_experiment({"train.log_every=1"}), folder / "run");
+  const auto before = content_of(folder / "run");
+  const std::string message = message_of<ConfigError>([&] {
+    resume(tiny_experiment({"train.log_every=1", "model.encoder.width=48", "optimizer.lr=0.01"}),
+           folder / "run");
+  });
+  EXPECT_THAT(message, HasSubstr("step-000000006.h5: was written with other settings: "));
+  EXPECT_THAT(message, HasSubstr("model.encoder.width: 32 -> 48"));
+  EXPECT_THAT(message, HasSubstr("optimizer.lr: 0.001 -> 0.01"));
+  EXPECT_EQ(content_of(folder / "run"), before);
+}
+
+TEST(Resume, RefusesOtherData) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  run(experiment, folder / "run");
+  change_checkpoint(list_checkpoints(folder / "run/checkpoints").front(), experiment,
+                    [](Checkpoint& checkpoint, const auto&) { ++checkpoint.selection_hash; });
+  EXPECT_THAT(message_of<ConfigError>([&] { resume(experiment, folder / "run"); }),
+              HasSubstr("was trained on other data"));
+}
+
+// Up to version 0.1 the hash was another one, there was no list of changed keys, and some keys were
+// not there yet.
+TEST(Resume, TakesACheckpointOfAnOlderProgram) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
+  const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
+  fs::remove(checkpoint_path(folder / "run/checkpoints", 6));
+  const fs::path file = checkpoint_path(folder / "run/checkpoints", 4);
+  change_checkpoint(file, experiment, [](Checkpoint& checkpoint, const auto&) {
+    checkpoint.config_hash = 1;
+    checkpoint.changed_keys.reset();
+    const std::string key = "  last_evaluation: all\n", other = "  beta2: 0.999\n";
+    for (const std::string& line : {key, other}) {
+      const std::size_t at = checkpoint.config.find(line);
+      ASSERT_NE(at, std::string::npos) << line;
+      checkpoint.config.erase(at, line.size());
+    }
+  });
+  EXPECT_EQ(resume(experiment, folder / "run").parameter_hash, whole);
+  EXPECT_EQ(open_run(folder / "run", "4").step, 4);
+}
+
+TEST(Resume, SetsADamagedCheckpointAsideAndTakesTheOneBefore) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
+  const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
+  const fs::path checkpoints = folder / "run/checkpoints";
+  cut_in_half(checkpoint_path(checkpoints, 6));
+  int asked = 0;
+  run(experiment, folder / "run", 1, true, [&] { return ++asked > 1; });  // from 4 to 5
+  EXPECT_THAT(list_checkpoints(checkpoints),
+              ElementsAre(checkpoint_path(checkpoints, 5), checkpoint_path(checkpoints, 4)));
+  EXPECT_TRUE(fs::exists(checkpoint_path(checkpoints, 6).string() + ".damaged"));
+  EXPECT_EQ(resume(experiment, folder / "run").parameter_hash, whole);
+}
+
+TEST(Resume, StartsAnewWhereNoCheckpointIsWhole) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  const std::uint64_t whole = run(experiment, folder / "run").parameter_hash;
+  const fs::path file = checkpoint_path(folder / "run/checkpoints", 6);
+  cut_in_half(file);
+  const auto other = tiny_experiment({"batch.configs=5"});
+  EXPECT_THAT(message_of<ConfigError>([&] { resume(other, folder / "run"); }),
+              HasSubstr("config.yaml: was written with other settings: batch.configs: 4 -> 5"));
+  EXPECT_EQ(resume(experiment, folder / "run").parameter_hash, whole);
+  EXPECT_TRUE(fs::exists(file.string() + ".damaged"));
+}
+
+TEST(Run, WritesNothingBeforeTheDataAreThere) {
+  const TempDir folder;
+  for (const bool resumes : {false, true}) {
+    EXPECT_ANY_THROW(run(tiny_experiment({"data.shards=" + (folder / "none").string()}),
+                         folder / "run", 1, resumes));
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
+TEST(Run, TakesOnlyAnEmptyFolderOrARun) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  std::ofstream(folder / "notes.txt") << "mine";
+  for (const bool resumes : {false, true}) {
+    EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, folder.path(), 1, resumes); }),
+                HasSubstr("neither empty nor the folder of a run: it holds notes.txt"));
+    EXPECT_THAT(
+        message_of<ConfigError>([&] { run(experiment, testing::tiny_shards(), 1, resumes); }),
+        HasSubstr("neither empty nor the folder of a run"));
+    EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, folder / "notes.txt", 1, resumes); }),
+                HasSubstr("notes.txt: cannot be used as the folder of a run"));
+  }
+  fs::create_directories(folder / "new/checkpoints");  // a run that died as it began
+  std::ofstream(folder / "new" / std::string(kLockName)) << "";
+  run(experiment, folder / "new");
+  EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, folder / "new"); }),
+              HasSubstr("already holds a run; continue it with --resume"));
+}
+
+TEST(Run, IsLeftToTheProcessThatTrainsIt) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  fs::create_directories(folder / "run");
+  {
+    const FolderLock other(folder / "run", "tpudist train");
+    EXPECT_THAT(message_of<Error>([&] { run(experiment, folder / "run"); }),
+                HasSubstr("run: is in use by tpudist train, process "));
+  }
+  run(experiment, folder / "run");
+  const FolderLock other(folder / "run", "tpudist train");
+  const auto before = content_of(folder / "run/checkpoints");
+  EXPECT_THAT(message_of<Error>([&] { resume(experiment, folder / "run"); }),
+              HasSubstr("run: is in use by tpudist train, process "));
+  EXPECT_EQ(content_of(folder / "run/checkpoints"), before);
+  EXPECT_EQ(open_run(folder / "run").step, 6);  // who only reads is not kept out
+}
+
+TEST(Run, StopsWhenEveryMemberHasFailed) {
+  const TempDir folder;
+  const auto experiment = tiny_experiment(
+      {"optimizer.lr=1e6", "optimizer.clip_norm=0", "train.steps=1000", "train.log_every=1"});
+  const std::string message = message_of<Error>([&] { run(experiment, folder / "run"); });
+  EXPECT_THAT(message, HasSubstr("no member is left at step "));
+  EXPECT_THAT(message, HasSubstr("optimizer.lr"));
+  EXPECT_THAT(list_checkpoints(folder / "run/checkpoints"), IsEmpty());
+  EXPECT_THROW(open_run(folder / "run"), ConfigError);
+}
+
+TEST(Run, NamesTheMembersThatFailed) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"train.checkpoint_every=2"});
+  run(experiment, folder / "run");
+  fs::remove(checkpoint_path(folder / "run/checkpoints", 6));
+  const fs::path file = checkpoint_path(folder / "run/checkpoints", 4);
+  change_checkpoint(file, experiment, [](Checkpoint& checkpoint, const ParameterTable& table) {
+    const auto second = static_cast<std::ptrdiff_t>(table.length());
+    std::fill_n(checkpoint.parameters.begin() + second, table.length(),
+                std::numeric_limits<float>::quiet_NaN());
+  });
+  EXPECT_THAT(resume(experiment, folder / "run").failed, ElementsAre(1));
+  EXPECT_THAT(resume(experiment, folder / "run").failed, ElementsAre(1));  // and it stays so
+  EXPECT_THAT(open_run(folder / "run").use, ElementsAre(true, false, true));
+}
+
+// The step of the highest ensemble score in metrics.jsonl, the first of equal ones.
+std::int64_t best_logged_step(const fs::path& folder) {
+  std::ifstream file(RunFolder(folder).metrics());
+  double best = -2;
+  std::int64_t step = -1;
+  for (std::string line; std::getline(file, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record["kind"] != "evaluation" || record["ensemble"] <= best) continue;
+    best = record["ensemble"];
+    step = record["step"];
+  }
+  return step;
+}
+
+TEST(Run, KeepsTheBestCheckpointBesideTheNewest) {
+  const TempDir folder;
+  const Experiment experiment =
+      tiny_experiment({"train.evaluate_every=1", "train.steps=8", "train.checkpoint_every=3",
+                       "optimizer.lr=0.05", "train.keep_checkpoints=1"});
+  int asked = 0;
+  run(experiment, folder / "run", 1, false, [&] { return ++asked > 5; });
+  run(experiment, folder / "run", 1, true);
+  const std::int64_t best = best_logged_step(folder / "run");
+  EXPECT_EQ(open_run(folder / "run", "best").step, best);
+  EXPECT_EQ(open_run(folder / "run").step, 8);
+  EXPECT_THAT(list_checkpoints(folder / "run/checkpoints"),
+              ElementsAre(checkpoint_path(folder / "run/checkpoints", 8)));
+  cut_in_half(best_checkpoint_path(folder / "run/checkpoints"));
+  EXPECT_THROW(open_run(folder / "run", "best"), DataError);
+  resume(experiment, folder / "run");
+  EXPECT_TRUE(fs::exists(folder / "run/checkpoints/best.h5.damaged"));
+  EXPECT_EQ(open_run(folder / "run", "best").step, 8);  // of those that were scored since
+}
+
+TEST(OpenRun, SaysWhichCheckpointsThereAre) {
+  const TempDir folder;
+  run(tiny_experiment({"train.checkpoint_every=4", "train.last_evaluation=none"}), folder / "run");
+  EXPECT_EQ(open_run(folder / "run", "4").step, 4);
+  EXPECT_THAT(message_of<ConfigError>([&] { open_run(folder / "run", "5"); }),
+              HasSubstr("step-000000005.h5: there is no such checkpoint; there are: 6, 4"));
+  EXPECT_THAT(message_of<ConfigError>([&] { open_run(folder / "run", "best"); }),
+              HasSubstr("best.h5: there is no such checkpoint (it is written when"));
+  for (const char* odd : {"", "newest", "-1", "4x", "../4"}) {
+    EXPECT_THAT(message_of<ConfigError>([&] { open_run(folder / "run", odd); }),
+                HasSubstr("must be last, best or a step"));
+  }
+}
+
+TEST(OpenRun, RefusesACheckpointOfOtherSettings) {
+  const TempDir folder;
+  run(tiny_experiment(), folder / "run");
+  std::ofstream(folder / "run/config.yaml")
+      << tiny_experiment({"model.readout.pool=mean"}).resolved_yaml;
+  EXPECT_THAT(message_of<ConfigError>([&] { open_run(folder / "run"); }),
+              HasSubstr("other settings: model.readout.pool: sum -> mean"));
+}
+
+TEST(OpenRun, MendsAConfigurationThatIsMissingOrDamaged) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment();
+  run(experiment, folder / "run");
+  const fs::path config = folder / "run/config.yaml";
+  fs::remove(config);
+  EXPECT_EQ(open_run(folder / "run").step, 6);
+  EXPECT_EQ(read_text_file(config), experiment.resolved_yaml);
+  std::ofstream(config) << "name: [";
+  EXPECT_EQ(open_run(folder / "run").experiment.numbers_hash, experiment.numbers_hash);
+  EXPECT_EQ(read_text_file(config), experiment.resolved_yaml);
+  EXPECT_EQ(read_text_file(config.string() + ".damaged"), "name: [");
+}
+
+TEST(OpenRun, OnlyReadsDamagedCheckpoints) {
+  const TempDir folder;
+  run(tiny_experiment({"train.checkpoint_every=4"}), folder / "run");
+  const fs::path newest = checkpoint_path(folder / "run/checkpoints", 6);
+  cut_in_half(newest);
+  EXPECT_EQ(open_run(folder / "run").step, 4);
+  EXPECT_TRUE(fs::exists(newest));
+  EXPECT_THROW(open_run(folder / "run", "6"), DataError);
+}
+
+}  // namespace
+}  // namespace tpudist

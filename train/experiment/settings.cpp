@@ -1,0 +1,108 @@
+#include "train/experiment/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+using Sorted = std::map<std::string, ConfigEntry>;
+
+bool is_index(std::string_view part) {
+  return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The entries that decide the numbers, and one for each item of a list of maps, e.g.
+// "model.blocks.1": that an item is there matters, even if all its keys have their defaults.
+Sorted deciding(const std::vector<ConfigEntry>& entries) {
+  Sorted sorted;
+  for (const ConfigEntry& entry : entries) {
+    if (!decides_numbers(entry.key)) continue;
+    sorted.emplace(entry.key, entry);
+    for (std::size_t end = 0; (end = entry.key.find('.', end)) != std::string::npos; ++end) {
+      const std::string item = entry.key.substr(0, end);
+      if (is_index(std::string_view(item).substr(item.rfind('.') + 1))) {
+        sorted.emplace(item, ConfigEntry{item, "{...}", false});
+      }
+    }
+  }
+  return sorted;
+}
+
+// Numbers may be written in several ways, e.g. 1e-3 and 0.001.
+bool same_value(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto x = parse_number(a), y = parse_number(b);
+  return !x.error && !y.error && x.value == y.value;
+}
+
+}  // namespace
+
+bool decides_numbers(std::string_view key) {
+  static constexpr std::array<std::string_view, 17> kFree = {"name",
+                                                             "data.shards",
+                                                             "data.cache",
+                                                             "data.cache_bytes",
+                                                             "batch.member_chunk",
+                                                             "train.recompute",
+                                                             "train.cuda_graphs",
+                                                             "dist.threads",
+                                                             "dist.device",
+                                                             "ensemble.placement",
+                                                             "train.evaluate_every",
+                                                             "train.checkpoint_every",
+                                                             "train.log_every",
+                                                             "train.evaluate_rows",
+                                                             "train.last_evaluation",
+                                                             "train.keep_checkpoints",
+                                                             "train.prefetch"};
+  return std::ranges::find(kFree, key) == kFree.end();
+}
+
+std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries) {
+  Hasher hasher;
+  hasher.update(std::string_view("tpudist settings 1"));
+  for (const auto& [key, entry] : deciding(entries)) {
+    if (entry.is_default) continue;
+    hasher.update(std::string_view(key));
+    hasher.update(std::string_view(entry.value));
+  }
+  return hasher.digest();
+}
+
+std::string changed_keys(const std::vector<ConfigEntry>& entries) {
+  std::vector<std::string> keys;
+  for (const ConfigEntry& entry : entries) {
+    if (!entry.is_default) keys.push_back(entry.key);
+  }
+  return join(keys, "\n");
+}
+
+std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
+                                          const std::vector<ConfigEntry>& now) {
+  const Sorted old_ones = deciding(before), new_ones = deciding(now);
+  std::map<std::string, std::string> changes;
+  for (const auto& [key, entry] : old_ones) {
+    const auto other = new_ones.find(key);
+    if (other == new_ones.end()) {
+      if (!entry.is_default) changes[key] = entry.value + " -> (not set)";
+    } else if (!same_value(entry.value, other->second.value)) {
+      changes[key] = entry.value + " -> " + other->second.value;
+    }
+  }
+  for (const auto& [key, entry] : new_ones) {
+    if (!old_ones.contains(key) && !entry.is_default) changes[key] = "(not set) -> " + entry.value;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, change] : changes) lines.push_back(fmt::format("{}: {}", key, change));
+  return lines;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/config_entries.hpp"
+
+namespace tpudist {
+
+// Whether the value of this key decides the numbers that are trained. The other keys (folders,
+// threads, caches, how often is logged) may differ between a run and its resumption.
+bool decides_numbers(std::string_view key);
+
+// XXH3 over the (key, value) pairs that decide the numbers and are not the default, in the order of
+// keys: a key that a later version adds leaves the hash as it is until somebody sets the key.
+std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
+
+// The keys whose values are not the default, one a line: what a checkpoint keeps beside the values.
+std::string changed_keys(const std::vector<ConfigEntry>& entries);
+
+// What differs among the keys that decide the numbers, as "key: before -> now" in the order of
+// keys. A key that only one side has differs unless that side has it at its default.
+std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
+                                          const std::vector<ConfigEntry>& now);
+
+}  // namespace tpudist

@@ -1,0 +1,20 @@
+#include "train/state/same_settings.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "train/experiment/settings.hpp"
+
+namespace tpudist {
+
+void require_same_settings(const std::vector<ConfigEntry>& then,
+                           const std::vector<ConfigEntry>& now, std::string_view where,
+                           std::string_view advice) {
+  const std::vector<std::string> changes = changed_settings(then, now);
+  if (changes.empty()) return;
+  throw ConfigError(fmt::format("{}: was written with other settings: {}; {}", where,
+                                join(changes, ", "), advice));
+}
+
+}  // namespace tpudist
