@@ -123,7 +123,7 @@ class StepBench {
       : arguments_(arguments),
         experiment_(experiment_of(arguments)),
         context_(context),
-        setup_(experiment_, options(), context.pool, -1, 1),
+        setup_(experiment_, options(), context.pool, -1, 1, context.world),
         state_(experiment_, setup_.network) {
     state_.initialise(experiment_, setup_.network);
   }

@@ -28,6 +28,7 @@ struct Arguments {
   std::filesystem::path config, run_dir;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
+  int ranks = 0;  // of the dry run; 0 = those that were started
 };
 
 // With the shards as an absolute path, so that the run's config.yaml finds them from anywhere.
@@ -84,7 +85,8 @@ void run(const Arguments& arguments) {
           "give data.shards=FOLDER, or set TPUDIST_DATA for an experiment that takes it");
     });
     if (arguments.dry_run) {
-      if (root) fmt::print("\n{}", describe_work(experiment, context.world.size()));
+      const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();
+      if (root) fmt::print("\n{}", describe_work(experiment, ranks, context));
       return;
     }
     const StopSignal signal(root ? kInterruptNotice : "");
@@ -121,8 +123,13 @@ void add_train_command(CLI::App& app) {
   command->add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
   command->add_flag("--resume", arguments->resume,
                     "Go on from the run's newest checkpoint; starts a new run when there is none");
-  command->add_flag("--dry-run", arguments->dry_run,
-                    "Print the plan of work and memory, and train nothing");
+  CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
+                                           "Print the plan of work and memory, and train nothing");
+  command
+      ->add_option("--ranks", arguments->ranks,
+                   "With --dry-run: the plan for so many ranks, without starting them")
+      ->needs(dry_run)
+      ->check(CLI::Range(1, 1 << 16));
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -21,6 +21,7 @@ PlanCost plan_cost(const Plan& plan, const NetworkWidths& network) {
   cost.forward = encoder;
   cost.backward = cost.needed_backward = 2 * encoder;
   std::int64_t in = network.encoder_width;
+  cost.states = static_cast<double>(plan.first_rows() * in);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     // The weights multiply each row before the layer once, as a node's own state, and each
     // neighbourhood once. In a dense plan both are as many as the rows.
@@ -36,6 +37,7 @@ PlanCost plan_cost(const Plan& plan, const NetworkWidths& network) {
     cost.forward += flops(all, in, out);
     cost.backward += 2 * flops(all, in, out);
     cost.needed_backward += 2 * flops(needed, in, out);
+    cost.states += static_cast<double>(plan.rows(i + 1) * out);
     in = out;
   }
   return cost;
@@ -48,12 +50,14 @@ PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed
   cost.forward = encoder_flops(input_rows, states, network);
   cost.backward = cost.needed_backward = 2 * cost.forward;
   std::int64_t in = network.encoder_width;
+  cost.states = static_cast<double>(rows * in);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const NetworkWidths::Layer& layer = network.layers[i];
     const std::int64_t inputs = layer.edge_sets + 1;
     cost.forward += flops(rows, inputs * in, layer.width);
     cost.backward += 2 * flops(rows, inputs * in, layer.width);
     cost.needed_backward += 2 * flops(needed_rows[i], inputs * in, layer.width);
+    cost.states += static_cast<double>(rows * layer.width);
     in = layer.width;
   }
   return cost;

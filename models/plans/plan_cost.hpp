@@ -27,6 +27,7 @@ struct PlanCost {
   double forward = 0;
   double backward = 0;         // of all rows
   double needed_backward = 0;  // where the loss ignores a shift of a slate's scores
+  double states = 0;           // floats of the states before, between and behind the layers
   double step() const { return forward + needed_backward; }
 };
 

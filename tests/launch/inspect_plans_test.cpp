@@ -156,5 +156,30 @@ TEST_F(InspectPlans, DryRunSaysWhatIsTaken) {
   EXPECT_THAT(text, HasSubstr("\n  taken "));
 }
 
+TEST_F(InspectPlans, DryRunPlansForRanksThatDoNotRun) {
+  const auto [exit_code, text] =
+      testing::run_program("train --dry-run --ranks 3 " + file_ + " 2>&1");
+  EXPECT_EQ(exit_code, 0) << text;
+  EXPECT_THAT(text, HasSubstr("work of 3 ranks"));
+  EXPECT_THAT(text, HasSubstr("\n  rank 2 "));
+  EXPECT_THAT(text, HasSubstr("\n  balance "));
+  EXPECT_EQ(testing::run_program("train --ranks 3 " + file_ + " 2>&1").exit_code, 2);
+  EXPECT_EQ(testing::run_program("train --dry-run --ranks 0 " + file_ + " 2>&1").exit_code, 2);
+}
+
+TEST_F(InspectPlans, DryRunSaysWhatEvaluationsCost) {
+  const auto dry = [&](const std::string& overrides) {
+    return testing::run_program("train --dry-run " + file_ + " dist.device=cpu " + overrides +
+                                " 2>&1")
+        .output;
+  };
+  const std::string all = dry("train.steps=6 train.evaluate_every=2 train.evaluate_rows=10");
+  EXPECT_THAT(all, HasSubstr("\n  every 2 "));
+  EXPECT_THAT(all, HasSubstr("\n  at the end "));
+  EXPECT_THAT(all, HasSubstr(" GFLOP, as much as "));
+  EXPECT_THAT(all, HasSubstr("; about "));
+  EXPECT_THAT(dry("train.last_evaluation=none"), HasSubstr("\n  at the end   none"));
+}
+
 }  // namespace
 }  // namespace tpudist

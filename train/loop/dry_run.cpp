@@ -3,36 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <vector>
 
+#include "core/aligned.hpp"
 #include "core/numbers.hpp"
+#include "dist/self_communicator.hpp"
 #include "models/network_layout.hpp"
+#include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr int kSteps = 20;        // over which costs are averaged
-constexpr int kPlannedSteps = 3;  // whose units are planned
+constexpr int kSteps = 20;         // among whose units the largest is sought
+constexpr int kPlannedSteps = 3;   // whose units are counted as refined or not
+constexpr int kPlannedUnits = 80;  // are planned to judge how evenly ranks are loaded, about
+constexpr int kListedRanks = 16;
 
-std::string rank_lines(const BatchPlanner& planner, int ranks) {
-  std::vector<double> cost(static_cast<std::size_t>(ranks), 0.0);
-  double slowest = 0, total = 0;
-  for (int step = 0; step < kSteps; ++step) {
-    const BatchPlan plan = planner.plan(step);
-    for (std::size_t r = 0; r < cost.size(); ++r) cost[r] += plan.rank_cost[r];
-    slowest += *std::max_element(plan.rank_cost.begin(), plan.rank_cost.end());
-    total += std::accumulate(plan.rank_cost.begin(), plan.rank_cost.end(), 0.0);
-  }
-  std::string text;
-  for (std::size_t r = 0; r < cost.size(); ++r) {
-    text += fmt::format("  rank {:<4} {:>14} rows a step ({:.1f} % of the work)\n", r,
-                        format_count(static_cast<std::int64_t>(cost[r] / kSteps)),
-                        total > 0 ? 100 * cost[r] / total : 0);
-  }
-  text += fmt::format("  balance    {:.1f} % (mean rank / slowest rank, step by step)\n",
-                      slowest > 0 ? 100 * total / ranks / slowest : 100);
-  return text;
+constexpr double kGiga = 1e9, kTera = 1e12;
+
+std::string format_operations(double operations) {
+  return operations < kTera ? fmt::format("{:.3g} GFLOP", operations / kGiga)
+                            : fmt::format("{:.4g} TFLOP", operations / kTera);
 }
 
 // What is computed at a time of a unit's slates: all of them, or the first chunk of a single one.
@@ -78,77 +72,251 @@ std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
   return fmt::format("refined, saves a factor of {:.2f} in arithmetic", plans.saving());
 }
 
-// Units of the first steps, and how many of them get a refined plan.
-std::string refined_line(const TrainingSetup& setup) {
+// The first steps with what their units cost, learnt from their own plans.
+struct PlannedStep {
+  BatchPlan batch;
+  std::vector<UnitEstimate> units;
+  std::vector<double> chunks;  // [units] so many of them, where a slate is computed in chunks
+};
+
+std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool) {
   const int member = shares_slates(setup.experiment) ? -1 : 0;
+  const int units = setup.planner.plan(0).units();
+  std::vector<PlannedStep> steps(
+      static_cast<std::size_t>(std::clamp(kPlannedUnits / units, kPlannedSteps, kSteps)));
+  std::vector<std::pair<std::size_t, int>> work;  // (step, unit)
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    steps[step].batch = setup.planner.plan(static_cast<std::int64_t>(step));
+    const auto count = static_cast<std::size_t>(steps[step].batch.units());
+    steps[step].units.resize(count);
+    steps[step].chunks.resize(count, 1.0);
+    for (std::size_t unit = 0; unit < count; ++unit) work.emplace_back(step, unit);
+  }
+  pool.parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t i) {
+    const auto [at, unit] = work[static_cast<std::size_t>(i)];
+    PlannedStep& step = steps[at];
+    const std::vector<SlateRows> whole = rows_of_unit(step.batch, setup.order, unit, member);
+    const std::vector<SlateRows> part = computed_together(setup.experiment, whole);
+    std::vector<Slate> slates;
+    for (const SlateRows& slate : part) slates.push_back(setup.data.slate(slate.graph, slate.rows));
+    step.chunks[static_cast<std::size_t>(unit)] = static_cast<double>(whole.front().rows.size()) /
+                                                  static_cast<double>(part.front().rows.size());
+    step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(slates);
+  });
+  return steps;
+}
+
+// Units of the first steps, and how many of them get a refined plan.
+std::string refined_line(const std::vector<PlannedStep>& steps) {
   std::int64_t all = 0, refined = 0;
   for (int step = 0; step < kPlannedSteps; ++step) {
-    const BatchPlan plan = setup.planner.plan(step);
-    for (int unit = 0; unit < plan.units(); ++unit) {
-      std::vector<Slate> slates;
-      for (const SlateRows& slate :
-           computed_together(setup.experiment, rows_of_unit(plan, setup.order, unit, member))) {
-        slates.push_back(setup.data.slate(slate.graph, slate.rows));
-      }
+    for (const UnitEstimate& unit : steps[static_cast<std::size_t>(step)].units) {
       ++all;
-      refined += setup.units.takes_refined(setup.units.compare(slates));
+      refined += unit.refined;
     }
   }
   return fmt::format("{} of {} units of the first {} steps refined", refined, all, kPlannedSteps);
 }
 
-}  // namespace
+// Arithmetic of all members in a mean step.
+double operations_of_step(const Experiment& experiment, const std::vector<PlannedStep>& steps) {
+  double sum = 0;
+  for (const PlannedStep& step : steps) {
+    for (int unit = 0; unit < step.batch.units(); ++unit) {
+      const auto at = static_cast<std::size_t>(unit);
+      for (int m = 0; m < experiment.ensemble.members; ++m) {
+        if (step.batch.owners.of(m, unit) < 0) continue;
+        sum += step.chunks[at] * step.units[at].cost.step();
+      }
+    }
+  }
+  return sum / static_cast<double>(steps.size());
+}
 
-std::string describe_work(const Experiment& experiment, int ranks) {
-  ThreadPool pool(1);
-  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, ranks);
-  const Dataset& data = setup.data;
-  const Network& network = setup.network;
+// What each rank does in a step.
+std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedStep& step,
+                                  int ranks) {
+  std::vector<double> work(static_cast<std::size_t>(ranks), 0.0);
+  for (int unit = 0; unit < step.batch.units(); ++unit) {
+    const auto at = static_cast<std::size_t>(unit);
+    for (int m = 0; m < experiment.ensemble.members; ++m) {
+      const int owner = step.batch.owners.of(m, unit);
+      if (owner < 0) continue;
+      work[static_cast<std::size_t>(owner)] += step.chunks[at] * step.units[at].step_work();
+    }
+  }
+  return work;
+}
 
+// Owners go by estimated costs; what is printed goes by the true plans.
+std::string rank_lines(const Experiment& experiment, const std::vector<PlannedStep>& steps,
+                       int ranks) {
+  std::vector<double> sum(static_cast<std::size_t>(ranks), 0.0);
+  double slowest = 0, total = 0;
+  for (const PlannedStep& step : steps) {
+    const std::vector<double> work = work_of_ranks(experiment, step, ranks);
+    for (std::size_t r = 0; r < work.size(); ++r) sum[r] += work[r];
+    slowest += *std::max_element(work.begin(), work.end());
+    total += std::accumulate(work.begin(), work.end(), 0.0);
+  }
+  std::string text = fmt::format("work of {} rank{}, true plans of {} steps\n", ranks,
+                                 ranks == 1 ? "" : "s", steps.size());
+  const int listed = std::min(ranks, kListedRanks);
+  for (int r = 0; r < listed; ++r) {
+    text += fmt::format("  rank {:<7} {:.1f} % of the work\n", r,
+                        total > 0 ? 100 * sum[static_cast<std::size_t>(r)] / total : 0);
+  }
+  if (ranks > listed) {
+    const auto [least, most] = std::minmax_element(sum.begin(), sum.end());
+    text += fmt::format("  all          {:.2f} to {:.2f} % of the work each\n",
+                        total > 0 ? 100 * *least / total : 0, total > 0 ? 100 * *most / total : 0);
+  }
+  text += fmt::format("  balance      {:.1f} % (mean rank / slowest rank, step by step)\n",
+                      slowest > 0 ? 100 * total / ranks / slowest : 100);
+  return text;
+}
+
+// Floating-point operations per second with which this process scores a few configurations of the
+// validation split with parameters as they are before the first step.
+double measured_speed(const TrainingSetup& setup, const Dataset& valid, const UnitBuilder& units) {
+  constexpr std::int64_t kConfigs = 8;
+  int graph = 0;  // the one with the median number of nodes
+  std::vector<int> by_nodes(static_cast<std::size_t>(valid.size()));
+  std::iota(by_nodes.begin(), by_nodes.end(), 0);
+  std::ranges::sort(by_nodes, {}, [&](int g) { return std::pair(valid.graph(g).nodes, g); });
+  graph = by_nodes[by_nodes.size() / 2];
+  SlateRows rows{graph, {}};
+  for (std::int64_t row = 0; row < std::min(kConfigs, valid.rows(graph)); ++row)
+    rows.rows.push_back(row);
+  const Unit unit = units.build(std::span(&rows, 1));
+  AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
+  setup.network.initialise(flat, setup.experiment.init_seed);
+  const double operations = units.estimate(unit.slates).cost.forward;
+  setup.network.scores(flat, 0, 1, unit.input);  // takes memory and warms the caches
+  const auto begin = std::chrono::steady_clock::now();
+  setup.network.scores(flat, 0, 1, unit.input);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  return operations / std::max(seconds.count(), 1e-9);
+}
+
+// What the evaluations of an experiment cost.
+class EvaluationReport {
+ public:
+  EvaluationReport(const TrainingSetup& setup, int ranks, double step_operations,
+                   JobContext& context)
+      : setup_(setup), ranks_(ranks), step_operations_(step_operations), context_(context) {}
+
+  std::string text() const {
+    const Experiment& experiment = setup_.experiment;
+    DatasetOptions options = experiment.data.evaluation("valid");
+    options.cache = CacheMode::stream;  // a few rows of each graph are read
+    if (list_graphs(options.shards, options.collection, "valid").empty())
+      return "evaluation\n  none         the validation split has no graphs\n";
+    const Dataset valid = Dataset::open(options, context_.pool);
+    const UnitBuilder units(valid, setup_.network, experiment.plan);
+    const TrainConfig& train = experiment.train;
+    const double speed =
+        context_.place.device < 0 ? ranks_ * measured_speed(setup_, valid, units) : 0;
+    std::string text = "evaluation\n";
+    if (train.evaluate_every > 0 && train.evaluate_every < train.steps) {
+      text += fmt::format("  every {:<6} {}\n", train.evaluate_every,
+                          line(valid, units, train.evaluate_rows, speed));
+    }
+    if (train.last_evaluation == LastEvaluation::none) {
+      return text + "  at the end   none (train.last_evaluation)\n";
+    }
+    const bool all = train.last_evaluation == LastEvaluation::all;
+    text += fmt::format("  at the end   {}{}\n",
+                        line(valid, units, all ? 0 : train.evaluate_rows, speed),
+                        all ? "; train.last_evaluation: sampled or none takes less" : "");
+    return text;
+  }
+
+ private:
+  std::string line(const Dataset& valid, const UnitBuilder& units, std::int64_t most_rows,
+                   double speed) const {
+    const int members = setup_.experiment.ensemble.members;
+    const ScoringCost cost = scoring_cost(units, valid, members, most_rows,
+                                          setup_.experiment.evaluate_block, context_.pool);
+    std::string text = fmt::format("{} rows ({} distinct) of {} graphs x {} members: {}",
+                                   format_count(cost.rows), format_count(cost.distinct),
+                                   cost.graphs, members, format_operations(cost.flop));
+    if (step_operations_ > 0)
+      text += fmt::format(", as much as {:.0f} steps", cost.flop / step_operations_);
+    if (speed > 0) {
+      text += fmt::format("; about {} on {} rank{} with {} thread{} like this one's",
+                          format_seconds(cost.flop / speed), ranks_, ranks_ == 1 ? "" : "s",
+                          context_.pool.threads(), context_.pool.threads() == 1 ? "" : "s");
+    }
+    return text;
+  }
+
+  const TrainingSetup& setup_;
+  const int ranks_;
+  const double step_operations_;
+  JobContext& context_;
+};
+
+// The largest unit, its plan and its memory.
+std::string largest_unit_text(const TrainingSetup& setup) {
+  const Experiment& experiment = setup.experiment;
   const std::vector<SlateRows> slates = largest_unit(setup);
-  const int largest = slates.front().graph;
+  const Graph& graph = setup.data.graph(slates.front().graph);
   const Unit unit = setup.units.build(slates);
   const PlanComparison plans = setup.units.compare(unit.slates);
   const int chunk = experiment.batch.member_chunk;
   const int together =
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
-  const std::int64_t parameters = network.parameters().parameters();
-  const auto flat = static_cast<std::uint64_t>(network.parameters().length()) * 4u *
-                    static_cast<std::uint64_t>(experiment.ensemble.members);
   // States of all layers, kept for the backward pass, and as much for their gradients.
-  const NetworkLayout layout(experiment.network, network.config_features());
+  const NetworkLayout layout(experiment.network, setup.network.config_features());
   const auto activations =
       static_cast<std::uint64_t>(2 * 4 * state_floats(layout, *unit.input.plan) * together);
-  const std::vector<std::int64_t> total = data.rows_per_graph();
-
-  std::string text;
-  text += fmt::format(
-      "data\n  graphs       {}\n  rows         {}\n  in memory    {}\n", data.size(),
-      format_count(
-          static_cast<std::int64_t>(std::accumulate(total.begin(), total.end(), std::int64_t{0}))),
-      format_bytes(data.resident_bytes()));
-  text += fmt::format(
-      "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
-      "moments)\n",
-      format_count(static_cast<std::int64_t>(parameters)), experiment.ensemble.members,
-      format_bytes(4 * flat));
-  text += fmt::format(
-      "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n  training     "
-      "{} steps\n  plans        {}\n",
-      setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
-      setup.planner.plan(0).units(), experiment.train.steps, refined_line(setup));
-  text += fmt::format(
-      "largest unit\n  slates       {}\n  graph        {} ({} nodes, {} edges)\n  plan         {} "
-      "rows over all "
-      "layers, {}\n"
+  return fmt::format(
+      "largest unit\n  slates       {}\n  graph        {} ({} nodes, {} edges)\n"
+      "  plan         {} rows over all layers, {}\n"
       "  taken        {}\n"
       "  activations  {} for {} members at a time\n",
-      slates.size(), data.graph(largest).name, data.graph(largest).nodes, data.graph(largest).edges,
+      slates.size(), graph.name, graph.nodes, graph.edges,
       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
       format_bytes(activations), together);
-  text += fmt::format("work of {} rank{}, mean of {} steps\n{}", ranks, ranks == 1 ? "" : "s",
-                      kSteps, rank_lines(setup.planner, ranks));
+}
+
+std::string data_and_model_text(const TrainingSetup& setup) {
+  const Experiment& experiment = setup.experiment;
+  const ParameterTable& parameters = setup.network.parameters();
+  const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
+                    static_cast<std::uint64_t>(experiment.ensemble.members);
+  const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
+  return fmt::format(
+      "data\n  graphs       {}\n  rows         {}\n  in memory    {}\n"
+      "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
+      "moments)\n",
+      setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
+      format_bytes(setup.data.resident_bytes()),
+      format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
+      format_bytes(4 * flat));
+}
+
+}  // namespace
+
+std::string describe_work(const Experiment& experiment, int ranks, JobContext& context) {
+  // The other ranks, if there are any, do not run.
+  const auto alone = make_self_communicator();
+  const TrainingSetup setup(experiment, experiment.data.training(), context.pool, -1, ranks,
+                            *alone);
+  const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
+  const double operations = operations_of_step(experiment, steps);
+  std::string text = data_and_model_text(setup);
+  text += fmt::format(
+      "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n"
+      "  training     {} steps of {}\n  plans        {}\n",
+      setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
+      steps.front().batch.units(), experiment.train.steps, format_operations(operations),
+      refined_line(steps));
+  text += largest_unit_text(setup);
+  text += EvaluationReport(setup, ranks, operations, context).text();
+  text += rank_lines(experiment, steps, ranks);
   return text;
 }
 

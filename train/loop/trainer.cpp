@@ -51,7 +51,7 @@ class TrainingRun {
         claim_(claim),
         context_(context),
         setup_(experiment, experiment.data.training(), context.pool, context.place.device,
-               context.world.size()),
+               context.world.size(), context.world),
         builder_(setup_.steps_of(context.world.rank())),
         step_(experiment, setup_.network, context),
         state_(experiment, setup_.network) {

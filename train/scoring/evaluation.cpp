@@ -82,11 +82,13 @@ Evaluation evaluate_members(const Network& network, std::span<const float> flat,
                             JobContext& context) {
   Evaluation evaluation = start_evaluation(dataset, use, options.most_rows);
   const auto members = static_cast<int>(use.size());
+  context.progress.start("evaluate", total_scores(dataset, members, options.most_rows), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
     add_graphs(evaluation,
                score_graphs(network, flat, members, dataset, graphs, units, options, context),
                dataset, context.pool);
   }
+  context.progress.finish();
   return evaluation;
 }
 

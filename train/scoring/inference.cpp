@@ -123,7 +123,9 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
   CollectionResult result;
   result.collection = dataset.options().collection.name;
   if (dataset.options().split != "test") result.evaluation = start_evaluation(dataset, use);
-  for (const GraphRange graphs : scoring_ranges(dataset, static_cast<int>(use.size()), 0)) {
+  const auto members = static_cast<int>(use.size());
+  context.progress.start("score", total_scores(dataset, members, 0), "scores");
+  for (const GraphRange graphs : scoring_ranges(dataset, members, 0)) {
     const auto predictions = score_side_by_side(scorers, graphs, context);
     for (const GraphPrediction& prediction : predictions) {
       result.graphs.push_back(dataset.graph(prediction.graph).name);
@@ -131,6 +133,7 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
     }
     if (result.evaluation) add_graphs(*result.evaluation, predictions, dataset, context.pool);
   }
+  context.progress.finish();
   return result;
 }
 

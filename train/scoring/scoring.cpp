@@ -1,125 +1,164 @@
 #include "train/scoring/scoring.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <mutex>
+#include <numeric>
+#include <string>
 
-#include "core/random.hpp"
 #include "dist/assignment.hpp"
+#include "train/scoring/scoring_blocks.hpp"
 
 namespace tpudist {
 namespace {
 
-// Which rows a limited evaluation takes; the same in every run.
-constexpr std::uint64_t kSubsetKey = 0x7375627365745f31;
+// So many pieces of work for each rank, where members allow: a small graph is one block.
+constexpr std::int64_t kPiecesOfARank = 2;
 
-std::int64_t chosen_count(const Dataset& dataset, int graph, std::int64_t most) {
-  const std::int64_t all = dataset.rows(graph);
-  return most > 0 ? std::min(most, all) : all;
-}
+// Tells the sink how much of all ranks' scores is done, from what this rank has done: of ranks with
+// equal shares of the work each is as far as the others. Thread-safe.
+class ShareOfProgress {
+ public:
+  // `total` scores of all ranks, which this rank's `work` stands for.
+  ShareOfProgress(ProgressSink& sink, std::int64_t total, double work)
+      : sink_(sink), total_(total), work_(work) {}
 
-std::vector<std::int64_t> chosen_rows(const Dataset& dataset, int graph, std::int64_t most) {
-  const std::int64_t all = dataset.rows(graph), count = chosen_count(dataset, graph, most);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
-  const KeyedPermutation permutation(static_cast<std::uint64_t>(all), kSubsetKey);
-  for (std::int64_t i = 0; i < count; ++i) {
-    rows[static_cast<std::size_t>(i)] =
-        count == all ? i : static_cast<std::int64_t>(permutation(static_cast<std::uint64_t>(i)));
+  void advance(double work, const std::string& note) {
+    const std::scoped_lock lock(mutex_);
+    done_ += work;
+    const double share = work_ > 0 ? std::min(done_ / work_, 1.0) : 1.0;
+    show(static_cast<std::int64_t>(share * static_cast<double>(total_)), note);
   }
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
+  void finish() {
+    const std::scoped_lock lock(mutex_);
+    show(total_, {});
+  }
 
-// The distinct configurations among some rows: one row for each, and where each row's score is to
-// be found.
-struct Distinct {
-  int graph = 0;
-  std::vector<std::int64_t> rows;
-  std::vector<std::int64_t> index;  // [rows asked for] into `rows`
+ private:
+  void show(std::int64_t scores, const std::string& note) {
+    if (scores <= shown_) return;
+    sink_.advance(scores - shown_, note);
+    shown_ = scores;
+  }
+
+  ProgressSink& sink_;
+  const std::int64_t total_;
+  const double work_;
+  std::mutex mutex_;
+  double done_ = 0;
+  std::int64_t shown_ = 0;
 };
 
-Distinct distinct_rows(const Dataset& dataset, int graph, std::span<const std::int64_t> rows) {
-  Distinct distinct;
-  distinct.graph = graph;
-  std::unordered_map<std::int32_t, std::int64_t> seen;
-  const auto& groups = dataset.run_times(graph).group;
-  for (std::int64_t row : rows) {
-    const std::int32_t group = groups[static_cast<std::size_t>(dataset.config_of(graph, row))];
-    const auto [at, fresh] = seen.emplace(group, static_cast<std::int64_t>(distinct.rows.size()));
-    if (fresh) distinct.rows.push_back(row);
-    distinct.index.push_back(at->second);
-  }
-  return distinct;
-}
+// Runs blocks of configurations. Thread-safe.
+class BlockScorer {
+ public:
+  BlockScorer(const Network& network, std::span<const float> flat, const UnitBuilder& units,
+              const ScoringBlock& limit)
+      : network_(network), flat_(flat), units_(units), limit_(limit) {}
 
-// A block of distinct configurations of one graph, for a run of members.
-struct Block {
-  std::size_t place;  // of the graph among those that are scored
-  std::int64_t first, count;
-  int first_member, members;
+  // Writes the scores of a block into out, [members of block][count of block].
+  void score(const DistinctRows& graph, const Block& block, double* out) const {
+    for_fitting_units(units_, graph, block.first, block.count, limit_,
+                      [&](std::int64_t first, std::int64_t count, const Unit& unit) {
+                        score_part(unit, block, count, out + (first - block.first));
+                      });
+  }
+
+ private:
+  // Scores `count` configurations of the block. out[m * block.count + k]: member m of the block.
+  void score_part(const Unit& unit, const Block& block, std::int64_t count, double* out) const {
+    const int together = std::min(units_.members_together(unit), block.members);
+    for (int done = 0; done < block.members; done += together) {
+      const int members = std::min(together, block.members - done);
+      const UnitScores result =
+          network_.scores(flat_, block.first_member + done, members, unit.input);
+      for (int m = 0; m < members; ++m) {
+        double* of_member = out + (done + m) * block.count;
+        for (std::int64_t k = 0; k < count; ++k) {
+          of_member[k] = result.common[static_cast<std::size_t>(m)] +
+                         result.delta[static_cast<std::size_t>(m * count + k)];
+        }
+      }
+    }
+  }
+
+  const Network& network_;
+  const std::span<const float> flat_;
+  const UnitBuilder& units_;
+  const ScoringBlock& limit_;
 };
 
-std::vector<Block> cut_blocks(const Dataset& dataset, const std::vector<Distinct>& graphs,
-                              const ScoringBlock& block) {
+// The blocks of all ranks, and which of them this rank runs.
+struct SharedBlocks {
   std::vector<Block> blocks;
-  for (std::size_t g = 0; g < graphs.size(); ++g) {
-    const auto total = static_cast<std::int64_t>(graphs[g].rows.size());
-    const std::int64_t size = block.size(dataset.graph(graphs[g].graph).nodes);
-    for (std::int64_t first = 0; first < total; first += size) {
-      blocks.push_back({g, first, std::min(size, total - first), 0, 0});
-    }
+  std::vector<double> work;         // [blocks] estimated
+  std::size_t first = 0, last = 0;  // this rank's
+};
+
+SharedBlocks share_blocks(const std::vector<DistinctRows>& distinct,
+                          const std::vector<GraphScoring>& scoring, int members,
+                          const Communicator& world) {
+  SharedBlocks shared;
+  shared.blocks = cut_blocks(distinct, scoring, members, kPiecesOfARank * world.size());
+  for (const Block& block : shared.blocks) {
+    shared.work.push_back(static_cast<double>(block.count * block.members) *
+                          scoring[block.place].work);
   }
-  return blocks;
+  const std::vector<int> owner = assign_by_cost(shared.work, world.size());
+  const auto mine = std::equal_range(owner.begin(), owner.end(), world.rank());
+  shared.first = static_cast<std::size_t>(mine.first - owner.begin());
+  shared.last = static_cast<std::size_t>(mine.second - owner.begin());
+  return shared;
 }
 
-// Cuts the members of each block into runs, so that there are at least `wanted` pieces of work
-// where members allow: a small graph is one block. The scores do not depend on it.
-std::vector<Block> cut_members(std::span<const Block> blocks, int members, std::int64_t wanted) {
-  const auto count = std::max<std::int64_t>(static_cast<std::int64_t>(blocks.size()), 1);
-  const int pieces =
-      static_cast<int>(std::clamp<std::int64_t>((wanted + count - 1) / count, 1, members));
-  std::vector<Block> cut;
-  for (Block block : blocks) {
-    for (int piece = 0; piece < pieces; ++piece) {
-      block.first_member = members * piece / pieces;
-      block.members = members * (piece + 1) / pieces - block.first_member;
-      cut.push_back(block);
-    }
-  }
-  return cut;
-}
-
-// Scores of this rank's blocks, block by block: [members of block][count of block].
-std::vector<double> score_blocks(const Network& network, std::span<const float> flat,
-                                 const std::vector<Distinct>& graphs, const UnitBuilder& units,
-                                 std::span<const Block> blocks, JobContext& context) {
+// Scores of this rank's blocks, block by block. `scores`: of all ranks, for the progress.
+std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& dataset,
+                                 const std::vector<DistinctRows>& graphs,
+                                 const SharedBlocks& shared, std::int64_t scores,
+                                 JobContext& context) {
+  const auto blocks = std::span(shared.blocks).subspan(shared.first, shared.last - shared.first);
+  const auto work = std::span(shared.work).subspan(shared.first, blocks.size());
   std::vector<std::size_t> offset{0};
   for (const Block& block : blocks) {
     offset.push_back(offset.back() + static_cast<std::size_t>(block.count) *
                                          static_cast<std::size_t>(block.members));
   }
-  std::vector<double> scores(offset.back());
+  std::vector<double> result(offset.back());
+  ShareOfProgress progress(context.progress, scores,
+                           std::accumulate(work.begin(), work.end(), 0.0));
   context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
-    const Block& block = blocks[static_cast<std::size_t>(i)];
-    const Distinct& graph = graphs[block.place];
-    const std::vector<std::int64_t>& rows = graph.rows;
-    const SlateRows slate{graph.graph,
-                          {rows.begin() + block.first, rows.begin() + block.first + block.count}};
-    const Unit unit = units.build(std::span(&slate, 1));
-    double* out = scores.data() + offset[static_cast<std::size_t>(i)];
-    const int together = std::min(units.members_together(unit), block.members);
-    for (int first = 0; first < block.members; first += together) {
-      const int count = std::min(together, block.members - first);
-      const UnitScores result = network.scores(flat, block.first_member + first, count, unit.input);
-      for (int m = 0; m < count; ++m) {
-        for (std::int64_t k = 0; k < block.count; ++k) {
-          *out++ = result.common[static_cast<std::size_t>(m)] +
-                   result.delta[static_cast<std::size_t>(m * block.count + k)];
-        }
-      }
-    }
-    context.progress.advance(block.count * block.members);
+    const auto at = static_cast<std::size_t>(i);
+    const DistinctRows& graph = graphs[blocks[at].place];
+    scorer.score(graph, blocks[at], result.data() + offset[at]);
+    progress.advance(work[at], dataset.graph(graph.graph).name);
   });
-  return scores;
+  progress.finish();
+  return result;
+}
+
+// Sorts the blocks' scores by graph, member and row, and repeats those of equal configurations.
+void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
+                 const std::vector<DistinctRows>& distinct,
+                 std::vector<GraphPrediction>& predictions) {
+  std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    by_graph[g].assign(static_cast<std::size_t>(members),
+                       std::vector<double>(distinct[g].rows.size()));
+  }
+  const double* next = scores.data();
+  for (const Block& block : blocks) {
+    auto& of_members = by_graph[block.place];
+    for (int m = block.first_member; m < block.first_member + block.members; ++m) {
+      std::copy_n(next, block.count, of_members[static_cast<std::size_t>(m)].begin() + block.first);
+      next += block.count;
+    }
+  }
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    for (const std::vector<double>& of_member : by_graph[g]) {
+      std::vector<double>& out = predictions[g].scores.emplace_back();
+      for (std::int64_t index : distinct[g].index)
+        out.push_back(of_member[static_cast<std::size_t>(index)]);
+    }
+  }
 }
 
 }  // namespace
@@ -129,7 +168,7 @@ std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std:
   std::vector<GraphRange> ranges;
   std::int64_t scores = 0;
   for (int g = 0; g < dataset.size(); ++g) {
-    const std::int64_t own = members * chosen_count(dataset, g, most_rows);
+    const std::int64_t own = members * scored_rows(dataset, g, most_rows);
     if (ranges.empty() || scores + own > most) {
       ranges.push_back({g, 0});
       scores = 0;
@@ -140,61 +179,39 @@ std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std:
   return ranges;
 }
 
+std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows) {
+  std::int64_t scores = 0;
+  for (int g = 0; g < dataset.size(); ++g) scores += members * scored_rows(dataset, g, most_rows);
+  return scores;
+}
+
 std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
                                           int members, const Dataset& dataset, GraphRange graphs,
                                           const UnitBuilder& units, const ScoringOptions& options,
                                           JobContext& context) {
   std::vector<GraphPrediction> predictions(static_cast<std::size_t>(graphs.count));
-  std::vector<Distinct> distinct(predictions.size());
+  std::vector<DistinctRows> distinct(predictions.size());
   context.pool.parallel_for(graphs.count, [&](std::int64_t i) {
     GraphPrediction& prediction = predictions[static_cast<std::size_t>(i)];
     prediction.graph = graphs.first + static_cast<int>(i);
-    prediction.rows = chosen_rows(dataset, prediction.graph, options.most_rows);
+    prediction.rows = choose_rows(dataset, prediction.graph, options.most_rows);
     distinct[static_cast<std::size_t>(i)] =
         distinct_rows(dataset, prediction.graph, prediction.rows);
   });
-  const std::vector<Block> blocks =
-      cut_members(cut_blocks(dataset, distinct, options.block), members, 2 * context.world.size());
-  std::vector<double> costs;
-  for (const Block& block : blocks) {
-    costs.push_back(static_cast<double>(block.count * block.members) *
-                    static_cast<double>(dataset.graph(distinct[block.place].graph).nodes));
-  }
-  const std::vector<int> owner = assign_by_cost(costs, context.world.size());
-  const auto mine = std::equal_range(owner.begin(), owner.end(), context.world.rank());
-  const auto first = static_cast<std::size_t>(mine.first - owner.begin());
-  const auto last = static_cast<std::size_t>(mine.second - owner.begin());
-  std::int64_t configs = 0;
-  for (std::size_t i = first; i < last; ++i) configs += blocks[i].count * blocks[i].members;
-  context.progress.start("score", configs, "scores");
+  std::int64_t scores = 0;
+  for (const GraphPrediction& prediction : predictions)
+    scores += members * static_cast<std::int64_t>(prediction.rows.size());
+
+  const std::vector<GraphScoring> scoring =
+      estimate_scoring(units, dataset, distinct, options.block, context.pool, context.world);
+  const SharedBlocks shared = share_blocks(distinct, scoring, members, context.world);
   std::vector<double> own;
   run_on_all_ranks(context.world, [&] {
-    own = score_blocks(network, flat, distinct, units,
-                       std::span(blocks).subspan(first, last - first), context);
+    const BlockScorer scorer(network, flat, units, options.block);
+    own = score_blocks(scorer, dataset, distinct, shared, scores, context);
   });
-  context.progress.finish();
   const std::vector<double> all = all_gather_variable<double>(context.world, own);
-
-  std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
-  for (std::size_t g = 0; g < predictions.size(); ++g) {
-    by_graph[g].assign(static_cast<std::size_t>(members),
-                       std::vector<double>(distinct[g].rows.size()));
-  }
-  const double* next = all.data();
-  for (const Block& block : blocks) {
-    auto& of_members = by_graph[block.place];
-    for (int m = block.first_member; m < block.first_member + block.members; ++m) {
-      std::copy_n(next, block.count, of_members[static_cast<std::size_t>(m)].begin() + block.first);
-      next += block.count;
-    }
-  }
-  for (std::size_t g = 0; g < predictions.size(); ++g) {
-    for (const std::vector<double>& scores : by_graph[g]) {
-      std::vector<double>& out = predictions[g].scores.emplace_back();
-      for (std::int64_t index : distinct[g].index)
-        out.push_back(scores[static_cast<std::size_t>(index)]);
-    }
-  }
+  fill_scores(shared.blocks, all, members, distinct, predictions);
   return predictions;
 }
 

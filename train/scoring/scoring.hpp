@@ -34,9 +34,14 @@ struct GraphRange {
 std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
                                        std::int64_t most = std::int64_t{1} << 21);
 
+// Scores (rows x members) of all graphs of a dataset: the total of a progress that `score_graphs`
+// feeds, range by range.
+std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows);
+
 // Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
-// work spread over ranks and threads; equal configurations are scored once. Collective; every rank
-// gets all predictions.
+// work spread over ranks and threads by its estimated cost; equal configurations are scored once.
+// Collective; every rank gets all predictions. The caller starts and finishes context.progress,
+// which advances by the scores of all ranks.
 std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
                                           int members, const Dataset& dataset, GraphRange graphs,
                                           const UnitBuilder& units, const ScoringOptions& options,

@@ -7,13 +7,11 @@
 namespace tpudist {
 
 BatchPlanner::BatchPlanner(const Experiment& experiment, const SlateOrder& order,
-                           std::vector<std::int64_t> nodes, std::vector<std::int64_t> rows,
-                           std::vector<int> fold, int ranks)
+                           std::vector<SlateCost> costs, std::vector<int> fold, int ranks)
     : batch_(experiment.batch),
       ensemble_(experiment.ensemble),
       order_(order),
-      nodes_(std::move(nodes)),
-      rows_(std::move(rows)),
+      costs_(std::move(costs)),
       fold_(std::move(fold)),
       ranks_(ranks) {}
 
@@ -57,13 +55,15 @@ void BatchPlanner::cut_units(BatchPlan& plan) const {
 }
 
 double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
+  const int begin = plan.unit_begin[static_cast<std::size_t>(unit)];
+  const int end = plan.unit_begin[static_cast<std::size_t>(unit) + 1];
+  const auto of = [&](int slate) -> const SlateCost& {
+    return costs_[static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(slate)].graph)];
+  };
+  // Slates that were put together because they share their graph share rows as well.
+  if (batch_.unit == UnitKind::graph) return of(begin).of(end - begin);
   double cost = 0;
-  for (int i = plan.unit_begin[static_cast<std::size_t>(unit)];
-       i < plan.unit_begin[static_cast<std::size_t>(unit) + 1]; ++i) {
-    const auto graph = static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(i)].graph);
-    cost += static_cast<double>(nodes_[graph]) *
-            static_cast<double>(std::min<std::int64_t>(batch_.configs, rows_[graph]));
-  }
+  for (int slate = begin; slate < end; ++slate) cost += of(slate).first;
   return cost;
 }
 

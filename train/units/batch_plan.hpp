@@ -7,6 +7,7 @@
 #include "data/loading/slate_order.hpp"
 #include "dist/gradient_reducer.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/units/slate_costs.hpp"
 
 namespace tpudist {
 
@@ -19,7 +20,7 @@ struct BatchPlan {
   // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i.
   std::vector<std::vector<double>> weights;
   LeafOwners owners;              // leaves are units
-  std::vector<double> rank_cost;  // [ranks] rows of the first layer that a rank computes
+  std::vector<double> rank_cost;  // [ranks] of the units a rank computes, as SlateCost counts
 
   int units() const { return static_cast<int>(unit_begin.size()) - 1; }
 };
@@ -27,10 +28,9 @@ struct BatchPlan {
 // Makes batch plans: pure, thread-safe.
 class BatchPlanner {
  public:
-  // `nodes`: nodes of each graph; `rows`: rows of each graph; `fold`: fold of each graph (empty: no
+  // `costs`: of each graph, the same numbers on all ranks; `fold`: fold of each graph (empty: no
   // folds). Member m holds out fold m % folds.
-  BatchPlanner(const Experiment& experiment, const SlateOrder& order,
-               std::vector<std::int64_t> nodes, std::vector<std::int64_t> rows,
+  BatchPlanner(const Experiment& experiment, const SlateOrder& order, std::vector<SlateCost> costs,
                std::vector<int> fold, int ranks);
 
   BatchPlan plan(std::int64_t step) const;
@@ -44,7 +44,7 @@ class BatchPlanner {
   BatchConfig batch_;
   EnsembleConfig ensemble_;
   const SlateOrder& order_;
-  std::vector<std::int64_t> nodes_, rows_;
+  std::vector<SlateCost> costs_;
   std::vector<int> fold_;
   int ranks_;
 };

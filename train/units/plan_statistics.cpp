@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/shards/shard_statistics.hpp"
+#include "dist/self_communicator.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -38,10 +39,11 @@ GraphPlanStatistics statistics_of(const TrainingSetup& setup, int g,
 std::vector<GraphPlanStatistics> plan_statistics(const Experiment& experiment, ThreadPool& pool,
                                                  ProgressSink& progress) {
   DatasetOptions options = experiment.data.training();
-  options.cache = CacheMode::stream;  // one slate of each graph is read
+  options.cache = CacheMode::stream;      // one slate of each graph is read
   Experiment without_folds = experiment;  // plans do not depend on them
   without_folds.ensemble.folds = 0;
-  const TrainingSetup setup(without_folds, options, pool, -1, 1);
+  const auto alone = make_self_communicator();
+  const TrainingSetup setup(without_folds, options, pool, -1, 1, *alone);
   const int member = shares_slates(experiment) ? -1 : 0;
   std::vector<GraphPlanStatistics> graphs(static_cast<std::size_t>(setup.data.size()));
   progress.start("plans", setup.data.size(), "graphs");

@@ -5,12 +5,6 @@
 namespace tpudist {
 namespace {
 
-std::vector<std::int64_t> nodes_of(const Dataset& data) {
-  std::vector<std::int64_t> nodes;
-  for (int g = 0; g < data.size(); ++g) nodes.push_back(data.graph(g).nodes);
-  return nodes;
-}
-
 SlateOrder order_of(const Experiment& experiment, const Dataset& data) {
   return SlateOrder({experiment.order_seed, experiment.batch.slates, experiment.batch.configs,
                      experiment.batch.draw},
@@ -20,14 +14,16 @@ SlateOrder order_of(const Experiment& experiment, const Dataset& data) {
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
-                             ThreadPool& pool, int device, int ranks)
+                             ThreadPool& pool, int device, int ranks, Communicator& world)
     : experiment(experiment),
       data(Dataset::open(options, pool)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute, experiment.train.cuda_graphs}),
       units(data, network, experiment.plan, experiment.batch.config_chunk),
       order(order_of(experiment, data)),
-      planner(experiment, order, nodes_of(data), data.rows_per_graph(),
+      planner(experiment, order,
+              ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
+                        : std::vector<SlateCost>(static_cast<std::size_t>(data.size())),
               graph_folds(experiment, data), ranks) {}
 
 StepBuilder TrainingSetup::steps_of(int rank) const {

@@ -3,6 +3,7 @@
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
+#include "dist/communicator.hpp"
 #include "models/network.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/units/batch_plan.hpp"
@@ -17,9 +18,11 @@ namespace tpudist {
 // stays where it was made; once made it is only read, by any number of threads.
 struct TrainingSetup {
   // `options`: as a rule `experiment.data.training()`. `device` -1 = CPU. `ranks`: among which the
-  // work is shared. Throws ConfigError and DataError where data and experiment do not fit together.
+  // work is shared. Collective over `world`, whose ranks estimate the costs of slates together: as
+  // a rule those that share the work. One rank needs no costs. Throws ConfigError and DataError
+  // where data and experiment do not fit together.
   TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
-                int device, int ranks);
+                int device, int ranks, Communicator& world);
   TrainingSetup(const TrainingSetup&) = delete;
   TrainingSetup& operator=(const TrainingSetup&) = delete;
 

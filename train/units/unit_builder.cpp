@@ -1,5 +1,6 @@
 #include "train/units/unit_builder.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -20,6 +21,13 @@ constexpr double kRefinedPays = 0.9;
 
 bool PlanComparison::refined_pays() const {
   return refined_cost.step() <= kRefinedPays * dense_cost.step();
+}
+
+std::int64_t most_rows(const Plan& plan) {
+  std::int64_t most = plan.first_rows();
+  for (std::size_t layer = 1; layer <= plan.steps.size(); ++layer)
+    most = std::max(most, plan.rows(layer));
+  return most;
 }
 
 UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
@@ -136,6 +144,12 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
                                      plans.refined.states, widths);
   return plans;
+}
+
+UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates) const {
+  const PlanComparison plans = compare(slates);
+  if (takes_refined(plans)) return {plans.refined_cost, most_rows(plans.refined), true};
+  return {plans.dense_cost, plans.dense_rows, false};
 }
 
 int UnitBuilder::members_together(const Unit& unit) const {

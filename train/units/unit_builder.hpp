@@ -39,6 +39,25 @@ struct PlanComparison {
   double saving() const { return dense_cost.step() / refined_cost.step(); }
 };
 
+// What a unit costs one member with the plan that `UnitBuilder::build` takes.
+struct UnitEstimate {
+  PlanCost cost;
+  std::int64_t most_rows = 0;  // of the layer with the most
+  bool refined = false;
+
+  // Work in floating-point operations: the products with the weights, and for each float of a state
+  // as many operations as could be done while it is read and written. Without the latter narrow
+  // layers would seem cheaper than they are.
+  double step_work() const { return cost.step() + kStepOperations * cost.states; }
+  double forward_work() const { return cost.forward + kForwardOperations * cost.states; }
+
+ private:
+  static constexpr double kStepOperations = 400, kForwardOperations = 130;
+};
+
+// The rows of the layer that has the most.
+std::int64_t most_rows(const Plan& plan);
+
 // Joins data and models: reads slates, builds their plan, and keeps the network's form of each
 // graph from its first use on. Thread-safe.
 class UnitBuilder {
@@ -51,6 +70,9 @@ class UnitBuilder {
 
   // How many members to compute together on a unit, where there is a choice.
   int members_together(const Unit& unit) const;
+
+  // What a unit of these slates costs. Its refined plan is built for it and thrown away.
+  UnitEstimate estimate(std::span<const Slate> slates) const;
 
   // Compares both plans of a unit of these slates of the data set; the dense one is not built.
   PlanComparison compare(std::span<const Slate> slates) const;

@@ -30,7 +30,7 @@ FirstStep first_step(std::vector<std::string> overrides) {
   ThreadPool pool(2, use_one_thread_per_worker);
   NoProgress progress;
   JobContext context{*world, pool, NodePlace{}, progress};
-  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1);
+  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
   TrainingState state(experiment, setup.network);
   state.initialise(experiment, setup.network);
   TrainingStep step(experiment, setup.network, context);

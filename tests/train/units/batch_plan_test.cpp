@@ -13,8 +13,8 @@ constexpr std::uint64_t kSelection = 42;
 // Six graphs of 100 nodes in three folds, four slates of ten configurations, five members.
 struct Fixture {
   Experiment experiment;
-  std::vector<std::int64_t> nodes = std::vector<std::int64_t>(6, 100),
-                            rows = std::vector<std::int64_t>(6, 200);
+  std::vector<std::int64_t> rows = std::vector<std::int64_t>(6, 200);
+  std::vector<SlateCost> costs = std::vector<SlateCost>(6, SlateCost{1000, 1000});
   std::vector<int> fold{0, 0, 1, 1, 2, 2};
 
   Fixture() {
@@ -26,7 +26,7 @@ struct Fixture {
   }
   SlateOrder order() const { return SlateOrder({1, 4, 10, DrawMode::rows}, rows, kSelection); }
   BatchPlanner planner(const SlateOrder& order, int ranks) const {
-    return BatchPlanner(experiment, order, nodes, rows, fold, ranks);
+    return BatchPlanner(experiment, order, costs, fold, ranks);
   }
 };
 
@@ -61,6 +61,42 @@ TEST(BatchPlan, KeepsEightRanksBusyWithFourSlatesAndFiveMembers) {
   for (const int count : items) {
     EXPECT_GE(count, 2);
     EXPECT_LE(count, 3);
+  }
+}
+
+// One graph's slates cost twice as much as all others of a batch together.
+TEST(BatchPlan, SharesUnitsByTheirCost) {
+  Fixture fixture;
+  fixture.experiment.ensemble.members = 1;
+  fixture.experiment.ensemble.vary_fold = false;
+  fixture.costs.assign(6, SlateCost{1, 1});
+  fixture.costs[2].first = 6;
+  const SlateOrder order = fixture.order();
+  const BatchPlanner planner = fixture.planner(order, 2);
+  int seen = 0;
+  for (std::int64_t step = 0; step < 50; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    const auto dear = [&](int i) { return plan.slates[i].graph == 2; };
+    if (dear(0) + dear(1) + dear(2) + dear(3) != 1 || !dear(0)) continue;
+    ++seen;
+    EXPECT_EQ(plan.owners.owner, (std::vector<int>{0, 1, 1, 1}));
+    EXPECT_EQ(plan.rank_cost, (std::vector<double>{6, 3}));
+  }
+  EXPECT_GT(seen, 0);
+}
+
+// Slates in one plan share rows: each after the first costs less.
+TEST(BatchPlan, CountsMergedSlatesOnce) {
+  Fixture fixture;
+  fixture.experiment.batch.unit = UnitKind::graph;
+  fixture.experiment.batch.unit_slates = 4;
+  fixture.experiment.ensemble.members = 1;
+  fixture.experiment.ensemble.vary_fold = false;
+  fixture.costs.assign(6, SlateCost{100, 10});
+  const SlateOrder order = fixture.order();
+  for (std::int64_t step = 0; step < 20; ++step) {
+    const BatchPlan plan = fixture.planner(order, 1).plan(step);
+    EXPECT_DOUBLE_EQ(plan.rank_cost[0], 100 * plan.units() + 10 * (4 - plan.units()));
   }
 }
 

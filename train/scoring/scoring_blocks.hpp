@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/loading/dataset.hpp"
+#include "dist/communicator.hpp"
+#include "train/experiment/scoring_block.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+
+// How many rows of a graph are scored: all, or `most_rows` of them (0 = all).
+std::int64_t scored_rows(const Dataset& dataset, int graph, std::int64_t most_rows);
+
+// Which rows these are, rising: drawn once by a permutation that is the same in every run.
+std::vector<std::int64_t> choose_rows(const Dataset& dataset, int graph, std::int64_t most_rows);
+
+// The distinct configurations among some rows of a graph.
+struct DistinctRows {
+  int graph = 0;
+  std::vector<std::int64_t> rows;   // [d] the first row of each distinct configuration
+  std::vector<std::int64_t> index;  // [rows asked for] into `rows`
+};
+DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const std::int64_t> rows);
+
+// How one graph is scored, estimated from sample plans of its own rows: a pure function of the
+// graph, its rows, the network and the configured block.
+struct GraphScoring {
+  std::int64_t block = 1;  // configurations that are scored in one plan, except in the last block
+  double work = 0;         // of a configuration and a member (UnitEstimate::forward_work)
+  double flop = 0;         // its arithmetic alone
+};
+GraphScoring estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                              const DistinctRows& graph, const ScoringBlock& block);
+
+// The same for several graphs. Collective: the ranks share the sample plans, and all of them get
+// the same numbers to the bit.
+std::vector<GraphScoring> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                                           const std::vector<DistinctRows>& graphs,
+                                           const ScoringBlock& block, ThreadPool& pool,
+                                           Communicator& world);
+
+// A block of distinct configurations of one graph, for neighbouring members: a piece of work.
+struct Block {
+  std::size_t place = 0;  // of the graph among those that are scored
+  std::int64_t first = 0, count = 0;
+  int first_member = 0, members = 0;
+};
+
+// Cuts all graphs into blocks, by graph and configuration, and the members of each block into runs
+// where there would be fewer than `wanted` pieces otherwise. The scores do not depend on the latter.
+std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
+                              const std::vector<GraphScoring>& scoring, int members,
+                              std::int64_t wanted);
+
+// Builds the units in which the distinct rows first .. first + count - 1 of a graph are scored, one
+// after the other, and calls `visit` with each. As a rule there is one: the size of a block is an
+// estimate, and where its plan has more rows than `block` allows after all, each half of the rows
+// gets a unit of its own.
+using UnitVisitor = std::function<void(std::int64_t first, std::int64_t count, const Unit& unit)>;
+void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,
+                       std::int64_t count, const ScoringBlock& block, const UnitVisitor& visit);
+
+// What scoring graphs of a dataset comes to.
+struct ScoringCost {
+  std::int64_t graphs = 0;
+  std::int64_t rows = 0;      // measured rows, of all graphs
+  std::int64_t distinct = 0;  // of these, the configurations that are run
+  double flop = 0;            // arithmetic of all members, floating-point operations
+};
+ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int members,
+                         std::int64_t most_rows, const ScoringBlock& block, ThreadPool& pool);
+
+}  // namespace tpudist
