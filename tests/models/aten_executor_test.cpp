@@ -289,7 +289,7 @@ TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
     }
     EXPECT_LE(end, staged.buffer.numel());
     const DeviceUnit view = view_unit(unit, staged, staged.buffer, 18);
-    EXPECT_EQ(view.steps.front(), view.steps.back());
+    EXPECT_EQ(view.layers.front(), view.layers.back());
     EXPECT_TRUE(at::equal(view.node, at::tensor(at::ArrayRef<std::int32_t>(unit.plan->node))));
     config.layers.assign(5, config.layers[1]);
   }
@@ -431,11 +431,11 @@ TEST_F(AtenOnGpu, KernelsEqualAten) {
     const std::int64_t replicas = made.matrix.replicas;
     const DeviceSparseMatrix cpu = on_device(made.matrix, at::kCPU),
                              gpu = on_device(made.matrix, gpu_);
-    const at::Tensor x = made.x.to(gpu_), best = spmm_max(gpu.in, replicas, x);
-    expect_equal(spmm(gpu.in, replicas, x), spmm_by_aten(cpu.in, replicas, made.x));
-    expect_equal(spmm(gpu.in, replicas, x, at::kBFloat16),
-                 spmm_by_aten(cpu.in, replicas, made.x).to(at::kBFloat16));
-    expect_equal(best, spmm_max_by_aten(cpu.in, replicas, made.x));
+    const at::Tensor x = made.x.to(gpu_), best = spmm_max(gpu.forward, replicas, x);
+    expect_equal(spmm(gpu.forward, replicas, x), spmm_by_aten(cpu.forward, replicas, made.x));
+    expect_equal(spmm(gpu.forward, replicas, x, at::kBFloat16),
+                 spmm_by_aten(cpu.forward, replicas, made.x).to(at::kBFloat16));
+    expect_equal(best, spmm_max_by_aten(cpu.forward, replicas, made.x));
     expect_close(spmm_max_backward(gpu, x, best, made.gradient.to(gpu_)),
                  spmm_max_backward_by_aten(cpu, made.x, best.cpu(), made.gradient));
   }
@@ -446,12 +446,12 @@ TEST_F(AtenOnGpu, KernelsRoundAndAlignAlike) {
   for (const SparseCase& made : sparse_cases()) {
     const std::int64_t replicas = made.matrix.replicas;
     const DeviceSparseMatrix gpu = on_device(made.matrix, gpu_);
-    const at::Tensor x = (made.x / 3).to(gpu_), sum = spmm(gpu.in, replicas, x);
-    expect_equal(spmm(gpu.in, replicas, x, at::kBFloat16), sum.to(at::kBFloat16));
+    const at::Tensor x = (made.x / 3).to(gpu_), sum = spmm(gpu.forward, replicas, x);
+    expect_equal(spmm(gpu.forward, replicas, x, at::kBFloat16), sum.to(at::kBFloat16));
     const at::Tensor moved =
         at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel());
-    expect_equal(spmm(gpu.in, replicas, moved.view_as(x)), sum);
-    expect_equal(spmm_max(gpu.in, replicas, moved.view_as(x)), spmm_max(gpu.in, replicas, x));
+    expect_equal(spmm(gpu.forward, replicas, moved.view_as(x)), sum);
+    expect_equal(spmm_max(gpu.forward, replicas, moved.view_as(x)), spmm_max(gpu.forward, replicas, x));
   }
 }
 
@@ -461,8 +461,8 @@ TEST_F(AtenOnGpu, NanGoesThroughAMaxAsOnTheCpu) {
                     std::numeric_limits<float>::quiet_NaN());
   const DeviceSparseMatrix cpu = on_device(made.matrix, at::kCPU),
                            gpu = on_device(made.matrix, gpu_);
-  const at::Tensor best = spmm_max(cpu.in, 3, made.x),
-                   on_gpu = spmm_max(gpu.in, 3, made.x.to(gpu_));
+  const at::Tensor best = spmm_max(cpu.forward, 3, made.x),
+                   on_gpu = spmm_max(gpu.forward, 3, made.x.to(gpu_));
   EXPECT_TRUE(at::equal(on_gpu.cpu().isnan(), best.isnan()));
   expect_close(spmm_max_backward(gpu, made.x.to(gpu_), on_gpu, made.gradient.to(gpu_)),
                spmm_max_backward(cpu, made.x, best, made.gradient));

@@ -25,7 +25,7 @@ bool PlanComparison::refined_pays() const {
 
 std::int64_t most_rows(const Plan& plan) {
   std::int64_t most = plan.first_rows();
-  for (std::size_t layer = 1; layer <= plan.steps.size(); ++layer)
+  for (std::size_t layer = 1; layer <= plan.layers.size(); ++layer)
     most = std::max(most, plan.rows(layer));
   return most;
 }
