@@ -143,12 +143,13 @@ DistConfig read_dist(ConfigNode dist) {
                       : ReduceMode::all_reduce;
   config.threads = static_cast<int>(dist.integer_or_auto("threads", 0, {1, 1024}));
   config.device = dist.choice("device", "auto", {"auto", "cpu", "cuda"});
+  config.mixed_cpus = dist.choice("mixed_cpus", "refuse", {"refuse", "warn"}) == "warn";
   return config;
 }
 
 // Lines of the resolved table whose values may differ between a run and its resumption.
 bool decides_numbers(std::string_view line) {
-  static constexpr std::array<std::string_view, 17> kFree = {"name ",
+  static constexpr std::array<std::string_view, 18> kFree = {"name ",
                                                              "data.shards ",
                                                              "data.cache ",
                                                              "data.cache_bytes ",
@@ -157,6 +158,7 @@ bool decides_numbers(std::string_view line) {
                                                              "train.cuda_graphs ",
                                                              "dist.threads ",
                                                              "dist.device ",
+                                                             "dist.mixed_cpus ",
                                                              "ensemble.placement ",
                                                              "train.evaluate_every ",
                                                              "train.checkpoint_every ",

@@ -45,11 +45,8 @@ class TrainingRun {
         builder_(setup_.steps_of(context.world.rank())),
         step_(experiment, setup_.network, context),
         state_(experiment, setup_.network) {
-    require_equal_on_all_ranks(context.world, experiment.numbers_hash,
-                               "the resolved configuration");
-    require_equal_on_all_ranks(context.world, setup_.data.selection_hash(),
-                               "the selection of the training data");
     open_validation();
+    require_same_data();
   }
 
   TrainOutcome run(bool resume, const std::function<bool()>& stop_requested) {
@@ -88,6 +85,21 @@ class TrainingRun {
     valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
   }
 
+  void require_same_data() {
+    const AgreedValue data[] = {
+        {"training data", to_hex(setup_.data.selection_hash())},
+        {"validation data", valid_ ? to_hex(valid_->selection_hash()) : "none"}};
+    require_agreement(context_.world, data, "give all ranks the same shards (data.shards)");
+  }
+
+  // What each rank has read, or made, by itself.
+  void require_same_start() {
+    const AgreedValue start[] = {
+        {"first step", fmt::format("{}", state_.step + 1)},
+        {"parameters to start from", to_hex(hash64(std::as_bytes(std::span(state_.flat))))}};
+    require_agreement(context_.world, start, "give all ranks the same run folder (--run-dir)");
+  }
+
   void start(bool resume) {
     if (resume && state_.restore(run_, experiment_, setup_.data.selection_hash(),
                                  setup_.network.parameters())) {
@@ -95,6 +107,7 @@ class TrainingRun {
     } else {
       state_.initialise(experiment_, setup_.network);
     }
+    require_same_start();
     if (root()) run_.rewind_metrics(state_.step);
   }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/aligned.hpp"
+#include "dist/agreement.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scores/submission.hpp"
@@ -24,6 +25,9 @@ struct TrainedRun {
 
 // Throws ConfigError when the folder holds no run, or the run no checkpoint.
 TrainedRun open_run(const std::filesystem::path& path);
+
+// What all ranks of a job must have in common of a run that they score with.
+std::vector<AgreedValue> agreed_values(const TrainedRun& run);
 
 // What to score: a split, from another shard folder than the run's own if one is given.
 struct ScoreRequest {
