@@ -12,7 +12,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kMostNamed = 5;   // differing values in one message
-constexpr std::size_t kMostShown = 80;  // bytes of a value
+constexpr std::size_t kMostShown = 160;  // bytes of a value
 
 using Values = std::vector<AgreedValue>;
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,7 +26,10 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
   const TrainedRun trained = open_run(arguments.run, arguments.checkpoint);
-  run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
+  JobOptions options{arguments.device, arguments.threads, trained.experiment.dist.mixed_cpus};
+  options.agreed = {{"the command", "evaluate"}, {"--split", arguments.split}};
+  std::ranges::move(agreed_values(trained), std::back_inserter(options.agreed));
+  run_job(options, [&](JobContext& context) {
     const auto results = score_runs({trained}, {arguments.split, arguments.shards}, context);
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();

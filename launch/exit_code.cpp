@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <new>
 #include <string_view>
-#include <thread>
 
 #include "core/error.hpp"
 
 namespace tpudist {
 namespace {
-
-// Rank 0 tells first.
-constexpr std::chrono::milliseconds kOthersWait{1000};
 
 constexpr std::string_view kLessMemory =
     "lower batch.configs, batch.config_chunk, batch.member_chunk, data.cache_bytes or "
@@ -29,6 +25,14 @@ bool lacks_memory(std::string_view message) {
     if (message.find(words) != std::string_view::npos) return true;
   }
   return false;
+}
+
+// The number in the first of these variables that is set.
+int from_environment(std::initializer_list<const char*> names, int fallback) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return fallback;
 }
 
 }  // namespace
@@ -48,35 +52,33 @@ Failure describe_failure(const std::exception& error) {
 }
 
 int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
+  return from_environment({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"}, 0);
 }
 
-void print_failure(const Failure& failure, std::optional<int> rank) {
-  if (rank.value_or(0) != 0) std::this_thread::sleep_for(kOthersWait);
-  const std::string place = rank ? fmt::format(" (rank {})", *rank) : "";
+int launched_ranks() {
+  return from_environment({"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}, 1);
+}
+
+int print_failure(const Failure& failure) {
+  const std::string place = launched_ranks() > 1 ? fmt::format(" (rank {})", launched_rank()) : "";
   fmt::print(stderr, "tpudist: error{}: {}\n", place, failure.message);
   std::fflush(stderr);
+  return failure.exit_code;
 }
 
-int run_command_line(CLI::App& app, const std::function<void()>& body) {
-  const int rank = launched_rank();
-  const auto fail = [rank](const Failure& failure) {
-    print_failure(failure, rank == 0 ? std::nullopt : std::optional(rank));
-    return failure.exit_code;
-  };
+int run_command_line(CLI::App& app, const std::function<void()>& body, const TellFailure& tell) {
   const int wrong_usage = static_cast<int>(ErrorKind::usage);
   try {
     body();
   } catch (const CLI::RuntimeError& ended) {  // a command that says its exit code
     return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {  // also --help and --version, with code 0
-    if (rank == 0) return app.exit(error) == 0 ? 0 : wrong_usage;
-    return error.get_exit_code() == 0 ? 0 : fail({error.what(), wrong_usage});
+    if (error.get_exit_code() == 0) return launched_rank() == 0 ? app.exit(error) : 0;
+    if (launched_ranks() > 1) return tell({error.what(), wrong_usage});
+    app.exit(error);
+    return wrong_usage;
   } catch (const std::exception& error) {
-    return fail(describe_failure(error));
+    return tell(describe_failure(error));
   }
   return 0;
 }

@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <functional>
-#include <optional>
 #include <string>
 
 namespace CLI {
@@ -23,18 +22,21 @@ struct Failure {
 // on a GPU, comes with the keys that lower the need for it.
 Failure describe_failure(const std::exception& error);
 
-// This process's rank in what started it (mpirun or srun), read from the environment; 0 when it was
-// started by hand.
+// This process's rank and the number of ranks in what started it (mpirun or srun), read from the
+// environment; 0 and 1 when it was started by hand.
 int launched_rank();
+int launched_ranks();
 
-// Prints "tpudist: error (rank 3): MESSAGE" to standard error, without a rank where there is none.
-// Ranks other than 0 wait a second first: what all ranks fail of is then said once, because mpirun
-// ends the others as soon as rank 0 has left.
-void print_failure(const Failure& failure, std::optional<int> rank);
+// Tells the user of what ends this process, and returns the exit code.
+using TellFailure = std::function<int(const Failure&)>;
+
+// Prints "tpudist: error: MESSAGE" to standard error, with the rank where it is one of several.
+int print_failure(const Failure& failure);
 
 // Runs `body`, which gives the commands to `app` and parses the command line, and returns the exit
-// code of the process: 0, that of an error, which is printed, or what a command asked for with
+// code of the process: 0, that of an error, which `tell` is given, or what a command asked for with
 // CLI::RuntimeError. Both programs end this way. Help and version are printed by rank 0 alone.
-int run_command_line(CLI::App& app, const std::function<void()>& body);
+int run_command_line(CLI::App& app, const std::function<void()>& body,
+                     const TellFailure& tell = print_failure);
 
 }  // namespace tpudist

@@ -1,19 +1,63 @@
 #include "launch/job.hpp"
 
 #include <fmt/format.h>
+#include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <thread>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/version.hpp"
 #include "dist/mpi_session.hpp"
+#include "dist/node_place.hpp"
 #include "launch/cores.hpp"
-#include "launch/exit_code.hpp"
+#include "models/cpu_kernels.hpp"
 #include "models/threads.hpp"
 
 namespace tpudist {
 namespace {
+
+// How long a rank that failed waits for errors of the others. Where all fail, as with a mistake in
+// the experiment file, it waits no longer than the slowest of them takes.
+constexpr std::chrono::milliseconds kPatience{1000};
+// After which a rank that left the printing to another one ends the job itself.
+constexpr std::chrono::seconds kLastResort{10};
+
+bool is_heard(const RankError& error) {
+  return error.heard;
+}
+
+// The errors that are to be printed, in rank order; at least one.
+std::vector<RankError> told_errors(std::span<const RankError> errors) {
+  std::vector<RankError> own;
+  std::ranges::remove_copy_if(errors, std::back_inserter(own), is_heard);
+  if (own.empty()) own.push_back(errors.front());
+  return own;
+}
+
+// Prints the errors of all ranks that have one, and kills all ranks. Needs a running MPI.
+[[noreturn]] void end_all_ranks(RankError mine) {
+  ErrorExchange exchange(std::move(mine));
+  const std::vector<RankError> errors = exchange.wait(kPatience);
+  const RankError teller = told_errors(errors).front();
+  if (teller.rank != exchange.rank()) std::this_thread::sleep_for(kLastResort);
+  fmt::print(stderr, "{}", error_lines(errors, exchange.ranks()));
+  std::fflush(stderr);
+  MpiSession::abort(teller.exit_code);
+}
+
+RankError describe(const std::exception& error) {
+  Failure failure = describe_failure(error);
+  return {.exit_code = failure.exit_code,
+          .heard = dynamic_cast<const HeardFromOtherRank*>(&error) != nullptr,
+          .message = std::move(failure.message)};
+}
 
 // Under srun without PMIx every task is an MPI world of its own, and all would train the same run.
 void require_one_world(const Communicator& world) {
@@ -24,34 +68,84 @@ void require_one_world(const Communicator& world) {
       tasks));
 }
 
+void require_same_work(Communicator& world, const JobOptions& options) {
+  if (world.size() == 1) return;
+  std::vector<AgreedValue> values{{"the program", fmt::format("version {}, {}", version(),
+                                                              to_hex(hash_file("/proc/self/exe")))},
+                                  {"--device", options.device},
+                                  {"--threads", fmt::format("{}", options.threads)}};
+  values.insert(values.end(), options.agreed.begin(), options.agreed.end());
+  require_agreement(world, values, "start every rank with the same program, files and arguments");
+}
+
+void require_same_kernels(Communicator& world, bool only_warn) {
+  if (world.size() == 1) return;
+  const AgreedValue kernels{"the CPU's kernels", cpu_kernels()};
+  try {
+    require_agreement(
+        world, std::span(&kernels, 1),
+        "the results would depend on which rank computes what: use nodes of one kind, "
+        "or accept that with dist.mixed_cpus=warn");
+  } catch (const ConfigError& error) {
+    if (!only_warn) throw;
+    if (world.rank() == 0) spdlog::warn("{}", error.what());
+  }
+}
+
+void run_placed(Communicator& world, const JobOptions& options,
+                const std::function<void(JobContext&)>& body) {
+  require_one_world(world);
+  require_same_work(world, options);
+  require_same_kernels(world, options.mixed_cpus);
+  const NodePlace place = place_rank(world, options.device);
+  const int threads = options.threads > 0 ? options.threads : share_of_cores(world, place);
+  ThreadPool pool(threads, use_one_thread_per_worker);
+  use_one_thread_per_worker();
+  std::unique_ptr<ProgressSink> progress = std::make_unique<NoProgress>();
+  if (world.rank() == 0) progress = std::make_unique<ProgressBar>();
+  JobContext context{world, pool, place, *progress};
+  body(context);
+}
+
 }  // namespace
 
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body) {
   const MpiSession session(nullptr, nullptr);
   const std::unique_ptr<Communicator> world = session.world();
   set_up_logging(world->rank(), world->size());
-  require_one_world(*world);
-  const auto run = [&] {
-    const NodePlace place = place_rank(*world, options.device);
-    const int threads = options.threads > 0 ? options.threads : share_of_cores(*world, place);
-    ThreadPool pool(threads, use_one_thread_per_worker);
-    use_one_thread_per_worker();
-    std::unique_ptr<ProgressSink> progress = std::make_unique<NoProgress>();
-    if (world->rank() == 0) progress = std::make_unique<ProgressBar>();
-    JobContext context{*world, pool, place, *progress};
-    body(context);
-  };
-  if (world->size() == 1) {
-    run();
-    return;
-  }
+  if (world->size() == 1) return run_placed(*world, options, body);
   try {
-    run();
+    run_placed(*world, options, body);
   } catch (const std::exception& error) {
-    const Failure failure = describe_failure(error);
-    print_failure(failure, world->rank());
-    MpiSession::abort(failure.exit_code);
+    end_all_ranks(describe(error));
   }
+}
+
+int tell_all_ranks(const Failure& failure) {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (launched_ranks() == 1 || finalized) return print_failure(failure);
+  const MpiSession session(nullptr, nullptr);
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks == 1) return print_failure(failure);
+  end_all_ranks({.exit_code = failure.exit_code, .message = failure.message});
+}
+
+std::string error_lines(std::span<const RankError> errors, int ranks) {
+  std::vector<std::pair<std::string, std::vector<int>>> lines;
+  for (const RankError& error : told_errors(errors)) {
+    auto line = std::ranges::find(lines, error.message, [](const auto& l) { return l.first; });
+    if (line == lines.end()) line = lines.insert(line, {error.message, {}});
+    line->second.push_back(error.rank);
+  }
+  std::string text;
+  for (const auto& [message, of] : lines) {
+    const bool all = std::ssize(of) == ranks;
+    text += all ? fmt::format("tpudist: error: {}\n", message)
+                : fmt::format("tpudist: error ({}): {}\n", rank_list(of), message);
+  }
+  return text;
 }
 
 }  // namespace tpudist

@@ -3,6 +3,7 @@
 #include "launch/build_info.hpp"
 #include "launch/commands.hpp"
 #include "launch/exit_code.hpp"
+#include "launch/job.hpp"
 
 namespace {
 
@@ -30,8 +31,11 @@ int main(int argc, char** argv) {
       "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 stopped "
       "with a\n"
       "checkpoint. `tpudist COMMAND --help` shows an example of each command.");
-  return tpudist::run_command_line(app, [&] {
-    add_commands(app);
-    app.parse(argc, argv);
-  });
+  return tpudist::run_command_line(
+      app,
+      [&] {
+        add_commands(app);
+        app.parse(argc, argv);
+      },
+      tpudist::tell_all_ranks);
 }

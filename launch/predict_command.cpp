@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,13 +36,26 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
   write_file_atomically(path, list.dump(2) + "\n");
 }
 
+JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
+  JobOptions options{arguments.device, arguments.threads, runs.front().experiment.dist.mixed_cpus};
+  options.agreed = {{"the command", "predict or ensemble"},
+                    {"--split", arguments.split},
+                    {"--csv", arguments.csv.string()},
+                    {"--json", arguments.json.string()},
+                    {"the number of runs", std::to_string(runs.size())}};
+  for (const TrainedRun& run : runs) {
+    std::ranges::move(agreed_values(run), std::back_inserter(options.agreed));
+  }
+  return options;
+}
+
 // Ranks a split by the mean of all members of all runs and writes the submission.
 void run(const Arguments& arguments) {
   std::vector<TrainedRun> runs;
   for (const auto& path : arguments.runs) {
     runs.push_back(open_run(path, arguments.checkpoint));
   }
-  run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
+  run_job(job_options(arguments, runs), [&](JobContext& context) {
     const auto results =
         score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
     if (context.world.rank() != 0) return;

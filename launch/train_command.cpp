@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "train/experiment/agreed_values.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
@@ -63,13 +66,23 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
       format_bytes(peak_resident_bytes()), run.string(), to_hex(outcome.parameter_hash));
 }
 
+std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experiment& experiment) {
+  std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
+                                  {"--run-dir", arguments.run_dir.string()},
+                                  {"--resume", arguments.resume ? "given" : "not given"}};
+  std::ranges::move(agreed_values(experiment), std::back_inserter(values));
+  return values;
+}
+
 void run(const Arguments& arguments) {
   const Experiment experiment = read_experiment(arguments);
   const std::filesystem::path folder = arguments.run_dir.empty()
                                            ? std::filesystem::path("runs") / experiment.name
                                            : arguments.run_dir;
   bool stopped = false;
-  run_job({experiment.dist.device, experiment.dist.threads}, [&](JobContext& context) {
+  const JobOptions options{experiment.dist.device, experiment.dist.threads,
+                           experiment.dist.mixed_cpus, agreed_values(arguments, experiment)};
+  run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     if (root) {
       fmt::print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,

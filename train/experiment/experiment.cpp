@@ -158,6 +158,7 @@ DistConfig read_dist(ConfigNode dist) {
                       : ReduceMode::all_reduce;
   config.threads = static_cast<int>(dist.integer_or_auto("threads", 0, {1, 1024}));
   config.device = dist.choice("device", "auto", {"auto", "cpu", "cuda"});
+  config.mixed_cpus = dist.choice("mixed_cpus", "refuse", {"refuse", "warn"}) == "warn";
   return config;
 }
 

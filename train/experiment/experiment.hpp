@@ -74,8 +74,9 @@ struct EnsembleConfig {
 
 struct DistConfig {
   ReduceMode reduce = ReduceMode::tree;
-  int threads = 0;     // per rank; 0 = auto: the node's cores / ranks on the node
-  std::string device;  // auto, cpu or cuda
+  int threads = 0;          // per rank; 0 = auto: the node's cores / ranks on the node
+  std::string device;       // auto, cpu or cuda
+  bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
 };
 
 // An experiment file, resolved. Plain data.

@@ -46,7 +46,7 @@ bool same_value(const std::string& a, const std::string& b) {
 }  // namespace
 
 bool decides_numbers(std::string_view key) {
-  static constexpr std::array<std::string_view, 17> kFree = {"name",
+  static constexpr std::array<std::string_view, 18> kFree = {"name",
                                                              "data.shards",
                                                              "data.cache",
                                                              "data.cache_bytes",
@@ -61,6 +61,7 @@ bool decides_numbers(std::string_view key) {
                                                              "train.log_every",
                                                              "train.evaluate_rows",
                                                              "train.last_evaluation",
+                                                             "dist.mixed_cpus",
                                                              "train.keep_checkpoints",
                                                              "train.prefetch"};
   return std::ranges::find(kFree, key) == kFree.end();

@@ -55,11 +55,8 @@ class TrainingRun {
         builder_(setup_.steps_of(context.world.rank())),
         step_(experiment, setup_.network, context),
         state_(experiment, setup_.network) {
-    require_equal_on_all_ranks(context.world, experiment.numbers_hash,
-                               "the resolved configuration");
-    require_equal_on_all_ranks(context.world, setup_.data.selection_hash(),
-                               "the selection of the training data");
     open_validation();
+    require_same_validation();
   }
 
   TrainOutcome run(bool resume, const std::function<bool()>& stop_requested) {
@@ -102,10 +99,27 @@ class TrainingRun {
     valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
   }
 
+  // The training data were compared when they were opened.
+  void require_same_validation() {
+    const AgreedValue data{"validation data",
+                           valid_ ? to_hex(valid_->selection_hash()) : "none"};
+    require_agreement(context_.world, std::span(&data, 1),
+                      "give all ranks the same shards (data.shards)");
+  }
+
+  // What each rank has read, or made, by itself.
+  void require_same_start() {
+    const AgreedValue start[] = {
+        {"first step", fmt::format("{}", state_.step + 1)},
+        {"parameters to start from", to_hex(hash64(std::as_bytes(std::span(state_.flat))))}};
+    require_agreement(context_.world, start, "give all ranks the same run folder (--run-dir)");
+  }
+
   // Everything that can be refused is refused before the first write.
   void start(bool resume) {
     if (!resume || !restore()) state_.initialise(experiment_, setup_.network);
     stop_if_all_failed();
+    require_same_start();
     run_on_all_ranks(context_.world, [&] {
       if (!root()) return;
       claim_->begin(experiment_.resolved_yaml);

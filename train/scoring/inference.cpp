@@ -8,7 +8,9 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
 #include "core/log.hpp"
+#include "train/experiment/agreed_values.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
@@ -71,6 +73,13 @@ void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
+void require_same_data(const Dataset& dataset, Communicator& world) {
+  const AgreedValue data{
+      fmt::format("data of {} {}", dataset.options().collection.name, dataset.options().split),
+      to_hex(dataset.selection_hash())};
+  require_agreement(world, std::span(&data, 1), "give all ranks the same shards (--data)");
+}
+
 // A run with what scores a dataset with it.
 class Scorer {
  public:
@@ -113,6 +122,7 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
   require_shards(options.shards, options.collection,
                  "give the folder of the shards with --data FOLDER");
   const Dataset dataset = Dataset::open(options, context.pool);
+  require_same_data(dataset, context.world);
   std::vector<std::unique_ptr<const Scorer>> scorers;
   std::vector<bool> use;
   for (const TrainedRun* run : runs) {
@@ -161,6 +171,19 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which) {
         path.string()));
   }
   return run;
+}
+
+std::vector<AgreedValue> agreed_values(const TrainedRun& run) {
+  const std::string path = run.path.string();
+  Hasher hasher;
+  hasher.update(std::span<const float>(run.flat));
+  for (const bool use : run.use) hasher.update(static_cast<int>(use));
+  std::vector<AgreedValue> values{{path + ": step", std::to_string(run.step)},
+                                  {path + ": parameters", to_hex(hasher.digest())}};
+  for (const AgreedValue& value : agreed_values(run.experiment)) {
+    values.push_back({fmt::format("{}: {}", path, value.name), value.value});
+  }
+  return values;
 }
 
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/aligned.hpp"
+#include "dist/agreement.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scores/submission.hpp"
@@ -28,6 +29,9 @@ struct TrainedRun {
 // the folder holds no run, or the run no such checkpoint, or one of other settings than
 // config.yaml's, or when every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last");
+
+// What all ranks of a job must have in common of a run that they score with.
+std::vector<AgreedValue> agreed_values(const TrainedRun& run);
 
 // What to score: a split, from another shard folder than the run's own if one is given.
 struct ScoreRequest {

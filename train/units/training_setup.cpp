@@ -1,5 +1,7 @@
 #include "train/units/training_setup.hpp"
 
+#include "core/hash.hpp"
+#include "dist/agreement.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {
@@ -11,12 +13,21 @@ SlateOrder order_of(const Experiment& experiment, const Dataset& data) {
                     data.rows_per_graph(), data.selection_hash());
 }
 
+// Ranks that see other data must not get to the first exchange about it.
+Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communicator& world) {
+  Dataset data = Dataset::open(options, pool);
+  const AgreedValue selection{"training data", to_hex(data.selection_hash())};
+  require_agreement(world, std::span(&selection, 1),
+                    "give all ranks the same shards (data.shards)");
+  return data;
+}
+
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
                              ThreadPool& pool, int device, int ranks, Communicator& world)
     : experiment(experiment),
-      data(Dataset::open(options, pool)),
+      data(open_same_data(options, pool, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute, experiment.train.cuda_graphs}),
       units(data, network, experiment.plan, experiment.batch.config_chunk),

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/launch/run_program.hpp"
+
+namespace tpudist::testing {
+
+// What one rank is started with: arguments of the program, options of mpirun such as "-x NAME=value"
+// and "--wdir FOLDER".
+struct RankStart {
+  std::string arguments, options = {};
+};
+
+// The program on several ranks, started by mpirun from this process. What the ranks and mpirun write
+// to standard output and standard error comes through one pipe.
+class MpiProgram {
+ public:
+  // `starts`: one for each rank. A job that takes longer than a minute is ended with exit code 124.
+  explicit MpiProgram(const std::vector<RankStart>& starts);
+  ~MpiProgram();
+  MpiProgram(const MpiProgram&) = delete;
+  MpiProgram& operator=(const MpiProgram&) = delete;
+
+  // Reads until `text` has been written. False when the job ends before.
+  bool wait_for(const std::string& text);
+  // The processes of the ranks.
+  std::vector<pid_t> ranks() const;
+  // Reads to the end, waits for mpirun, and returns its exit code and all that was written.
+  Outcome finish();
+
+ private:
+  bool read_some();
+
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  std::string output_;
+};
+
+// Runs the program with equal arguments on all ranks; 0 ranks: without mpirun.
+Outcome run_ranks(int ranks, const std::string& arguments);
+// Runs ranks that are started differently.
+Outcome run_ranks(const std::vector<RankStart>& starts);
+
+}  // namespace tpudist::testing

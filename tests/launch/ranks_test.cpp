@@ -1,0 +1,222 @@
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "tests/launch/mpi_program.hpp"
+#include "tests/support/temp_dir.hpp"
+
+// The program on several ranks of this machine: what comes out does not depend on their number, and
+// ranks that differ or fail end the job with one clear line.
+namespace tpudist::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The rest of the line behind `key`, "" when there is none.
+std::string value_of(const std::string& output, const std::string& key) {
+  const std::size_t at = output.find(key);
+  if (at == std::string::npos) return {};
+  return output.substr(at + key.size(), output.find('\n', at) - at - key.size());
+}
+
+int count_of(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// Whether a process comes to its end, at most a few seconds after mpirun has left. One that nobody
+// has waited for yet (state Z) counts as ended.
+bool ends(pid_t process) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (std::chrono::steady_clock::now() < limit) {
+    const std::string status = content("/proc/" + std::to_string(process) + "/stat");
+    if (status.empty() || status.find(") Z") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// Data and a run of one experiment, made once for all tests.
+class Ranks : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempDir;
+    const auto make_shards = [](const std::string& name, const std::string& seed) {
+      const std::string npz = path("npz-" + name);
+      ASSERT_EQ(run_program("synth " + npz + " --preset tiny --seed " + seed + " 2>&1").exit_code,
+                0);
+      ASSERT_EQ(run_program("convert " + npz + " " + path(name) + " --jobs 1 2>&1").exit_code, 0);
+    };
+    make_shards("shards", "1");
+    make_shards("other", "2");
+    std::ofstream(path("tiny.yaml")) << "name: tiny\ndata: {shards: " << path("shards")
+                                     << ", collection: layout:xla:random}\n"
+                                        R"(batch: {slates: 3, configs: 4}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {weight: 1, clip_norm: 500}}
+optimizer: {name: adamw, lr: 1e-3}
+schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
+train: {steps: 4, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
+ensemble: {members: 2, vary: [init]}
+dist: {threads: 1, device: cpu}
+)";
+    ASSERT_EQ(train(0, "one").exit_code, 0);
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string train_arguments(const std::string& run, const std::string& more = "") {
+    return "train " + path("tiny.yaml") + " " + more + " --run-dir " + path(run);
+  }
+  static Outcome train(int ranks, const std::string& run, const std::string& more = "") {
+    return run_ranks(ranks, train_arguments(run, more));
+  }
+  // Exit code and the one line of an error; everything that was written where there is more.
+  static void expect_refusal(const Outcome& outcome, int exit_code, const std::string& line) {
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "tpudist: error"), 1) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("tpudist: error" + line));
+  }
+
+  static TempDir* folder_;
+};
+
+TempDir* Ranks::folder_ = nullptr;
+
+TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
+  const std::string expected = value_of(train(0, "zero").output, "parameters: ");
+  ASSERT_EQ(expected.size(), 16u);
+  for (const int ranks : {2, 3}) {
+    const std::string run = "train-" + std::to_string(ranks);
+    const Outcome outcome = train(ranks, run);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
+    // Only one rank tells of the steps.
+    EXPECT_EQ(count_of(outcome.output, "step       4/4"), 1) << outcome.output;
+    // Without the checkpoint of the last step the run goes on at the one before.
+    ASSERT_TRUE(fs::remove(path(run) + "/checkpoints/step-000000004.h5"));
+    const Outcome resumed = train(5 - ranks, run, "--resume");
+    EXPECT_EQ(value_of(resumed.output, "parameters: "), expected) << resumed.output;
+    EXPECT_EQ(count_of(resumed.output, "resuming at step 2"), 1) << resumed.output;
+  }
+}
+
+TEST_F(Ranks, ScoreIntoTheSameFilesWhateverTheirNumber) {
+  const std::string run = path("one");
+  const auto same = [&](const std::string& command, const std::vector<std::string>& files) {
+    for (const int ranks : {1, 2}) {
+      std::string arguments = command;
+      for (const std::string& file : files) {
+        arguments += " --" + file + " " + path(file + std::to_string(ranks));
+      }
+      const Outcome outcome = run_ranks(ranks, arguments);
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    }
+    for (const std::string& file : files) {
+      EXPECT_GT(content(path(file + "1")).size(), 100u) << command;
+      EXPECT_EQ(content(path(file + "1")), content(path(file + "2"))) << command;
+    }
+  };
+  same("evaluate " + run, {"json"});
+  same("predict " + run + " --split valid", {"csv"});
+  same("ensemble " + run + " " + run + " --split valid", {"csv", "json"});
+}
+
+TEST_F(Ranks, RefuseDifferentSettingsByTheirNames) {
+  const std::string same = "train.evaluate_every=1 train.log_every=2 --run-dir " + path("refused");
+  expect_refusal(
+      run_ranks(
+          {{"train " + path("tiny.yaml") + " train.checkpoint_every=1 dist.threads=1 " + same},
+           {"train " + path("tiny.yaml") + " train.checkpoint_every=3 dist.threads=2 " + same}}),
+      2,
+      ": --threads: 1 on rank 0, 2 on rank 1; train.checkpoint_every: 1 on rank 0, 3 on rank 1; "
+      "dist.threads: 1 on rank 0, 2 on rank 1; start every rank with");
+  EXPECT_FALSE(fs::exists(path("refused")));
+  expect_refusal(run_ranks({{train_arguments("refused")},
+                            {train_arguments("refused", "data.exclude.valid=[nothing*]")},
+                            {train_arguments("refused", "--dry-run")}}),
+                 2,
+                 ": the command: train on ranks 0, 1, train --dry-run on rank 2; "
+                 "data.exclude.valid: [] on ranks 0, 2, ");
+}
+
+TEST_F(Ranks, RefuseDifferentData) {
+  const std::string other = " data.shards=" + path("other");
+  expect_refusal(
+      run_ranks({{train_arguments("refused-data")}, {train_arguments("refused-data", other)}}), 2,
+      ": training data: ");
+  const std::string evaluate = "evaluate " + path("one") + " --data ";
+  expect_refusal(run_ranks({{evaluate + path("shards")}, {evaluate + path("other")}}), 2,
+                 ": data of layout:xla:random valid: ");
+}
+
+TEST_F(Ranks, RefuseDifferentCheckpointsOfARun) {
+  ASSERT_EQ(train(0, "there/run", "seed.init=2 train.steps=3").exit_code, 0);
+  fs::create_directories(path("here"));
+  fs::copy(path("one"), path("here/run"), fs::copy_options::recursive);
+  for (const std::string command : {"evaluate run", "predict run --csv x", "ensemble run"}) {
+    const Outcome outcome =
+        run_ranks({{command, "--wdir " + path("here")}, {command, "--wdir " + path("there")}});
+    expect_refusal(outcome, 2, ": run: step: 4 on rank 0, 3 on rank 1; run: parameters: ");
+  }
+}
+
+TEST_F(Ranks, RefuseDifferentKernelsUnlessTheyOnlyWarn) {
+  const auto start = [&](const std::string& more) {
+    const std::string arguments = train_arguments("kernels", "train.steps=1 " + more);
+    return run_ranks({{arguments}, {arguments, "-x MKL_CBWR=COMPATIBLE"}});
+  };
+  expect_refusal(start(""), 2, ": the CPU's kernels: ");
+  const Outcome warned = start("dist.mixed_cpus=warn");
+  EXPECT_EQ(warned.exit_code, 0) << warned.output;
+  EXPECT_EQ(count_of(warned.output, "warning the CPU's kernels: "), 1) << warned.output;
+}
+
+TEST_F(Ranks, TellOfTheErrorsOfEachRankOnce) {
+  // Before MPI starts: on one rank alone, on both alike, and different ones.
+  const std::string good = train_arguments("errors"), wrong = "train --no-such-option";
+  expect_refusal(run_ranks({{good}, {wrong}}), 2, " (rank 1): ");
+  expect_refusal(run_ranks(2, train_arguments("errors", "batch.slats=3")), 2, ": ");
+  const Outcome two = run_ranks({{wrong}, {train_arguments("errors", "batch.slats=3")}});
+  EXPECT_EQ(two.exit_code, 2);
+  EXPECT_THAT(two.output, AllOf(HasSubstr("tpudist: error (rank 0): "),
+                                ContainsRegex("tpudist: error \\(rank 1\\): .*\n?.*slats")));
+  // Afterwards.
+  const Outcome no_data =
+      run_ranks({{good}, {train_arguments("errors", "data.shards=" + path("none"))}});
+  EXPECT_THAT(no_data.output, HasSubstr("tpudist: error (rank 1): "));
+  EXPECT_THAT(no_data.output, Not(HasSubstr("rank 0):")));
+  EXPECT_TRUE(no_data.exit_code == 2 || no_data.exit_code == 3) << no_data.exit_code;
+}
+
+TEST_F(Ranks, EndTogetherWhenOneDies) {
+  const std::string arguments = train_arguments("killed", "train.steps=1000000");
+  MpiProgram job({{arguments}, {arguments}});
+  ASSERT_TRUE(job.wait_for("step       2/"));
+  const std::vector<pid_t> ranks = job.ranks();
+  ASSERT_EQ(ranks.size(), 2u);
+  ASSERT_EQ(kill(ranks[1], SIGKILL), 0);
+  const Outcome outcome = job.finish();
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_NE(outcome.exit_code, 124) << "the job went on";
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("rank 1"), HasSubstr("signal 9")));
+  for (const pid_t rank : ranks) EXPECT_TRUE(ends(rank)) << "a rank is left over";
+}
+
+}  // namespace
+}  // namespace tpudist::testing

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "dist/agreement.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+
+// What all ranks of a job must have in common of an experiment: every resolved value by its key. Not
+// the folder of the shards, which may lie elsewhere on each node: what is in it is compared when it
+// has been opened.
+std::vector<AgreedValue> agreed_values(const Experiment& experiment);
+
+}  // namespace tpudist
