@@ -10,6 +10,7 @@
 #include "core/file_system.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "launch/output.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
@@ -24,13 +25,14 @@ struct Arguments {
 void run(const Arguments& arguments) {
   const TrainedRun trained = open_run(arguments.run);
   run_job({arguments.device, arguments.threads}, [&](JobContext& context) {
+    check_outputs({arguments.json}, context.world);
     const auto results = score_runs({trained}, {arguments.split, arguments.shards}, context);
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();
     if (!result.evaluation)
       throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
-    fmt::print("{}, step {}, {}\n", arguments.run.string(), trained.step, result.collection);
-    fmt::print("{}", evaluation_table(*result.evaluation));
+    print("{}, step {}, {}\n", arguments.run.string(), trained.step, result.collection);
+    print("{}", evaluation_table(*result.evaluation));
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);
     json["collection"] = result.collection;

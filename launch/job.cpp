@@ -4,11 +4,14 @@
 
 #include <cstdlib>
 #include <memory>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/output_path.hpp"
 #include "dist/mpi_session.hpp"
 #include "launch/cores.hpp"
+#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
 #include "models/threads.hpp"
 
@@ -36,9 +39,8 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
     const int threads = options.threads > 0 ? options.threads : share_of_cores(*world, place);
     ThreadPool pool(threads, use_one_thread_per_worker);
     use_one_thread_per_worker();
-    std::unique_ptr<ProgressSink> progress = std::make_unique<NoProgress>();
-    if (world->rank() == 0) progress = std::make_unique<ProgressBar>();
-    JobContext context{*world, pool, place, *progress};
+    Display display(world->rank() == 0);
+    JobContext context{*world, pool, place, display.progress()};
     body(context);
   };
   if (world->size() == 1) {
@@ -52,6 +54,23 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
     print_failure(failure, world->rank());
     MpiSession::abort(failure.exit_code);
   }
+}
+
+void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator& world) {
+  run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    std::set<std::filesystem::path> files;
+    for (const std::filesystem::path& path : paths) {
+      if (path.empty()) continue;
+      check_output(path);
+      const OutputPath output = resolve_output(path);
+      if (output.kind != OutputPath::Kind::file) continue;
+      if (!files.insert(std::filesystem::weakly_canonical(output.path)).second) {
+        throw ConfigError(
+            fmt::format("{} is given for two outputs; give each a file of its own", path.string()));
+      }
+    }
+  });
 }
 
 }  // namespace tpudist

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "train/experiment/context.hpp"
 
@@ -17,5 +19,9 @@ struct JobOptions {
 // `body` on one of several ranks ends all of them: the rank prints it and aborts the job with the
 // error's exit code, so that no rank waits for one that failed.
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body);
+
+// Throws IoError on all ranks unless rank 0 can write to each of these files, and ConfigError when two
+// of them are one; empty names are left out. To be called before work whose results go there.
+void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator& world);
 
 }  // namespace tpudist

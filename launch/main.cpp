@@ -2,7 +2,9 @@
 
 #include "launch/build_info.hpp"
 #include "launch/commands.hpp"
+#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
+#include "launch/output.hpp"
 
 namespace {
 
@@ -18,9 +20,7 @@ void add_commands(CLI::App& app) {
   tpudist::add_config_command(app);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app(
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
       "tpudist");
@@ -32,6 +32,16 @@ int main(int argc, char** argv) {
       "checkpoint. `tpudist COMMAND --help` shows an example of each command.");
   return tpudist::run_command_line(app, [&] {
     add_commands(app);
+    tpudist::add_verbosity_options(app);
     app.parse(argc, argv);
   });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tpudist::prepare_standard_streams();
+  const int rank = tpudist::launched_rank();
+  tpudist::set_up_logging(rank, rank + 1);  // until MPI says how many there are
+  return tpudist::finish_output(run(argc, argv));
 }

@@ -15,6 +15,7 @@
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "launch/output.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
@@ -44,15 +45,15 @@ RunFolder open_folder(const Arguments& arguments, const Experiment& experiment,
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
                    const RunFolder& run) {
   if (outcome.evaluation) {
-    fmt::print("\n{}", evaluation_table(*outcome.evaluation));
+    print("\n{}", evaluation_table(*outcome.evaluation));
     write_file_atomically(run.scores(), evaluation_json(*outcome.evaluation).dump(2) + "\n");
   }
   if (!outcome.evaluation && !outcome.stopped &&
       experiment.train.last_evaluation == LastEvaluation::none) {
-    fmt::print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
-               run.path().string());
+    print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
+          run.path().string());
   }
-  fmt::print(
+  print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
       outcome.steps, outcome.train_seconds, outcome.wait_seconds,
@@ -67,15 +68,14 @@ void run(const Arguments& arguments) {
   run_job({experiment.dist.device, experiment.dist.threads}, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     if (root) {
-      fmt::print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
-                 context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
-                 context.place.nodes == 1 ? "" : "s", context.pool.threads(),
-                 context.pool.threads() == 1 ? "" : "s",
-                 context.place.device >= 0 ? "CUDA" : "CPU");
+      print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
+            context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
+            context.place.nodes == 1 ? "" : "s", context.pool.threads(),
+            context.pool.threads() == 1 ? "" : "s", context.place.device >= 0 ? "CUDA" : "CPU");
       std::fflush(stdout);
     }
     if (arguments.dry_run) {
-      if (root) fmt::print("\n{}", describe_work(experiment, context.world.size()));
+      if (root) print("\n{}", describe_work(experiment, context.world.size()));
       return;
     }
     const RunFolder folder = open_folder(arguments, experiment, context);
@@ -85,7 +85,7 @@ void run(const Arguments& arguments) {
     stopped = outcome.stopped;
     if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
-      fmt::print("stopped on request after step {}; go on with --resume\n", outcome.steps);
+      print("stopped on request after step {}; go on with --resume\n", outcome.steps);
     }
     std::fflush(stdout);
     context.world.barrier();
