@@ -41,7 +41,8 @@ struct ConvertedCollection {
 // them are found and named (in the log, and in the result); their collection is then not
 // published, or with `skip_bad` published without them. Shards that are in no plan any more are
 // removed. The folder of each collection is locked meanwhile. Throws ConfigError when there is
-// nothing to convert or the folders are not fit for it (data/convert/folder_checks.hpp), Error when another process converts one of the collections, IoError.
+// nothing to convert or the folders are not fit for it (data/convert/folder_checks.hpp), Error when
+// another process converts one of the collections, IoError.
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress);
 
 }  // namespace tpudist
