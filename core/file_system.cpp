@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/output_path.hpp"
 
 namespace tpudist {
@@ -123,6 +125,7 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
   file->sync();
   file->close();
   temporary.put_in_place();
+  spdlog::debug("wrote {} ({})", output.path.string(), format_bytes(bytes.size()));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,

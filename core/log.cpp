@@ -56,6 +56,21 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
   ProgressSink* progress_ = nullptr;
 };
 
+// What --quiet or --verbose asked for; wins over the environment.
+std::optional<Verbosity>& asked_verbosity() {
+  static std::optional<Verbosity> asked;
+  return asked;
+}
+
+spdlog::level::level_enum wanted_level(int rank) {
+  const auto asked = asked_verbosity();
+  if (asked == Verbosity::quiet) return spdlog::level::warn;
+  if (asked == Verbosity::verbose) return spdlog::level::debug;
+  const char* wanted = std::getenv("TPUDIST_LOG");
+  const auto usual = rank == 0 ? spdlog::level::info : spdlog::level::warn;
+  return level_of(wanted ? wanted : "").value_or(usual);
+}
+
 // The sink of the default logger, if set_up_logging made it.
 LogSink* current_sink() {
   const auto& sinks = spdlog::default_logger()->sinks();
@@ -68,14 +83,23 @@ void set_up_logging(int rank, int ranks) {
   auto logger = std::make_shared<spdlog::logger>("", std::make_shared<LogSink>());
   logger->set_pattern(rank == 0 || ranks == 1 ? "%H:%M:%S %^%l%$ %v"
                                               : fmt::format("%H:%M:%S %^%l%$ [rank {}] %v", rank));
-  const char* wanted = std::getenv("TPUDIST_LOG");
-  const auto level = level_of(wanted ? wanted : "");
-  logger->set_level(level.value_or(rank == 0 ? spdlog::level::info : spdlog::level::warn));
+  logger->set_level(wanted_level(rank));
   logger->flush_on(spdlog::level::trace);
-  if (wanted && *wanted && !level && rank == 0) {
+  const char* wanted = std::getenv("TPUDIST_LOG");
+  static bool told = false;  // a program sets up its log again when it knows its ranks
+  if (wanted && *wanted && !level_of(wanted) && rank == 0 && !std::exchange(told, true)) {
     logger->warn("TPUDIST_LOG={} is none of trace, debug, info, warn, error", wanted);
   }
   spdlog::set_default_logger(std::move(logger));
+}
+
+void set_verbosity(Verbosity verbosity) {
+  asked_verbosity() = verbosity;
+  spdlog::default_logger()->set_level(wanted_level(0));
+}
+
+Verbosity verbosity() {
+  return asked_verbosity().value_or(Verbosity::normal);
 }
 
 LogAboveProgress::LogAboveProgress(ProgressSink& progress) {

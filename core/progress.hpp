@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tpudist {
 
@@ -15,11 +16,15 @@ namespace tpudist {
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
-  // A new job of `total` units (0: unknown); `unit` is e.g. "graphs" or "steps".
+  // A new job of `total` units (0: unknown); `unit` is e.g. "graphs" or "steps", and of "bytes" the
+  // amounts are shown as such. A job that starts before the last one has finished is a part of it:
+  // it is shown in its place until it finishes.
   virtual void start(std::string_view title, std::int64_t total, std::string_view unit) = 0;
+  // `count` more units of the innermost job are done; `note` is a number or a name to show with it.
   virtual void advance(std::int64_t count, std::string_view note = {}) = 0;
-  // Prints a line above the bar.
+  // Prints a line of information above the bar. What must be seen goes to the log instead.
   virtual void line(std::string_view text) = 0;
+  // Ends the innermost job.
   virtual void finish() = 0;
 };
 
@@ -32,14 +37,15 @@ class NoProgress : public ProgressSink {
   void finish() override {}
 };
 
-// Writes to a file descriptor (standard error by default); a live bar if it is a terminal.
+// Writes to a file descriptor (standard error by default); a live bar if it is a terminal. Where a
+// terminal is narrow, long notes go first, then the bar, then words; percent and time left stay.
 class ProgressBar : public ProgressSink {
  public:
   struct Options {
     int descriptor = 2;
-    int terminal = -1;  // -1: ask isatty; 0 or 1: forced, for tests
+    int terminal = -1;  // -1: ask isatty and TERM; 0 or 1: forced, for tests
     std::chrono::milliseconds live_interval{100};
-    std::chrono::milliseconds plain_interval{10000};
+    std::chrono::milliseconds plain_interval{30000};
     std::function<std::chrono::steady_clock::time_point()> now;  // for tests
   };
   ProgressBar();
@@ -52,18 +58,24 @@ class ProgressBar : public ProgressSink {
   void finish() override;
 
  private:
+  struct Job {
+    std::string title, unit, note;
+    std::int64_t total = 0, done = 0;
+    std::chrono::steady_clock::time_point begin;
+  };
+  struct Pieces;
+
   // With the mutex held.
   void draw(bool force);
-  void end();
-  std::string text() const;
+  std::string summary(const Job& job) const;
+  Pieces pieces() const;
   void write(std::string_view text);
 
   Options options_;
   std::mutex mutex_;
-  std::string title_, unit_, note_;
-  std::int64_t total_ = 0, done_ = 0;
-  bool active_ = false, terminal_ = false;
-  std::chrono::steady_clock::time_point begin_, drawn_;
+  std::vector<Job> jobs_;  // the innermost last
+  bool terminal_ = false;
+  std::chrono::steady_clock::time_point drawn_;
 };
 
 }  // namespace tpudist

@@ -8,6 +8,7 @@
 
 #include "core/hash.hpp"
 #include "launch/commands.hpp"
+#include "launch/output.hpp"
 #include "train/experiment/experiment.hpp"
 
 namespace tpudist {
@@ -34,8 +35,8 @@ void add_config_command(CLI::App& app) {
   show->callback([arguments] {
     ConfigDocument document = ConfigDocument::load(arguments->file, arguments->overrides);
     const Experiment experiment = read_experiment(document);
-    fmt::print("{}", arguments->yaml ? experiment.resolved_yaml : experiment.resolved_table);
-    if (!arguments->yaml) fmt::print("hash: {}\n", to_hex(document.hash()));
+    print("{}", arguments->yaml ? experiment.resolved_yaml : experiment.resolved_table);
+    if (!arguments->yaml) print("hash: {}\n", to_hex(document.hash()));
   });
 }
 

@@ -9,17 +9,19 @@
 #include "core/numbers.hpp"
 #include "data/convert/converter.hpp"
 #include "launch/commands.hpp"
+#include "launch/display.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
 
-void print(const ConvertedCollection& done) {
+void print_outcome(const ConvertedCollection& done) {
   if (!done.published) {
-    fmt::print("{:<20} not published: {} bad\n", done.collection.name,
-               format_count(static_cast<std::int64_t>(done.bad.size())));
+    print("{:<20} not published: {} bad\n", done.collection.name,
+          format_count(static_cast<std::int64_t>(done.bad.size())));
     return;
   }
-  fmt::print(
+  print(
       "{:<20} {:>7} graphs ({} converted, {} kept, {} bad)   configurations: float32 {}, in "
       "memory {}, on disk {}\n",
       done.collection.name, format_count(done.graphs), format_count(done.converted),
@@ -29,11 +31,11 @@ void print(const ConvertedCollection& done) {
 }
 
 void run(const ConvertOptions& options) {
-  ProgressBar progress;
+  Display display;
   std::size_t bad = 0;
   std::string unpublished;
-  for (const ConvertedCollection& done : convert(options, progress)) {
-    print(done);
+  for (const ConvertedCollection& done : convert(options, display.progress())) {
+    print_outcome(done);
     bad += done.bad.size();
     if (!done.published) unpublished += (unpublished.empty() ? "" : ", ") + done.collection.name;
   }
@@ -82,6 +84,8 @@ void add_convert_command(CLI::App& app) {
           "Bad files: 'fail' publishes nothing of their collection, 'skip' leaves them out")
       ->check(CLI::IsMember({"fail", "skip"}))
       ->capture_default_str();
+  command->add_flag("--replace", arguments->options.replace,
+                    "Replace shards that were made of other data");
   command->callback([arguments] {
     for (const std::string& name : arguments->collections) {
       arguments->options.collections.push_back(Collection::parse(name));

@@ -13,6 +13,7 @@
 #include "launch/checkpoint_option.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "launch/output.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
@@ -30,13 +31,14 @@ void run(const Arguments& arguments) {
   options.agreed = {{"the command", "evaluate"}, {"--split", arguments.split}};
   std::ranges::move(agreed_values(trained), std::back_inserter(options.agreed));
   run_job(options, [&](JobContext& context) {
+    check_outputs({arguments.json}, context.world);
     const auto results = score_runs({trained}, {arguments.split, arguments.shards}, context);
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();
     if (!result.evaluation)
       throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
-    fmt::print("{}, step {}, {}\n", arguments.run.string(), trained.step, result.collection);
-    fmt::print("{}", evaluation_table(*result.evaluation));
+    print("{}, step {}, {}\n", arguments.run.string(), trained.step, result.collection);
+    print("{}", evaluation_table(*result.evaluation));
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);
     json["collection"] = result.collection;

@@ -12,6 +12,7 @@
 #include "core/numbers.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
@@ -65,7 +66,7 @@ nlohmann::ordered_json to_json(const GraphStatistics& graph) {
 void print_table(const Collection& collection, const std::vector<GraphStatistics>& graphs) {
   std::size_t width = 5;
   for (const GraphStatistics& graph : graphs) width = std::max(width, graph.summary.name.size());
-  fmt::print(
+  print(
       "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
       "{:>10} {:>10} {:>6}\n",
       collection.name, "split", "graph", width, "nodes", "edges", "configs", "distinct", "nodes",
@@ -76,7 +77,7 @@ void print_table(const Collection& collection, const std::vector<GraphStatistics
     const std::string range =
         fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
                     static_cast<double>(graph.times.max) / 1e6);
-    fmt::print(
+    print(
         "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
         "{:>10} {:>10} {:>6.1f}\n",
         graph.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
@@ -99,14 +100,14 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
       total.stored_bytes += graph.summary.stored_bytes;
     }
     if (count == 0) continue;
-    fmt::print(
+    print(
         "{:<5}  {} graphs, {} configurations ({} distinct); features: float32 {}, in memory {} "
         "({:.1f} times less), on disk {}\n",
         split, format_count(count), format_count(total.configs),
         format_count(total.distinct_configs), format_bytes(total.float_bytes),
         format_bytes(total.memory_bytes), ratio(total), format_bytes(total.stored_bytes));
   }
-  fmt::print("\n");
+  print("\n");
 }
 
 void run(const Arguments& arguments) {
@@ -134,7 +135,7 @@ void run(const Arguments& arguments) {
       print_totals(graphs);
     }
   }
-  if (arguments.json) fmt::print("{}\n", json.dump(1));
+  if (arguments.json) print("{}\n", json.dump(1));
 }
 
 // Without --plan the command line names shards and nothing else.

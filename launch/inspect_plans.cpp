@@ -9,6 +9,7 @@
 
 #include "core/numbers.hpp"
 #include "launch/job.hpp"
+#include "launch/output.hpp"
 #include "train/units/plan_statistics.hpp"
 
 namespace tpudist {
@@ -62,16 +63,15 @@ void print_table(const Experiment& experiment, const std::vector<GraphPlanStatis
   header.push_back("needed");
   std::vector<Row> table{header};
   for (const GraphPlanStatistics& graph : graphs) table.push_back(cells(graph));
-  fmt::print("{} train, plans of a slate of {} configurations\n{}", experiment.data.collection.name,
-             experiment.batch.configs, aligned(table));
+  print("{} train, plans of a slate of {} configurations\n{}", experiment.data.collection.name,
+        experiment.batch.configs, aligned(table));
 }
 
 void print_summary(const std::vector<GraphPlanStatistics>& graphs) {
   const PlanSummary summary = summarise(graphs);
-  fmt::print(
-      "{} graphs: saving {:.2f} (median), {:.2f} (total); plan: auto refines {}, saves {:.2f}\n",
-      format_count(static_cast<std::int64_t>(graphs.size())), summary.median_saving,
-      summary.total_saving, format_count(summary.refined), summary.auto_saving);
+  print("{} graphs: saving {:.2f} (median), {:.2f} (total); plan: auto refines {}, saves {:.2f}\n",
+        format_count(static_cast<std::int64_t>(graphs.size())), summary.median_saving,
+        summary.total_saving, format_count(summary.refined), summary.auto_saving);
 }
 
 nlohmann::ordered_json to_json(const GraphPlanStatistics& graph) {
@@ -118,7 +118,7 @@ void inspect_plans(const InspectPlanArguments& arguments) {
     if (context.world.rank() != 0) return;
     const auto graphs = plan_statistics(experiment, context.pool, context.progress);
     if (arguments.json) {
-      fmt::print("{}\n", to_json(experiment, graphs).dump(1));
+      print("{}\n", to_json(experiment, graphs).dump(1));
       return;
     }
     print_table(experiment, graphs);

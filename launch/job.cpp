@@ -8,15 +8,19 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/output_path.hpp"
 #include "core/version.hpp"
 #include "dist/mpi_session.hpp"
 #include "dist/node_place.hpp"
 #include "launch/cores.hpp"
+#include "launch/display.hpp"
+#include "launch/exit_code.hpp"
 #include "models/cpu_kernels.hpp"
 #include "models/threads.hpp"
 
@@ -101,9 +105,8 @@ void run_placed(Communicator& world, const JobOptions& options,
   const int threads = options.threads > 0 ? options.threads : share_of_cores(world, place);
   ThreadPool pool(threads, use_one_thread_per_worker);
   use_one_thread_per_worker();
-  std::unique_ptr<ProgressSink> progress = std::make_unique<NoProgress>();
-  if (world.rank() == 0) progress = std::make_unique<ProgressBar>();
-  JobContext context{world, pool, place, *progress};
+  Display display(world.rank() == 0);
+  JobContext context{world, pool, place, display.progress()};
   body(context);
 }
 
@@ -146,6 +149,23 @@ std::string error_lines(std::span<const RankError> errors, int ranks) {
                 : fmt::format("tpudist: error ({}): {}\n", rank_list(of), message);
   }
   return text;
+}
+
+void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator& world) {
+  run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    std::set<std::filesystem::path> files;
+    for (const std::filesystem::path& path : paths) {
+      if (path.empty()) continue;
+      check_output(path);
+      const OutputPath output = resolve_output(path);
+      if (output.kind != OutputPath::Kind::file) continue;
+      if (!files.insert(std::filesystem::weakly_canonical(output.path)).second) {
+        throw ConfigError(
+            fmt::format("{} is given for two outputs; give each a file of its own", path.string()));
+      }
+    }
+  });
 }
 
 }  // namespace tpudist

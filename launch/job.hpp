@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -38,5 +39,9 @@ int tell_all_ranks(const Failure& failure);
 // ranks that have it unless all have. Errors that ranks only heard of are left out where the rank
 // that had them has told of them itself. `errors`: at least one, in rank order.
 std::string error_lines(std::span<const RankError> errors, int ranks);
+
+// Throws IoError on all ranks unless rank 0 can write to each of these files, and ConfigError when two
+// of them are one; empty names are left out. To be called before work whose results go there.
+void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator& world);
 
 }  // namespace tpudist

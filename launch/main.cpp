@@ -2,8 +2,10 @@
 
 #include "launch/build_info.hpp"
 #include "launch/commands.hpp"
+#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
 #include "launch/job.hpp"
+#include "launch/output.hpp"
 
 namespace {
 
@@ -19,9 +21,7 @@ void add_commands(CLI::App& app) {
   tpudist::add_config_command(app);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app(
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
       "tpudist");
@@ -35,7 +35,17 @@ int main(int argc, char** argv) {
       app,
       [&] {
         add_commands(app);
+        tpudist::add_verbosity_options(app);
         app.parse(argc, argv);
       },
       tpudist::tell_all_ranks);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tpudist::prepare_standard_streams();
+  const int rank = tpudist::launched_rank();
+  tpudist::set_up_logging(rank, rank + 1);  // until MPI says how many there are
+  return tpudist::finish_output(run(argc, argv));
 }

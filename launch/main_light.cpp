@@ -11,7 +11,9 @@
 
 #include "core/error.hpp"
 #include "launch/commands.hpp"
+#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
+#include "launch/output.hpp"
 
 // The program that users call. Commands on data run here, in a process that never loads LibTorch:
 // loading it alone takes half a second and 480 MB, more than converting any file. All others, and
@@ -44,6 +46,7 @@ int run_data_command(int argc, char** argv) {
     });
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
+    tpudist::add_verbosity_options(app);
     app.parse(argc, argv);
   });
 }
@@ -53,5 +56,7 @@ int run_data_command(int argc, char** argv) {
 int main(int argc, char** argv) {
   const bool data = argc > 1 && std::find(kDataCommands.begin(), kDataCommands.end(), argv[1]) !=
                                     kDataCommands.end();
-  return data ? run_data_command(argc, argv) : run_beside(argv);
+  tpudist::prepare_standard_streams();
+  tpudist::set_up_logging(0, 1);
+  return tpudist::finish_output(data ? run_data_command(argc, argv) : run_beside(argv));
 }

@@ -11,8 +11,10 @@
 
 #include "core/file_system.hpp"
 #include "launch/checkpoint_option.hpp"
+#include "core/log.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "launch/output.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
@@ -56,19 +58,21 @@ void run(const Arguments& arguments) {
     runs.push_back(open_run(path, arguments.checkpoint));
   }
   run_job(job_options(arguments, runs), [&](JobContext& context) {
+    check_outputs({arguments.csv, arguments.json}, context.world);
     const auto results =
         score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
     if (context.world.rank() != 0) return;
-    for (const TrainedRun& run : runs) fmt::print("{}, step {}\n", run.path.string(), run.step);
+    for (const TrainedRun& run : runs)
+      spdlog::info("{}, step {}", run.path.string(), run.step);
     for (const CollectionResult& result : results) {
-      fmt::print("{}: {} graphs ranked\n", result.collection, result.graphs.size());
-      if (result.evaluation) fmt::print("{}\n", evaluation_table(*result.evaluation));
+      spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
+      if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));
     }
     if (!arguments.json.empty()) write_scores(arguments.json, results);
     if (arguments.csv.empty()) return;
     const Submission submission = make_submission(results);
     submission.write(arguments.csv);
-    fmt::print("{}: {} rows\n", arguments.csv.string(), submission.rows().size());
+    spdlog::info("wrote {}: {} rows", arguments.csv.string(), submission.rows().size());
   });
 }
 

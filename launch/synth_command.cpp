@@ -11,6 +11,8 @@
 #include "core/numbers.hpp"
 #include "data/synth/synth.hpp"
 #include "launch/commands.hpp"
+#include "launch/display.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
@@ -21,7 +23,7 @@ struct Total {
 };
 
 // One line for each folder of a split.
-void print(const std::vector<SynthFile>& files) {
+void print_totals(const std::vector<SynthFile>& files) {
   std::map<std::string, Total> totals;
   for (const SynthFile& file : files) {
     Total& total = totals[file.path.parent_path().string()];
@@ -31,9 +33,9 @@ void print(const std::vector<SynthFile>& files) {
     total.bytes += file.bytes;
   }
   for (const auto& [folder, total] : totals) {
-    fmt::print("{:<28} {:>6} graphs {:>12} nodes {:>12} configurations {:>12}\n", folder,
-               format_count(total.graphs), format_count(total.nodes), format_count(total.configs),
-               format_bytes(total.bytes));
+    print("{:<28} {:>6} graphs {:>12} nodes {:>12} configurations {:>12}\n", folder,
+          format_count(total.graphs), format_count(total.nodes), format_count(total.configs),
+          format_bytes(total.bytes));
   }
 }
 
@@ -86,8 +88,8 @@ void add_synth_command(CLI::App& app) {
       resolved.collections.push_back(Collection::parse(name));
     }
     if (resolved.graphs.size() == 1) resolved.graphs.resize(3, resolved.graphs[0]);
-    ProgressBar progress;
-    print(synthesise(resolved, arguments->root, progress));
+    Display display;
+    print_totals(synthesise(resolved, arguments->root, display.progress()));
   });
 }
 

@@ -17,6 +17,7 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "train/experiment/agreed_values.hpp"
+#include "launch/output.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
@@ -48,17 +49,17 @@ Experiment read_experiment(const Arguments& arguments) {
 
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
                    const std::filesystem::path& run) {
-  if (outcome.evaluation) fmt::print("\n{}", evaluation_table(*outcome.evaluation));
+  if (outcome.evaluation) print("\n{}", evaluation_table(*outcome.evaluation));
   if (!outcome.evaluation && !outcome.stopped &&
       experiment.train.last_evaluation == LastEvaluation::none) {
-    fmt::print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
+    print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
                run.string());
   }
   for (int member : outcome.failed) {
-    fmt::print("member {} failed: its loss or gradient was not finite, and it is left out\n",
+    print("member {} failed: its loss or gradient was not finite, and it is left out\n",
                member);
   }
-  fmt::print(
+  print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
       outcome.steps, outcome.train_seconds, outcome.wait_seconds,
@@ -85,11 +86,10 @@ void run(const Arguments& arguments) {
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     if (root) {
-      fmt::print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
-                 context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
-                 context.place.nodes == 1 ? "" : "s", context.pool.threads(),
-                 context.pool.threads() == 1 ? "" : "s",
-                 context.place.device >= 0 ? "CUDA" : "CPU");
+      print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
+            context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
+            context.place.nodes == 1 ? "" : "s", context.pool.threads(),
+            context.pool.threads() == 1 ? "" : "s", context.place.device >= 0 ? "CUDA" : "CPU");
       std::fflush(stdout);
     }
     run_on_all_ranks(context.world, [&] {
@@ -99,7 +99,7 @@ void run(const Arguments& arguments) {
     });
     if (arguments.dry_run) {
       const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();
-      if (root) fmt::print("\n{}", describe_work(experiment, ranks, context));
+      if (root) print("\n{}", describe_work(experiment, ranks, context));
       return;
     }
     const StopSignal signal(root ? kInterruptNotice : "");
@@ -108,7 +108,7 @@ void run(const Arguments& arguments) {
     stopped = outcome.stopped;
     if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
-      fmt::print("stopped on request after step {}; go on with --resume\n", outcome.steps);
+      print("stopped on request after step {}; go on with --resume\n", outcome.steps);
     }
     std::fflush(stdout);
     context.world.barrier();

@@ -8,17 +8,18 @@
 #include "core/numbers.hpp"
 #include "data/convert/verifier.hpp"
 #include "launch/commands.hpp"
+#include "launch/display.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
 
 void run(const VerifyOptions& options) {
-  ProgressBar progress;
+  Display display;
   std::size_t problems = 0;
-  for (const VerifiedCollection& done : verify(options, progress)) {
-    fmt::print("{:<20} {:>7} graphs, {:>12} configurations sound, {} problems\n",
-               done.collection.name, format_count(done.graphs), format_count(done.configs),
-               done.problems.size());
+  for (const VerifiedCollection& done : verify(options, display.progress())) {
+    print("{:<20} {:>7} graphs, {:>12} configurations sound, {} problems\n", done.collection.name,
+          format_count(done.graphs), format_count(done.configs), done.problems.size());
     problems += done.problems.size();
   }
   if (problems == 0) return;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <mutex>
 #include <numeric>
@@ -13,8 +14,11 @@
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
+#include "data/convert/folder_checks.hpp"
 #include "data/convert/graph_converter.hpp"
 #include "data/convert/memory_budget.hpp"
 
@@ -49,13 +53,14 @@ class CollectionConverter {
   ConvertedCollection convert() {
     plan_ = plan_shards(options_.npz_root, collection_);
     shards_.resize(plan_.size());
-    std::int64_t files = 0;
+    std::uint64_t bytes = 0;
     for (const PlannedShard& shard : plan_) {
-      files += static_cast<std::int64_t>(shard.sources.size());
+      bytes += shard.source_bytes;
       fs::create_directories(folder_ / shard.split);
     }
     read_old_manifest();
-    progress_.start("convert " + collection_.name, files, "graphs");
+    // Files differ in size by a factor of a thousand: only bytes tell the time left.
+    progress_.start("convert " + collection_.name, static_cast<std::int64_t>(bytes), "bytes");
 
     // The largest first, so that no large one is left alone at the end.
     std::vector<std::size_t> order(plan_.size());
@@ -87,7 +92,7 @@ class CollectionConverter {
       const std::lock_guard lock(mutex_);
       result_.kept += static_cast<std::int64_t>(kept->graphs.size());
       shards_[index] = std::move(kept);
-      progress_.advance(static_cast<std::int64_t>(sources.size()));
+      progress_.advance(static_cast<std::int64_t>(plan.source_bytes));
       return;
     }
     withdraw_manifest();
@@ -98,7 +103,8 @@ class CollectionConverter {
       ShardWriter shard(temporary.path(), collection_, plan.split, pool_);
       for (std::size_t i = 0; i < sources.size(); ++i) {
         if (!convert_file(plan.sources[i], plan.split, sources[i], shard)) ++bad;
-        progress_.advance(1, plan.sources[i].stem().string());
+        progress_.advance(static_cast<std::int64_t>(sources[i].bytes),
+                          plan.sources[i].stem().string());
       }
       shard.close();
     }
@@ -141,15 +147,19 @@ class CollectionConverter {
 
   bool convert_file(const fs::path& file, const std::string& split, const SourceFile& source,
                     ShardWriter& shard) {
+    const auto begin = std::chrono::steady_clock::now();
     try {
       const NpzReader npz(file);
       const std::uint64_t bytes =
           conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
       const MemoryBudget::Share share(memory_, bytes);
       convert_graph(npz, collection_, split, source, shard, options_.limits);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      spdlog::debug("converted {} ({}) in {}", file.string(), format_bytes(source.bytes),
+                    format_seconds(seconds.count()));
       return true;
     } catch (const DataError& e) {
-      progress_.line(e.what());
+      spdlog::error("{}", e.what());
       const std::lock_guard lock(mutex_);
       result_.bad.push_back({source.path, e.what()});
       return false;
@@ -249,6 +259,8 @@ void lock_folder(const ConvertOptions& options, const Collection& collection,
 
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress) {
   const std::vector<Collection> collections = chosen_collections(options);
+  require_separate_folders(options, collections);
+  for (const Collection& collection : collections) require_own_shards(options, collection);
   std::list<FolderLock> locks;
   for (const Collection& collection : collections) lock_folder(options, collection, locks);
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

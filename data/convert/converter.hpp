@@ -18,6 +18,7 @@ struct ConvertOptions {
   std::vector<Collection> collections;  // empty: all that npz_root holds
   int jobs = 0;                         // files at a time; 0: one for each core
   bool skip_bad = false;                // publish a collection without its bad files
+  bool replace = false;                 // replace shards of other data
   // Shared by the files in flight, beside about 40 MB of the program.
   std::uint64_t memory_bytes = 160 << 20;
   ConfigEncoder::Limits limits;
@@ -37,10 +38,11 @@ struct ConvertedCollection {
 // Converts NPZ files to shards, several files at a time. A shard that is there and whole, and whose
 // sources have the same size and hash, is kept. Every shard appears by rename; a manifest appears
 // last, and an old one goes before the first shard changes. Bad files do not stop the work: all of
-// them are found and named (progress.line, and in the result); their collection is then not
+// them are found and named (in the log, and in the result); their collection is then not
 // published, or with `skip_bad` published without them. Shards that are in no plan any more are
 // removed. The folder of each collection is locked meanwhile. Throws ConfigError when there is
-// nothing to convert, Error when another process converts one of the collections, IoError.
+// nothing to convert or the folders are not fit for it (data/convert/folder_checks.hpp), Error when
+// another process converts one of the collections, IoError.
 std::vector<ConvertedCollection> convert(const ConvertOptions& options, ProgressSink& progress);
 
 }  // namespace tpudist

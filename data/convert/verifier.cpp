@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "core/thread_pool.hpp"
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/graph_verifier.hpp"
@@ -46,6 +47,10 @@ class CollectionVerifier {
       problem(e);
       return std::move(result_);
     }
+    for (const std::string& fault : manifest_faults(folder_ / kManifestName, manifest_)) {
+      problem(DataError(fault));
+    }
+    check_surplus();
     std::int64_t graphs = 0;
     for (const auto& shard : manifest_.shards)
       graphs += static_cast<std::int64_t>(shard.graphs.size());
@@ -72,7 +77,10 @@ class CollectionVerifier {
       throw DataError(path.string() +
                       ": its hash differs from the manifest's, so it is damaged; convert again");
     }
-    for (const GraphSummary& graph : shard.graphs) {
+    const ShardSummary found = summarize_shard(path);
+    require_equal(shard, found, result_.collection, path.string());
+    for (std::size_t i = 0; i < shard.graphs.size(); ++i) {
+      const GraphSummary& graph = shard.graphs[i];
       std::optional<std::filesystem::path> npz;
       if (options_.npz_root) npz = *options_.npz_root / graph.source.path;
       try {
@@ -80,6 +88,8 @@ class CollectionVerifier {
           throw DataError(
               fmt::format("{}: the source {} is missing", path.string(), npz->string()));
         }
+        require_equal(graph, found.graphs[i], path.string() + ":" + found.graphs[i].group);
+        require_source_name(graph, shard.split, path);
         const MemoryBudget::Share share(memory_, verification_bytes(graph));
         verify_graph(path, graph, result_.collection, shard.split, npz);
         const std::lock_guard lock(mutex_);
@@ -89,6 +99,31 @@ class CollectionVerifier {
         problem(e);
       }
       progress_.advance(1, graph.name);
+    }
+  }
+
+  // A graph has the name of its file, which lies in the folder of its collection and split.
+  void require_source_name(const GraphSummary& graph, const std::string& split,
+                           const std::filesystem::path& shard) const {
+    const auto expected = result_.collection.folder() / split / (graph.name + ".npz");
+    if (std::filesystem::path(graph.source.path) == expected) return;
+    throw DataError(fmt::format("{}:{}: the name {} is not that of its source {}; convert again",
+                                shard.string(), graph.group, graph.name, graph.source.path));
+  }
+
+  // Shards that no manifest lists, and that nobody would read.
+  void check_surplus() {
+    for (const std::string_view split : kSplits) {
+      std::error_code none;
+      for (const auto& entry : std::filesystem::directory_iterator(folder_ / split, none)) {
+        const auto file = std::filesystem::path(split) / entry.path().filename();
+        if (file.extension() != ".h5") continue;
+        if (std::ranges::find(manifest_.shards, file.generic_string(), &ManifestShard::file) ==
+            manifest_.shards.end()) {
+          problem(DataError(entry.path().string() +
+                            ": is not in the manifest; remove it, or convert again"));
+        }
+      }
     }
   }
 
@@ -109,7 +144,7 @@ class CollectionVerifier {
   }
 
   void problem(const DataError& error) {
-    progress_.line(error.what());
+    spdlog::error("{}", error.what());
     const std::lock_guard lock(mutex_);
     result_.problems.emplace_back(error.what());
   }

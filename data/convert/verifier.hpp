@@ -25,8 +25,9 @@ struct VerifiedCollection {
   std::vector<std::string> problems;
 };
 
-// Checks all collections below a shard root: manifests, sizes and hashes of shards, and every
-// graph; with `npz_root` also that no NPZ file there is missing. Goes on after a problem. Throws
+// Checks all collections below a shard root: manifests, sizes and hashes of shards, that manifests
+// and shards say the same of every graph and that no shard is missing or left over, and every graph;
+// with `npz_root` also that no NPZ file there is missing. Logs each problem and goes on. Throws
 // ConfigError when there is no collection.
 std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSink& progress);
 

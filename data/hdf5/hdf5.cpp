@@ -7,6 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "data/hdf5/element_type.hpp"
 
 namespace tpudist {
@@ -124,6 +126,8 @@ Hdf5Id open_hdf5(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path, error)) {
     throw IoError(fmt::format("cannot open {}: there is no such file", path.string()));
   }
+  spdlog::debug("open {} ({})", path.string(),
+                format_bytes(std::filesystem::file_size(path, error)));
   const Hdf5Lock lock;
   const Hdf5Id access = access_properties();
   Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);

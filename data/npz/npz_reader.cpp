@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace tpudist {
 namespace {
@@ -237,7 +238,9 @@ void NpzArray::fail(std::string_view message) const {
   throw DataError(fmt::format("{}: {} {}", file_, name_, message));
 }
 
-NpzReader::NpzReader(const std::filesystem::path& path) : archive_(path) {}
+NpzReader::NpzReader(const std::filesystem::path& path) : archive_(path) {
+  spdlog::debug("open {} ({} arrays)", path.string(), archive_.members().size());
+}
 
 bool NpzReader::contains(std::string_view name) const {
   const std::string member = std::string(name) + ".npy";

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -140,6 +143,75 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
     throw DataError(
         fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));
   }
+}
+
+namespace {
+
+[[noreturn]] void fail_difference(std::string_view where, std::string_view field,
+                                  const Json& listed, const Json& found) {
+  const auto text = [](const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  throw DataError(fmt::format("{}: {} is {} in the manifest, but {} in the shard; convert again",
+                              where, field, text(listed), text(found)));
+}
+
+// As they come out of a file: text that is not UTF-8 is replaced there.
+Json written(const Json& json) {
+  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void require_equal(const ManifestShard& listed, const ShardSummary& found,
+                   const Collection& collection, std::string_view where) {
+  if (found.collection != collection.name) {
+    fail_difference(where, "collection", collection.name, found.collection);
+  }
+  if (found.split != listed.split) fail_difference(where, "split", listed.split, found.split);
+  if (found.graphs.size() != listed.graphs.size()) {
+    fail_difference(where, "number of graphs", listed.graphs.size(), found.graphs.size());
+  }
+}
+
+void require_equal(const GraphSummary& listed, const GraphSummary& found, std::string_view where) {
+  const Json a = written(to_json(listed)), b = written(to_json(found));
+  for (const auto& [key, value] : a.items()) {
+    if (value != b.at(key)) fail_difference(where, key, value, b.at(key));
+  }
+}
+
+std::vector<std::string> manifest_faults(const std::filesystem::path& path,
+                                         const Manifest& manifest) {
+  std::vector<std::string> faults;
+  const auto fault = [&](const std::string& what) {
+    faults.push_back(fmt::format("{}: {}; convert again", path.string(), what));
+  };
+  const Json json = Json::parse(read_text_file(path), nullptr, false);
+  if (!json.is_object() || !json.contains("counts") || json["counts"] != counts(manifest)) {
+    fault("counts are not the sums of the graphs listed");
+  }
+  std::set<std::pair<std::string, std::string>> graphs;
+  std::set<std::string> files;
+  for (const ManifestShard& shard : manifest.shards) {
+    if (std::ranges::find(kSplits, shard.split) == std::end(kSplits)) {
+      fault(fmt::format("shard {} has the split '{}'", shard.file, shard.split));
+    }
+    const std::filesystem::path file = shard.file;
+    if (file.parent_path() != shard.split || !file.has_filename() || file.filename() == "..") {
+      fault(fmt::format("shard {} is not in the folder {}", shard.file, shard.split));
+    }
+    if (!files.insert(shard.file).second) fault("lists " + shard.file + " twice");
+    for (const GraphSummary& graph : shard.graphs) {
+      if (graphs.emplace(shard.split, graph.name).second) continue;
+      fault(fmt::format("lists two graphs of the name {} in {}", graph.name, shard.split));
+    }
+  }
+  const auto place = [](const ManifestShard& shard) {
+    return std::pair(std::ranges::find(kSplits, shard.split) - std::begin(kSplits), shard.file);
+  };
+  if (!std::ranges::is_sorted(manifest.shards, {}, place)) fault("shards are out of order");
+  return faults;
 }
 
 void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard) {

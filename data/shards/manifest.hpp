@@ -42,6 +42,19 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
 // Throws DataError when there is none, or it is not a manifest of this collection.
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection);
 
+// Compares what a manifest says of a shard, or of one of its graphs, with what the shard itself
+// says. Throws DataError that names the shard, the field and both values at the first difference.
+// Of shards only file, split, and the names and order of graphs are compared.
+void require_equal(const ManifestShard& listed, const ShardSummary& found,
+                   const Collection& collection, std::string_view where);
+void require_equal(const GraphSummary& listed, const GraphSummary& found, std::string_view where);
+
+// One line for each fault of the manifest that can be seen without its shards: totals that are not
+// the sums of its graphs, shards that are listed twice, out of order or outside their split's
+// folder, graphs of one name in a split. `manifest` is what read_manifest made of the file.
+std::vector<std::string> manifest_faults(const std::filesystem::path& path,
+                                         const Manifest& manifest);
+
 // Throws DataError when the shard is not in `folder` or has another size.
 void check_shard_present(const std::filesystem::path& folder, const ManifestShard& shard);
 

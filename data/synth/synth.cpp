@@ -1,13 +1,16 @@
 #include "data/synth/synth.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <set>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
@@ -23,6 +26,7 @@ namespace {
 enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
+constexpr std::string_view kRecipeName = "synth.json";
 
 class Generator {
  public:
@@ -31,6 +35,7 @@ class Generator {
 
   std::vector<SynthFile> run() {
     collect_jobs();
+    claim_folders();
     progress_.start("synth", std::ssize(jobs_), "graphs");
     // Largest first, so that no thread ends up alone with one.
     std::ranges::stable_sort(jobs_, std::greater<>{}, &Job::size);
@@ -73,6 +78,7 @@ class Generator {
     add_layout_jobs(preset.xla, "xla");
     add_layout_jobs(preset.nlp, "nlp");
     if (preset.tile && wants("tile:xla")) {
+      made_.insert("tile:xla");
       for (TileJob& job : tile_jobs(resolved(*preset.tile), options_.seed)) {
         jobs_.push_back({job.kernel.configs, [this, job = std::move(job)] { make_tile(job); }});
       }
@@ -87,6 +93,8 @@ class Generator {
     const bool random = wants("layout:" + source + ":random");
     const bool searched = wants("layout:" + source + ":default");
     if (!plan || (!random && !searched)) return;
+    if (random) made_.insert("layout:" + source + ":random");
+    if (searched) made_.insert("layout:" + source + ":default");
     for (LayoutJob& job : layout_jobs(resolved(*plan), source, options_.seed)) {
       jobs_.push_back({job.model.nodes * job.configs, [=, this, job = std::move(job)] {
                          make_layout(job, source, random, searched);
@@ -94,13 +102,57 @@ class Generator {
     }
   }
 
+  // What decides the files of a collection. It is kept beside them, so that a folder that was made
+  // in part can be finished, and no other data set is overwritten or mixed with this one.
+  std::string recipe() const {
+    return fmt::format(R"({{"preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
+                       options_.preset, options_.seed, fmt::join(options_.graphs, ", "),
+                       options_.configs) +
+           "\n";
+  }
+
+  void claim_folders() const {
+    std::vector<std::filesystem::path> folders;
+    for (const std::string& name : made_) {
+      const auto folder = Collection::parse(name).folder();
+      folders.push_back(root_ / folder);
+      if (!options_.truth.empty()) folders.push_back(options_.truth / folder);
+    }
+    for (const auto& folder : folders) require_free(folder);
+    for (const auto& folder : folders) {
+      make_folder(folder);
+      write_file_atomically(folder / kRecipeName, recipe());
+    }
+  }
+
+  void require_free(const std::filesystem::path& folder) const {
+    std::error_code error;
+    if (std::filesystem::exists(folder / kRecipeName, error)) {
+      const std::string there = read_text_file(folder / kRecipeName);
+      if (there == recipe()) return;
+      throw ConfigError(fmt::format(
+          "{} holds synthetic data of other options, {}; take another folder, or remove this one",
+          folder.string(), there.substr(0, std::min<std::size_t>(there.find('\n'), 200))));
+    }
+    std::filesystem::recursive_directory_iterator entries(folder, error);
+    for (; !error && entries != end(entries); entries.increment(error)) {
+      if (entries->is_directory()) continue;
+      throw ConfigError(fmt::format("{} holds other data, such as {}; take another folder",
+                                    folder.string(), entries->path().string()));
+    }
+  }
+
+  static void make_folder(const std::filesystem::path& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) throw IoError(folder.string() + ": cannot make the folder: " + error.message());
+  }
+
   // The folder layout/xla/random/train/ is made as a side effect.
   std::filesystem::path file_of(const std::filesystem::path& root, const Collection& collection,
                                 std::size_t split, const std::string& name) const {
     const auto folder = root / collection.folder() / kSplits[split];
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) throw IoError(folder.string() + ": cannot make the folder: " + error.message());
+    make_folder(folder);
     return folder / (name + ".npz");
   }
 
@@ -222,6 +274,7 @@ class Generator {
   const std::filesystem::path& root_;
   ProgressSink& progress_;
   std::vector<Job> jobs_;
+  std::set<std::string> made_;  // collections
   std::mutex mutex_;
   std::vector<SynthFile> files_;
 };

@@ -55,6 +55,22 @@ TEST(Log, AnUnknownLevelIsReported) {
   EXPECT_THAT(text, HasSubstr("a fact"));
 }
 
+// Each in a process of its own, because it holds for the rest of the process.
+TEST(LogDeathTest, QuietAndVerboseWinOverTheEnvironment) {
+  const auto exit_saying = [](Verbosity verbosity, const char* level) {
+    setenv("TPUDIST_LOG", level, 1);
+    set_verbosity(verbosity);
+    set_up_logging(0, 1);
+    spdlog::debug("a detail");
+    spdlog::info("a fact");
+    spdlog::warn("a worry");
+    std::exit(0);
+  };
+  EXPECT_EXIT(exit_saying(Verbosity::quiet, "debug"), ::testing::ExitedWithCode(0),
+              "^..:..:.. warning a worry\n$");
+  EXPECT_EXIT(exit_saying(Verbosity::verbose, "error"), ::testing::ExitedWithCode(0), "a detail");
+}
+
 // Keeps the lines that it is given.
 class Lines : public NoProgress {
  public:

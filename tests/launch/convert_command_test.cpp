@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "launch/commands.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -30,6 +31,7 @@ class ConvertCommandTest : public ::testing::Test {
     code = 0;
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
+    set_up_logging(0, 1);
     try {
       app.parse(arguments);
     } catch (const Error& e) {

@@ -131,6 +131,37 @@ TEST_F(ConverterTest, KeepsFinishedShardsAndRedoesChangedOnes) {
   EXPECT_THAT(problems(), IsEmpty());
 }
 
+TEST_F(ConverterTest, RefusesFoldersThatLieWithinEachOther) {
+  add("layout/xla/random/train/a.npz");
+  fs::create_directory_symlink(npz_, folder_ / "link");
+  fs::create_directories(shards_ / "layout/xla");
+  for (const fs::path& target : {npz_, npz_ / "", npz_ / "shards", npz_ / "../npz", folder_.path(),
+                                 folder_ / "link", folder_ / "link/x"}) {
+    options_.shard_root = target;
+    EXPECT_THROW(run(), ConfigError) << target;
+  }
+  options_.shard_root = shards_;  // a part of which is a link into the sources
+  fs::create_directory_symlink(npz_ / "layout/xla/random", shards_ / "layout/xla/random");
+  EXPECT_THROW(run(), ConfigError);
+  EXPECT_EQ(read_text_file(npz_ / "layout/xla/random/train/a.npz").substr(0, 2), "PK");
+}
+
+TEST_F(ConverterTest, RefusesAFolderWithOtherData) {
+  add("layout/xla/random/train/a.npz");
+  run();
+  const auto before = read_text_file(shards_ / "layout/xla/random/train/shard-00000.h5");
+  fs::remove_all(npz_);
+  add("layout/xla/random/train/other.npz");
+  EXPECT_THROW(run(), ConfigError);
+  fs::remove(shards_ / "layout/xla/random/manifest.json");  // of a conversion cut short
+  EXPECT_THROW(run(), ConfigError);
+  EXPECT_TRUE(read_text_file(shards_ / "layout/xla/random/train/shard-00000.h5") == before);
+  options_.replace = true;
+  EXPECT_EQ(run()[0].converted, 1);
+  NpzFixture::layout().write(shards_ / "layout/xla/random/train/x.npz");
+  EXPECT_THROW(run(), ConfigError);
+}
+
 TEST_F(ConverterTest, RedoesDamagedShards) {
   add("layout/xla/random/train/a.npz");
   run();

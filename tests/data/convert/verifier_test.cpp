@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "data/convert/converter.hpp"
@@ -82,6 +84,65 @@ TEST_F(VerifierTest, FindsWrongGroupsRunTimesAndNodes) {
               ElementsAre(HasSubstr("runtime: differs from the NPZ file at element 5")));
   forge<std::int32_t>("config_nodes", {1, 5}, H5T_NATIVE_INT32);
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: value 5 of element 1")));
+}
+
+// Every field of a graph in the manifest is compared with the shard, and its totals are compared with
+// each other.
+TEST_F(VerifierTest, FindsAManifestThatDiffersFromItsShards) {
+  using Graph = GraphSummary;
+  const std::vector<std::pair<const char*, std::function<void(Graph&)>>> changes = {
+      {"name is \"y\" in the manifest, but \"x\" in the shard", [](Graph& g) { g.name = "y"; }},
+      {"source is", [](Graph& g) { g.source.path = "layout/xla/random/train/y.npz"; }},
+      {"source_bytes is 1", [](Graph& g) { g.source.bytes = 1; }},
+      {"source_xxh3 is", [](Graph& g) { ++g.source.hash; }},
+      {"nodes is 6 in the manifest, but 5", [](Graph& g) { ++g.nodes; }},
+      {"edges is 5", [](Graph& g) { ++g.edges; }},
+      {"config_nodes is 3", [](Graph& g) { ++g.config_nodes; }},
+      {"distinct_configs is 5", [](Graph& g) { ++g.distinct_configs; }},
+      {"coded is false", [](Graph& g) { g.coded = false; }},
+      {"config_type is \"u16\"", [](Graph& g) { g.config_type = "u16"; }},
+      {"states is", [](Graph& g) { ++g.states; }},
+      {"max_states_per_node is", [](Graph& g) { ++g.max_states_per_node; }},
+      {"float_bytes is", [](Graph& g) { ++g.float_bytes; }},
+      {"memory_bytes is", [](Graph& g) { ++g.memory_bytes; }},
+      {"stored_bytes is", [](Graph& g) { ++g.stored_bytes; }},
+      {"configs is 7", [](Graph& g) { ++g.configs; }}};
+  const Manifest sound = read_manifest(manifest_, {"layout:xla:random"});
+  for (const auto& [text, change] : changes) {
+    Manifest manifest = sound;
+    change(manifest.shards[0].graphs[0]);
+    write_manifest(manifest, manifest_);
+    EXPECT_THAT(problems(false), ElementsAre(HasSubstr(text)));
+  }
+}
+
+TEST_F(VerifierTest, FindsShardsThatAreListedWrongly) {
+  const Manifest sound = read_manifest(manifest_, {"layout:xla:random"});
+  Manifest manifest = sound;
+  manifest.shards[0].split = "valid";
+  write_manifest(manifest, manifest_);
+  EXPECT_THAT(problems(false),
+              ElementsAre(HasSubstr("split is \"valid\" in the manifest, but \"train\" in"),
+                          HasSubstr("shard train/shard-00000.h5 is not in the folder valid")));
+  manifest = sound;
+  manifest.shards.push_back(sound.shards[0]);
+  write_manifest(manifest, manifest_);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("lists train/shard-00000.h5 twice"),
+                                           HasSubstr("two graphs of the name x in train")));
+  manifest = sound;
+  manifest.shards[0].graphs.clear();
+  write_manifest(manifest, manifest_);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("number of graphs is 0 in the manifest")));
+  write_manifest(sound, manifest_);
+  std::string text = read_text_file(manifest_);
+  text.replace(text.find("\"configs\": 6"), 12, "\"configs\": 7");
+  write_file_atomically(manifest_, text);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("counts are not the sums")));
+}
+
+TEST_F(VerifierTest, FindsAShardThatNoManifestLists) {
+  std::filesystem::copy(shard_, shards_ / "layout/xla/random/train/shard-00001.h5");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("shard-00001.h5: is not in the manifest")));
 }
 
 TEST_F(VerifierTest, FindsMissingFilesOnBothSides) {

@@ -171,6 +171,28 @@ TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
   EXPECT_EQ(found, 10);
 }
 
+TEST(Synth, refusesAFolderWithOtherData) {
+  const TempDir folder;
+  SynthOptions options;
+  options.collections = {{"tile:xla"}};
+  options.graphs = {1, 0, 0};
+  std::filesystem::create_directories(folder / "tile/xla/train");  // empty folders do not matter
+  const auto first = make(folder.path(), options);
+  const std::string bytes = read_text_file(folder / first.at(0).path);
+  EXPECT_EQ(make(folder.path(), options).size(), 1u);  // the same again
+  options.seed = 2;
+  EXPECT_THROW(make(folder.path(), options), ConfigError);
+  EXPECT_TRUE(read_text_file(folder / first.at(0).path) == bytes);
+  options.collections = {{"layout:xla:random"}};  // a collection that is not there yet
+  EXPECT_EQ(make(folder.path(), options).size(), 1u);
+  options.collections = {{"layout:nlp:random"}};
+  std::filesystem::create_directories(folder / "layout/nlp/random/valid");
+  write_file_atomically(folder / "layout/nlp/random/valid/mine.npz", "precious");
+  EXPECT_THROW(make(folder.path(), options), ConfigError);
+  EXPECT_EQ(read_text_file(folder / "layout/nlp/random/valid/mine.npz"), "precious");
+  EXPECT_FALSE(std::filesystem::exists(folder / "layout/nlp/random/train"));
+}
+
 TEST(Synth, filesDependOnTheSeedAndNotOnThreads) {
   const TempDir folder;
   SynthOptions options;

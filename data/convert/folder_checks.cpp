@@ -1,0 +1,109 @@
+#include "data/convert/folder_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "data/convert/conversion_plan.hpp"
+#include "data/shards/manifest.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+using SourceKey = std::pair<std::string, std::uint64_t>;  // path relative to the NPZ root, bytes
+
+// True when `inner` is `outer` or lies below it.
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  const auto [mismatch, rest] = std::ranges::mismatch(outer, inner);
+  return mismatch == outer.end();
+}
+
+void require_separate(const fs::path& sources, const fs::path& shards) {
+  const fs::path from = fs::weakly_canonical(fs::absolute(sources) / "").parent_path();
+  const fs::path to = fs::weakly_canonical(fs::absolute(shards) / "").parent_path();
+  if (!is_within(from, to) && !is_within(to, from)) return;
+  throw ConfigError(fmt::format(
+      "cannot convert {} to {}: {}; give the shards a folder of their own beside it",
+      sources.string(), shards.string(),
+      from == to ? "both are one folder" : "one of these folders lies within the other"));
+}
+
+std::set<SourceKey> planned_sources(const fs::path& npz_root, const Collection& collection) {
+  const fs::path root = fs::absolute(npz_root);
+  std::set<SourceKey> sources;
+  for (const PlannedShard& shard : plan_shards(npz_root, collection)) {
+    for (const fs::path& file : shard.sources) {
+      std::error_code gone;
+      const std::uintmax_t bytes = fs::file_size(file, gone);
+      if (!gone) sources.emplace(file.lexically_relative(root).generic_string(), bytes);
+    }
+  }
+  return sources;
+}
+
+// Of a conversion that was cut short: shards without a manifest. Those that cannot be read are of no
+// use to anyone.
+std::vector<GraphSummary> graphs_without_manifest(const fs::path& folder) {
+  std::vector<GraphSummary> graphs;
+  for (const std::string_view split : kSplits) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder / split, none)) {
+      if (entry.path().extension() != ".h5") continue;
+      try {
+        for (GraphSummary& graph : summarize_shard(entry.path()).graphs)
+          graphs.push_back(std::move(graph));
+      } catch (const Error&) {
+      }
+    }
+  }
+  return graphs;
+}
+
+std::vector<GraphSummary> present_graphs(const fs::path& folder, const Collection& collection) {
+  std::vector<GraphSummary> graphs;
+  try {
+    for (ManifestShard& shard : read_manifest(folder / kManifestName, collection).shards) {
+      for (GraphSummary& graph : shard.graphs) graphs.push_back(std::move(graph));
+    }
+  } catch (const DataError&) {
+    return graphs_without_manifest(folder);
+  }
+  return graphs;
+}
+
+}  // namespace
+
+void require_separate_folders(const ConvertOptions& options,
+                              const std::vector<Collection>& collections) {
+  require_separate(options.npz_root, options.shard_root);
+  for (const Collection& collection : collections) {  // where a part is a symbolic link
+    require_separate(options.npz_root / collection.folder(),
+                     options.shard_root / collection.folder());
+  }
+}
+
+void require_own_shards(const ConvertOptions& options, const Collection& collection) {
+  const fs::path folder = options.shard_root / collection.folder();
+  if (!plan_shards(options.shard_root, collection).empty()) {
+    throw ConfigError(
+        fmt::format("{} holds NPZ files; give the shards a folder of their own", folder.string()));
+  }
+  if (options.replace) return;
+  const std::vector<GraphSummary> present = present_graphs(folder, collection);
+  const std::set<SourceKey> sources = planned_sources(options.npz_root, collection);
+  const auto is_known = [&](const GraphSummary& graph) {
+    return sources.contains({graph.source.path, graph.source.bytes});
+  };
+  if (present.empty() || std::ranges::any_of(present, is_known)) return;
+  throw ConfigError(fmt::format(
+      "{} holds shards of other data: none of their {} sources, such as {}, is in {} as it was; "
+      "take another folder, or --replace to replace them",
+      folder.string(), present.size(), present.front().source.path, options.npz_root.string()));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "data/convert/converter.hpp"
+
+namespace tpudist {
+
+// Each throws ConfigError where a conversion would spoil data that is not its own. Both change
+// nothing.
+
+// The folders of sources and of shards, or those of a collection below them, are one folder, or one
+// lies within the other.
+void require_separate_folders(const ConvertOptions& options,
+                              const std::vector<Collection>& collections);
+
+// The folder of shards holds NPZ files of the collection, or, unless `options.replace` is set,
+// shards of which not one was made of a file that is now in `options.npz_root` (by path and size).
+void require_own_shards(const ConvertOptions& options, const Collection& collection);
+
+}  // namespace tpudist

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/log.hpp"
+#include "core/progress.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace tpudist {
+
+// What a command shows on standard error while it works: progress, unless --quiet asks for none, and
+// the lines of the log above it. One at a time.
+class Display {
+ public:
+  // `shown`: false on ranks other than 0, which show no progress.
+  explicit Display(bool shown = true);
+
+  ProgressSink& progress() { return *progress_; }
+
+ private:
+  std::unique_ptr<ProgressSink> progress_;
+  std::optional<LogAboveProgress> above_;
+};
+
+// Gives --quiet and --verbose to every command of the program. To be called when all commands have
+// been added.
+void add_verbosity_options(CLI::App& app);
+
+}  // namespace tpudist

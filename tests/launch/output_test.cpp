@@ -1,0 +1,89 @@
+// What the program writes where: results on standard output, all else on standard error.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/file_system.hpp"
+#include "tests/launch/run_program.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_program;
+using testing::TempDir;
+
+const std::string kShow =
+    "config show " + (testing::source_folder() / "experiments/nlp.yaml").string();
+
+TEST(StandardOutput, ThatCannotBeWrittenIsAnError) {
+  for (const std::string& command : {kShow, std::string("--help"), std::string("synth --help")}) {
+    const Outcome full = run_program("2>&1 >/dev/full " + command);
+    EXPECT_EQ(full.exit_code, 1) << command;
+    EXPECT_EQ(full.output,
+              "tpudist: error: cannot write to standard output: No space left on device\n")
+        << command;
+    const Outcome closed = run_program("2>&1 >&- " + command);
+    EXPECT_EQ(closed.exit_code, 1) << command;
+    EXPECT_THAT(closed.output, HasSubstr("cannot write to standard output"));
+  }
+}
+
+// The reader's end is closed before the program starts.
+TEST(StandardOutput, ThatNobodyReadsEndsQuietly) {
+  const TempDir folder;
+  const std::string errors = (folder / "errors").string();
+  const std::string program = testing::program().string();
+  const std::string script = "mkfifo " + (folder / "fifo").string() + "; exec 3<>" +
+                             (folder / "fifo").string() + " 4>" + (folder / "fifo").string() +
+                             " 3<&-; " + program + " " + kShow + " >&4 2>" + errors;
+  const int status = std::system(("/bin/sh -c '" + script + "'").c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(read_text_file(errors), "");
+}
+
+// A closed standard output must not become the shard that is opened next.
+TEST(StandardOutput, ThatIsClosedDoesNotGetIntoFiles) {
+  const TempDir folder;
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  run_program("synth " + npz + " --preset tiny --collections tile:xla 2>&1");
+  EXPECT_EQ(run_program("convert " + npz + " " + shards + " 2>&1 >&-").exit_code, 1);
+  const Outcome verified = run_program("verify " + shards + " --npz " + npz + " 2>&1");
+  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+}
+
+TEST(Verbosity, QuietLeavesResultsAndVerboseNamesFiles) {
+  const TempDir folder;
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  const std::string synth = " synth " + npz + " --preset tiny --collections tile:xla ";
+  EXPECT_EQ(run_program(synth + "--quiet 2>&1 >/dev/null").output, "");
+  EXPECT_THAT(run_program(synth + "--quiet").output, HasSubstr("tile/xla/train"));
+  const std::string convert = "convert " + npz + " " + shards;
+  const Outcome verbose = run_program(convert + " --verbose 2>&1 >/dev/null");
+  EXPECT_THAT(verbose.output, HasSubstr(" debug converted " + npz + "/tile/xla/train/"));
+  const Outcome again = run_program(convert + " 2>&1 >/dev/null");
+  EXPECT_THAT(again.output, Not(HasSubstr("debug")));
+  EXPECT_THAT(again.output, HasSubstr("convert tile:xla: 100%"));
+  EXPECT_EQ(run_program(kShow + " --quiet --verbose 2>&1").exit_code, 2);
+}
+
+TEST(Verbosity, QuietStillNamesBadFiles) {
+  const TempDir folder;
+  std::filesystem::create_directories(folder / "npz/tile/xla/train");
+  write_file_atomically(folder / "npz/tile/xla/train/bad.npz", "no zip file");
+  const Outcome bad = run_program("convert " + (folder / "npz").string() + " " +
+                                  (folder / "shards").string() + " --quiet 2>&1 >/dev/null");
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_THAT(bad.output, MatchesRegex("..:..:.. error [^\n]*bad.npz[^\n]*\n"
+                                       "tpudist: error: 1 bad NPZ file[^\n]*\n"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,83 @@
+// What stands on a terminal when a command has ended: lines of the log and of evaluations whole, each
+// on a line of its own, and bars only where they ended.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/launch/run_program.hpp"
+#include "tests/support/pseudo_terminal.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TempDir;
+using testing::TerminalOutcome;
+
+TerminalOutcome run(unsigned short columns, const std::string& arguments) {
+  return testing::run_on_terminal(columns, [&] {
+    setenv("TERM", "xterm", 1);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    const std::string command = testing::program().string() + " " + arguments;
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  });
+}
+
+std::string screen_of(const TerminalOutcome& outcome) {
+  std::string text;
+  for (const std::string& line : outcome.lines) text += line + "\n";
+  return text;
+}
+
+std::size_t count_containing(const TerminalOutcome& outcome, std::string_view part) {
+  std::size_t count = 0;
+  for (const std::string& line : outcome.lines) count += line.find(part) != std::string::npos;
+  return count;
+}
+
+// Every line that holds `part` begins with `begin`.
+void expect_whole_lines(const TerminalOutcome& outcome, std::string_view part,
+                        const std::string& begin) {
+  for (const std::string& line : outcome.lines) {
+    if (line.find(part) == std::string::npos) continue;
+    EXPECT_THAT(line, ::testing::ContainsRegex("^" + begin)) << screen_of(outcome);
+  }
+}
+
+TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
+  const TempDir folder;
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  const std::string wanted = " --collections layout:xla:random";
+  ASSERT_EQ(run(40, "synth " + npz + " --preset tiny" + wanted).exit_code, 0);
+  const TerminalOutcome converted = run(20, "convert " + npz + " " + shards);
+  EXPECT_EQ(converted.exit_code, 0) << screen_of(converted);
+  EXPECT_EQ(count_containing(converted, "#"), 0u) << screen_of(converted);  // no bar is left over
+
+  std::ofstream(folder / "tiny.yaml")
+      << "name: tiny\ndata: {shards: '" << shards << "', collection: layout:xla:random}\n"
+      << "batch: {slates: 2, configs: 4}\nmodel: {preset: latenciaga_xla}\n"
+         "loss: {list_mle: {weight: 1, clip_norm: 500}}\n"
+         "optimizer: {name: adamw, lr: 1e-3, eps: 1e-6, clip_norm: 100, decay: {output: 1e-4}}\n"
+         "schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}\n"
+         "train: {steps: 6, evaluate_every: 2, log_every: 1}\n"
+         "ensemble: {members: 2, vary: [init]}\ndist: {threads: 1}\n";
+  const TerminalOutcome trained = run(200, "train " + (folder / "tiny.yaml").string() +
+                                               " --verbose --run-dir " + (folder / "run").string());
+  const std::string screen = screen_of(trained);
+  ASSERT_EQ(trained.exit_code, 0) << screen;
+  EXPECT_EQ(count_containing(trained, "Kendall tau"), 3u) << screen;
+  EXPECT_EQ(count_containing(trained, "train: 6 steps in "), 1u) << screen;
+  EXPECT_EQ(count_containing(trained, "[#"), 0u) << screen;
+  expect_whole_lines(trained, "  loss ", "step ");
+  expect_whole_lines(trained, "Kendall tau (", "step ");
+  expect_whole_lines(trained, " debug ", "..:..:.. debug ");
+  EXPECT_THAT(screen, HasSubstr("parameters: "));
+}
+
+}  // namespace
+}  // namespace tpudist
