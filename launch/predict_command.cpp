@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/file_system.hpp"
-#include "launch/checkpoint_option.hpp"
 #include "core/log.hpp"
+#include "launch/checkpoint_option.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
@@ -62,8 +62,7 @@ void run(const Arguments& arguments) {
     const auto results =
         score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
     if (context.world.rank() != 0) return;
-    for (const TrainedRun& run : runs)
-      spdlog::info("{}, step {}", run.path.string(), run.step);
+    for (const TrainedRun& run : runs) spdlog::info("{}, step {}", run.path.string(), run.step);
     for (const CollectionResult& result : results) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
       if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));

@@ -16,8 +16,8 @@
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
-#include "train/experiment/agreed_values.hpp"
 #include "launch/output.hpp"
+#include "train/experiment/agreed_values.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
@@ -53,11 +53,10 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   if (!outcome.evaluation && !outcome.stopped &&
       experiment.train.last_evaluation == LastEvaluation::none) {
     print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
-               run.string());
+          run.string());
   }
   for (int member : outcome.failed) {
-    print("member {} failed: its loss or gradient was not finite, and it is left out\n",
-               member);
+    print("member {} failed: its loss or gradient was not finite, and it is left out\n", member);
   }
   print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
+#include <string>
 
 #include "core/error.hpp"
 #include "data/convert/conversion_plan.hpp"
@@ -15,17 +15,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using SourceKey = std::pair<std::string, std::uint64_t>;  // path relative to the NPZ root, bytes
-
 // True when `inner` is `outer` or lies below it.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   const auto [mismatch, rest] = std::ranges::mismatch(outer, inner);
   return mismatch == outer.end();
 }
 
+// Without symbolic links and without a slash at the end, whether the folder is there or not.
+fs::path real_path(const fs::path& folder) {
+  const fs::path real = fs::weakly_canonical(fs::absolute(folder));
+  return real.has_filename() ? real : real.parent_path();
+}
+
 void require_separate(const fs::path& sources, const fs::path& shards) {
-  const fs::path from = fs::weakly_canonical(fs::absolute(sources) / "").parent_path();
-  const fs::path to = fs::weakly_canonical(fs::absolute(shards) / "").parent_path();
+  const fs::path from = real_path(sources), to = real_path(shards);
   if (!is_within(from, to) && !is_within(to, from)) return;
   throw ConfigError(fmt::format(
       "cannot convert {} to {}: {}; give the shards a folder of their own beside it",
@@ -33,15 +36,13 @@ void require_separate(const fs::path& sources, const fs::path& shards) {
       from == to ? "both are one folder" : "one of these folders lies within the other"));
 }
 
-std::set<SourceKey> planned_sources(const fs::path& npz_root, const Collection& collection) {
+// Paths relative to the NPZ root.
+std::set<std::string> planned_sources(const fs::path& npz_root, const Collection& collection) {
   const fs::path root = fs::absolute(npz_root);
-  std::set<SourceKey> sources;
+  std::set<std::string> sources;
   for (const PlannedShard& shard : plan_shards(npz_root, collection)) {
-    for (const fs::path& file : shard.sources) {
-      std::error_code gone;
-      const std::uintmax_t bytes = fs::file_size(file, gone);
-      if (!gone) sources.emplace(file.lexically_relative(root).generic_string(), bytes);
-    }
+    for (const fs::path& file : shard.sources)
+      sources.insert(file.lexically_relative(root).generic_string());
   }
   return sources;
 }
@@ -95,13 +96,13 @@ void require_own_shards(const ConvertOptions& options, const Collection& collect
   }
   if (options.replace) return;
   const std::vector<GraphSummary> present = present_graphs(folder, collection);
-  const std::set<SourceKey> sources = planned_sources(options.npz_root, collection);
+  const std::set<std::string> sources = planned_sources(options.npz_root, collection);
   const auto is_known = [&](const GraphSummary& graph) {
-    return sources.contains({graph.source.path, graph.source.bytes});
+    return sources.contains(graph.source.path);
   };
   if (present.empty() || std::ranges::any_of(present, is_known)) return;
   throw ConfigError(fmt::format(
-      "{} holds shards of other data: none of their {} sources, such as {}, is in {} as it was; "
+      "{} holds shards of other data: none of their {} sources, such as {}, is in {}; "
       "take another folder, or --replace to replace them",
       folder.string(), present.size(), present.front().source.path, options.npz_root.string()));
 }

@@ -17,7 +17,8 @@ TEST(Memory, KeepsThePeakOfWhatIsFreedAgain) {
     during = peak_resident_bytes() + static_cast<std::size_t>(block[7]) - 1;
   }
   EXPECT_GE(during, before + (std::uint64_t{32} << 20));
-  EXPECT_GE(peak_resident_bytes(), during);
+  // The kernel counts in batches for each thread and processor, so that the peak is a little vague.
+  EXPECT_GE(peak_resident_bytes() + (std::uint64_t{1} << 20), during);
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ class TrainingRun {
 
   // The training data were compared when they were opened.
   void require_same_validation() {
-    const AgreedValue data{"validation data",
-                           valid_ ? to_hex(valid_->selection_hash()) : "none"};
+    const AgreedValue data{"validation data", valid_ ? to_hex(valid_->selection_hash()) : "none"};
     require_agreement(context_.world, std::span(&data, 1),
                       "give all ranks the same shards (data.shards)");
   }

@@ -76,6 +76,9 @@ TEST_F(VerifierTest, FindsAnotherConfigurationThanTheSources) {
 
 TEST_F(VerifierTest, FindsWrongGroupsRunTimesAndNodes) {
   forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 4}, H5T_NATIVE_INT32);
+  EXPECT_THAT(problems(false),
+              ElementsAre(HasSubstr("distinct_configs is 4 in the manifest, but 5 in the shard")));
+  forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 1}, H5T_NATIVE_INT32);
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_group: does not say")));
   forge<std::int32_t>("config_group", {0, 1, 0, 2, 3, 0}, H5T_NATIVE_INT32);
   forge<std::int64_t>("runtime", {100, 300, 101, 400, 500, 103}, H5T_NATIVE_INT64);
@@ -122,8 +125,8 @@ TEST_F(VerifierTest, FindsShardsThatAreListedWrongly) {
   manifest.shards[0].split = "valid";
   write_manifest(manifest, manifest_);
   EXPECT_THAT(problems(false),
-              ElementsAre(HasSubstr("split is \"valid\" in the manifest, but \"train\" in"),
-                          HasSubstr("shard train/shard-00000.h5 is not in the folder valid")));
+              ElementsAre(HasSubstr("shard train/shard-00000.h5 is not in the folder valid"),
+                          HasSubstr("split is \"valid\" in the manifest, but \"train\" in")));
   manifest = sound;
   manifest.shards.push_back(sound.shards[0]);
   write_manifest(manifest, manifest_);

@@ -1,0 +1,133 @@
+#include "train/loop/dry_run.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <regex>
+#include <set>
+
+#include "core/numbers.hpp"
+#include "dist/self_communicator.hpp"
+#include "models/network.hpp"
+#include "tests/train/tiny_data.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using testing::tiny_experiment;
+
+std::string describe(const Experiment& experiment, int ranks) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(1);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  return describe_work(experiment, ranks, context);
+}
+
+// The line of a section that begins with this word, without the word and the spaces around it.
+std::string line_of(const std::string& text, const std::string& section, const std::string& word) {
+  const std::regex pattern("(?:^|\n)" + section + "[^\n]*\n(?:  [^\n]*\n)*?  " + word +
+                           " +([^\n]*)\n");
+  std::smatch match;
+  return std::regex_search(text, match, pattern) ? match[1].str() : "no line";
+}
+
+// The share of each rank in percent.
+std::vector<double> shares(const std::string& text) {
+  const std::regex pattern("  rank (\\d+) [^\n]*?([0-9.]+) % of the work");
+  std::vector<double> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+    EXPECT_EQ(std::stoul((*at)[1].str()), found.size());
+    found.push_back(std::stod((*at)[2].str()));
+  }
+  return found;
+}
+
+TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
+  const Experiment experiment = tiny_experiment();
+  DatasetOptions options = experiment.data.training();
+  options.duplicates = DuplicatesPolicy::keep;
+  ThreadPool pool(1);
+  const Dataset measured = Dataset::open(options, pool);
+  std::size_t distinct = 0;
+  for (int g = 0; g < measured.size(); ++g) {
+    const auto& groups = measured.run_times(g).group;
+    distinct += std::set(groups.begin(), groups.end()).size();
+  }
+  const std::string text = describe(experiment, 1);
+  EXPECT_EQ(line_of(text, "data", "graphs"), std::to_string(measured.size()));
+  EXPECT_EQ(line_of(text, "data", "rows"), format_count(static_cast<std::int64_t>(distinct)));
+  EXPECT_THAT(line_of(text, "data", "in memory"), HasSubstr("B"));
+}
+
+// The 2nd place's XLA network, counted by hand: an embedding of 120 opcodes, two linear layers in
+// front, SAGE layers with a weight for the node and one for its neighbours, and a linear readout.
+TEST(DryRun, CountsParametersAndTheirBuffers) {
+  const Experiment experiment = tiny_experiment({"model.blocks=[{width: 64}]"});
+  const std::int64_t encoder = 120 * 12 + (140 * 20 + 20) + ((12 + 20 + 18) * 32 + 32);
+  const std::int64_t layer = 2 * 32 * 64 + 64, output = 64 + 1;
+  const std::string text = describe(experiment, 1);
+  EXPECT_EQ(line_of(text, "model", "parameters"),
+            fmt::format("{} a member, 3 members", format_count(encoder + layer + output)));
+  ThreadPool pool(1);
+  const Network network(experiment.network, 18, -1, pool);
+  const auto padded = static_cast<std::uint64_t>(network.parameters().length());
+  EXPECT_THAT(line_of(text, "model", "buffers"),
+              HasSubstr(format_bytes(padded * sizeof(float) * 3 /*members*/ * 4 /*buffers*/)));
+}
+
+TEST(DryRun, NamesTheUnitsOfAStepAndTheLargestOne) {
+  const Experiment experiment = tiny_experiment();
+  ThreadPool pool(1);
+  const Dataset data = Dataset::open(experiment.data.training(), pool);
+  int largest = 0;
+  for (int g = 1; g < data.size(); ++g) {
+    if (data.graph(g).nodes > data.graph(largest).nodes) largest = g;
+  }
+  const std::string text = describe(experiment, 1);
+  EXPECT_THAT(line_of(text, "steps", "an epoch"),
+              HasSubstr("of 3 slates x 4 configurations in 3 units"));
+  EXPECT_THAT(line_of(text, "steps", "training"), HasSubstr("6 steps"));
+  EXPECT_THAT(line_of(text, "steps", "plans"), HasSubstr("of 9 units of the first 3 steps"));
+  EXPECT_THAT(line_of(text, "largest unit", "graph"),
+              HasSubstr(fmt::format("{} ({} nodes, {} edges)", data.graph(largest).name,
+                                    data.graph(largest).nodes, data.graph(largest).edges)));
+  EXPECT_THAT(line_of(text, "largest unit", "activations"), HasSubstr("members at a time"));
+}
+
+TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {
+  const auto members = [](const std::vector<std::string>& overrides) {
+    return line_of(describe(tiny_experiment(overrides), 1), "largest unit", "activations");
+  };
+  EXPECT_THAT(members({"batch.member_chunk=1"}), HasSubstr("for 1 members at a time"));
+  const auto rows = [](const std::vector<std::string>& overrides) {
+    std::string line = line_of(describe(tiny_experiment(overrides), 1), "largest unit", "plan");
+    std::erase(line, ',');
+    return std::stol(line);
+  };
+  EXPECT_LT(rows({"plan=dense", "batch.configs=8", "batch.config_chunk=2"}),
+            rows({"plan=dense", "batch.configs=8"}));
+}
+
+TEST(DryRun, SharesAllWorkAmongTheRanks) {
+  const std::string alone = describe(tiny_experiment(), 1);
+  EXPECT_THAT(alone, HasSubstr("work of 1 rank,"));
+  EXPECT_THAT(shares(alone), ::testing::ElementsAre(100.0));
+  const std::string text = describe(tiny_experiment(), 3);
+  EXPECT_THAT(text, HasSubstr("work of 3 ranks,"));
+  ASSERT_THAT(shares(text), SizeIs(3));
+  double sum = 0;
+  for (const double share : shares(text)) {
+    EXPECT_GT(share, 0);
+    sum += share;
+  }
+  EXPECT_NEAR(sum, 100, 0.2);  // three numbers with one digit behind the point
+  const double balance = std::stod(line_of(text, "work of", "balance"));
+  EXPECT_GT(balance, 0);
+  EXPECT_LE(balance, 100);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,175 @@
+// Which keys of an experiment may differ between a run and its resumption, for every key of
+// docs/configuration.md.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "core/error.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+
+namespace tpudist {
+namespace {
+
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+// The name of a key, and a value other than that of the tiny experiment. Keys of `schedule` depend
+// on its name, and have the experiment that is resumed in `before`.
+struct ChangedKey {
+  std::string key, value;
+  std::string before = "seed.init=1";
+};
+
+const std::vector<ChangedKey>& deciding_keys() {
+  static const std::vector<ChangedKey> keys{
+      {"seed.init", "2"},
+      {"seed.order", "2"},
+      {"plan", "dense"},
+      {"precision", "bf16"},
+      {"data.collection", "tile:xla"},
+      {"data.duplicates", "mean"},
+      {"data.include.train", "['*']"},
+      {"data.include.valid", "['*']"},
+      {"data.exclude.train", "[nothing_is_called_so]"},
+      {"data.exclude.valid", "[nothing_is_called_so]"},
+      {"batch.slates", "2"},
+      {"batch.configs", "5"},
+      {"batch.unit", "graph"},
+      {"batch.unit_slates", "2"},
+      {"batch.config_chunk", "2"},
+      {"batch.order", "per_member"},
+      {"batch.draw", "graphs"},
+      {"model.preset", "latenciaga_nlp"},
+      {"model.encoder.opcode_width", "8"},
+      {"model.encoder.node_width", "16"},
+      {"model.encoder.width", "16"},
+      {"model.blocks", "[{width: 24}]"},
+      {"model.readout.pool", "mean"},
+      {"model.readout.scale", "0.5"},
+      {"loss.list_mle.weight", "2"},
+      {"loss.list_mle.clip_norm", "100"},
+      {"optimizer.name", "adam"},
+      {"optimizer.lr", "0.01"},
+      {"optimizer.beta1", "0.8"},
+      {"optimizer.beta2", "0.99"},
+      {"optimizer.eps", "1e-7"},
+      {"optimizer.clip_norm", "50"},
+      {"optimizer.decay.all", "1e-5"},
+      {"optimizer.decay.output", "1e-5"},
+      {"schedule.name", "cosine", "schedule={name: constant}"},
+      {"schedule.at", "[0.5, 0.8]"},
+      {"schedule.factor", "0.5"},
+      {"schedule.floor", "0.1", "schedule={name: cosine}"},
+      {"schedule.warmup", "0.1"},
+      {"train.steps", "7"},
+      {"evaluate.block", "16"},
+      {"evaluate.block_rows", "1000"},
+      {"evaluate.plan_rows", "1000"},
+      {"ensemble.members", "2"},
+      {"ensemble.vary", "[init]"},
+      {"ensemble.folds", "3"},
+      {"dist.reduce", "nccl"},
+  };
+  return keys;
+}
+
+// `shards`: the data, in another folder.
+std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
+  return {
+      {"name", "other"},
+      {"data.shards", shards.string()},
+      {"data.cache", "stream"},
+      {"data.cache_bytes", "1048576"},
+      {"batch.member_chunk", "1"},
+      {"train.evaluate_every", "1"},
+      {"train.evaluate_rows", "10"},
+      {"train.last_evaluation", "none"},
+      {"train.checkpoint_every", "1"},
+      {"train.keep_checkpoints", "5"},
+      {"train.log_every", "1"},
+      {"train.prefetch", "1"},
+      {"train.recompute", "true"},
+      {"train.cuda_graphs", "true"},
+      {"ensemble.placement", "fused"},  // there is no other value yet
+      {"dist.threads", "2"},
+      {"dist.device", "cpu"},
+      {"dist.mixed_cpus", "warn"},
+  };
+}
+
+// Keys of the tables in docs/configuration.md, and whether they are marked as free. Those of a
+// layer stand for model.blocks and are left out.
+std::map<std::string, bool> documented_keys() {
+  std::ifstream file(testing::source_folder() / "docs/configuration.md");
+  std::map<std::string, bool> keys;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("| `") || line.starts_with("| `  ")) continue;
+    const std::string cell = line.substr(2, line.find(" |", 2) - 2);
+    std::string last;
+    for (std::size_t begin = cell.find('`'); begin != std::string::npos;
+         begin = cell.find('`', begin)) {
+      const std::size_t end = cell.find('`', begin + 1);
+      const std::string name = cell.substr(begin + 1, end - begin - 1);
+      // "`data.include.train`, `.valid`"
+      last = name.starts_with('.') ? last.substr(0, last.rfind('.')) + name : name;
+      keys[last] = cell.find("°") != std::string::npos;
+      begin = end + 1;
+    }
+  }
+  return keys;
+}
+
+// Resumes a copy of the run for no step.
+void resume(const std::filesystem::path& original, const Experiment& experiment) {
+  const TempDir folder;
+  std::filesystem::copy(original, folder / "run", std::filesystem::copy_options::recursive);
+  const TrainOutcome outcome =
+      run(experiment, folder / "run", 1, /*resume=*/true, [] { return true; });
+  EXPECT_EQ(outcome.steps, 2);
+}
+
+// A run that was stopped after two steps.
+void start(const std::filesystem::path& folder, const std::string& override) {
+  int asked = 0;
+  run(tiny_experiment({override}), folder, 1, false, [&] { return ++asked > 2; });
+}
+
+TEST(ResumeKeys, AreThoseOfTheDocumentation) {
+  std::map<std::string, bool> tested;
+  for (const ChangedKey& key : deciding_keys()) tested[key.key] = false;
+  for (const ChangedKey& key : free_keys("x")) tested[key.key] = true;
+  EXPECT_EQ(tested, documented_keys());
+}
+
+TEST(ResumeKeys, EveryFreeKeyMayChange) {
+  const TempDir folder;
+  std::filesystem::copy(testing::tiny_shards(), folder / "shards",
+                        std::filesystem::copy_options::recursive);
+  start(folder / "run", "seed.init=1");
+  for (const ChangedKey& changed : free_keys(folder / "shards")) {
+    SCOPED_TRACE(changed.key);
+    EXPECT_NO_THROW(resume(folder / "run", tiny_experiment({changed.key + "=" + changed.value})));
+  }
+}
+
+TEST(ResumeKeys, EveryOtherKeyIsRefused) {
+  const TempDir folder;
+  std::map<std::string, std::filesystem::path> runs;  // by what was overridden
+  for (const ChangedKey& changed : deciding_keys()) {
+    const auto [at, fresh] = runs.emplace(changed.before, folder / std::to_string(runs.size()));
+    if (fresh) start(at->second, changed.before);
+    const Experiment experiment =
+        tiny_experiment({changed.before, changed.key + "=" + changed.value});
+    SCOPED_TRACE(changed.key);
+    EXPECT_THROW(resume(at->second, experiment), ConfigError);
+  }
+}
+
+}  // namespace
+}  // namespace tpudist
