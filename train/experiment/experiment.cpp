@@ -226,8 +226,8 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.evaluate_block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
   experiment.evaluate_block.rows =
       evaluate.integer("block_rows", experiment.evaluate_block.rows, {1, kMany});
-  experiment.evaluate_block.plan_rows =
-      evaluate.integer("plan_rows", experiment.evaluate_block.plan_rows, {1, kMany});
+  experiment.evaluate_block.plan_floats =
+      evaluate.integer("plan_floats", experiment.evaluate_block.plan_floats, {1, kMany});
   experiment.ensemble = read_ensemble(root.child("ensemble"));
   experiment.dist = read_dist(root.child("dist"));
   document.finish();

@@ -1,6 +1,7 @@
 #include "train/scoring/scoring_blocks.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "core/random.hpp"
@@ -23,6 +24,19 @@ UnitEstimate sample_plan(const UnitBuilder& units, const Dataset& dataset,
     rows.push_back(graph.rows[static_cast<std::size_t>(i * total / count)]);
   const std::vector<Slate> slates{dataset.slate(graph.graph, rows)};
   return units.estimate(slates);
+}
+
+// How many configurations come to `limit` numbers in the states, where `few` of them have few_floats
+// and `many` have many_floats: along the power of the number of configurations through the two, because
+// the more there are the more of their states are equal. What is left of an error is seen when a block
+// is planned.
+double fitting_configs(std::int64_t few, double few_floats, std::int64_t many, double many_floats,
+                       double limit) {
+  const double ratio = static_cast<double>(many) / static_cast<double>(few);
+  const double power = std::log(many_floats / few_floats) / std::log(ratio);
+  constexpr double kLeastPower = 0.2;
+  return static_cast<double>(many) *
+         std::pow(limit / many_floats, 1 / std::clamp(power, kLeastPower, 1.0));
 }
 
 }  // namespace
@@ -67,20 +81,20 @@ GraphScoring estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
   scoring.block = std::min(block.size(nodes), total);
   std::int64_t count = std::min(kFirstSample, scoring.block);
   UnitEstimate plan = sample_plan(units, dataset, graph, count);
-  // A plan never has more rows than nodes x configurations.
-  if (block.configs == 0 && nodes * scoring.block > block.plan_rows) {
-    // The number of rows grows more slowly than that of configurations: this one is too small, the
-    // line through two samples comes closer, and what is left is seen when a block is planned.
-    std::int64_t fits = count * block.plan_rows / std::max<std::int64_t>(plan.most_rows, 1);
-    const std::int64_t second = std::min({fits / 2, kSecondSample, scoring.block});
+  const auto limit = static_cast<double>(block.plan_floats);
+  // States grow with the configurations at most in proportion.
+  if (block.configs == 0 && plan.cost.states * scoring.block / count > limit) {
+    double fits = static_cast<double>(count) * limit / plan.cost.states;
+    const auto second =
+        std::min({static_cast<std::int64_t>(fits / 2), kSecondSample, scoring.block});
     if (second > count) {
       const UnitEstimate larger = sample_plan(units, dataset, graph, second);
-      const std::int64_t slope = (larger.most_rows - plan.most_rows) / (second - count);
-      fits = slope > 0 ? second + (block.plan_rows - larger.most_rows) / slope : scoring.block;
+      fits = fitting_configs(count, plan.cost.states, second, larger.cost.states, limit);
       plan = larger;
       count = second;
     }
-    scoring.block = std::clamp<std::int64_t>(fits, 1, scoring.block);
+    scoring.block =
+        static_cast<std::int64_t>(std::clamp(fits, 1.0, static_cast<double>(scoring.block)));
   }
   scoring.work = plan.forward_work() / static_cast<double>(count);
   scoring.flop = plan.cost.forward / static_cast<double>(count);
@@ -145,7 +159,7 @@ void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std:
     const auto begin = graph.rows.begin() + first;
     const SlateRows slate{graph.graph, {begin, begin + count}};
     const Unit unit = units.build(std::span(&slate, 1));
-    if (block.fits(most_rows(*unit.input.plan), count)) {
+    if (block.fits(units.state_floats(*unit.input.plan), count)) {
       visit(first, count, unit);
       return;
     }

@@ -59,7 +59,7 @@ std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
 
 // Builds the units in which the distinct rows first .. first + count - 1 of a graph are scored, one
 // after the other, and calls `visit` with each. As a rule there is one: the size of a block is an
-// estimate, and where its plan has more rows than `block` allows after all, each half of the rows
+// estimate, and where its plan is larger than `block` allows after all, each half of the rows
 // gets a unit of its own.
 using UnitVisitor = std::function<void(std::int64_t first, std::int64_t count, const Unit& unit)>;
 void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std::int64_t first,

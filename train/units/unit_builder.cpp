@@ -23,13 +23,6 @@ bool PlanComparison::refined_pays() const {
   return refined_cost.step() <= kRefinedPays * dense_cost.step();
 }
 
-std::int64_t most_rows(const Plan& plan) {
-  std::int64_t most = plan.first_rows();
-  for (std::size_t layer = 1; layer <= plan.layers.size(); ++layer)
-    most = std::max(most, plan.rows(layer));
-  return most;
-}
-
 UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
                          int config_chunk)
     : dataset_(dataset),
@@ -148,8 +141,12 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
 
 UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates) const {
   const PlanComparison plans = compare(slates);
-  if (takes_refined(plans)) return {plans.refined_cost, most_rows(plans.refined), true};
-  return {plans.dense_cost, plans.dense_rows, false};
+  if (takes_refined(plans)) return {plans.refined_cost, true};
+  return {plans.dense_cost, false};
+}
+
+double UnitBuilder::state_floats(const Plan& plan) const {
+  return plan_cost(plan, network_.config().widths(config_features_)).states;
 }
 
 int UnitBuilder::members_together(const Unit& unit) const {

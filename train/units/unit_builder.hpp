@@ -42,7 +42,6 @@ struct PlanComparison {
 // What a unit costs one member with the plan that `UnitBuilder::build` takes.
 struct UnitEstimate {
   PlanCost cost;
-  std::int64_t most_rows = 0;  // of the layer with the most
   bool refined = false;
 
   // Work in floating-point operations: the products with the weights, and for each float of a state
@@ -54,9 +53,6 @@ struct UnitEstimate {
  private:
   static constexpr double kStepOperations = 400, kForwardOperations = 130;
 };
-
-// The rows of the layer that has the most.
-std::int64_t most_rows(const Plan& plan);
 
 // Joins data and models: reads slates, builds their plan, and keeps the network's form of each
 // graph from its first use on. Thread-safe.
@@ -76,6 +72,8 @@ class UnitBuilder {
 
   // Compares both plans of a unit of these slates of the data set; the dense one is not built.
   PlanComparison compare(std::span<const Slate> slates) const;
+  // Numbers in the states of all layers of a plan, of one member (PlanCost::states).
+  double state_floats(const Plan& plan) const;
   // Whether `build` takes the refined plan.
   bool takes_refined(const PlanComparison& plans) const;
 

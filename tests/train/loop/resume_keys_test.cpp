@@ -70,7 +70,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"train.steps", "7"},
       {"evaluate.block", "16"},
       {"evaluate.block_rows", "1000"},
-      {"evaluate.plan_rows", "1000"},
+      {"evaluate.plan_floats", "1000000"},
       {"ensemble.members", "2"},
       {"ensemble.vary", "[init]"},
       {"ensemble.folds", "3"},

@@ -85,25 +85,27 @@ struct Scored {
   AlignedFloats flat;
 };
 
-TEST(Scoring, NoPlanOfABlockHasMoreRowsThanAllowed) {
+TEST(Scoring, NoPlanOfABlockIsLargerThanAllowed) {
   for (const char* plan : {"plan=auto", "plan=dense"}) {
     const Scored scored({plan});
     int smaller = 0;
-    for (const std::int64_t allowed : {60, 300, 1500, 6000}) {
+    for (const std::int64_t allowed : {60'000, 300'000, 1'500'000, 6'000'000}) {
       ScoringBlock block;
-      block.plan_rows = allowed;
+      block.plan_floats = allowed;
       for (int g = 0; g < scored.data.size(); ++g) {
         const DistinctRows graph = distinct_rows(scored.data, g, choose_rows(scored.data, g, 0));
         const auto scoring = estimate_scoring(scored.units, scored.data, graph, block);
         smaller += scoring.block < static_cast<std::int64_t>(graph.rows.size());
         std::int64_t next = 0;
         for (const Block& part : cut_blocks({graph}, {scoring}, 1, 1)) {
-          for_fitting_units(scored.units, graph, part.first, part.count, block,
-                            [&](std::int64_t first, std::int64_t count, const Unit& unit) {
-                              EXPECT_EQ(first, next);
-                              next += count;
-                              EXPECT_TRUE(count == 1 || most_rows(*unit.input.plan) <= allowed);
-                            });
+          for_fitting_units(
+              scored.units, graph, part.first, part.count, block,
+              [&](std::int64_t first, std::int64_t count, const Unit& unit) {
+                EXPECT_EQ(first, next);
+                next += count;
+                EXPECT_TRUE(count == 1 || scored.units.state_floats(*unit.input.plan) <=
+                                              static_cast<double>(allowed));
+              });
         }
         EXPECT_EQ(next, static_cast<std::int64_t>(graph.rows.size()));
       }
@@ -113,17 +115,19 @@ TEST(Scoring, NoPlanOfABlockHasMoreRowsThanAllowed) {
 }
 
 // The estimate seldom asks for a plan that is much smaller than allowed.
-TEST(Scoring, BlocksUseTheRowsTheyMayHave) {
+TEST(Scoring, BlocksUseTheMemoryTheyMayHave) {
   const Scored scored;
   ScoringBlock block;
-  block.plan_rows = 1500;
+  block.plan_floats = 1'500'000;
   for (int g = 0; g < scored.data.size(); ++g) {
     const DistinctRows graph = distinct_rows(scored.data, g, choose_rows(scored.data, g, 0));
     const auto scoring = estimate_scoring(scored.units, scored.data, graph, block);
     if (scoring.block == static_cast<std::int64_t>(graph.rows.size())) continue;
     const SlateRows rows{g, {graph.rows.begin(), graph.rows.begin() + scoring.block}};
     const Unit unit = scored.units.build(std::span(&rows, 1));
-    EXPECT_GT(most_rows(*unit.input.plan), block.plan_rows / 3) << g;
+    EXPECT_GT(scored.units.state_floats(*unit.input.plan),
+              static_cast<double>(block.plan_floats) / 3)
+        << g;
   }
 }
 
@@ -133,15 +137,15 @@ TEST(Scoring, ScoresDoNotDependOnTheBlock) {
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
   JobContext context{*world, pool, NodePlace{}, progress};
-  const auto score = [&](std::int64_t configs, std::int64_t plan_rows) {
+  const auto score = [&](std::int64_t configs, std::int64_t plan_floats) {
     ScoringBlock block;
     block.configs = configs;
-    block.plan_rows = plan_rows;
+    block.plan_floats = plan_floats;
     return score_graphs(scored.network, scored.flat, 2, scored.data, {0, scored.data.size()},
                         scored.units, {block, 0}, context);
   };
   const auto whole = score(1 << 20, 1);
-  for (const auto& cut : {score(0, 300), score(0, 5000), score(7, 1)}) {
+  for (const auto& cut : {score(0, 300'000), score(0, 5'000'000), score(7, 1)}) {
     for (std::size_t g = 0; g < whole.size(); ++g) {
       for (std::size_t m = 0; m < 2; ++m) {
         ASSERT_EQ(cut[g].scores[m].size(), whole[g].scores[m].size());
