@@ -46,7 +46,7 @@ std::uint64_t hash_file(const std::filesystem::path& path);
 
 // 16 lower-case hexadecimal digits.
 std::string to_hex(std::uint64_t value);
-// Of what to_hex gave; nothing for any other text.
+// The number that to_hex wrote; nothing for any other text.
 std::optional<std::uint64_t> from_hex(std::string_view text);
 
 }  // namespace tpudist

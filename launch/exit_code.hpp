@@ -17,7 +17,7 @@ struct Failure {
   int exit_code = 1;
 };
 
-// Of any exception of tpudist, the standard library, or a library beneath. Those of LibTorch carry a
+// Describes any exception of tpudist, the standard library, or a library beneath. Those of LibTorch carry a
 // stack of C++ functions below their first line, which is left out. Lack of memory, on the host or
 // on a GPU, comes with the keys that lower the need for it.
 Failure describe_failure(const std::exception& error);

@@ -34,7 +34,7 @@ struct NetworkConfig {
   std::vector<SageConfig> layers;
   bool mean_readout = false;   // sum otherwise
   double output_scale = 1e-3;  // scores = scale * readout
-  // Of the products with the weights, but for the embedding and the head. An experiment's
+  // Operands of the products with the weights, except those of embedding and head. An experiment's
   // `precision`, not read from `model:`.
   Precision precision = Precision::fp32;
 

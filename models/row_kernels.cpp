@@ -74,7 +74,7 @@ void spmm_max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Co
     std::copy_n(x.row(matrix.source[begin] * replicas + replica), width, out);
     for (std::int64_t e = begin + 1; e < end; ++e) {
       const float* const __restrict in = x.row(matrix.source[e] * replicas + replica);
-      // Of unordered ones the first NaN stays.
+      // Where a NaN is among them, the first NaN stays.
       for (std::int64_t c = 0; c < width; ++c) {
         out[c] = (in[c] > out[c]) | (in[c] != in[c]) ? in[c] : out[c];
       }

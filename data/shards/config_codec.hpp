@@ -19,7 +19,7 @@ namespace tpudist {
 class ConfigEncoder {
  public:
   struct Limits {
-    // Of all states as float32; beyond it coding is given up.
+    // Bytes of all states as float32; beyond them coding is given up.
     std::size_t dictionary_bytes = 24 << 20;
     // From here on, coding is given up when more than half of the vectors were new.
     std::int64_t trial_rows = 1024;

@@ -44,7 +44,7 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
 
 // Compares what a manifest says of a shard, or of one of its graphs, with what the shard itself
 // says. Throws DataError that names the shard, the field and both values at the first difference.
-// Of shards only file, split, and the names and order of graphs are compared.
+// Only file, split, and the names and order of graphs of each shard are compared.
 void require_equal(const ManifestShard& listed, const ShardSummary& found,
                    const Collection& collection, std::string_view where);
 void require_equal(const GraphSummary& listed, const GraphSummary& found, std::string_view where);

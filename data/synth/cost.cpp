@@ -28,7 +28,7 @@ constexpr double kAnyLayout = 1.1;
 struct Source {
   // A flexible tensor is made in whatever layout its user wants.
   enum Kind { flexible, fixed, choice } kind = fixed;
-  // Of the choice.
+  // Number of the choice, where the layout is one.
   std::int32_t number = -1;
 };
 

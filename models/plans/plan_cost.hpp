@@ -33,9 +33,9 @@ struct PlanCost {
 
 PlanCost plan_cost(const Plan& plan, const NetworkWidths& network);
 
-// Of a dense plan with `rows` rows in each layer (nodes x configurations) on `input_rows` distinct
-// nodes and `states` states, without building it. `needed_rows` [layers]: needed ones of what each
-// layer makes.
+// The cost of a dense plan with `rows` rows in each layer (nodes x configurations) on `input_rows`
+// distinct nodes and `states` states, without building it. `needed_rows` [layers]: how many of the
+// rows that each layer makes are needed.
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
                          std::int64_t input_rows, std::int64_t states,
                          const NetworkWidths& network);

@@ -31,7 +31,7 @@ enum class LastEvaluation { all, sampled, none };
 struct DataConfig {
   std::filesystem::path shards;
   Collection collection;
-  // Of training; evaluation keeps every measured row.
+  // Policy for training; evaluation keeps every measured row.
   DuplicatesPolicy duplicates = DuplicatesPolicy::min;
   std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
   CacheMode cache = CacheMode::automatic;
