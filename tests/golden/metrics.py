@@ -1,4 +1,4 @@
-"""Golden numbers of tests/train/scores/metrics_test.cpp, made with SciPy (1.17.1).
+"""Golden numbers of tests/statistics/metrics_test.cpp, made with SciPy (1.17.1).
 
 The inputs come from a small integer generator that the test repeats, so that only results are stored.
 """

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "train/scores/metrics.hpp"
+#include "statistics/metrics.hpp"
 
 namespace tpudist {
 namespace {

@@ -10,7 +10,7 @@
 
 namespace tpudist {
 
-// How well the configurations of one graph were ranked (train/scores/metrics.hpp). NaN where a
+// How well the configurations of one graph were ranked (statistics/metrics.hpp). NaN where a
 // metric is undefined: a constant side, or no run times.
 struct GraphScores {
   static constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
@@ -36,7 +36,7 @@ std::span<const ScoreColumn> score_columns(bool is_tile);
 double primary_score(const GraphScores& scores, bool is_tile);
 
 // Scores of one graph; `name` is left empty. Lower scores mean faster. Throws as
-// train/scores/metrics.hpp.
+// statistics/metrics.hpp.
 GraphScores score_graph(std::span<const double> scores, std::span<const double> targets,
                         bool is_tile);
 

@@ -1,4 +1,4 @@
-#include "train/scores/metrics.hpp"
+#include "statistics/metrics.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,148 @@
+#include "statistics/member_selection.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using Values = std::vector<double>;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+std::size_t check(std::span<const JudgedGraph> graphs) {
+  if (graphs.empty()) throw Error(ErrorKind::failed, "members cannot be judged without a graph");
+  const std::size_t members = graphs.front().scores.size();
+  if (members == 0) throw Error(ErrorKind::failed, "there is no member to judge");
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    if (graphs[g].scores.size() != members)
+      throw Error(ErrorKind::failed, fmt::format("graph {} has scores of {} members, graph 0 of {}",
+                                                 g, graphs[g].scores.size(), members));
+    for (const Values& scores : graphs[g].scores) {
+      if (scores.size() != graphs[g].targets.size())
+        throw Error(ErrorKind::failed, fmt::format("graph {} has {} scores for {} run times", g,
+                                                   scores.size(), graphs[g].targets.size()));
+    }
+  }
+  return members;
+}
+
+// Mean over graphs, undefined values left out; NaN where all are.
+double mean_of(std::span<const double> values) {
+  double sum = 0, count = 0;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    sum += value;
+    ++count;
+  }
+  return count > 0 ? sum / count : kNone;
+}
+
+Values weighted_sum(const JudgedGraph& graph, std::span<const double> weights) {
+  Values sum(graph.targets.size(), 0.0);
+  for (std::size_t m = 0; m < weights.size(); ++m) {
+    if (weights[m] == 0) continue;
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += weights[m] * graph.scores[m][k];
+  }
+  return sum;
+}
+
+double metric_of(const JudgedGraph& graph, std::span<const double> weights,
+                 const RankingMetric& metric) {
+  return metric(weighted_sum(graph, weights), graph.targets);
+}
+
+double mean_metric(std::span<const JudgedGraph> graphs, std::span<const double> weights,
+                   const RankingMetric& metric) {
+  Values values;
+  for (const JudgedGraph& graph : graphs) values.push_back(metric_of(graph, weights, metric));
+  return mean_of(values);
+}
+
+// How often each member is taken, on the graphs of all families but `left_out`. The sums of the members
+// taken so far are kept, so that a round costs one addition and one metric for each member and graph.
+Values greedy_weights(std::span<const JudgedGraph> graphs, const std::string* left_out,
+                      const RankingMetric& metric, int rounds) {
+  std::vector<const JudgedGraph*> used;
+  for (const JudgedGraph& graph : graphs) {
+    if (!left_out || graph.family != *left_out) used.push_back(&graph);
+  }
+  const std::size_t members = graphs.front().scores.size();
+  std::vector<Values> sums;
+  for (const JudgedGraph* graph : used) sums.emplace_back(graph->targets.size(), 0.0);
+  Values taken(members, 0.0), candidate;
+  for (int round = 0; round < rounds; ++round) {
+    std::size_t best = 0;
+    double best_value = -std::numeric_limits<double>::infinity();
+    for (std::size_t m = 0; m < members; ++m) {
+      Values values;
+      for (std::size_t g = 0; g < used.size(); ++g) {
+        candidate = sums[g];
+        for (std::size_t k = 0; k < candidate.size(); ++k) candidate[k] += used[g]->scores[m][k];
+        values.push_back(metric(candidate, used[g]->targets));
+      }
+      const double value = mean_of(values);
+      if (value > best_value) best = m, best_value = value;
+    }
+    ++taken[best];
+    for (std::size_t g = 0; g < used.size(); ++g) {
+      for (std::size_t k = 0; k < sums[g].size(); ++k) sums[g][k] += used[g]->scores[best][k];
+    }
+  }
+  for (double& count : taken) count /= rounds;
+  return taken;
+}
+
+double nested_metric(std::span<const JudgedGraph> graphs, const std::set<std::string>& families,
+                     const RankingMetric& metric, int rounds) {
+  Values values;
+  for (const std::string& family : families) {
+    const Values weights = greedy_weights(graphs, &family, metric, rounds);
+    for (const JudgedGraph& graph : graphs) {
+      if (graph.family == family) values.push_back(metric_of(graph, weights, metric));
+    }
+  }
+  return mean_of(values);
+}
+
+}  // namespace
+
+MemberSelection select_members(std::span<const JudgedGraph> graphs, const RankingMetric& metric,
+                               int rounds) {
+  const std::size_t members = check(graphs);
+  std::set<std::string> families;
+  for (const JudgedGraph& graph : graphs) families.insert(graph.family);
+  if (families.size() < 2)
+    throw ConfigError(
+        "members can be selected only where one family can be left out: the graphs are of one "
+        "family; combine all members instead");
+  const Values equal(members, 1.0 / static_cast<double>(members));
+  MemberSelection selection;
+  selection.plain = mean_metric(graphs, equal, metric);
+  selection.weights = greedy_weights(graphs, nullptr, metric, rounds);
+  selection.in_sample = mean_metric(graphs, selection.weights, metric);
+  selection.nested = nested_metric(graphs, families, metric, rounds);
+  selection.takes_selection = selection.nested > selection.plain;
+  if (!selection.takes_selection) selection.weights = equal;
+  return selection;
+}
+
+std::vector<double> leave_one_out_gains(std::span<const JudgedGraph> graphs,
+                                        const RankingMetric& metric) {
+  const std::size_t members = check(graphs);
+  if (members == 1) return {kNone};
+  const double all = mean_metric(graphs, Values(members, 1.0), metric);
+  Values gains;
+  for (std::size_t m = 0; m < members; ++m) {
+    Values others(members, 1.0);
+    others[m] = 0;
+    gains.push_back(all - mean_metric(graphs, others, metric));
+  }
+  return gains;
+}
+
+}  // namespace tpudist

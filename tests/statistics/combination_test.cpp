@@ -1,0 +1,139 @@
+#include "statistics/combination.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+using Values = std::vector<double>;
+
+// The generator of tests/golden/combination.py.
+Values sequence(int n, std::uint64_t seed, std::uint64_t levels) {
+  Values values;
+  for (std::uint64_t state = seed; n > 0; --n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    values.push_back(static_cast<double>((state >> 33) % levels));
+  }
+  return values;
+}
+
+std::vector<Values> members() {
+  std::vector<Values> rows{sequence(8, 1, 5), sequence(8, 2, 1000), sequence(8, 3, 3)};
+  for (double& score : rows[1]) score += 100;
+  for (double& score : rows[2]) score *= -0.25;
+  return rows;
+}
+
+TEST(Combine, EqualsNumPyAndSciPy) {
+  struct Golden {
+    std::string_view rule;
+    Values scores;
+  };
+  // Printed by tests/golden/combination.py; weights 1, 2, 0.5; softmax at temperature 0.5.
+  const Golden goldens[] = {
+      {"mean",
+       {481.07142857142856, 561.9642857142857, 317.92857142857144, 345.10714285714283,
+        226.85714285714286, 456.5, 301.67857142857144, 330.7857142857143}},
+      {"z_score",
+       {0.8295631083357689, 1.3074479710664213, -0.5871006143935061, -0.40505476317467787,
+        -0.16042495642268603, 0.0033906222197073017, -0.6442437512055145, -0.3435776164255127}},
+      {"min_max",
+       {0.7189097103918228, 0.8571428571428571, 0.22815770260403992, 0.27488440009734727,
+        0.42857142857142855, 0.39328303723533703, 0.20090046239961062, 0.3210026770503772}},
+      {"rank_mean",
+       {6.5, 7.142857142857143, 3.2142857142857144, 4.285714285714286, 3.857142857142857,
+        4.357142857142857, 2.5714285714285716, 4.071428571428571}},
+      {"borda",
+       {-1.1428571428571428, -0.7142857142857143, -4.571428571428571, -3.2857142857142856, -4.0,
+        -3.142857142857143, -5.0, -3.7142857142857144}},
+      {"reciprocal_rank",
+       {-0.17687074829931973, -0.14285714285714285, -0.3190476190476191, -0.28095238095238095,
+        -0.6273809523809524, -0.2952380952380952, -0.4523809523809524, -0.2571428571428571}},
+      {"softmax",
+       {3.2850841916131333, 5.37759432340477, 2.1413612977999357, 2.120750645864738,
+        1.0611055831682354, 2.1059517638437093, 1.8006554876135272, 2.43595675884069}},
+  };
+  const std::vector<Values> rows = members();
+  for (const Golden& golden : goldens) {
+    const Combination combination{combination_rule(golden.rule), 0.5};
+    EXPECT_THAT(combine(rows, combination, Values{1, 2, 0.5}),
+                Pointwise(DoubleNear(1e-12), golden.scores))
+        << golden.rule;
+  }
+}
+
+TEST(Combine, EveryRuleButTheMeanIgnoresTheScaleOfAMember) {
+  std::vector<Values> rows = members(), scaled = rows;
+  for (double& score : scaled[1]) score = 1e6 * score - 4e7;
+  for (const char* name :
+       {"z_score", "min_max", "rank_mean", "borda", "reciprocal_rank", "softmax"}) {
+    const Combination combination{combination_rule(name)};
+    EXPECT_THAT(combine(scaled, combination),
+                Pointwise(DoubleNear(1e-9), combine(rows, combination)))
+        << name;
+  }
+}
+
+TEST(Combine, AMemberWithOneScoreForAllChangesNothing) {
+  const Values scores{3, 1, 2};
+  for (const char* name : {"z_score", "min_max", "softmax"}) {
+    const Values both = combine(std::vector{scores, Values(3, 7.0)}, {combination_rule(name)});
+    EXPECT_LT(both[1], both[2]) << name;
+    EXPECT_LT(both[2], both[0]) << name;
+  }
+}
+
+TEST(Combine, LeavesOutMembersWithoutWeight) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<Values> rows{{3, 1, 2}, {nan, nan, nan}};
+  EXPECT_THAT(combine(rows, {CombinationRule::mean}, Values{2, 0}), ElementsAre(3, 1, 2));
+}
+
+TEST(Combine, ATinyTemperatureLosesNoConfiguration) {
+  const Values result =
+      combine(std::vector<Values>{sequence(50, 5, 1000)}, {CombinationRule::softmax, 1e-4});
+  for (const double score : result) EXPECT_TRUE(std::isfinite(score));
+}
+
+TEST(Combine, RefusesWhatCannotBeCombined) {
+  const std::vector<Values> rows{{1, 2}, {2, 1}};
+  EXPECT_THROW(combine({}, {}), Error);
+  EXPECT_THROW(combine(std::vector{Values{1, 2}, Values{1}}, {}), Error);
+  EXPECT_THROW(combine(rows, {}, Values{1}), Error);
+  EXPECT_THROW(combine(rows, {}, Values{0, 0}), Error);
+  EXPECT_THROW(combine(rows, {}, Values{-1, 2}), Error);
+  EXPECT_THROW(combine(rows, {CombinationRule::softmax, 0.0}), Error);
+  try {
+    combine(std::vector<Values>{Values{1, std::numeric_limits<double>::infinity()}}, {});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("configuration 1"));
+  }
+}
+
+TEST(CombinationRule, NamesAreThoseOfTheConfiguration) {
+  for (const char* name :
+       {"mean", "z_score", "min_max", "rank_mean", "borda", "reciprocal_rank", "softmax"})
+    EXPECT_EQ(name_of(combination_rule(name)), name);
+  try {
+    combination_rule("median");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("median"));
+    EXPECT_THAT(error.what(), HasSubstr("reciprocal_rank"));
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

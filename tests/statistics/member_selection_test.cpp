@@ -1,0 +1,105 @@
+#include "statistics/member_selection.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "statistics/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+// A graph of 60 configurations; member m's scores are the targets with noise of its own size.
+JudgedGraph graph(const std::string& family, std::uint64_t key, const std::vector<double>& noise) {
+  CounterRng rng(key);
+  JudgedGraph result;
+  result.family = family;
+  for (int k = 0; k < 60; ++k) result.targets.push_back(rng.normal());
+  for (const double size : noise) {
+    result.scores.emplace_back();
+    for (const double target : result.targets)
+      result.scores.back().push_back(target + size * rng.normal());
+  }
+  return result;
+}
+
+std::vector<JudgedGraph> graphs(const std::vector<double>& noise, int count = 6) {
+  std::vector<JudgedGraph> result;
+  for (int g = 0; g < count; ++g)
+    result.push_back(
+        graph("family" + std::to_string(g / 2), 100 + static_cast<std::uint64_t>(g), noise));
+  return result;
+}
+
+TEST(SelectMembers, PrefersGoodMembersToBadOnes) {
+  const MemberSelection selection = select_members(graphs({0.3, 0.3, 6.0, 6.0}), kendall_tau_b);
+  EXPECT_TRUE(selection.takes_selection);
+  EXPECT_GT(selection.nested, selection.plain + 0.02);
+  EXPECT_GE(selection.in_sample, selection.nested);
+  EXPECT_GT(selection.weights[0] + selection.weights[1], 0.9);
+  EXPECT_NEAR(
+      selection.weights[0] + selection.weights[1] + selection.weights[2] + selection.weights[3], 1,
+      1e-12);
+}
+
+TEST(SelectMembers, ReportsTheHonestScoreAndFallsBackToAllMembers) {
+  int taken = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    std::vector<JudgedGraph> judged;
+    for (int g = 0; g < 7; ++g)
+      judged.push_back(graph("f" + std::to_string(g),
+                             1000 + 50 * static_cast<std::uint64_t>(trial) + g,
+                             std::vector<double>(8, 1.0)));
+    const MemberSelection selection = select_members(judged, kendall_tau_b);
+    EXPECT_GE(selection.in_sample, selection.nested);
+    if (selection.takes_selection) {
+      ++taken;
+    } else {
+      EXPECT_THAT(selection.weights, Each(0.125));
+    }
+  }
+  EXPECT_LE(taken, 6);  // among equal members a positive nested gain is rare
+}
+
+TEST(SelectMembers, TakesTheFirstOfEqualMembers) {
+  std::vector<JudgedGraph> judged = graphs({0.5});
+  for (JudgedGraph& one : judged) one.scores.push_back(one.scores[0]);
+  EXPECT_THAT(select_members(judged, kendall_tau_b, 1).in_sample,
+              select_members(judged, kendall_tau_b, 1).plain);
+}
+
+TEST(SelectMembers, RefusesWhatCannotBeNested) {
+  std::vector<JudgedGraph> judged = graphs({0.5, 0.5}, 2);
+  EXPECT_THROW(select_members(judged, kendall_tau_b), Error);  // one family
+  EXPECT_THROW(select_members({}, kendall_tau_b), Error);
+  judged.push_back(graph("other", 1, {0.5}));
+  EXPECT_THROW(select_members(judged, kendall_tau_b), Error);  // another number of members
+  judged.pop_back();
+  judged[0].targets.pop_back();
+  EXPECT_THROW(select_members(judged, kendall_tau_b), Error);
+}
+
+TEST(SelectMembers, LeavesOutGraphsWithoutAMetric) {
+  std::vector<JudgedGraph> judged = graphs({0.3, 3.0});
+  const MemberSelection before = select_members(judged, kendall_tau_b);
+  JudgedGraph constant = graph("constant", 9, {0.3, 3.0});
+  constant.targets.assign(constant.targets.size(), 1.0);
+  judged.push_back(constant);
+  EXPECT_DOUBLE_EQ(select_members(judged, kendall_tau_b).plain, before.plain);
+}
+
+TEST(LeaveOneOutGains, AreHighForWhoHelpsAndLowForWhoHarms) {
+  const std::vector<double> gains = leave_one_out_gains(graphs({0.5, 0.5, 5.0}), kendall_tau_b);
+  EXPECT_GT(gains[0], 0);
+  EXPECT_GT(gains[1], 0);
+  EXPECT_LT(gains[2], 0);
+  EXPECT_TRUE(std::isnan(leave_one_out_gains(graphs({0.5}), kendall_tau_b)[0]));
+}
+
+}  // namespace
+}  // namespace tpudist
