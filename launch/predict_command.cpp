@@ -23,7 +23,8 @@ namespace {
 struct Arguments {
   std::vector<std::filesystem::path> runs;
   std::filesystem::path shards, csv, json;
-  std::string split = "test", device = "auto", checkpoint = "last";
+  std::string split = "test", device = "auto", checkpoint = "last", combine = "mean";
+  double temperature = 1;
   int threads = 0;
 };
 
@@ -44,6 +45,8 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
                     {"--split", arguments.split},
                     {"--csv", arguments.csv.string()},
                     {"--json", arguments.json.string()},
+                    {"--combine", arguments.combine},
+                    {"--temperature", std::to_string(arguments.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
     std::ranges::move(agreed_values(run), std::back_inserter(options.agreed));
@@ -51,16 +54,17 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
   return options;
 }
 
-// Ranks a split by the mean of all members of all runs and writes the submission.
+// Ranks a split by all members of all runs together and writes the submission.
 void run(const Arguments& arguments) {
+  const Combination combination{combination_rule(arguments.combine), arguments.temperature};
   std::vector<TrainedRun> runs;
   for (const auto& path : arguments.runs) {
     runs.push_back(open_run(path, arguments.checkpoint));
   }
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     check_outputs({arguments.csv, arguments.json}, context.world);
-    const auto results =
-        score_runs(runs, {arguments.split, arguments.shards, !arguments.csv.empty()}, context);
+    const auto results = score_runs(
+        runs, {arguments.split, arguments.shards, !arguments.csv.empty(), combination}, context);
     if (context.world.rank() != 0) return;
     for (const TrainedRun& run : runs) spdlog::info("{}, step {}", run.path.string(), run.step);
     for (const CollectionResult& result : results) {
@@ -76,6 +80,14 @@ void run(const Arguments& arguments) {
 }
 
 void add_options(CLI::App& command, Arguments& arguments) {
+  command
+      .add_option("--combine", arguments.combine,
+                  "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
+                  "reciprocal_rank or softmax")
+      ->capture_default_str();
+  command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
   add_checkpoint_option(command, arguments.checkpoint);
   command.add_option("--split", arguments.split, "train, valid or test")

@@ -158,7 +158,7 @@ std::string_view name_of(CombinationRule rule) {
 }
 
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination) {
-  require_finite(scores);
+  if (combination.rule != CombinationRule::mean) require_finite(scores);
   if (scores.empty()) return {};
   switch (combination.rule) {
     case CombinationRule::z_score:

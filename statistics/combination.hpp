@@ -31,7 +31,8 @@ std::string_view name_of(CombinationRule rule);
 
 // One member's scores [c] in the form that the rule averages (softmax: logarithms of what it averages).
 // A member that gives all configurations the same score tells nothing and becomes all zeros (z_score,
-// min_max). Throws DataError where a score is not finite (names the configuration).
+// min_max). All rules but `mean` throw DataError where a score is not finite (it names the
+// configuration); the mean hands such scores on.
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
 // Combines members' scores, each [c], into one score for each configuration [c]. `weights` [M] are

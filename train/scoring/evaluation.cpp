@@ -38,8 +38,9 @@ double Evaluation::ensemble_mean() const {
 }
 
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
-                            std::int64_t most_rows) {
+                            std::int64_t most_rows, const Combination& combination) {
   Evaluation evaluation;
+  evaluation.combination = combination;
   evaluation.split = dataset.options().split;
   evaluation.is_tile = dataset.options().collection.is_tile();
   evaluation.most_rows = most_rows;
@@ -70,8 +71,9 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
           evaluation.members[m][before + g] =
               scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
         } else {
-          evaluation.ensemble[before + g] = scored(mean_scores(prediction, use), targets, dataset,
-                                                   prediction.graph, evaluation.is_tile);
+          evaluation.ensemble[before + g] =
+              scored(combined_scores(prediction, use, evaluation.combination), targets, dataset,
+                     prediction.graph, evaluation.is_tile);
         }
       });
 }
@@ -95,7 +97,8 @@ Evaluation evaluate_members(const Network& network, std::span<const float> flat,
 std::string evaluation_table(const Evaluation& evaluation) {
   const auto columns = score_columns(evaluation.is_tile);
   std::string text = fmt::format(
-      "{} of the mean of {} members on the {} split{}\n\n", columns[0].name,
+      "{} of the {} of {} members on the {} split{}\n\n", columns[0].name,
+      name_of(evaluation.combination.rule),
       std::count(evaluation.used.begin(), evaluation.used.end(), true), evaluation.split,
       evaluation.most_rows > 0 ? fmt::format(", at most {} rows a graph", evaluation.most_rows)
                                : "");

@@ -13,14 +13,15 @@
 
 namespace tpudist {
 
-// How well the members and their mean rank the graphs of a split. Plain data.
+// How well the members and their combination rank the graphs of a split. Plain data.
 struct Evaluation {
   std::string split;
   bool is_tile = false;
   std::int64_t most_rows = 0;  // of a graph that were scored at most; 0 = every measured row
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
-  std::vector<GraphScores> ensemble;  // [graphs], of the mean over the members that did not fail
-  std::vector<bool> used;             // [M] members in the mean
+  std::vector<GraphScores> ensemble;  // [graphs], of the members that did not fail, combined
+  std::vector<bool> used;             // [M] members that are combined
+  Combination combination{CombinationRule::mean};
 
   // Mean over graphs of the collection's main metric (Kendall tau, or the tile score), per member.
   std::vector<double> member_means() const;
@@ -30,7 +31,8 @@ struct Evaluation {
 // An evaluation of no graph yet of the members `use` names. Throws ConfigError for a split without
 // run times (test).
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
-                            std::int64_t most_rows = 0);
+                            std::int64_t most_rows = 0,
+                            const Combination& combination = {CombinationRule::mean});
 
 // Adds graphs of the dataset, behind those that are there.
 void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,

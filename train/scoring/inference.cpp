@@ -132,14 +132,16 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
   }
   CollectionResult result;
   result.collection = dataset.options().collection.name;
-  if (dataset.options().split != "test") result.evaluation = start_evaluation(dataset, use);
+  if (dataset.options().split != "test")
+    result.evaluation = start_evaluation(dataset, use, 0, request.combination);
   const auto members = static_cast<int>(use.size());
   context.progress.start("score", total_scores(dataset, members, 0), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, members, 0)) {
     const auto predictions = score_side_by_side(scorers, graphs, context);
     for (const GraphPrediction& prediction : predictions) {
       result.graphs.push_back(dataset.graph(prediction.graph).name);
-      if (request.means) result.mean.push_back(mean_scores(prediction, use));
+      if (request.means)
+        result.mean.push_back(combined_scores(prediction, use, request.combination));
     }
     if (result.evaluation) add_graphs(*result.evaluation, predictions, dataset, context.pool);
   }

@@ -37,7 +37,8 @@ std::vector<AgreedValue> agreed_values(const TrainedRun& run);
 struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
-  bool means = false;  // whether to keep the mean score of every row
+  bool means = false;  // whether to keep the combined score of every row
+  Combination combination{CombinationRule::mean};
 };
 
 // How the members of one or more runs of a collection rank a split, all rows of it.

@@ -215,16 +215,11 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
   return predictions;
 }
 
-std::vector<double> mean_scores(const GraphPrediction& prediction, const std::vector<bool>& use) {
-  std::vector<double> mean(prediction.rows.size(), 0.0);
-  double count = 0;
-  for (std::size_t m = 0; m < prediction.scores.size(); ++m) {
-    if (!use[m]) continue;
-    ++count;
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += prediction.scores[m][i];
-  }
-  for (double& score : mean) score = count > 0 ? score / count : 0;
-  return mean;
+std::vector<double> combined_scores(const GraphPrediction& prediction, const std::vector<bool>& use,
+                                    const Combination& combination) {
+  const std::vector<double> weights(use.begin(), use.end());
+  if (std::ranges::count(use, true) == 0) return std::vector<double>(prediction.rows.size(), 0.0);
+  return combine(prediction.scores, combination, weights);
 }
 
 }  // namespace tpudist

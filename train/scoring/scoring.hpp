@@ -6,6 +6,7 @@
 
 #include "data/loading/dataset.hpp"
 #include "models/network.hpp"
+#include "statistics/combination.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/scoring_block.hpp"
 #include "train/units/unit_builder.hpp"
@@ -47,7 +48,8 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
                                           const UnitBuilder& units, const ScoringOptions& options,
                                           JobContext& context);
 
-// Mean over the members with use[m]. [c]
-std::vector<double> mean_scores(const GraphPrediction& prediction, const std::vector<bool>& use);
+// One score for each configuration from the members with use[m]; 0 where there is none. [c]
+std::vector<double> combined_scores(const GraphPrediction& prediction, const std::vector<bool>& use,
+                                    const Combination& combination);
 
 }  // namespace tpudist

@@ -105,6 +105,18 @@ TEST(ScoreRuns, CountEveryMemberOfEveryRunOnce) {
                        scores_of(runs[1], 0, "valid")}));
 }
 
+TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};
+  const Combination ranks{CombinationRule::rank_mean};
+  const auto results = score(runs, {.split = "valid", .means = true, .combination = ranks});
+  const Scores first = scores_of(runs[0], 0, "valid"), second = scores_of(runs[0], 1, "valid");
+  ASSERT_EQ(results[0].mean.size(), first.size());
+  for (std::size_t g = 0; g < first.size(); ++g)
+    EXPECT_EQ(results[0].mean[g], combine(std::vector{first[g], second[g]}, ranks));
+  EXPECT_THAT(evaluation_table(*results[0].evaluation), HasSubstr("of the rank_mean of 2 members"));
+}
+
 TEST(ScoreRuns, LeaveOutMembersThatFailed) {
   const TempDir folder;
   std::vector<TrainedRun> runs{trained(folder / "run")};
