@@ -10,19 +10,18 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "launch/checkpoint_option.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "launch/scoring_options.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
 namespace {
 
-struct Arguments {
-  std::filesystem::path run, shards, json;
-  std::string split = "valid", device = "auto", checkpoint = "last";
-  int threads = 0;
+struct Arguments : ScoringArguments {
+  std::filesystem::path run, json;
+  std::string split = "valid";
 };
 
 void run(const Arguments& arguments) {
@@ -62,17 +61,8 @@ void add_evaluate_command(CLI::App& app) {
   command->add_option("--split", arguments->split, "train or valid")
       ->check(CLI::IsMember({"train", "valid"}))
       ->capture_default_str();
-  command->add_option("--data", arguments->shards,
-                      "Folder of the shards (default: as in training)");
-  add_checkpoint_option(*command, arguments->checkpoint);
+  add_scoring_options(*command, *arguments);
   command->add_option("--json", arguments->json, "Write the scores to this file");
-  command->add_option("--device", arguments->device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command
-      ->add_option("--threads", arguments->threads,
-                   "Threads of a rank (default: cores / ranks on the node)")
-      ->check(CLI::Range(1, 1024));
   command->callback([arguments] { run(*arguments); });
 }
 

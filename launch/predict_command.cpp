@@ -11,21 +11,20 @@
 
 #include "core/file_system.hpp"
 #include "core/log.hpp"
-#include "launch/checkpoint_option.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "launch/scoring_options.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
 namespace {
 
-struct Arguments {
+struct Arguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
-  std::filesystem::path shards, csv, json;
-  std::string split = "test", device = "auto", checkpoint = "last", combine = "mean";
+  std::filesystem::path csv, json;
+  std::string split = "test", combine = "mean";
   double temperature = 1;
-  int threads = 0;
 };
 
 // A list with the scores of each collection.
@@ -88,18 +87,10 @@ void add_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
-  add_checkpoint_option(command, arguments.checkpoint);
+  add_scoring_options(command, arguments);
   command.add_option("--split", arguments.split, "train, valid or test")
       ->check(CLI::IsMember({"train", "valid", "test"}))
       ->capture_default_str();
-  command.add_option("--device", arguments.device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
-  command
-      .add_option("--threads", arguments.threads,
-                  "Threads of a rank (default: cores / ranks on the node)")
-      ->check(CLI::Range(1, 1024));
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#include "launch/scoring_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace tpudist {
+
+void add_scoring_options(CLI::App& command, ScoringArguments& arguments) {
+  command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
+  command
+      .add_option("--checkpoint", arguments.checkpoint,
+                  "last, best (by the validation score of the ensemble) or a step")
+      ->capture_default_str();
+  command.add_option("--device", arguments.device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      .add_option("--threads", arguments.threads,
+                  "Threads of a rank (default: cores / ranks on the node)")
+      ->check(CLI::Range(1, 1024));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace tpudist {
+
+// What all commands that score trained runs take.
+struct ScoringArguments {
+  std::filesystem::path shards;  // empty: as in training
+  std::string device = "auto", checkpoint = "last";
+  int threads = 0;  // of a rank; 0 = the node's cores / ranks on the node
+};
+
+// Adds --data, --checkpoint (find_checkpoint), --device and --threads. `arguments` hold the defaults and
+// must outlive the command.
+void add_scoring_options(CLI::App& command, ScoringArguments& arguments);
+
+}  // namespace tpudist
