@@ -43,6 +43,12 @@ class IoError : public Error {
   explicit IoError(const std::string& message) : Error(ErrorKind::failed, message) {}
 };
 
+// Something that another process, or another part of this one, holds a lock on. The message says who.
+class InUseError : public Error {
+ public:
+  explicit InUseError(const std::string& message) : Error(ErrorKind::failed, message) {}
+};
+
 // Communication between ranks failed, or ranks disagree.
 class DistError : public Error {
  public:

@@ -77,8 +77,9 @@ void write_holder(int descriptor, std::string_view command) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view command)
-    : path_(folder / kLockName) {
+FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view command,
+                       std::string_view name)
+    : path_(folder / name) {
   for (;;) {
     const int descriptor = open_lock_file(path_);
     int result = 0;
@@ -98,9 +99,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
     const std::string holder = read_holder(descriptor);
     ::close(descriptor);
     if (error == EWOULDBLOCK) {
-      throw Error(ErrorKind::failed,
-                  fmt::format("{}: is in use by {}; wait for its end, or take another folder",
-                              folder.string(), holder));
+      throw InUseError(fmt::format("{}: is in use by {}; wait for its end, or take another folder",
+                                   folder.string(), holder));
     }
     if (error != ENOLCK && error != EOPNOTSUPP && error != ENOSYS) {
       throw_io_error("lock", path_, error);

@@ -14,11 +14,13 @@ inline constexpr std::string_view kLockName = ".tpudist-lock";
 // only rank 0 takes the lock.
 class FolderLock {
  public:
-  // `folder` must exist. `command` is what this process does, e.g. "tpudist train". Throws Error
-  // (failed) with command, process, host, user and time of the holder when another process, or
-  // another object of this process, holds the lock; IoError when the file cannot be opened. On a
-  // file system without locks it only logs a warning.
-  FolderLock(const std::filesystem::path& folder, std::string_view command);
+  // `folder` must exist. `command` is what this process does, e.g. "tpudist train". Throws InUseError
+  // with command, process, host, user and time of the holder when another process, or another object
+  // of this process, holds the lock; IoError when the file cannot be opened. On a file system
+  // without locks it only logs a warning. With another `name` the lock is on that file instead: one
+  // of several things in the folder that can be held apart.
+  FolderLock(const std::filesystem::path& folder, std::string_view command,
+             std::string_view name = kLockName);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,16 @@ class Communicator {
   virtual std::string_view name() const = 0;  // "self", "mpi" or "nccl"
 
   virtual void barrier() = 0;
+
+  // A barrier for ranks that may come minutes apart: waits without taking the processor from those
+  // that work, until all ranks are here. False when `patience` is over first; the communicator is of
+  // no use afterwards.
+  // Where ranks never come minutes apart this is barrier().
+  virtual bool wait_for_all(std::chrono::milliseconds patience) {
+    static_cast<void>(patience);
+    barrier();
+    return true;
+  }
 
   // Ranks with equal colour form a new communicator, in rank order.
   virtual std::unique_ptr<Communicator> split(int color) = 0;

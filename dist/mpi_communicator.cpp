@@ -4,8 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "core/error.hpp"
 #include "dist/counts.hpp"
@@ -75,6 +77,20 @@ MpiComm::MpiComm(MpiHandle handle, std::int64_t largest_count)
 
 void MpiComm::barrier() {
   check_mpi(MPI_Barrier(handle_.get()), "MPI_Barrier");
+}
+
+bool MpiComm::wait_for_all(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kShortest{1}, kLongest{20};  // between two looks
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(handle_.get(), &request), "MPI_Ibarrier");
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto pause = kShortest;; pause = std::min(2 * pause, kLongest)) {
+    int all_here = 0;
+    check_mpi(MPI_Test(&request, &all_here, MPI_STATUS_IGNORE), "MPI_Test");
+    if (all_here) return true;
+    if (std::chrono::steady_clock::now() - begin >= patience) return false;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 std::unique_ptr<Communicator> MpiComm::split(int color) {

@@ -42,6 +42,7 @@ class MpiComm final : public Communicator {
   std::string_view name() const override { return "mpi"; }
 
   void barrier() override;
+  bool wait_for_all(std::chrono::milliseconds patience) override;
   std::unique_ptr<Communicator> split(int color) override;
 
   // The ranks that share this rank's node, in rank order.

@@ -55,6 +55,29 @@ std::string to_yaml(const AutoOrInteger& value) {
   return value.value ? to_yaml(*value.value) : "auto";
 }
 
+// In flow style.
+std::string to_yaml(const YamlValue& value) {
+  std::vector<std::string> pieces;
+  switch (value.kind) {
+    case YamlValue::Kind::null:
+      return "null";
+    case YamlValue::Kind::list:
+      for (const YamlValue& item : value.items) pieces.push_back(to_yaml(item));
+      return fmt::format("[{}]", join(pieces, ", "));
+    case YamlValue::Kind::map:
+      for (const YamlEntry& entry : value.entries) {
+        pieces.push_back(fmt::format("{}: {}", format_yaml_text(entry.key), to_yaml(entry.value)));
+      }
+      return fmt::format("{{{}}}", join(pieces, ", "));
+    case YamlValue::Kind::scalar:
+      break;
+  }
+  // What is not quoted may be a number or a truth value, and stays one.
+  const bool plain = !value.quoted && (!parse_number(value.text).error || value.text == "true" ||
+                                       value.text == "false");
+  return plain ? value.text : format_yaml_text(value.text);
+}
+
 template <typename T>
 std::string to_yaml(const std::vector<T>& values) {
   std::vector<std::string> pieces;
@@ -357,6 +380,29 @@ std::vector<std::string> ConfigNode::texts(std::string_view key,
   return impl_->read_list(key, fallback, [&](const YamlValue& value, const std::string& name) {
     return impl_->parse_text(value, name);
   });
+}
+
+std::string ConfigNode::yaml(std::string_view key) {
+  const YamlEntry* entry = impl_->find(key);
+  if (!entry || !impl_->usable(entry->value, impl_->name_of(key))) return {};
+  std::string text = to_yaml(entry->value);
+  impl_->record.note(key, text, false);
+  return text;
+}
+
+std::vector<std::string> ConfigNode::yaml_items(std::string_view key) {
+  std::vector<std::string> texts;
+  const YamlEntry* entry = impl_->find(key);
+  const std::string name = impl_->name_of(key);
+  if (!entry || !impl_->usable(entry->value, name) || !impl_->is_list(entry->value, name)) {
+    return texts;
+  }
+  for (std::size_t i = 0; i < entry->value.items.size(); ++i) {
+    const YamlValue& item = entry->value.items[i];
+    if (impl_->usable(item, fmt::format("{}.{}", name, i))) texts.push_back(to_yaml(item));
+  }
+  impl_->record.note(key, to_yaml(entry->value), false);
+  return texts;
 }
 
 void ConfigNode::require(std::string_view key) {

@@ -98,6 +98,12 @@ class ConfigNode {
                               Limits<double> limits = {});
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
 
+  // Any value as YAML on one line, for keys whose meaning another document knows; "" when it is not
+  // given. Environment variables and aliases are replaced by what they stand for.
+  std::string yaml(std::string_view key);
+  // The same for each item of a list.
+  std::vector<std::string> yaml_items(std::string_view key);
+
   // Records a mistake when the key is not given. Call before the getter.
   void require(std::string_view key);
 

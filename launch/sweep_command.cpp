@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "dist/stop_signal.hpp"
+#include "launch/commands.hpp"
+#include "launch/job.hpp"
+#include "launch/output.hpp"
+#include "sweep/sweep_folder.hpp"
+#include "sweep/sweep_job.hpp"
+#include "sweep/sweep_tables.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kInterruptNotice =
+    "\ntpudist: stopping with checkpoints after this step; interrupt again to end at once\n";
+
+struct Arguments {
+  fs::path sweep;  // a sweep file or the folder of a sweep
+  std::vector<std::string> overrides;
+  fs::path dir, csv, json;
+  std::vector<int> groups;
+  int index = -1;
+  std::vector<int> runs;
+};
+
+// The folder that --dir or the sweep's name says, for a sweep file.
+fs::path folder_of(const Arguments& arguments) {
+  if (!arguments.dir.empty()) return arguments.dir;
+  return fs::path("sweeps") / SweepFile::load(arguments.sweep, arguments.overrides).name;
+}
+
+// A folder is opened, a sweep file expanded.
+SweepFolder open_or_expand(const Arguments& arguments) {
+  if (fs::is_directory(arguments.sweep)) {
+    if (!arguments.overrides.empty()) {
+      throw ConfigError(
+          fmt::format("{} is a sweep that is expanded already: key=value pairs belong to `tpudist "
+                      "sweep expand`",
+                      arguments.sweep.string()));
+    }
+    return SweepFolder::open(arguments.sweep);
+  }
+  return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
+}
+
+void expand(const Arguments& arguments) {
+  const SweepFolder folder =
+      SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
+  const SweepRecord& record = folder.record();
+  for (const SweepRun& run : record.runs) {
+    print("{:>5}  {}  {}{}  members {} to {}\n", run.index, run.id,
+          record.labels[static_cast<std::size_t>(run.variant)],
+          run.seed ? fmt::format("  seed {}", *run.seed) : "", run.first_member,
+          run.first_member + run.members - 1);
+  }
+  for (const Stage& stage : record.stages) {
+    print("{}: {}{} runs, from index {}\n", stage.name, stage.first > 0 ? "at most " : "",
+          stage.count, stage.first);
+  }
+  print("{}\n", (folder.path() / "sweep.json").string());
+}
+
+// The first process that comes makes the folder; under MPI all ranks may come at once.
+SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
+  std::optional<SweepFolder> folder;
+  run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) folder = open_or_expand(arguments);
+  });
+  run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) folder = open_or_expand(arguments);
+  });
+  const AgreedValue list{"sweep.json", to_hex(hash_file(folder->path() / "sweep.json"))};
+  require_agreement(world, std::span(&list, 1), "give all ranks the same folder of the sweep");
+  return std::move(*folder);
+}
+
+void run(const Arguments& arguments) {
+  SweepOutcome outcome;
+  const JobOptions options{
+      .agreed = {{"the command", "sweep run"},
+                 {"the sweep", arguments.sweep.string()},
+                 {"--dir", arguments.dir.string()},
+                 {"--groups", fmt::format("{}", fmt::join(arguments.groups, ","))},
+                 {"--index", fmt::format("{}", arguments.index)},
+                 {"key=value pairs", fmt::format("{}", fmt::join(arguments.overrides, " "))}}};
+  run_job(options, [&](JobContext& context) {
+    const SweepFolder folder = open_on_all_ranks(arguments, context.world);
+    const bool root = context.world.rank() == 0;
+    const StopSignal signal(root ? kInterruptNotice : "");
+    SweepJobOptions job{arguments.groups, std::nullopt};
+    if (arguments.index >= 0) job.index = arguments.index;
+    outcome = run_sweep(folder, job, context, [&] { return signal.requested(); });
+    if (root) {
+      print("{}\n{} run{} finished here, {} failed\n", status_table(folder), outcome.finished,
+            outcome.finished == 1 ? "" : "s", outcome.failed);
+    }
+    std::fflush(stdout);
+    context.world.barrier();
+  });
+  if (outcome.stopped) throw CLI::RuntimeError(static_cast<int>(ErrorKind::stopped));
+  if (outcome.failed > 0 || outcome.group_lost) {
+    throw CLI::RuntimeError(static_cast<int>(ErrorKind::failed));
+  }
+}
+
+void status(const Arguments& arguments) {
+  print("{}", status_table(SweepFolder::open(arguments.sweep)));
+}
+
+void retry(const Arguments& arguments) {
+  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  int freed = 0;
+  for (const SweepRun& run : folder.known_runs()) {
+    const bool named = arguments.runs.empty() ||
+                       std::ranges::find(arguments.runs, run.index) != arguments.runs.end();
+    if (!named || folder.state(run) != RunState::failed) continue;
+    folder.forget_failure(run);
+    ++freed;
+  }
+  print("{} failed run{} will be trained again by `tpudist sweep run {}`\n", freed,
+        freed == 1 ? "" : "s", arguments.sweep.string());
+}
+
+void collect(const Arguments& arguments) {
+  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  print("{}", collect_table(folder));
+  if (!arguments.csv.empty()) write_file_atomically(arguments.csv, collect_csv(folder));
+  if (!arguments.json.empty()) {
+    write_file_atomically(arguments.json, collect_json(folder).dump(2) + "\n");
+  }
+}
+
+CLI::App* add(CLI::App& sweep, const std::string& name, const std::string& what,
+              const std::shared_ptr<Arguments>& arguments, void (*action)(const Arguments&)) {
+  CLI::App* command = sweep.add_subcommand(name, what);
+  command->callback([arguments, action] { action(*arguments); });
+  return command;
+}
+
+void add_sweep_file(CLI::App& command, Arguments& arguments) {
+  command.add_option("overrides", arguments.overrides,
+                     "key=value pairs of the sweep file, e.g. sweep.seeds=3");
+  command.add_option("--dir", arguments.dir, "Folder of the sweep (default: sweeps/<name>)");
+}
+
+void add_folder(CLI::App& command, Arguments& arguments) {
+  command.add_option("sweep", arguments.sweep, "Folder of the sweep")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app) {
+  CLI::App* sweep =
+      app.add_subcommand("sweep", "Train seeds x folds x variants of experiments as one list");
+  sweep->require_subcommand(1);
+  sweep->footer(
+      "Runs that finished are never trained again, and runs that were stopped or killed go on "
+      "where "
+      "they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n"
+      "Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml\n"
+      "  mpirun -np 8 tpudist sweep run sweeps/folds --groups 2\n"
+      "  tpudist sweep collect sweeps/folds");
+  auto arguments = std::make_shared<Arguments>();
+
+  CLI::App* command =
+      add(*sweep, "expand", "Write the list of runs, and print it", arguments, expand);
+  command->add_option("sweep", arguments->sweep, "Sweep file (YAML)")
+      ->required()
+      ->check(CLI::ExistingFile);
+  add_sweep_file(*command, *arguments);
+
+  command = add(*sweep, "run", "Train the runs that have not ended", arguments, run);
+  command->add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
+      ->required()
+      ->check(CLI::ExistingPath);
+  add_sweep_file(*command, *arguments);
+  command
+      ->add_option(
+          "--groups", arguments->groups,
+          "Sizes of the groups of ranks that train runs side by side, e.g. 2,2,1; the last "
+          "one is repeated (default: all ranks train each run)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 16));
+  command->add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
+      ->check(CLI::Range(0, 1 << 30));
+
+  add_folder(*add(*sweep, "status", "Print how many runs wait, run, failed and finished", arguments,
+                  status),
+             *arguments);
+
+  command = add(*sweep, "retry", "Let `sweep run` train failed runs again", arguments, retry);
+  add_folder(*command, *arguments);
+  command->add_option("--runs", arguments->runs, "Only the failed ones among these indices")
+      ->delimiter(',');
+
+  command = add(*sweep, "collect", "Print what the runs reached, and what was chosen", arguments,
+                collect);
+  add_folder(*command, *arguments);
+  command->add_option("--csv", arguments->csv, "Write a line for each member of each run");
+  command->add_option("--json", arguments->json, "Write summaries and runs");
+}
+
+}  // namespace tpudist

@@ -1,0 +1,148 @@
+#include "sweep/sweep_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "train/experiment/settings.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::int64_t kMany = std::int64_t{1} << 53;
+constexpr int kMostSeeds = 1000;
+
+// Keys of an experiment that a sweep sets by itself, and by which of its own keys.
+struct OwnKey {
+  std::string_view key, own;
+};
+constexpr std::array<OwnKey, 5> kOwnKeys{{{"seed.init", "sweep.seeds"},
+                                          {"seed.order", "sweep.seeds"},
+                                          {"ensemble.folds", "sweep.folds"},
+                                          {"ensemble.first_member", "placement"},
+                                          {"ensemble.placement", "placement"}}};
+
+void refuse_own_keys(ConfigNode& map, const std::string& key) {
+  const auto own = std::ranges::find(kOwnKeys, std::string_view(key), &OwnKey::key);
+  if (own != kOwnKeys.end()) map.mistake(key, fmt::format("is set by `{}`", own->own));
+}
+
+std::string read_name(ConfigNode& root) {
+  root.require("name");
+  std::string name = root.text("name", "sweep");
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+    root.mistake("name", "must be a name without slashes: it becomes a folder");
+  }
+  return name;
+}
+
+std::vector<std::filesystem::path> read_experiments(ConfigNode& root,
+                                                    const std::filesystem::path& base) {
+  root.require("experiments");
+  const bool one = root.kind("experiments") == "scalar";
+  const std::vector<std::string> names =
+      one ? std::vector{root.text("experiments", "")} : root.texts("experiments", {});
+  if (root.has("experiments") && names.empty()) root.mistake("experiments", "names no file");
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& name : names) {
+    paths.push_back(std::filesystem::absolute(base / name).lexically_normal());
+    if (std::filesystem::is_regular_file(paths.back())) continue;
+    root.mistake("experiments", fmt::format("names {}, which is no file", paths.back().string()));
+  }
+  return paths;
+}
+
+std::vector<std::string> read_overrides(ConfigNode map) {
+  std::vector<std::string> overrides;
+  for (const std::string& key : map.keys()) {
+    refuse_own_keys(map, key);
+    overrides.push_back(fmt::format("{}={}", key, map.yaml(key)));
+  }
+  return overrides;
+}
+
+std::vector<std::uint64_t> read_seeds(ConfigNode& sweep) {
+  if (!sweep.has("seeds")) return {};
+  std::vector<std::int64_t> seeds;
+  if (sweep.kind("seeds") == "list") {
+    seeds = sweep.integers("seeds", {}, {0, kMany});
+    if (seeds.empty()) sweep.mistake("seeds", "names no seed");
+  } else {
+    const std::int64_t count = sweep.integer("seeds", 1, {1, kMostSeeds});
+    for (std::int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
+  }
+  if (std::set(seeds.begin(), seeds.end()).size() != seeds.size()) {
+    sweep.mistake("seeds", "names a seed twice");
+  }
+  return {seeds.begin(), seeds.end()};
+}
+
+void read_sweep(ConfigNode sweep, SweepFile& file) {
+  file.seeds = read_seeds(sweep);
+  if (sweep.has("folds")) file.folds = static_cast<int>(sweep.integer("folds", 2, {2, 1024}));
+  if (sweep.has("draws")) {
+    ConfigNode draws = sweep.child("draws");
+    draws.require("count");
+    file.draws = static_cast<int>(draws.integer("count", 1, {1, 10'000}));
+    file.draw_seed = static_cast<std::uint64_t>(draws.integer("seed", 1, {0, kMany}));
+  }
+  ConfigNode over = sweep.child("over");
+  file.over = read_swept_keys(over, file.draws.has_value());
+  if (file.draws && file.over.empty()) sweep.mistake("draws", "draws nothing: `over` has no keys");
+  for (const SweptKey& swept : file.over) {
+    refuse_own_keys(over, swept.key);
+    if (!decides_numbers(swept.key)) {
+      over.mistake(swept.key, "changes no trained number, so that runs would be equal");
+    }
+    const auto same = [&](const std::string& text) { return text.starts_with(swept.key + "="); };
+    if (std::ranges::any_of(file.overrides, same)) {
+      over.mistake(swept.key, "is given in `set` as well");
+    }
+  }
+}
+
+void read_choice(ConfigNode choose, SweepFile& file) {
+  const std::string by = choose.choice("by", "none", {"none", "valid", "out_of_fold"});
+  file.choice = by == "valid"         ? ChoiceScore::valid
+                : by == "out_of_fold" ? ChoiceScore::out_of_fold
+                                      : ChoiceScore::none;
+  file.choice_halves = choose.choice("graphs", "halves", {"halves", "all"}) == "halves";
+  file.fresh_seeds = static_cast<int>(choose.integer("seeds", 3, {3, kMostSeeds}));
+  file.confirm_overrides = read_overrides(choose.child("set"));
+}
+
+}  // namespace
+
+SweepFile SweepFile::load(const std::filesystem::path& path,
+                          const std::vector<std::string>& overrides,
+                          const std::filesystem::path& base) {
+  ConfigDocument document = ConfigDocument::load(path, overrides);
+  ConfigNode root = document.root();
+  SweepFile file;
+  file.name = read_name(root);
+  file.experiments =
+      read_experiments(root, base.empty() ? std::filesystem::absolute(path).parent_path() : base);
+  file.overrides = read_overrides(root.child("set"));
+  read_sweep(root.child("sweep"), file);
+  file.placement = root.choice("placement", "fused", {"fused", "split"}) == "split"
+                       ? Placement::split
+                       : Placement::fused;
+  ConfigNode halving = root.child("halving");
+  file.halving.rungs = static_cast<int>(halving.integer("rungs", 1, {1, 20}));
+  file.halving.keep = static_cast<int>(halving.integer("keep", 3, {2, 100}));
+  read_choice(root.child("choose"), file);
+  if (file.halving.rungs > 1 && file.choice == ChoiceScore::none) {
+    root.mistake("halving", "needs a score to go by: give `choose: {by: valid}` or out_of_fold");
+  }
+  if (file.choice == ChoiceScore::out_of_fold && file.folds == 0) {
+    root.mistake("choose", "goes by graphs that members held out, so give `sweep.folds`");
+  }
+  document.finish();
+  file.resolved_yaml = document.resolved_yaml();
+  return file;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sweep/parameter_values.hpp"
+
+namespace tpudist {
+
+// How members of an ensemble are trained: all in one run, or each in a run of its own. The numbers have
+// the same bits either way.
+enum class Placement { fused, split };
+
+// On which graphs runs are compared.
+enum class ChoiceScore {
+  none,         // nothing is chosen
+  valid,        // the validation split
+  out_of_fold,  // training graphs of the fold that a member held out
+};
+
+// Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification and
+// hyperparameter optimization", AISTATS 2016): all variants get a few steps, the best 1/keep of them
+// `keep` times as many, and so on up to all steps in the last of `rungs` rungs. Every rung trains from
+// the start, because schedules go by shares of all steps.
+struct Halving {
+  int rungs = 1;
+  int keep = 3;
+};
+
+// A sweep file, read and checked, but not yet combined with its experiments. Plain data.
+struct SweepFile {
+  std::string name;
+  std::vector<std::filesystem::path> experiments;  // absolute
+  std::vector<std::string> overrides;              // `set:`, as key=YAML
+  std::vector<std::uint64_t> seeds;                // empty: the experiment's own
+  int folds = 0;                                   // 0: as the experiment says
+  std::vector<SweptKey> over;
+  std::optional<int> draws;  // variants that are drawn; nothing: the grid of all values
+  std::uint64_t draw_seed = 1;
+  Placement placement = Placement::fused;
+  Halving halving;
+  ChoiceScore choice = ChoiceScore::none;
+  bool choice_halves = true;  // choose on one half of the validation families, confirm on the other
+  int fresh_seeds = 3;        // of the runs that confirm what was chosen
+  std::vector<std::string> confirm_overrides;
+
+  std::string resolved_yaml;
+
+  // Names of experiments are relative to `base`, or else to the folder of the file. Throws ConfigError
+  // with every mistake.
+  static SweepFile load(const std::filesystem::path& path,
+                        const std::vector<std::string>& overrides = {},
+                        const std::filesystem::path& base = {});
+};
+
+}  // namespace tpudist

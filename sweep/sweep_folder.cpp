@@ -1,0 +1,198 @@
+#include "sweep/sweep_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/text.hpp"
+#include "sweep/choice.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRecord = "sweep.json";
+constexpr const char* kSweepFile = "sweep.yaml";
+constexpr const char* kWriter = "tpudist sweep";
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw IoError(fmt::format("make the folder {}: {}", path.string(), error.message()));
+}
+
+// The experiments as they were read, and the sweep file with their new places: what later stages are
+// made of.
+void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path& sweep_file,
+                   const std::vector<std::string>& overrides) {
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < plan.file.experiments.size(); ++i) {
+    const fs::path& source = plan.file.experiments[i];
+    const fs::path place = fs::path("experiments") / std::to_string(i) / source.filename();
+    make_folder((folder / place).parent_path());
+    write_file_atomically(folder / place, resolved_base(plan, static_cast<int>(i)));
+    places.push_back(format_yaml_text(place.string()));
+  }
+  std::vector<std::string> moved = overrides;
+  moved.push_back(fmt::format("experiments=[{}]", join(places, ", ")));
+  write_file_atomically(folder / kSweepFile,
+                        SweepFile::load(sweep_file, moved, folder).resolved_yaml);
+}
+
+void require_same_sweep(const SweepRecord& there, const SweepRecord& wanted,
+                        const fs::path& folder) {
+  const std::size_t common = std::min(there.runs.size(), wanted.runs.size());
+  std::size_t at = 0;
+  while (at < common && there.runs[at].id == wanted.runs[at].id) ++at;
+  const bool same = at == there.runs.size() && at == wanted.runs.size() &&
+                    there.stages.size() == wanted.stages.size() && there.choice == wanted.choice &&
+                    there.keep == wanted.keep;
+  if (same) return;
+  throw ConfigError(
+      fmt::format("{}: holds another sweep (\"{}\", {} runs{}); give this one a folder of its own "
+                  "with --dir, or "
+                  "remove that one",
+                  folder.string(), there.name, there.runs.size(),
+                  at < common ? fmt::format(", the first that differs is run {}", at) : ""));
+}
+
+}  // namespace
+
+std::string_view name_of(RunState state) {
+  switch (state) {
+    case RunState::waiting:
+      return "waiting";
+    case RunState::running:
+      return "running";
+    case RunState::stopped:
+      return "stopped";
+    case RunState::failed:
+      return "failed";
+    case RunState::finished:
+      break;
+  }
+  return "finished";
+}
+
+SweepFolder::SweepFolder(fs::path path, SweepRecord record)
+    : path_(std::move(path)), record_(std::move(record)) {}
+
+SweepFolder SweepFolder::expand(const fs::path& sweep_file,
+                                const std::vector<std::string>& overrides, const fs::path& folder) {
+  const SweepPlan plan = plan_sweep(SweepFile::load(sweep_file, overrides));
+  SweepRecord record = record_of(plan);
+  if (!fs::exists(folder / kRecord)) {
+    std::error_code error;
+    if (fs::exists(folder) && !fs::is_empty(folder, error) && !fs::exists(folder / kLockName)) {
+      const bool unfinished = fs::exists(folder / kSweepFile) || fs::exists(folder / "experiments");
+      if (!unfinished) {
+        throw ConfigError(fmt::format(
+            "{}: holds other files and no sweep; give the sweep a folder of its own with --dir",
+            folder.string()));
+      }
+    }
+    make_folder(folder);
+    const FolderLock lock(folder, kWriter);
+    if (!fs::exists(folder / kRecord)) {
+      write_sources(folder, plan, sweep_file, overrides);
+      for (const char* part : {"runs", "results", "claims"}) make_folder(folder / part);
+      write_record(folder / kRecord, record);
+      return SweepFolder(folder, std::move(record));
+    }
+  }
+  SweepFolder there = open(folder);
+  require_same_sweep(there.record_, record, folder);
+  return there;
+}
+
+SweepFolder SweepFolder::open(const fs::path& folder) {
+  if (!fs::exists(folder / kRecord)) {
+    throw ConfigError(fmt::format("{}: holds no sweep; make one with `tpudist sweep expand FILE`",
+                                  folder.string()));
+  }
+  return SweepFolder(folder, read_record(folder / kRecord));
+}
+
+fs::path SweepFolder::result_file(const SweepRun& run) const {
+  return path_ / "results" / (run.id + ".json");
+}
+
+fs::path SweepFolder::stage_file(int stage) const {
+  return path_ / fmt::format("stage-{}.json", stage);
+}
+
+std::optional<std::vector<SweepRun>> SweepFolder::stage_runs(int stage) const {
+  if (stage == 0) return record_.runs;
+  if (!fs::exists(stage_file(stage))) return std::nullopt;
+  return read_stage_runs(stage_file(stage));
+}
+
+std::vector<SweepRun> SweepFolder::known_runs() const {
+  std::vector<SweepRun> all;
+  for (int stage = 0; stage < static_cast<int>(record_.stages.size()); ++stage) {
+    const auto runs = stage_runs(stage);
+    if (!runs) break;
+    all.insert(all.end(), runs->begin(), runs->end());
+  }
+  return all;
+}
+
+void SweepFolder::freeze_stage(int stage) const {
+  const FolderLock lock(path_, kWriter);
+  if (fs::exists(stage_file(stage))) return;
+  const auto before = stage_runs(stage - 1);
+  if (!before) throw Error(ErrorKind::failed, "the stage before is not known yet");
+  std::vector<std::optional<RunResult>> results;
+  for (const SweepRun& run : *before) results.push_back(result(run));
+  const int keep = record_.stages[static_cast<std::size_t>(stage)].confirms ? 0 : record_.keep;
+  const std::vector<int> chosen = chosen_variants(record_, *before, results, keep);
+  const SweepPlan plan = plan_sweep(SweepFile::load(path_ / kSweepFile));
+  write_stage_runs(stage_file(stage), runs_of_stage(plan, stage, chosen));
+}
+
+std::optional<RunResult> SweepFolder::result(const SweepRun& run) const {
+  return read_result(result_file(run));
+}
+
+RunState SweepFolder::state(const SweepRun& run) const {
+  if (const auto ended = result(run)) {
+    return ended->finished ? RunState::finished : RunState::failed;
+  }
+  if (!claim(run)) return RunState::running;
+  return RunFolder::exists(run_folder(run)) ? RunState::stopped : RunState::waiting;
+}
+
+RunClaimFile SweepFolder::claim(const SweepRun& run) const {
+  constexpr int kTries = 5;
+  constexpr std::chrono::milliseconds kPause{20};
+  for (int i = 0;; ++i) {
+    try {
+      return std::make_unique<FolderLock>(path_ / "claims", "tpudist sweep run", run.id);
+    } catch (const InUseError&) {
+      if (i + 1 == kTries) return nullptr;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void SweepFolder::forget_failure(const SweepRun& run) const {
+  const auto ended = result(run);
+  if (!ended || ended->finished) return;
+  std::error_code error;
+  fs::remove(result_file(run), error);
+  if (error) {
+    throw IoError(fmt::format("remove {}: {}", result_file(run).string(), error.message()));
+  }
+}
+
+}  // namespace tpudist

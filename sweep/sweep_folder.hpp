@@ -1,0 +1,80 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/folder_lock.hpp"
+#include "sweep/run_result.hpp"
+#include "sweep/sweep_record.hpp"
+
+namespace tpudist {
+
+enum class RunState {
+  waiting,  // nobody has begun it
+  running,  // a process holds its claim
+  stopped,  // it was stopped or killed; `sweep run` goes on with its newest checkpoint
+  failed,   // it ended with an error; `sweep retry` frees it
+  finished,
+};
+
+std::string_view name_of(RunState state);
+
+// The right to train one run of a sweep: a locked file of the sweep's folder. The kernel gives the lock
+// back when the process dies, so that a dead process leaves no claim behind.
+using RunClaimFile = std::unique_ptr<FolderLock>;
+
+// The folder of a sweep, written by `tpudist sweep expand` and read by all other subcommands:
+//
+//   sweep.json          the frozen list of runs (SweepRecord)
+//   sweep.yaml          the sweep file, with experiments/<i>/<name>.yaml, all resolved
+//   stage-<k>.json      the runs of a later stage, once they are known
+//   runs/<id>/          the folder of a run
+//   results/<id>.json   how it ended
+//   claims/<id>         locked while a process trains it
+class SweepFolder {
+ public:
+  // Writes a new folder for a sweep file and its overrides, or opens one that holds this very sweep.
+  // Throws ConfigError when the folder holds another sweep (naming the first run that differs) or
+  // anything else, InUseError when another process writes there; errors of plan_sweep.
+  static SweepFolder expand(const std::filesystem::path& sweep_file,
+                            const std::vector<std::string>& overrides,
+                            const std::filesystem::path& folder);
+  // Throws ConfigError when the folder holds no sweep, DataError when it is damaged.
+  static SweepFolder open(const std::filesystem::path& folder);
+
+  const std::filesystem::path& path() const { return path_; }
+  const SweepRecord& record() const { return record_; }
+  std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
+  std::filesystem::path result_file(const SweepRun& run) const;
+
+  // The runs of a stage; nothing while they are not known yet.
+  std::optional<std::vector<SweepRun>> stage_runs(int stage) const;
+  // All runs that are known, stage after stage.
+  std::vector<SweepRun> known_runs() const;
+
+  // Freezes the runs of a stage after the first: those of the variants that did best in the stage
+  // before, of which every run must have ended. Whoever comes second finds the first one's list.
+  // Throws Error when no variant of an experiment has a score, InUseError while another process does
+  // the same.
+  void freeze_stage(int stage) const;
+
+  std::optional<RunResult> result(const SweepRun& run) const;
+  // A claim that another process holds for a moment only, to look at it, counts as free.
+  RunState state(const SweepRun& run) const;
+  // Nothing when another process holds it.
+  RunClaimFile claim(const SweepRun& run) const;
+  // Removes the result of a failed run, so that it is trained again.
+  void forget_failure(const SweepRun& run) const;
+
+ private:
+  SweepFolder(std::filesystem::path path, SweepRecord record);
+  std::filesystem::path stage_file(int stage) const;
+
+  std::filesystem::path path_;
+  SweepRecord record_;
+};
+
+}  // namespace tpudist

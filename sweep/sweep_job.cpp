@@ -1,0 +1,328 @@
+#include "sweep/sweep_job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
+#include "sweep/labelled_progress.hpp"
+#include "sweep/rank_groups.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/loop/trainer.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Ranks of other groups may take days.
+constexpr milliseconds kForever = std::chrono::hours(24 * 365);
+// How long a rank that failed waits for the others of its group to leave the run.
+constexpr milliseconds kPatience{60'000};
+// Between two looks at runs that others train.
+constexpr milliseconds kPause{500};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+int exit_code_of(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known ? known->exit_code() : static_cast<int>(ErrorKind::failed);
+}
+
+// Ranks of a group that cannot be brought together again.
+class GroupStuck : public DistError {
+ public:
+  using DistError::DistError;
+};
+
+// What a group does next.
+struct Next {
+  enum class Kind : std::int64_t { train, nothing_left, stop };
+  Kind kind = Kind::nothing_left;
+  SweepRun run;          // to train
+  RunClaimFile claim;    // on the group's first rank
+  bool resumes = false;  // the run was begun before
+};
+
+// The ranks that train one run after another together.
+class Group {
+ public:
+  Group(const SweepFolder& folder, const SweepJobOptions& options, Communicator& team,
+        JobContext& job, ProgressSink& progress, const std::function<bool()>& stop_requested)
+      : folder_(folder),
+        options_(options),
+        team_(team),
+        control_(team.split(0)),
+        job_(job),
+        progress_(progress),
+        stop_requested_(stop_requested) {}
+
+  SweepOutcome run() {
+    SweepOutcome outcome;
+    try {
+      for (;;) {
+        const Next next = agree_on_next();
+        if (next.kind == Next::Kind::stop) outcome.stopped = true;
+        if (next.kind != Next::Kind::train) break;
+        train_run(next.run, next.resumes, outcome);
+        if (outcome.stopped) break;
+      }
+    } catch (const GroupStuck&) {
+      throw;
+    } catch (const std::exception& error) {  // the same on all ranks of the group
+      if (root()) spdlog::error("{}", error.what());
+      outcome.group_lost = true;
+    }
+    return outcome;
+  }
+
+ private:
+  bool root() const { return team_.rank() == 0; }
+
+  // The first rank decides, which may take as long as others train. Throws the same on all ranks.
+  Next agree_on_next() {
+    Next next;
+    std::exception_ptr error;
+    try {
+      if (root()) next = choose_next();
+    } catch (const std::exception&) {
+      error = std::current_exception();
+    }
+    control_->wait_for_all(kForever);
+    run_on_all_ranks(*control_, [&] {
+      if (error) std::rethrow_exception(error);
+    });
+    std::array<std::int64_t, 7> numbers{static_cast<std::int64_t>(next.kind),
+                                        next.run.index,
+                                        next.run.variant,
+                                        next.run.first_member,
+                                        next.run.members,
+                                        static_cast<std::int64_t>(next.run.config.size()),
+                                        next.resumes};
+    control_->broadcast(std::span<std::int64_t>(numbers), 0);
+    next.kind = static_cast<Next::Kind>(numbers[0]);
+    next.run.index = static_cast<int>(numbers[1]);
+    next.run.variant = static_cast<int>(numbers[2]);
+    next.run.first_member = static_cast<int>(numbers[3]);
+    next.run.members = static_cast<int>(numbers[4]);
+    next.resumes = numbers[6] != 0;
+    next.run.config.resize(static_cast<std::size_t>(numbers[5]));
+    next.run.id.resize(16);
+    control_->broadcast(std::span<char>(next.run.config), 0);
+    control_->broadcast(std::span<char>(next.run.id), 0);
+    return next;
+  }
+
+  Next choose_next() {
+    if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
+    if (options_.index) return choose_index(*options_.index);
+    const int stages = static_cast<int>(folder_.record().stages.size());
+    for (int stage = 0; stage < stages;) {
+      const std::vector<SweepRun> runs = known_stage(stage);
+      bool all_ended = true;
+      for (const SweepRun& run : runs) {
+        if (const auto ended = folder_.result(run)) continue;
+        all_ended = false;
+        if (Next next = take(run); next.kind == Next::Kind::train) return next;
+      }
+      if (all_ended) {
+        ++stage;
+        continue;
+      }
+      if (stage + 1 == stages) break;  // others train what is left
+      std::this_thread::sleep_for(kPause);
+      if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
+    }
+    return {};
+  }
+
+  Next choose_index(int index) {
+    if (done_) return {};
+    done_ = true;
+    const auto& stages = folder_.record().stages;
+    for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
+      const Stage& place = stages[static_cast<std::size_t>(stage)];
+      if (index < place.first || index >= place.first + place.count) continue;
+      const std::vector<SweepRun> runs = known_stage(stage);
+      const auto at = static_cast<std::size_t>(index - place.first);
+      if (at >= runs.size()) {
+        spdlog::info("run {} is not needed: {} has {} runs", index, place.name, runs.size());
+        return {};
+      }
+      const auto ended = folder_.result(runs[at]);
+      if (ended && ended->finished) {
+        spdlog::info("run {} ({}) is finished already", index, runs[at].id);
+        return {};
+      }
+      folder_.forget_failure(runs[at]);
+      if (Next next = take(runs[at]); next.kind == Next::Kind::train) return next;
+      throw InUseError(
+          fmt::format("run {} ({}) is being trained by another process", index, runs[at].id));
+    }
+    const Stage& last = stages.back();
+    throw ConfigError(fmt::format("there is no run {}: the sweep has runs 0 to {}", index,
+                                  last.first + last.count - 1));
+  }
+
+  // The runs of a stage, frozen now if those before it have ended.
+  std::vector<SweepRun> known_stage(int stage) {
+    for (;;) {
+      if (auto runs = folder_.stage_runs(stage)) return *runs;
+      const auto before = folder_.stage_runs(stage - 1);
+      const auto has_ended = [&](const SweepRun& run) { return folder_.result(run).has_value(); };
+      if (!before || !std::ranges::all_of(*before, has_ended)) {
+        throw Error(ErrorKind::failed,
+                    fmt::format("the runs of \"{}\" are not known before all those of \"{}\" have "
+                                "ended; see `tpudist sweep status {}`",
+                                folder_.record().stages[static_cast<std::size_t>(stage)].name,
+                                folder_.record().stages[static_cast<std::size_t>(stage) - 1].name,
+                                folder_.path().string()));
+      }
+      try {
+        folder_.freeze_stage(stage);
+      } catch (const InUseError&) {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+  }
+
+  // Claims a run; the answer says `nothing_left` where somebody else has it.
+  Next take(const SweepRun& run) {
+    RunClaimFile claim = folder_.claim(run);
+    // It may have ended since its result was looked for.
+    if (!claim || folder_.result(run)) return {};
+    return {Next::Kind::train, run, std::move(claim), RunFolder::exists(folder_.run_folder(run))};
+  }
+
+  void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
+    LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
+    labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
+    JobContext context{team_, job_.pool, job_.place, labelled};
+    TrainOutcome trained;
+    std::string error;
+    int exit_code = 0;
+    try {
+      ConfigDocument document = ConfigDocument::parse(run.config, "sweep.json");
+      const Experiment experiment = read_experiment(document);
+      trained = train(experiment, folder_.run_folder(run), resume, context, stop_requested_);
+    } catch (const std::exception& problem) {
+      error = problem.what();
+      exit_code = exit_code_of(problem);
+    }
+    if (!control_->wait_for_all(exit_code == 0 ? kForever : kPatience)) {
+      throw GroupStuck(fmt::format(
+          "run {} ({}): {}; the other ranks of its group wait for this one and cannot go on",
+          run.index, run.id, error));
+    }
+    const std::vector<std::string> errors = all_gather_text(*control_, error);
+    std::int64_t worst = exit_code;
+    control_->all_reduce(std::span(&worst, 1), ReduceOp::max);
+    if (worst == 0 && trained.stopped) {
+      outcome.stopped = true;
+      return;
+    }
+    ++(worst == 0 ? outcome.finished : outcome.failed);
+    if (!root()) return;
+    RunResult result =
+        worst == 0 ? finished(run, trained) : failed(run, errors, static_cast<int>(worst));
+    write_result(folder_.result_file(run), result);
+    tell(labelled, run, result);
+  }
+
+  std::string describe(const SweepRun& run) const {
+    return fmt::format("{} ({}), members {} to {}", run.id,
+                       folder_.record().labels[static_cast<std::size_t>(run.variant)],
+                       run.first_member, run.first_member + run.members - 1);
+  }
+
+  RunResult finished(const SweepRun& run, const TrainOutcome& trained) const {
+    RunResult result;
+    result.id = run.id;
+    result.finished = true;
+    result.parameters = to_hex(trained.parameter_hash);
+    result.steps = trained.steps;
+    result.train_seconds = trained.train_seconds;
+    result.host = host_name();
+    result.members = read_member_results(RunFolder(folder_.run_folder(run)).scores(),
+                                         run.first_member, run.members);
+    for (int member : trained.failed) {
+      result.members[static_cast<std::size_t>(member)].failed = true;
+    }
+    return result;
+  }
+
+  static RunResult failed(const SweepRun& run, const std::vector<std::string>& errors, int code) {
+    RunResult result;
+    result.id = run.id;
+    result.exit_code = code;
+    result.host = host_name();
+    const auto first = std::ranges::find_if(errors, [](const auto& e) { return !e.empty(); });
+    if (first != errors.end()) result.error = *first;
+    return result;
+  }
+
+  void tell(ProgressSink& sink, const SweepRun& run, const RunResult& result) const {
+    if (!result.finished) {
+      spdlog::error("run {} ({}) failed: {}", run.index, run.id, result.error);
+      return;
+    }
+    const auto score = [](const char* name, std::optional<double> value) {
+      return value ? fmt::format(", {} {:.4f}", name, *value) : std::string();
+    };
+    sink.line(fmt::format("finished: parameters {}{}{}, {} of training", result.parameters,
+                          score("valid", result.valid()),
+                          score("out of fold", result.out_of_fold()),
+                          format_seconds(result.train_seconds)));
+  }
+
+  const SweepFolder& folder_;
+  const SweepJobOptions& options_;
+  Communicator& team_;
+  // Beside the team's own communicator, where ranks that fail may have left messages behind.
+  const std::unique_ptr<Communicator> control_;
+  JobContext& job_;
+  ProgressSink& progress_;
+  const std::function<bool()>& stop_requested_;
+  bool done_ = false;  // the run with the index that was asked for has had its turn
+};
+
+}  // namespace
+
+SweepOutcome run_sweep(const SweepFolder& folder, const SweepJobOptions& options,
+                       JobContext& context, const std::function<bool()>& stop_requested) {
+  const std::vector<int> groups = group_of_ranks(options.group_sizes, context.world.size());
+  const int group = groups[static_cast<std::size_t>(context.world.rank())];
+  const bool several = groups.back() > 0;
+  const std::unique_ptr<Communicator> team = context.world.split(group);
+  // Live bars of several groups would overwrite each other.
+  ProgressBar::Options lines_only;
+  lines_only.terminal = 0;
+  ProgressBar plain(lines_only);
+  NoProgress none;
+  const bool shows = team->rank() == 0 && verbosity() != Verbosity::quiet;
+  ProgressSink& own = shows ? static_cast<ProgressSink&>(plain) : none;
+  const SweepOutcome mine =
+      Group(folder, options, *team, context, several ? own : context.progress, stop_requested)
+          .run();
+  context.world.wait_for_all(kForever);
+  const bool root = team->rank() == 0;
+  std::array<std::int64_t, 4> sums{root ? mine.finished : 0, root ? mine.failed : 0,
+                                   mine.stopped ? 1 : 0, mine.group_lost ? 1 : 0};
+  context.world.all_reduce(std::span<std::int64_t>(sums), ReduceOp::sum);
+  return {static_cast<int>(sums[0]), static_cast<int>(sums[1]), sums[2] > 0, sums[3] > 0};
+}
+
+}  // namespace tpudist

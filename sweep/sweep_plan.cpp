@@ -1,0 +1,263 @@
+#include "sweep/sweep_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+#include "data/schema/model_family.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "train/experiment/experiment.hpp"
+
+namespace tpudist {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+constexpr std::uint64_t kHalvesSeed = 1;
+
+Overrides operator+(Overrides left, const Overrides& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+// With the shards as an absolute path.
+Experiment resolve(const std::filesystem::path& path, const Overrides& overrides) {
+  ConfigDocument document = ConfigDocument::load(path, overrides);
+  Experiment experiment = read_experiment(document);
+  if (experiment.data.shards.is_absolute()) return experiment;
+  const auto shards = std::filesystem::absolute(experiment.data.shards).lexically_normal();
+  ConfigDocument again = ConfigDocument::load(
+      path, overrides + Overrides{"data.shards=" + format_yaml_text(shards.string())});
+  return read_experiment(again);
+}
+
+Experiment resolve(const SweepPlan& plan, int variant, const Overrides& overrides) {
+  const Variant& of = plan.variants[static_cast<std::size_t>(variant)];
+  try {
+    return resolve(plan.file.experiments[static_cast<std::size_t>(of.experiment)],
+                   plan.file.overrides + of.settings + overrides);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("variant {} ({}): {}", variant,
+                                  plan.labels[static_cast<std::size_t>(variant)], error.what()));
+  }
+}
+
+std::string yaml_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> pieces;
+  for (const std::string& text : texts) pieces.push_back(format_yaml_text(text));
+  return fmt::format("[{}]", join(pieces, ", "));
+}
+
+std::vector<std::string> validation_graphs(const Experiment& experiment) {
+  const DatasetOptions options = experiment.data.evaluation("valid");
+  std::vector<std::string> names;
+  for (const GraphEntry& graph : list_graphs(options.shards, options.collection, "valid")) {
+    const bool included = options.include.empty() || glob_match_any(options.include, graph.name);
+    if (included && !glob_match_any(options.exclude, graph.name)) names.push_back(graph.name);
+  }
+  return names;
+}
+
+// Whether the validation families of an experiment could be halved: then the runs that choose leave out
+// one half, and the runs that confirm the other one.
+bool halve_validation(SweepPlan& plan, std::size_t experiment_index) {
+  const Experiment experiment =
+      resolve(plan.file.experiments[experiment_index], plan.file.overrides);
+  const std::vector<std::string> names = validation_graphs(experiment);
+  std::vector<int> half;
+  try {
+    half = assign_folds(names, std::vector<double>(names.size(), 1.0), 2, kHalvesSeed);
+  } catch (const ConfigError&) {
+    return false;  // fewer than two families
+  }
+  const auto leave_out = [&](int which) {
+    std::vector<std::string> patterns = experiment.data.exclude_valid;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (half[i] == which) patterns.push_back(names[i]);
+    }
+    return "data.exclude.valid=" + yaml_list(patterns);
+  };
+  plan.choosing_overrides[experiment_index] = {leave_out(1)};
+  plan.confirming_overrides[experiment_index] = {leave_out(0)};
+  return true;
+}
+
+void plan_choice(SweepPlan& plan) {
+  const SweepFile& file = plan.file;
+  plan.choosing_overrides.resize(file.experiments.size());
+  plan.confirming_overrides.resize(file.experiments.size());
+  if (file.choice == ChoiceScore::none) return;
+  plan.confirmed_on = "the same graphs that chose it";
+  if (file.choice == ChoiceScore::out_of_fold) {
+    plan.confirmed_on = "the validation split, which did not choose it";
+  } else if (file.choice_halves) {
+    bool all = true;
+    for (std::size_t i = 0; i < file.experiments.size(); ++i) {
+      if (!halve_validation(plan, i)) all = false;
+    }
+    if (all) plan.confirmed_on = "validation families that did not choose it";
+  }
+  if (file.confirm_overrides.empty()) return;
+  for (Overrides& overrides : plan.confirming_overrides) {
+    overrides = overrides + file.confirm_overrides;
+  }
+  plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
+}
+
+// Seeds that no run of the search has.
+std::vector<std::uint64_t> fresh_seeds(const SweepFile& file, const Experiment& experiment) {
+  std::uint64_t largest = std::max(experiment.init_seed, experiment.order_seed);
+  for (std::uint64_t seed : file.seeds) largest = std::max(largest, seed);
+  std::vector<std::uint64_t> seeds(static_cast<std::size_t>(file.fresh_seeds));
+  std::iota(seeds.begin(), seeds.end(), largest + 1);
+  return seeds;
+}
+
+Overrides seed_overrides(std::optional<std::uint64_t> seed) {
+  if (!seed) return {};
+  return {fmt::format("seed.init={}", *seed), fmt::format("seed.order={}", *seed)};
+}
+
+SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_t> seed,
+                  int first_member, const Experiment& experiment) {
+  SweepRun run;
+  run.id = to_hex(experiment.numbers_hash);
+  run.variant = variant;
+  run.experiment = plan.variants[static_cast<std::size_t>(variant)].experiment;
+  run.collection = experiment.data.collection.name;
+  run.seed = seed;
+  run.first_member = first_member;
+  run.members = experiment.ensemble.members;
+  run.folds = experiment.ensemble.folds;
+  run.config = experiment.resolved_yaml;
+  return run;
+}
+
+// What all runs of a variant are given in a stage, apart from seed and member.
+Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant) {
+  const SweepFile& file = plan.file;
+  const auto experiment =
+      static_cast<std::size_t>(plan.variants[static_cast<std::size_t>(variant)].experiment);
+  Overrides overrides =
+      stage.confirms ? plan.confirming_overrides[experiment] : plan.choosing_overrides[experiment];
+  if (file.folds > 0) {
+    overrides.push_back(fmt::format("ensemble.folds={}", file.folds));
+    overrides.push_back(fmt::format("ensemble.members={}", file.folds));
+    overrides.push_back("ensemble.vary=[init, fold]");
+  }
+  if (stage.step_divisor > 1) {
+    const std::int64_t steps = resolve(plan, variant, overrides).train.steps;
+    overrides.push_back(
+        fmt::format("train.steps={}", (steps + stage.step_divisor - 1) / stage.step_divisor));
+  }
+  return overrides;
+}
+
+void require_different(const SweepPlan& plan, const std::vector<SweepRun>& runs) {
+  std::map<std::string, const SweepRun*> seen;
+  for (const SweepRun& run : runs) {
+    const auto [other, is_new] = seen.emplace(run.id, &run);
+    if (is_new) continue;
+    throw ConfigError(fmt::format(
+        "runs {} and {} of the sweep are equal ({} | {}); leave one of these values out",
+        other->second->index, run.index,
+        plan.labels[static_cast<std::size_t>(other->second->variant)],
+        plan.labels[static_cast<std::size_t>(run.variant)]));
+  }
+}
+
+std::int64_t power(std::int64_t base, int exponent) {
+  std::int64_t result = 1;
+  for (int i = 0; i < exponent; ++i) result *= base;
+  return result;
+}
+
+// Stages with the runs that each can have at most. `per_variant`: runs of a variant for each seed.
+void plan_stages(SweepPlan& plan, const std::vector<int>& per_seed) {
+  const SweepFile& file = plan.file;
+  const int seeds = static_cast<int>(std::max<std::size_t>(file.seeds.size(), 1));
+  const int most = *std::ranges::max_element(per_seed);
+  std::vector<int> left(file.experiments.size(), 0);  // variants of each experiment
+  for (const Variant& variant : plan.variants) ++left[static_cast<std::size_t>(variant.experiment)];
+  int first = static_cast<int>(plan.first_stage.size());
+  for (int rung = 1; rung < file.halving.rungs; ++rung) {
+    int count = 0;
+    for (int& variants : left) {
+      variants = (variants + file.halving.keep - 1) / file.halving.keep;
+      count += variants * seeds * most;
+    }
+    plan.stages.push_back({fmt::format("rung {} of {}", rung + 1, file.halving.rungs), first, count,
+                           power(file.halving.keep, file.halving.rungs - 1 - rung), false});
+    first += count;
+  }
+  if (file.choice == ChoiceScore::none) return;
+  const int confirming = static_cast<int>(file.experiments.size()) * file.fresh_seeds * most;
+  plan.stages.push_back({"confirm", first, confirming, 1, true});
+}
+
+}  // namespace
+
+std::string resolved_base(const SweepPlan& plan, int experiment) {
+  return resolve(plan.file.experiments[static_cast<std::size_t>(experiment)], {}).resolved_yaml;
+}
+
+std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
+                                    const std::vector<int>& variants) {
+  const Stage& stage = plan.stages[static_cast<std::size_t>(stage_number)];
+  const SweepFile& file = plan.file;
+  std::vector<SweepRun> runs;
+  for (int variant : variants) {
+    const Overrides overrides = stage_overrides(plan, stage, variant);
+    std::vector<std::optional<std::uint64_t>> seeds{std::nullopt};
+    if (stage.confirms) {
+      const auto fresh = fresh_seeds(file, resolve(plan, variant, overrides));
+      seeds.assign(fresh.begin(), fresh.end());
+    } else if (!file.seeds.empty()) {
+      seeds.assign(file.seeds.begin(), file.seeds.end());
+    }
+    for (const auto& seed : seeds) {
+      const Overrides seeded = overrides + seed_overrides(seed);
+      const Experiment fused = resolve(plan, variant, seeded);
+      if (file.placement == Placement::fused || fused.ensemble.members == 1) {
+        runs.push_back(make_run(plan, variant, seed, 0, fused));
+        continue;
+      }
+      for (int member = 0; member < fused.ensemble.members; ++member) {
+        const Overrides one{fmt::format("ensemble.first_member={}", member), "ensemble.members=1"};
+        runs.push_back(make_run(plan, variant, seed, member, resolve(plan, variant, seeded + one)));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].index = stage.first + static_cast<int>(i);
+  require_different(plan, runs);
+  return runs;
+}
+
+SweepPlan plan_sweep(SweepFile sweep) {
+  SweepPlan plan;
+  plan.file = std::move(sweep);
+  plan.variants = variants_of(plan.file);
+  for (const Variant& variant : plan.variants) plan.labels.push_back(label_of(variant, plan.file));
+  plan_choice(plan);
+  const int rungs = plan.file.halving.rungs;
+  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : "search", 0, 0,
+                         power(plan.file.halving.keep, rungs - 1), false});
+  std::vector<int> all(plan.variants.size());
+  std::iota(all.begin(), all.end(), 0);
+  plan.first_stage = runs_of_stage(plan, 0, all);
+  plan.stages[0].count = static_cast<int>(plan.first_stage.size());
+  const int seeds = static_cast<int>(std::max<std::size_t>(plan.file.seeds.size(), 1));
+  std::vector<int> per_seed(plan.variants.size(), 0);
+  for (const SweepRun& run : plan.first_stage) ++per_seed[static_cast<std::size_t>(run.variant)];
+  for (int& runs : per_seed) runs /= seeds;
+  plan_stages(plan, per_seed);
+  return plan;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,290 @@
+#include "sweep/sweep_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "sweep/choice.hpp"
+
+namespace tpudist {
+namespace {
+
+using Json = nlohmann::json;
+
+// A stage whose runs are known, with how they ended.
+struct StageResults {
+  const Stage* stage = nullptr;
+  std::vector<SweepRun> runs;
+  std::vector<std::optional<RunResult>> results;
+};
+
+std::vector<StageResults> known_results(const SweepFolder& folder) {
+  std::vector<StageResults> list;
+  const auto& stages = folder.record().stages;
+  for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
+    auto runs = folder.stage_runs(i);
+    if (!runs) break;
+    StageResults known{&stages[static_cast<std::size_t>(i)], std::move(*runs), {}};
+    for (const SweepRun& run : known.runs) known.results.push_back(folder.result(run));
+    list.push_back(std::move(known));
+  }
+  return list;
+}
+
+// What variants are compared by where nothing is chosen: out-of-fold scores where there are any.
+ChoiceScore shown_score(const SweepRecord& record, const StageResults& stage) {
+  if (stage.stage->confirms) return ChoiceScore::valid;
+  if (record.choice != ChoiceScore::none) return record.choice;
+  const bool held_out = std::ranges::any_of(
+      stage.results, [](const auto& result) { return result && result->out_of_fold(); });
+  return held_out ? ChoiceScore::out_of_fold : ChoiceScore::valid;
+}
+
+std::string_view name_of(ChoiceScore score) {
+  return score == ChoiceScore::out_of_fold ? "out of fold" : "valid";
+}
+
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4f}", *value) : "-";
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::string seed_text(const SweepRun& run) {
+  return run.seed ? fmt::format("{}", *run.seed) : "-";
+}
+
+std::string members_text(const SweepRun& run) {
+  return run.members == 1
+             ? fmt::format("{}", run.first_member)
+             : fmt::format("{}-{}", run.first_member, run.first_member + run.members - 1);
+}
+
+// The fold that all members of a run hold out, "-" where there are several or none.
+std::string fold_text(const SweepRun& run) {
+  if (run.folds == 0 || run.members != 1) return "-";
+  return fmt::format("{}", run.first_member % run.folds);
+}
+
+std::string_view state_word(const std::optional<RunResult>& result) {
+  return !result ? "not ended" : result->finished ? "finished" : "failed";
+}
+
+std::string summary_lines(const SweepRecord& record, const StageResults& stage) {
+  const ChoiceScore score = shown_score(record, stage);
+  const auto summaries = summarise(stage.runs, stage.results, score);
+  std::size_t width = 7;
+  for (const VariantSummary& s : summaries) {
+    width = std::max(width, record.labels[static_cast<std::size_t>(s.variant)].size());
+  }
+  std::string text = fmt::format(
+      "{}: {} score, mean over graphs and members; deviation between seeds\n\n{:<{}}  {:>4}  {:>8} "
+      " "
+      "{:>6}  {:>5}  {:>7}  {:>9}\n",
+      stage.stage->name, name_of(score), "variant", width, "runs", "finished", "failed", "seeds",
+      "mean", "deviation");
+  for (const VariantSummary& s : summaries) {
+    text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>6}  {:>5}  {:>7}  {:>9}\n",
+                        record.labels[static_cast<std::size_t>(s.variant)], width, s.runs,
+                        s.finished, s.failed, s.seeds, cell(s.mean), cell(s.deviation));
+  }
+  return text;
+}
+
+std::string run_lines(const StageResults& stage) {
+  std::string text =
+      fmt::format("\n{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>7}  {:>11}  {}\n", "run", "id",
+                  "variant", "seed", "fold", "members", "valid", "out of fold", "parameters");
+  for (std::size_t i = 0; i < stage.runs.size(); ++i) {
+    const SweepRun& run = stage.runs[i];
+    const auto& result = stage.results[i];
+    const bool finished = result && result->finished;
+    text += fmt::format("{:>5}  {:<16}  {:>7}  {:>6}  {:>4}  {:>7}  {:>7}  {:>11}  {}\n", run.index,
+                        run.id, run.variant, seed_text(run), fold_text(run), members_text(run),
+                        cell(finished ? result->valid() : std::nullopt),
+                        cell(finished ? result->out_of_fold() : std::nullopt),
+                        finished ? result->parameters : std::string(state_word(result)));
+  }
+  return text;
+}
+
+// How good the best of the variants looks only because it is the best of many.
+std::string optimism_line(const SweepRecord& record, const StageResults& stage) {
+  const auto summaries = summarise(stage.runs, stage.results, shown_score(record, stage));
+  double squares = 0;
+  int with = 0, seeds = 0;
+  for (const VariantSummary& s : summaries) {
+    if (!s.deviation) continue;
+    squares += *s.deviation * *s.deviation / s.seeds;
+    seeds += s.seeds;
+    ++with;
+  }
+  const int variants = static_cast<int>(summaries.size());
+  if (variants < 2) return {};
+  if (with == 0) {
+    return fmt::format(
+        "\nthe best of {} variants looks better than it is; by how much cannot be said with one "
+        "seed "
+        "each\n",
+        variants);
+  }
+  return fmt::format(
+      "\nthe best of {} equal variants would look {:.4f} better than it is, by the deviation "
+      "between "
+      "its {:.1f} seeds\n",
+      variants, expected_optimism(variants, std::sqrt(squares / with)),
+      static_cast<double>(seeds) / with);
+}
+
+std::string choice_lines(const SweepRecord& record, const std::vector<StageResults>& known) {
+  if (record.choice == ChoiceScore::none) {
+    return "\nno variant was chosen (`choose.by: none`)\n";
+  }
+  const StageResults& last = known.back();
+  if (!last.stage->confirms) return "\nnothing is chosen yet: not all runs have ended\n";
+  std::string text;
+  const StageResults& search = known[known.size() - 2];
+  const auto chosen_by = summarise(search.runs, search.results, record.choice);
+  for (const VariantSummary& s : summarise(last.runs, last.results, ChoiceScore::valid)) {
+    const auto before = std::ranges::find(chosen_by, s.variant, &VariantSummary::variant);
+    text += fmt::format(
+        "\nchosen: {} by its {} score {} (too good: it was chosen by it)\nits score: {} +- {} over "
+        "{} "
+        "fresh seeds, on {}\n",
+        record.labels[static_cast<std::size_t>(s.variant)], name_of(record.choice),
+        before == chosen_by.end() ? "-" : cell(before->mean), cell(s.mean), cell(s.deviation),
+        s.seeds, record.confirmed_on);
+  }
+  return text;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string status_table(const SweepFolder& folder) {
+  std::string text = fmt::format("{:<12}", "stage");
+  constexpr std::array kStates{RunState::waiting, RunState::running, RunState::stopped,
+                               RunState::failed, RunState::finished};
+  for (RunState state : kStates) text += fmt::format("  {:>8}", name_of(state));
+  text += "\n";
+  std::string details;
+  const auto& stages = folder.record().stages;
+  for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
+    const Stage& stage = stages[static_cast<std::size_t>(i)];
+    text += fmt::format("{:<12}", stage.name);
+    const auto runs = folder.stage_runs(i);
+    if (!runs) {
+      text += fmt::format("  at most {} runs, known when those before have ended\n", stage.count);
+      continue;
+    }
+    std::map<RunState, int> counts;
+    for (const SweepRun& run : *runs) {
+      const RunState state = folder.state(run);
+      ++counts[state];
+      if (state == RunState::waiting || state == RunState::finished) continue;
+      details += fmt::format("run {:>4}  {}  {}", run.index, run.id, name_of(state));
+      if (state == RunState::failed) details += ": " + folder.result(run)->error;
+      details += "\n";
+    }
+    for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
+    text += "\n";
+  }
+  return details.empty() ? text : text + "\n" + details;
+}
+
+std::string collect_table(const SweepFolder& folder) {
+  const SweepRecord& record = folder.record();
+  const std::vector<StageResults> known = known_results(folder);
+  std::string text;
+  for (const StageResults& stage : known) {
+    if (!text.empty()) text += "\n";
+    text += summary_lines(record, stage) + run_lines(stage);
+  }
+  const StageResults& search =
+      known.back().stage->confirms ? known[known.size() - 2] : known.back();
+  return text + optimism_line(record, search) + choice_lines(record, known);
+}
+
+std::string collect_csv(const SweepFolder& folder) {
+  const SweepRecord& record = folder.record();
+  std::string text =
+      "run,id,stage,variant,label,collection,seed,member,fold,state,valid,out_of_fold,parameters,"
+      "steps\n";
+  const auto exact = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : ""; };
+  for (const StageResults& stage : known_results(folder)) {
+    for (std::size_t i = 0; i < stage.runs.size(); ++i) {
+      const SweepRun& run = stage.runs[i];
+      const auto& result = stage.results[i];
+      const std::string start =
+          fmt::format("{},{},{},{},{},{},{}", run.index, run.id, csv_field(stage.stage->name),
+                      run.variant, csv_field(record.labels[static_cast<std::size_t>(run.variant)]),
+                      csv_field(run.collection), run.seed ? fmt::format("{}", *run.seed) : "");
+      for (int m = 0; m < run.members; ++m) {
+        const int number = run.first_member + m;
+        const MemberResult* member =
+            result && result->finished ? &result->members[static_cast<std::size_t>(m)] : nullptr;
+        text += fmt::format(
+            "{},{},{},{},{},{},{},{}\n", start, number,
+            run.folds > 0 ? fmt::format("{}", number % run.folds) : "",
+            member && member->failed ? "member failed" : state_word(result),
+            member ? exact(member->valid) : "", member ? exact(member->out_of_fold) : "",
+            member ? result->parameters : "", member ? fmt::format("{}", result->steps) : "");
+      }
+    }
+  }
+  return text;
+}
+
+Json collect_json(const SweepFolder& folder) {
+  const SweepRecord& record = folder.record();
+  Json stages = Json::array();
+  for (const StageResults& stage : known_results(folder)) {
+    const ChoiceScore score = shown_score(record, stage);
+    Json variants = Json::array(), runs = Json::array();
+    for (const VariantSummary& s : summarise(stage.runs, stage.results, score)) {
+      variants.push_back({{"variant", s.variant},
+                          {"label", record.labels[static_cast<std::size_t>(s.variant)]},
+                          {"runs", s.runs},
+                          {"finished", s.finished},
+                          {"failed", s.failed},
+                          {"seeds", s.seeds},
+                          {"mean", number_or_null(s.mean)},
+                          {"deviation", number_or_null(s.deviation)}});
+    }
+    for (std::size_t i = 0; i < stage.runs.size(); ++i) {
+      const auto& result = stage.results[i];
+      const bool finished = result && result->finished;
+      runs.push_back(
+          {{"index", stage.runs[i].index},
+           {"id", stage.runs[i].id},
+           {"state", state_word(result)},
+           {"valid", number_or_null(finished ? result->valid() : std::nullopt)},
+           {"out_of_fold", number_or_null(finished ? result->out_of_fold() : std::nullopt)},
+           {"parameters", finished ? Json(result->parameters) : Json()}});
+    }
+    stages.push_back({{"name", stage.stage->name},
+                      {"score", name_of(score)},
+                      {"confirms", stage.stage->confirms},
+                      {"variants", variants},
+                      {"runs", runs}});
+  }
+  return {{"sweep", record.name}, {"confirmed_on", record.confirmed_on}, {"stages", stages}};
+}
+
+}  // namespace tpudist
