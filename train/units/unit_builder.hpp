@@ -63,6 +63,8 @@ class UnitBuilder {
   // (0: none; at least 2) are cut into chunks of so many.
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
 
+  // Reads the slates, plans the unit and packs it for the network's device. Throws DataError or
+  // IoError where reading fails.
   Unit build(std::span<const SlateRows> slates) const;
 
   // How many members to compute together on a unit, where there is a choice.
