@@ -33,15 +33,14 @@ class Communicator {
 
   // A barrier for ranks that may come minutes apart: waits without taking the processor from those
   // that work, until all ranks are here. False when `patience` is over first; the communicator is of
-  // no use afterwards.
-  // Where ranks never come minutes apart this is barrier().
+  // no use afterwards. Where ranks never come minutes apart this is barrier().
   virtual bool wait_for_all(std::chrono::milliseconds patience) {
     static_cast<void>(patience);
     barrier();
     return true;
   }
 
-  // Ranks with equal colour form a new communicator, in rank order.
+  // Returns the communicator of the ranks that give the same colour (>= 0), in rank order.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
 
   template <typename T>
@@ -49,15 +48,16 @@ class Communicator {
     broadcast_bytes(std::as_writable_bytes(data), root);
   }
 
-  // Element-wise over ranks, in place. Sums of floats are in no fixed order: only for numbers of
-  // which that is no matter. Types: float, double, int64.
+  // Replaces each element by the sum, minimum or maximum of that element over all ranks. Floating-point
+  // sums are added in no fixed order, so that their last bits may differ from run to run: gradients
+  // take a GradientReducer.
   void all_reduce(std::span<float> data, ReduceOp op) { all_reduce_float(data, op); }
   void all_reduce(std::span<double> data, ReduceOp op) { all_reduce_double(data, op); }
   void all_reduce(std::span<std::int64_t> data, ReduceOp op) { all_reduce_int64(data, op); }
 
-  // Sends send[offset of r .. + send_counts[r]) to rank r and receives recv_counts[r] elements of
-  // rank r, both lying one behind the other in rank order. Counts in elements; 64-bit throughout.
-  // With recv_counts[rank()] = 0 the own part is not copied.
+  // Sends send_counts[r] elements to each rank r and receives recv_counts[r] elements from it. The
+  // parts of both buffers lie one behind the other in rank order. Counts are in elements and may be
+  // beyond 32 bits. With recv_counts[rank()] = 0 the own part is not copied.
   template <typename T>
   void all_to_all(std::span<const T> send, std::span<const std::int64_t> send_counts,
                   std::span<T> recv, std::span<const std::int64_t> recv_counts) {
@@ -65,8 +65,8 @@ class Communicator {
                      static_cast<std::int64_t>(sizeof(T)));
   }
 
-  // Every rank gives counts[rank()] elements; everybody receives all, in rank order. `send` may be
-  // this rank's place in `recv`; else the two do not overlap.
+  // Every rank gives counts[rank()] elements and receives those of all ranks, in rank order. `send`
+  // may be this rank's place in `recv`; otherwise the two must not overlap.
   template <typename T>
   void all_gather(std::span<const T> send, std::span<T> recv,
                   std::span<const std::int64_t> counts) {

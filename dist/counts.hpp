@@ -19,16 +19,19 @@ struct Parts {
 Parts parts_of(std::span<const std::int64_t> counts, std::int64_t element_bytes, int ranks,
                std::size_t buffer_bytes, std::string_view call);
 
-// Parts of both sides of an all_to_all, whose own parts are equal, or the received one left out.
+// The parts of both sides of an all_to_all. This rank's own part is as large on both sides, or left
+// out of what is received (`copies_own` is then false).
 struct Exchange {
   Parts send, recv;
   bool copies_own = false;
 };
+// Throws DistError when counts and buffers do not fit together.
 Exchange exchange_of(std::span<const std::byte> send, std::span<const std::int64_t> send_counts,
                      std::span<const std::byte> recv, std::span<const std::int64_t> recv_counts,
                      std::int64_t element_bytes, int rank, int ranks);
 
-// Parts of an all_gather. Throws DistError unless `send` has the size of this rank's part.
+// Returns the parts of an all_gather. Throws DistError when counts and `recv` do not fit together, or
+// `send` has not the size of this rank's part.
 Parts gather_parts_of(std::span<const std::byte> send, std::span<const std::byte> recv,
                       std::span<const std::int64_t> counts, std::int64_t element_bytes, int rank,
                       int ranks);

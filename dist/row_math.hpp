@@ -10,11 +10,11 @@ namespace tpudist {
 // Additions and copies of long float32 rows, shared by the pool in fixed ranges. Element-wise, so
 // the bits do not depend on who computes which range.
 
-// out[i] = a[i] + b[i] for i in [0, length); `out` may be `a` or `b`, nothing may overlap
-// otherwise. The thread that calls does it.
+// Sets out[i] = a[i] + b[i] for i in [0, length) in the calling thread. `out` may be `a` or `b`;
+// otherwise nothing may overlap.
 void add_range(float* out, const float* a, const float* b, std::int64_t length);
 
-// The same, and a plain copy, with the threads of the pool.
+// The same sum, and a copy, shared by the threads of the pool.
 void add_rows(ThreadPool& pool, float* out, const float* a, const float* b, std::int64_t length);
 void copy_row(ThreadPool& pool, float* out, const float* from, std::int64_t length);
 

@@ -18,9 +18,11 @@ class RowStore {
  public:
   explicit RowStore(std::int64_t length) : length_(length) {}
 
+  // Returns a row of undefined content, which is valid until it is given back.
   float* take();
   void give_back(float* row);
-  void take_all_back();  // of every row handed out
+  // Takes back every row that is handed out.
+  void take_all_back();
 
  private:
   std::int64_t length_;

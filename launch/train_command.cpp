@@ -11,6 +11,7 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "dist/stop_signal.hpp"
@@ -84,7 +85,7 @@ void run(const Arguments& arguments) {
                            experiment.dist.mixed_cpus, agreed_values(arguments, experiment)};
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
-    if (root) {
+    if (root && verbosity() != Verbosity::quiet) {
       print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
             context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
             context.place.nodes == 1 ? "" : "s", context.pool.threads(),

@@ -31,20 +31,21 @@ class AtenCall {
   AtenCall(const AtenCall&) = delete;
   AtenCall& operator=(const AtenCall&) = delete;
 
-  // Copies in the unit's arrays and the members' parameters, each in one piece. The unit must live
-  // on until results have been asked for: its arrays are still under way when this returns, and the
-  // results are waited for.
+  // Copies in the unit's arrays and the members' parameters, each in one piece. The copies are still
+  // under way when this returns: the unit must live until results have been asked for, which waits
+  // for them.
   void load(const StagedUnit& staged, const MemberRange& members);
-  // d loss / d value [members, rows], on the host.
+  // Copies in d loss / d value [members, rows] from the host.
   void load_row_gradient(const at::Tensor& gradient);
 
-  // The work: every member, one after the other.
+  // Run the passes of all members, one member after the other. `needed` [members]: whose backward
+  // pass runs over the needed rows alone.
   void forward();
-  void backward(const std::vector<bool>& needed);  // [members]
+  void backward(const std::vector<bool>& needed);
 
-  // On the host, waited for: float64 [members, rows], float32 [members, P].
-  at::Tensor values() const { return values_.cpu(); }
-  at::Tensor gradient() const { return gradient_.cpu(); }
+  // Return the results on the host, once the device has them.
+  at::Tensor values() const { return values_.cpu(); }      // float64 [members, rows]
+  at::Tensor gradient() const { return gradient_.cpu(); }  // float32 [members, P]
 
  private:
   int members() const { return static_cast<int>(values_.size(0)); }

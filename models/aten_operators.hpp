@@ -9,17 +9,19 @@
 
 namespace tpudist {
 
-// A Csr as tensors.
+// A Csr as tensors on one device.
 struct DeviceCsr {
   at::Tensor begin, source;  // int64 [rows + 1], int32 [entries]
   at::Tensor weight;         // float32 [entries]; undefined when every weight is 1
 };
 
+// A SparseMatrix of a plan as tensors.
 struct DeviceSparseMatrix {
   DeviceCsr forward, transposed;
   std::int64_t replicas = 1;
 };
 
+// A GatherIndex of a plan as tensors.
 struct DeviceGatherIndex {
   at::Tensor index;      // int32 [rows]; undefined for the identity
   DeviceCsr transposed;  // as in GatherIndex

@@ -12,11 +12,11 @@
 
 namespace tpudist {
 
-// What one member's forward pass leaves.
+// What one member's forward pass leaves for its backward pass.
 struct Tape {
   at::Tensor node_input;      // [nodes, opcode_width + node_width]
-  std::vector<at::Tensor> x;  // the rows before each layer and after the last
-  at::Tensor values;          // float64 [rows of the last layer], the head's
+  std::vector<at::Tensor> x;  // [layers + 1] the rows before each layer and behind the last
+  at::Tensor values;          // float64 [rows behind the last layer], what the head makes of them
 };
 
 // The two passes of one member on a unit, as ATen operators on one device. They read no number on
@@ -28,11 +28,12 @@ class AtenPass {
   const NetworkLayout& layout() const { return net_; }
   at::Device device() const { return device_; }
 
-  // `flat`: the member's parameters [P].
+  // Runs the forward pass with the parameters `flat` [P] of the member.
   Tape forward(const at::Tensor& flat, const DeviceUnit& unit) const;
 
-  // d loss / d parameters [P], padding zero, from d loss / d value [rows of the last layer].
-  // `needed`: only the needed rows count; the others' gradients must be 0 and take no part.
+  // Returns d loss / d parameters [P], padding zero, from `row_gradient`, which is d loss / d value
+  // [rows behind the last layer]. With `needed` it runs over the needed rows alone; the gradient of
+  // all others must be 0.
   at::Tensor backward(const at::Tensor& flat, const DeviceUnit& unit, const Tape& tape,
                       const at::Tensor& row_gradient, bool needed) const;
 

@@ -19,7 +19,7 @@
 
 namespace tpudist {
 
-// Work that can be run again on what its tensors hold by then.
+// Work that can be run again. It reads what its tensors hold at the time of each run.
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -32,9 +32,10 @@ class Recorder {
  public:
   explicit Recorder(at::Device device) : device_(device) {}
 
-  // `work` reads and writes only tensors that stay where they are, and no number on the host. It is
-  // run once before it is recorded, since libraries set themselves up in a first run; what it makes
-  // while it is recorded, it holds for good and fills again in every run. It must outlive its use.
+  // Records `work`, which may read and write only tensors that stay where they are, and no number on
+  // the host. It is run once before it is recorded, since libraries set themselves up in a first run.
+  // Tensors that it makes while it is recorded are kept and filled again in every run. What it refers
+  // to must outlive the recording.
   std::unique_ptr<Recording> record(std::function<void()> work);
 
  private:
@@ -43,8 +44,9 @@ class Recorder {
   std::optional<c10::Stream> stream_;  // for all: each has a workspace of the BLAS
 };
 
-// Numbers that are equal where two calls launch the same work, apart from what their buffers hold:
-// members, kind of call, the sizes of all arrays, which rows are needed, and which graphs.
+// Two calls with equal signatures launch the same work, apart from what their buffers hold. A
+// signature lists the number of members, the kind of call, the sizes of all arrays, how many rows are
+// needed, and the graphs.
 using CallSignature = std::vector<std::int64_t>;
 CallSignature call_signature(const UnitInput& input, const StagedUnit& staged, int members,
                              bool backward);
@@ -61,7 +63,7 @@ class CallCache {
   };
 
  public:
-  // A call for as long as this lives.
+  // Lends a call for as long as it lives.
   class Lease {
    public:
     AtenCall* operator->() const { return slot_->call.get(); }
@@ -76,8 +78,8 @@ class CallCache {
   // Keeps `limit` calls at most; 0: none, every call is new.
   CallCache(at::Device device, std::size_t limit) : recorder_(device), limit_(limit) {}
 
-  // A kept call of this signature, or a new one that is dropped afterwards: where the signature has
-  // not come before, or the kept one is lent.
+  // Returns the kept call of this signature. Where the signature has not come lately, or the kept call
+  // is lent, it returns a new one, which is dropped afterwards.
   Lease take(const AtenPass& pass, const UnitInput& input, const StagedUnit& staged, int members,
              bool backward);
 

@@ -23,12 +23,12 @@ struct SageConfig {
 
 struct EncoderConfig {
   std::int64_t opcode_width = 12;  // columns of the opcode embedding
-  std::int64_t node_width = 20;    // Linear over the 140 node features
+  std::int64_t node_width = 20;    // Linear over the kNodeFeatures columns of a node
   std::int64_t width = 32;         // Linear over [opcode | node | config] -> ReLU
 };
 
 // A network as composed from YAML. `preset` names: latenciaga_xla, latenciaga_nlp, latenciaga_tile
-// (MODELS.md's 2nd place).
+// (the 2nd place of "Fast or Slow?").
 struct NetworkConfig {
   EncoderConfig encoder;
   std::vector<SageConfig> layers;
@@ -43,7 +43,7 @@ struct NetworkConfig {
   static NetworkConfig read(ConfigNode model);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
   PlanShape plan_shape() const;
-  // `config_features`: 18 (layout) or 24 (tile).
+  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
   NetworkWidths widths(std::int64_t config_features) const;
 };
 

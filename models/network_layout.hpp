@@ -15,38 +15,45 @@ struct WeightPart {
   std::int64_t offset = 0;  // in a member's flat parameters
 };
 
-// One SAGE layer: out = act([what is aggregated of the neighbours, for each edge set | own state] W
-// + b (+ own state)), the activation last of all as in the 2nd place's code.
+// One SAGE layer (Hamilton et al., "Inductive representation learning on large graphs", 2017). Its
+// input is the row [aggregated neighbours of each edge set | own state], and it computes
+// out = act(input W + b), with the own state added before the activation where the layer is residual,
+// as in the 2nd place's code. Widths and strides are in floats.
 struct LayerLayout {
-  std::int64_t in = 0, out = 0;
-  std::int64_t in_stride = 0, out_stride = 0;  // rounded up to 16 floats
-  std::int64_t input_stride = 0;               // (edge sets + 1) * in_stride
-  std::int64_t self_column = 0;                // edge sets * in_stride
-  std::vector<WeightPart> parts;    // neighbouring weights on neighbouring columns are one part
-  std::vector<WeightPart> weights;  // as named: edge sets in order, then self
-  std::int64_t bias = 0;
+  std::int64_t in = 0, out = 0;                // channels before and behind the layer
+  std::int64_t in_stride = 0, out_stride = 0;  // these, rounded up to 16 floats
+  std::int64_t input_stride = 0;               // of the layer's input: (edge sets + 1) * in_stride
+  std::int64_t self_column = 0;     // where the own state begins in it: edge sets * in_stride
+  std::vector<WeightPart> weights;  // [edge sets + 1], one for each edge set, then the own state's
+  std::vector<WeightPart>
+      parts;              // the same, with weights that lie side by side joined into one part
+  std::int64_t bias = 0;  // offset in the flat parameters
   std::int64_t begin = 0, end = 0;  // the layer's range of the flat parameters
   bool residual = false, relu = true;
-  bool max = false;  // the neighbours' largest value of each channel; otherwise a weighted sum
+  bool max = false;  // takes the neighbours' largest value of each channel, not a weighted sum
 };
 
-// Where everything of a network lies in a member's flat parameters, and what its products round to.
-// `[opcode | node | config]` are the columns of the encoder's join.
+// Where each parameter of a network lies in a member's flat parameters, how wide the network's states
+// are, and in what precision its products are computed. Names that end in _weight, _bias and _config
+// are offsets in the flat parameters; [opcode | node | config] are the columns of the encoder's join.
+// Immutable once it is made.
 struct NetworkLayout {
+  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
   NetworkLayout(const NetworkConfig& config, int config_features);
 
   ParameterTable table;
   Precision precision;
   std::int64_t opcode_width, node_width, width, config_features;
-  std::int64_t node_stride;  // of [opcode | node], rounded up to 16 floats
-  std::int64_t stride;       // of the encoder's output
-  std::int64_t opcode_weight, node_weight, node_bias, join_weight, join_config, join_bias,
-      encoder_end;
+  std::int64_t
+      node_stride;      // floats from row to row of [opcode | node]: its width, rounded up to 16
+  std::int64_t stride;  // the same of the encoder's output
+  std::int64_t opcode_weight, node_weight, node_bias, join_weight, join_config, join_bias;
+  std::int64_t encoder_end;  // where the encoder's parameters end and the first layer's begin
   std::vector<LayerLayout> layers;
   std::int64_t head_weight, head_bias, head_end;
 };
 
-// One member's states on a plan before and behind all layers, in floats.
+// Returns how many floats one member's states on a plan are, before, between and behind the layers.
 std::int64_t state_floats(const NetworkLayout& layout, const Plan& plan);
 
 }  // namespace tpudist

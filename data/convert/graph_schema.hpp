@@ -19,25 +19,28 @@ inline constexpr std::int64_t kMaxConfigs = 1 << 24;
 struct GraphSizes {
   std::int64_t nodes = 0, edges = 0, configs = 0;
   std::int64_t config_nodes = 0;  // 0 for tile
-  // Values of one configuration: config_nodes * 18 (layout) or 24 (tile).
+  // Values of one configuration: config_nodes * kLayoutConfigFeatures (layout) or
+  // kTileConfigFeatures (tile).
   std::int64_t config_values = 0;
 };
 
 // Each of these reads one NPZ file of `collection` and throws DataError with file, array and index
 // at the first value that breaks the schema.
 
-// Every array is there with its type and shape.
+// Checks that every array is there with its type and shape, and returns the sizes.
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection);
 
-// node_feat, node_opcode, edge_index, node_config_ids and node_splits. `name` is the file's stem.
+// Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is the
+// file's stem.
 Graph read_graph(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes);
 
-// config_runtime and config_runtime_normalizers; `group` is left empty. Run times must be positive,
-// or 0 in the split "test".
+// Reads config_runtime and config_runtime_normalizers, and leaves `group` empty. Run times must be
+// positive, or 0 in the split "test".
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes);
 
-// node_config_feat [c, nc, 18] or config_feat [c, 24], to be streamed.
+// Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures], to be
+// streamed.
 NpzArray open_config_features(const NpzReader& npz, const Collection& collection);
 
 }  // namespace tpudist

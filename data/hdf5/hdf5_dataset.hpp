@@ -49,9 +49,10 @@ class Hdf5Dataset {
   // file, dataset and chunk where it is damaged.
   void read_chunk(std::int64_t chunk, std::span<std::byte> rows) const;
 
-  // All rows. The pool deflates.
+  // Writes all rows. The pool deflates.
   void write_all(std::span<const std::byte> rows, ThreadPool& pool);
-  // Rows first .. first + count - 1. Throws std::out_of_range.
+  // Reads rows first .. first + count - 1. Throws std::out_of_range where there are no such rows, and
+  // DataError as read_chunk.
   void read_rows(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
 
   // Bytes that the elements take in the file.
@@ -80,7 +81,7 @@ class Hdf5Dataset {
 // Throws DataError when the dataset has another type or shape than these; -1 is any length.
 void check_array(const Hdf5Dataset& dataset, ElementType type, std::span<const std::int64_t> shape);
 
-// A whole array. Throws DataError as `check_array` does.
+// Reads a whole array. `shape`: as for check_array, whose errors it throws.
 template <typename T>
 std::vector<T> read_array(const Hdf5Id& group, const std::string& name,
                           std::vector<std::int64_t> shape, std::string_view where) {

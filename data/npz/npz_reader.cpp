@@ -135,23 +135,6 @@ std::string text_of(const NpyHeader& header, std::span<const std::byte> raw) {
   return text;
 }
 
-// Reads all that remains, a piece at a time.
-template <typename T>
-std::vector<T> read_all(NpzArray& array) {
-  std::vector<T> values;
-  values.reserve(std::min<std::uint64_t>(array.remaining(), kGrowthElements));
-  while (array.remaining() > 0) {
-    const std::size_t count = std::min<std::uint64_t>(array.remaining(), kGrowthElements);
-    if (values.capacity() < values.size() + count) {  // at most twice what has come, at most all
-      values.reserve(std::min<std::uint64_t>(2 * values.capacity() + count,
-                                             values.size() + array.remaining()));
-    }
-    values.resize(values.size() + count);
-    array.read(std::span<T>(values).last(count));
-  }
-  return values;
-}
-
 }  // namespace
 
 NpzArray::NpzArray(ZipStream stream, std::uint64_t member_bytes, std::string file, std::string name)
@@ -218,10 +201,18 @@ void NpzArray::read(std::span<std::int64_t> out) {
 }
 
 std::vector<float> NpzArray::read_floats() {
-  return read_all<float>(*this);
-}
-std::vector<std::int64_t> NpzArray::read_integers() {
-  return read_all<std::int64_t>(*this);
+  std::vector<float> values;
+  values.reserve(std::min<std::uint64_t>(remaining(), kGrowthElements));
+  while (remaining() > 0) {
+    const std::size_t count = std::min<std::uint64_t>(remaining(), kGrowthElements);
+    if (values.capacity() < values.size() + count) {  // at most twice what has come, at most all
+      values.reserve(
+          std::min<std::uint64_t>(2 * values.capacity() + count, values.size() + remaining()));
+    }
+    values.resize(values.size() + count);
+    read(std::span(values).last(count));
+  }
+  return values;
 }
 
 std::string NpzArray::where(std::uint64_t element) const {

@@ -28,10 +28,9 @@ class NpzArray {
   void read(std::span<float> out);
   void read(std::span<std::int64_t> out);
 
-  // All elements that remain; memory grows with the bytes that really come, so that a header cannot
-  // ask for more.
+  // Returns all elements that remain; memory grows with the bytes that really come, so that a header
+  // cannot ask for more. Throws as `read`.
   std::vector<float> read_floats();
-  std::vector<std::int64_t> read_integers();
 
   // "FILE: NAME[i, j]" of an element by its number in C order.
   std::string where(std::uint64_t element) const;

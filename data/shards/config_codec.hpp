@@ -12,10 +12,11 @@
 
 namespace tpudist {
 
-// The config codec: a configurable node takes only a handful of distinct 18-vectors over all
-// configurations of its graph, so a configuration is stored as one small code per node into a
-// dictionary of that node's states. States are told apart by their bits (-0.0 is not 0.0) and
-// numbered by first occurrence. Rows are given in order, in pieces. Not thread-safe.
+// The config codec: a configurable node takes only a handful of distinct states
+// (kLayoutConfigFeatures floats each) over all configurations of its graph, so a configuration is
+// stored as one small code for each node, which is the number of a state in that node's dictionary.
+// States are told apart by their bits (-0.0 is not 0.0) and numbered by first occurrence. Rows are
+// given in order, in pieces. Not thread-safe.
 class ConfigEncoder {
  public:
   struct Limits {
@@ -33,14 +34,14 @@ class ConfigEncoder {
   explicit ConfigEncoder(std::int64_t config_nodes);
   ConfigEncoder(std::int64_t config_nodes, Limits limits);
 
-  // Codes of some rows: `features` [count, nc, 18], `codes` [count, nc]. Code is uint8_t or
-  // uint16_t, the same in all calls. After another status than `coded` the encoder must not be used
-  // any more. Throws std::invalid_argument.
+  // Writes the codes of the next rows: `features` [count, nc, kLayoutConfigFeatures], `codes` [count,
+  // nc]. Code is uint8_t or uint16_t, the same in all calls. After another status than `coded` the
+  // encoder must not be used any more. Throws std::invalid_argument when the lengths do not fit.
   template <typename Code>
   Status encode(std::span<const float> features, std::span<Code> codes);
 
-  // The proof: position of the first vector (in `features`) whose bits differ from those of the
-  // state that its code stands for.
+  // Proves codes that `encode` gave: returns the position in `features` of the first vector whose
+  // bits differ from those of the state that its code stands for, or nothing where there is none.
   template <typename Code>
   std::optional<std::size_t> first_difference(std::span<const Code> codes,
                                               std::span<const float> features) const;
@@ -52,7 +53,7 @@ class ConfigEncoder {
 
  private:
   struct Node {
-    std::vector<float> states;        // [s, 18]
+    std::vector<float> states;        // [s, kLayoutConfigFeatures]
     std::vector<std::int32_t> slots;  // open addressing by hash, -1 = free; a power of two
     std::uint32_t last = 0;           // the state of the row before
   };
@@ -64,12 +65,13 @@ class ConfigEncoder {
   std::int64_t rows_ = 0, state_count_ = 0;
 };
 
-// `out` [count, nc, 18] = states[offsets[j] + codes[i, j]]. Codes and offsets must be valid.
+// Writes out[i, j] = states[offsets[j] + codes[i, j]], `out` [count, nc, kLayoutConfigFeatures]. Codes
+// and offsets must be valid.
 template <typename Code>
 void decode_configs(const ConfigStates& states, std::span<const Code> codes, std::span<float> out);
 
 // True when coding takes fewer bytes than one-byte features would: rows * nc codes and the states,
-// against rows * nc * 18.
+// against rows * nc * kLayoutConfigFeatures.
 bool coding_pays(std::int64_t rows, std::int64_t config_nodes, std::int64_t states, int code_bytes);
 
 }  // namespace tpudist

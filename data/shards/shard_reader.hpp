@@ -49,13 +49,13 @@ class GraphReader {
   bool coded() const;
   ConfigStates read_states() const;  // coded only
   int code_bytes() const;            // coded only: 1 or 2
-  // Codes of configurations first .. first+count-1, [count, nc]. Coded only.
+  // Reads the codes of configurations first .. first + count - 1, [count, nc]. Coded only.
   ConfigCodes read_codes(std::int64_t first, std::int64_t count) const;
 
-  // Uncoded layout graphs, [count, nc, 18], and tile graphs, [count, 24]: configurations first ..
-  // first+count-1 as float.
+  // Reads configurations first .. first + count - 1 as float: [count, nc, kLayoutConfigFeatures] of an
+  // uncoded layout graph, [count, kTileConfigFeatures] of a tile graph.
   std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
-  // The same as they are stored: bytes of feature_type(), which is i8, i16, i32 or f32.
+  // Reads the same as they are stored: elements of feature_type(), which is i8, i16, i32 or f32.
   ElementType feature_type() const;
   std::vector<std::byte> read_stored_features(std::int64_t first, std::int64_t count) const;
 

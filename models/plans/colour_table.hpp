@@ -8,18 +8,21 @@
 
 namespace tpudist {
 
-// Gives equal keys (sequences of 32-bit words) equal colours, numbered by first occurrence. A hash
-// finds the bucket, full keys are compared. Not thread-safe.
+// Gives keys, which are sequences of 32-bit words, colours: equal keys get equal colours, and colours
+// are numbered by the first occurrence of their key. A hash only finds candidates; keys are compared
+// in full. Not thread-safe.
 class ColourTable {
  public:
-  // `hash_bits` < 64 weakens the hash, for tests of the full comparison.
+  // `hash_bits` below 64 keeps only so many bits of the hash, so that tests make hashes collide.
   explicit ColourTable(int hash_bits = 64)
       : mask_(hash_bits >= 64 ? ~0ull : (1ull << hash_bits) - 1) {}
 
-  // Colour of a key; `fresh` tells whether it is new.
+  // Returns the colour of a key, and sets `fresh` to whether the key has not come before.
   std::int32_t colour(std::span<const std::uint32_t> key, bool& fresh);
 
+  // How many colours there are.
   std::int32_t size() const { return static_cast<std::int32_t>(begin_.size()) - 1; }
+  // The key of a colour, valid until the next call of `colour`.
   std::span<const std::uint32_t> key(std::int32_t colour) const {
     return std::span(words_).subspan(begin_[colour], begin_[colour + 1] - begin_[colour]);
   }

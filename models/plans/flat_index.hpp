@@ -14,11 +14,11 @@ inline std::uint64_t mix_hash(std::uint64_t hash) {
   return hash ^ (hash >> 33);
 }
 
-// Open-addressing index from a hash to the number of an item that the caller keeps: the hash only
-// finds candidates, the caller's `equal(item)` decides. Not thread-safe.
+// Finds items, which the caller keeps and numbers, by their hash, with open addressing. The hash only
+// finds candidates; the caller's `equal(item)` decides which of them is meant. Not thread-safe.
 class FlatIndex {
  public:
-  // The item with this hash for which `equal` holds, or -1.
+  // Returns the item that was inserted with this hash and for which `equal` holds, or -1.
   template <typename Equal>
   std::int32_t find(std::uint64_t hash, Equal&& equal) const {
     if (slots_.empty()) return -1;
@@ -30,13 +30,14 @@ class FlatIndex {
     }
   }
 
+  // Adds an item (>= 0). Whether it is there already is not checked.
   void insert(std::uint64_t hash, std::int32_t item) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     place(hash_bits(hash), static_cast<std::uint32_t>(hash >> 32), item);
     ++count_;
   }
 
-  // Forgets the items, keeps the memory.
+  // Forgets all items and keeps the memory.
   void clear() {
     slots_.assign(slots_.size(), Slot{});
     count_ = 0;

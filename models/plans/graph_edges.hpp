@@ -8,37 +8,42 @@
 
 namespace tpudist {
 
-// Neighbours of every node in one direction, parallel edges as often as they stand, sorted.
+// The neighbours of every node in one direction of the edges. Each list is sorted, and a neighbour
+// along parallel edges stands in it once for each of them.
 struct Adjacency {
-  std::vector<std::int64_t> begin;   // [n + 1]
-  std::vector<std::int32_t> source;  // the nodes that a node takes from
+  std::vector<std::int64_t> begin;   // [nodes + 1] into `source`
+  std::vector<std::int32_t> source;  // [edges] the nodes that a node takes from
+  // The neighbours of one node.
   std::span<const std::int32_t> of(std::int32_t node) const {
     return std::span(source).subspan(begin[node], begin[node + 1] - begin[node]);
   }
 };
 
-// The edges of one graph in both directions.
+// The edges of one graph as neighbour lists in both directions. Immutable.
 struct GraphEdges {
-  // `edges` [m, 2] (consumer, producer), ends in 0 .. nodes - 1.
+  // `edges` is [m, 2] (consumer, producer). Every entry must lie in 0 .. nodes - 1, which is not
+  // checked here.
   GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges);
-  // What an edge set of this direction takes from.
+  // The neighbours that a node takes from in an edge set of this direction.
   const Adjacency& of(EdgeDirection direction) const {
     return direction == EdgeDirection::consumer_to_producer ? to_producer : to_consumer;
   }
   std::int64_t nodes;
-  Adjacency to_producer, to_consumer;
+  Adjacency to_producer;  // for each producer its consumers
+  Adjacency to_consumer;  // for each consumer its producers
 };
 
-// Nodes whose state before layer 0 .. depth (depth = behind the last) depends on the configuration,
-// in node order: the configurable ones (all where `config_nodes` is empty), then whatever takes
-// from one of them.
+// Returns, for each layer 0 .. depth (depth stands for behind the last), the nodes whose state before
+// that layer depends on the configuration, in rising order. Before layer 0 these are `config_nodes`
+// (all nodes where it is empty); each layer adds the nodes that take from one of them.
 std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,
                                                      const PlanShape& shape);
 
-// For each node the last layer 0 .. depth (depth = behind the last) before which its state takes
-// part in the differences between the scores of a slate; -1: in none. It does in all layers before
-// that one too. `reached`: the nodes that configurations reach behind the last layer.
+// Returns for each node the last layer 0 .. depth (depth stands for behind the last) before which its
+// state takes part in the differences between the scores of a slate, or -1 where it never does. Its
+// states before all earlier layers take part as well. `reached` are the nodes that configurations
+// reach behind the last layer. [nodes]
 std::vector<std::int32_t> needed_levels(const GraphEdges& edges,
                                         std::span<const std::int32_t> reached,
                                         const PlanShape& shape);

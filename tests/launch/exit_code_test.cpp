@@ -15,10 +15,10 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const auto kSaysWhatToLower =
-    AllOf(HasSubstr("out of memory"), HasSubstr("batch.configs"), HasSubstr("batch.config_chunk"),
-          HasSubstr("batch.member_chunk"), HasSubstr("train.recompute"),
-          HasSubstr("data.cache_bytes"), HasSubstr("evaluate.block_rows"));
+const auto kSaysWhatToLower = AllOf(
+    HasSubstr("out of memory"), HasSubstr("batch.configs"), HasSubstr("batch.config_chunk"),
+    HasSubstr("batch.member_chunk"), HasSubstr("train.recompute"), HasSubstr("data.cache_bytes"),
+    HasSubstr("evaluate.block_rows"), HasSubstr("evaluate.plan_floats"));
 
 TEST(DescribeFailure, KeepsTheMessageAndTheCodeOfOwnErrors) {
   const Failure failure = describe_failure(DataError("x.npz: array 'edge_index' is missing"));

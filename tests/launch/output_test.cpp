@@ -75,6 +75,26 @@ TEST(Verbosity, QuietLeavesResultsAndVerboseNamesFiles) {
   EXPECT_EQ(run_program(kShow + " --quiet --verbose 2>&1").exit_code, 2);
 }
 
+TEST(Verbosity, QuietTrainingPrintsItsOutcomeAlone) {
+  const TempDir folder;
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  run_program("synth " + npz + " --preset tiny --collections layout:xla:random --quiet");
+  run_program("convert " + npz + " " + shards + " --quiet");
+  write_file_atomically(folder / "tiny.yaml", "name: tiny\ndata: {shards: '" + shards +
+                                                  "', collection: layout:xla:random}\n"
+                                                  "model: {preset: latenciaga_xla}\n"
+                                                  "loss: {list_mle: {}}\n"
+                                                  "train: {steps: 1, last_evaluation: none}\n"
+                                                  "dist: {threads: 1, device: cpu}\n");
+  const std::string train =
+      "train " + (folder / "tiny.yaml").string() + " --run-dir " + (folder / "run").string();
+  EXPECT_THAT(run_program(train + " --dry-run").output, HasSubstr("train.steps"));
+  const Outcome quiet = run_program(train + " --quiet 2>&1");
+  EXPECT_EQ(quiet.exit_code, 0) << quiet.output;
+  EXPECT_THAT(quiet.output,
+              MatchesRegex("\nnot scored [^\n]*\n\nsteps: 1\n(.*\n)*parameters: [0-9a-f]+\n"));
+}
+
 TEST(Verbosity, QuietStillNamesBadFiles) {
   const TempDir folder;
   std::filesystem::create_directories(folder / "npz/tile/xla/train");

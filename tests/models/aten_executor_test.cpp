@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tpugraphs.hpp"
 #include "models/aten_executor.hpp"
 #include "models/aten_operators.hpp"
 #include "models/aten_replay.hpp"
@@ -184,7 +185,8 @@ std::vector<UnitInput> units_of(const Network& network, std::uint64_t graphs_see
   CounterRng random(graphs_seed), choice(configs_seed);
   test::RepeatedUnit unit;
   for (int g = 0; g < 2; ++g)
-    unit.graphs.push_back(test::random_graph(random, 6, 3, test::Configurable::few, 18));
+    unit.graphs.push_back(
+        test::random_graph(random, 6, 3, test::Configurable::few, kLayoutConfigFeatures));
   for (const int g : {0, 1, 0})
     unit.slates.push_back(test::random_configs(choice, unit.graphs, g, 4));
   return {test::dense_unit(network, unit), test::refined_unit(network, unit)};
@@ -233,8 +235,8 @@ void expect_cpu_results(Aggregation aggregation, Precision precision, double tol
   ThreadPool pool(1, use_one_thread_per_worker);
   NetworkConfig config = mixed_network(aggregation);
   config.precision = precision;
-  const Network network(config, 18, -1, pool);
-  const NetworkLayout layout(config, 18);
+  const Network network(config, kLayoutConfigFeatures, -1, pool);
+  const NetworkLayout layout(config, kLayoutConfigFeatures);
   const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
              aten = make_aten_executor(layout, config.output_scale, device_index);
   const AlignedFloats flat = test::random_parameters(network, 2, 5);
@@ -256,8 +258,8 @@ TEST(AtenExecutor, AggregatesLikeTheCpuExecutor) {
 TEST(AtenExecutor, StagingChangesNoBit) {
   ThreadPool pool(1, use_one_thread_per_worker);
   const NetworkConfig config = mixed_network(Aggregation::mean);
-  const Network network(config, 18, -1, pool);
-  const NetworkLayout layout(config, 18);
+  const Network network(config, kLayoutConfigFeatures, -1, pool);
+  const NetworkLayout layout(config, kLayoutConfigFeatures);
   const auto executor = make_aten_executor(layout, config.output_scale, -1);
   const AlignedFloats flat = test::random_parameters(network, 2, 5);
   for (UnitInput unit : units_of(network, 1, 1)) {
@@ -277,9 +279,9 @@ TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
   config.layers.assign(2, config.layers[1]);
   std::vector<std::size_t> arrays;
   for (int more = 0; more < 2; ++more) {
-    const Network network(config, 18, -1, pool);
+    const Network network(config, kLayoutConfigFeatures, -1, pool);
     UnitInput unit = units_of(network, 1, 1)[0];
-    const StagedUnit staged = stage_unit(unit, 18, at::kCPU);
+    const StagedUnit staged = stage_unit(unit, kLayoutConfigFeatures, at::kCPU);
     arrays.push_back(staged.arrays.size());
     std::int64_t end = 0;
     for (const ArrayPlace& place : staged.arrays) {
@@ -288,7 +290,7 @@ TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
       end = place.begin + place.count * static_cast<std::int64_t>(at::elementSize(place.type));
     }
     EXPECT_LE(end, staged.buffer.numel());
-    const DeviceUnit view = view_unit(unit, staged, staged.buffer, 18);
+    const DeviceUnit view = view_unit(unit, staged, staged.buffer, kLayoutConfigFeatures);
     EXPECT_EQ(view.layers.front(), view.layers.back());
     EXPECT_TRUE(at::equal(view.node, at::tensor(at::ArrayRef<std::int32_t>(unit.plan->node))));
     config.layers.assign(5, config.layers[1]);
@@ -297,7 +299,7 @@ TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
 }
 
 CallSignature signature(const UnitInput& unit, int members = 2, bool backward = true) {
-  return call_signature(unit, stage_unit(unit, 18, at::kCPU), members, backward);
+  return call_signature(unit, stage_unit(unit, kLayoutConfigFeatures, at::kCPU), members, backward);
 }
 
 // Dense units in the order of a replay's test: A, B, A, A', B', A, where A' has A's graphs and
@@ -315,7 +317,7 @@ std::vector<UnitInput> replayed_units(const Network& network) {
 
 TEST(AtenReplay, SignaturesTellApartWhatIsLaunchedOtherwise) {
   ThreadPool pool(1, use_one_thread_per_worker);
-  const Network network(mixed_network(Aggregation::mean), 18, -1, pool);
+  const Network network(mixed_network(Aggregation::mean), kLayoutConfigFeatures, -1, pool);
   const std::vector<UnitInput> units = units_of(network, 1, 1);
   const CallSignature plain = signature(units[0]);
   EXPECT_EQ(signature(units[0]), plain);
@@ -335,14 +337,15 @@ TEST(AtenReplay, SignaturesTellApartWhatIsLaunchedOtherwise) {
 TEST(AtenReplay, KeepsWhatComesAgainAndDropsTheLeastRecentlyUsed) {
   ThreadPool pool(1, use_one_thread_per_worker);
   const NetworkConfig config = mixed_network(Aggregation::mean);
-  const Network network(config, 18, -1, pool);
-  const NetworkLayout layout(config, 18);
+  const Network network(config, kLayoutConfigFeatures, -1, pool);
+  const NetworkLayout layout(config, kLayoutConfigFeatures);
   const AtenPass pass(layout, at::kCPU);
   CallCache cache(at::kCPU, 2);
   std::vector<UnitInput> units;
   for (std::uint64_t seed = 0; seed < 3; ++seed) units.push_back(units_of(network, seed, 1)[0]);
   const auto take = [&](int unit) {
-    return cache.take(pass, units[unit], stage_unit(units[unit], 18, at::kCPU), 1, true);
+    return cache.take(pass, units[unit], stage_unit(units[unit], kLayoutConfigFeatures, at::kCPU),
+                      1, true);
   };
   EXPECT_FALSE(take(0).is_kept());
   EXPECT_TRUE(take(0).is_kept());
@@ -364,8 +367,8 @@ void expect_replays_bits(int device_index) {
   ThreadPool pool(1, use_one_thread_per_worker);
   for (const Aggregation aggregation : {Aggregation::mean, Aggregation::max}) {
     const NetworkConfig config = mixed_network(aggregation);
-    const Network network(config, 18, -1, pool);
-    const NetworkLayout layout(config, 18);
+    const Network network(config, kLayoutConfigFeatures, -1, pool);
+    const NetworkLayout layout(config, kLayoutConfigFeatures);
     const auto plain = make_aten_executor(layout, config.output_scale, device_index),
                replayed = make_aten_executor(layout, config.output_scale, device_index, true);
     std::vector<UnitInput> units = replayed_units(network);
@@ -392,8 +395,8 @@ TEST(AtenReplay, EqualsUnrecordedCallsBitForBit) {
 void expect_shared_replays(int device_index) {
   ThreadPool pool(3, use_one_thread_per_worker);
   const NetworkConfig config = mixed_network(Aggregation::sum);
-  const Network network(config, 18, -1, pool);
-  const NetworkLayout layout(config, 18);
+  const Network network(config, kLayoutConfigFeatures, -1, pool);
+  const NetworkLayout layout(config, kLayoutConfigFeatures);
   const auto plain = make_aten_executor(layout, config.output_scale, device_index),
              replayed = make_aten_executor(layout, config.output_scale, device_index, true);
   const AlignedFloats flat = test::random_parameters(network, 2, 1);
@@ -451,7 +454,8 @@ TEST_F(AtenOnGpu, KernelsRoundAndAlignAlike) {
     const at::Tensor moved =
         at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel());
     expect_equal(spmm(gpu.forward, replicas, moved.view_as(x)), sum);
-    expect_equal(spmm_max(gpu.forward, replicas, moved.view_as(x)), spmm_max(gpu.forward, replicas, x));
+    expect_equal(spmm_max(gpu.forward, replicas, moved.view_as(x)),
+                 spmm_max(gpu.forward, replicas, x));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/tpugraphs.hpp"
 #include "models/threads.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/repeated_case.hpp"
@@ -33,7 +34,9 @@ NetworkConfig network_of(std::vector<std::int64_t> widths, bool residual) {
 void compare(const NetworkConfig& config, Configurable configurable, std::uint64_t seed) {
   use_one_thread_per_worker();
   ThreadPool pool(1);
-  const Network network(config, configurable == Configurable::tile ? 24 : 18, -1, pool);
+  const Network network(
+      config, configurable == Configurable::tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1,
+      pool);
   SumOfErrors dense_error, refined_error;
   std::int64_t dense_rows = 0, refined_rows = 0;
   for (int i = 0; i < 6; ++i) {

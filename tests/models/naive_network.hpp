@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tpugraphs.hpp"
 #include "models/network.hpp"
 #include "tests/models/network_case.hpp"
 
@@ -93,9 +94,9 @@ class NaiveNetwork {
 
   at::Tensor score(const SlateCase& slate, std::int64_t k) const {
     const NetworkConfig& config = network_.config();
-    const at::Tensor raw =
-        at::from_blob(const_cast<float*>(slate.features.data()), {slate.nodes, 140}, at::kFloat)
-            .to(at::kDouble);
+    const at::Tensor raw = at::from_blob(const_cast<float*>(slate.features.data()),
+                                         {slate.nodes, kNodeFeatures}, at::kFloat)
+                               .to(at::kDouble);
     const at::Tensor features = raw.sign() * raw.abs().log1p();
     std::vector<at::Tensor> opcodes;
     for (const std::uint8_t opcode : slate.opcodes)

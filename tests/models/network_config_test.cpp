@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "core/tpugraphs.hpp"
 #include "models/network_layout.hpp"
 
 namespace tpudist {
@@ -17,12 +18,15 @@ NetworkConfig read(const char* yaml) {
 
 TEST(NetworkConfig, PresetsHaveThePublishedSizes) {
   // 270k and 2.3M, MODELS of the 2nd place's write-up.
-  EXPECT_EQ(NetworkLayout(NetworkConfig::preset("latenciaga_xla"), 18).table.parameters(),
+  EXPECT_EQ(NetworkLayout(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures)
+                .table.parameters(),
             1440 + 2820 + 1632 + 258'944 + 257);
-  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_nlp"), 18).table.parameters(), 2.3e6,
-              0.1e6);
-  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_tile"), 24).table.parameters(), 2.3e6,
-              0.1e6);
+  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures)
+                  .table.parameters(),
+              2.3e6, 0.1e6);
+  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_tile"), kTileConfigFeatures)
+                  .table.parameters(),
+              2.3e6, 0.1e6);
 }
 
 TEST(NetworkConfig, ReadsPresets) {
@@ -86,7 +90,7 @@ TEST(ParameterTable, PadsEntriesTo64Bytes) {
 }
 
 TEST(NetworkLayout, NamesAreTheStandardOnes) {
-  const NetworkLayout layout(NetworkConfig::preset("latenciaga_xla"), 18);
+  const NetworkLayout layout(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures);
   std::vector<std::string> names;
   for (const ParameterEntry& entry : layout.table.entries()) names.push_back(entry.name);
   names.resize(8);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/tpugraphs.hpp"
 #include "models/threads.hpp"
 #include "tests/models/network_case.hpp"
 
@@ -69,12 +70,14 @@ test::SlateCase golden_slate() {
   test::SlateCase slate{5,  3,  6, {1, 0, 2, 0, 2, 1, 2, 1, 3, 2, 4, 0}, {1, 3}, {0, 1, 2, 3, 4, 5},
                         {}, {}, {}};
   for (int v = 0; v < 5; ++v) {
-    slate.opcodes.push_back(static_cast<std::uint8_t>(v * 37 % 120));
-    for (int j = 0; j < 140; ++j) slate.features.push_back(((v * 13 + j * 5) % 17 - 4) * 10.0f);
+    slate.opcodes.push_back(static_cast<std::uint8_t>(v * 37 % kOpcodes));
+    for (int j = 0; j < kNodeFeatures; ++j)
+      slate.features.push_back(((v * 13 + j * 5) % 17 - 4) * 10.0f);
   }
   for (int k = 0; k < 3; ++k) {
     for (int j = 0; j < 2; ++j) {
-      for (int c = 0; c < 18; ++c) slate.state_values.push_back((k * 5 + j * 3 + c) % 7 - 1.0f);
+      for (int c = 0; c < kLayoutConfigFeatures; ++c)
+        slate.state_values.push_back((k * 5 + j * 3 + c) % 7 - 1.0f);
     }
   }
   return slate;
@@ -92,7 +95,7 @@ void expect_golden(const Golden& golden) {
     config.layers.push_back(layer);
   }
   ThreadPool pool(1, use_one_thread_per_worker);
-  const Network network(config, 18, -1, pool);
+  const Network network(config, kLayoutConfigFeatures, -1, pool);
   AlignedFloats flat(network.parameters().length(), 0.0f);
   int salt = 0;
   for (const ParameterEntry& entry : network.parameters().entries()) {

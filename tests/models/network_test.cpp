@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/tpugraphs.hpp"
 #include "models/aten_executor.hpp"
 #include "models/executor.hpp"
 #include "models/graph_input.hpp"
@@ -39,7 +40,7 @@ struct Case {
   const char* name;
   NetworkConfig config;
   std::vector<SlateCase> slates;
-  int config_features = 18;
+  int config_features = kLayoutConfigFeatures;
 };
 
 std::vector<SlateCase> layout_slates(std::vector<std::int64_t> nodes,
@@ -47,7 +48,8 @@ std::vector<SlateCase> layout_slates(std::vector<std::int64_t> nodes,
   std::vector<SlateCase> slates;
   for (std::size_t s = 0; s < nodes.size(); ++s) {
     slates.push_back(test::random_slate(11 + s, nodes[s], configs[s],
-                                        std::max<std::int64_t>(nodes[s] / 4, 1), 18));
+                                        std::max<std::int64_t>(nodes[s] / 4, 1),
+                                        kLayoutConfigFeatures));
   }
   return slates;
 }
@@ -80,10 +82,10 @@ std::vector<Case> cases() {
   small.layers[0].mix.aggregation = small.layers[2].mix.aggregation = Aggregation::max;
   all.push_back({"maxima and means, several row blocks", small, layout_slates({150}, {5})});
 
-  std::vector<SlateCase> tile = {test::random_slate(5, 17, 6, 0, 24),
-                                 test::random_slate(6, 3, 4, 0, 24)};
+  std::vector<SlateCase> tile = {test::random_slate(5, 17, 6, 0, kTileConfigFeatures),
+                                 test::random_slate(6, 3, 4, 0, kTileConfigFeatures)};
   small.output_scale = 1;
-  all.push_back({"tile", small, tile, 24});
+  all.push_back({"tile", small, tile, kTileConfigFeatures});
   all.push_back(
       {"latenciaga_xla", NetworkConfig::preset("latenciaga_xla"), layout_slates({30}, {4})});
   return all;
@@ -389,7 +391,7 @@ TEST(Network, PaddingOfTheGradientIsZero) {
 
 TEST(Network, InitialisesLikePyTorchGeometricByName) {
   ThreadPool pool(1);
-  const Network network(NetworkConfig::preset("latenciaga_nlp"), 18, -1, pool);
+  const Network network(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 2, 9);
   const auto values = [&](const char* name) {
     const ParameterEntry& entry = network.parameters().find(name);
@@ -423,15 +425,16 @@ TEST(Network, RefusesCallsThatDoNotFit) {
   unit = test::make_unit(network, test.slates);
   unit.graphs.clear();
   EXPECT_THROW(network.scores(flat, 0, 1, unit), Error);
-  const Network deeper(NetworkConfig::preset("latenciaga_nlp"), 18, -1, pool);
+  const Network deeper(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures, -1, pool);
   EXPECT_THROW(deeper.scores(test::random_parameters(deeper, 1, 1), 0, 1,
                              test::make_unit(network, test.slates)),
                Error);
-  EXPECT_THROW(network.prepare_graph(std::vector<float>(140), std::vector<std::uint8_t>{120}),
-               DataError);
+  EXPECT_THROW(
+      network.prepare_graph(std::vector<float>(kNodeFeatures), std::vector<std::uint8_t>{kOpcodes}),
+      DataError);
   EXPECT_THROW(network.prepare_graph(std::vector<float>(139), std::vector<std::uint8_t>{1}),
                DataError);
-  EXPECT_THROW(Network(NetworkConfig{}, 18, -1, pool), ConfigError);
+  EXPECT_THROW(Network(NetworkConfig{}, kLayoutConfigFeatures, -1, pool), ConfigError);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/tpugraphs.hpp"
 #include "models/plans/check_plan.hpp"
 #include "models/threads.hpp"
 #include "tests/models/naive_network.hpp"
@@ -49,7 +50,8 @@ NetworkConfig random_network(CounterRng& random) {
 
 // Slates of `graphs` graphs in mixed order, at least one of each.
 RepeatedUnit random_unit(CounterRng& random, int graphs, int slates, Configurable configurable) {
-  const int features = configurable == Configurable::tile ? 24 : 18;
+  const int features =
+      configurable == Configurable::tile ? kTileConfigFeatures : kLayoutConfigFeatures;
   RepeatedUnit unit;
   for (int g = 0; g < graphs; ++g) {
     unit.graphs.push_back(test::random_graph(random, 1 + random.below(7), 1 + random.below(5),
@@ -112,8 +114,9 @@ void run_cases(std::uint64_t seed, int cases, int graphs, int slates, Configurab
     SCOPED_TRACE(testing::Message() << "case " << i);
     CounterRng random(seed, i);
     const RepeatedUnit unit = random_unit(random, graphs, slates, configurable);
-    const Network network(random_network(random), configurable == Configurable::tile ? 24 : 18, -1,
-                          pool);
+    const Network network(
+        random_network(random),
+        configurable == Configurable::tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 1, random.next_u64());
     const UnitInput dense = test::dense_unit(network, unit),
                     refined = test::refined_unit(network, unit, random.below(2) ? 8 : 64);
@@ -151,10 +154,11 @@ TEST(RefinedEquality, EvaluatesAsNaiveNetworkDoes) {
   for (int i = 0; i < 10; ++i) {
     SCOPED_TRACE(testing::Message() << "case " << i);
     CounterRng random(7, i);
-    const Network network(random_network(random), 18, -1, pool);
+    const Network network(random_network(random), kLayoutConfigFeatures, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 1, i);
-    const std::vector<test::SlateCase> slates{test::random_slate(i, 9, 3, 2, 18),
-                                              test::random_slate(i + 99, 6, 2, 1, 18)};
+    const std::vector<test::SlateCase> slates{
+        test::random_slate(i, 9, 3, 2, kLayoutConfigFeatures),
+        test::random_slate(i + 99, 6, 2, 1, kLayoutConfigFeatures)};
     const UnitInput unit = test::make_unit(network, slates);
     PlanAutograd net(network, flat);
     const test::NaiveNetwork naive(network, flat);
@@ -177,11 +181,11 @@ TEST(RefinedEquality, SeesOneWrongMultiplicity) {
     layer.width = 5;
     layer.mix.directions = {EdgeDirection::consumer_to_producer};
   }
-  const Network network(config, 18, -1, pool);
+  const Network network(config, kLayoutConfigFeatures, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 1, 5);
   CounterRng random(8);
   RepeatedUnit unit;
-  unit.graphs = {test::random_graph(random, 5, 4, Configurable::few, 18)};
+  unit.graphs = {test::random_graph(random, 5, 4, Configurable::few, kLayoutConfigFeatures)};
   unit.slates = {test::random_configs(random, unit.graphs, 0, 6)};
   UnitInput refined = test::refined_unit(network, unit);
   PlanAutograd net(network, flat);

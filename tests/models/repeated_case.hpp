@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "core/tpugraphs.hpp"
 #include "models/graph_input.hpp"
 #include "models/network.hpp"
 #include "models/plans/dense_plan.hpp"
@@ -20,7 +21,7 @@ namespace tpudist::test {
 struct RepeatedGraph {
   std::int64_t nodes = 0, state_rows = 0;
   std::vector<std::int32_t> edges, config_nodes;  // no configurable nodes: a tile graph
-  std::vector<float> features;                    // [nodes, 140] raw
+  std::vector<float> features;                    // [nodes, kNodeFeatures] raw
   std::vector<std::uint8_t> opcodes;              // [nodes]
   std::vector<float> states;                      // [state_rows, F]
 
@@ -78,7 +79,7 @@ inline RepeatedGraph random_graph(CounterRng& random, std::int64_t block, std::i
       const float value = features[kind * kNodeFeatures + i];
       graph.features.push_back(value == 0 && below(9) == 0 ? -0.0f : value);
     }
-    graph.opcodes.push_back(static_cast<std::uint8_t>(kind * 17 % 120));
+    graph.opcodes.push_back(static_cast<std::uint8_t>(kind * 17 % kOpcodes));
     if (configurable == Configurable::all || (configurable == Configurable::few && below(4) == 0)) {
       graph.config_nodes.push_back(static_cast<std::int32_t>(v));
     }

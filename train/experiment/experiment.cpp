@@ -81,7 +81,7 @@ BatchConfig read_batch(ConfigNode batch) {
                                                                                : UnitKind::slates;
   config.unit_slates =
       positive(batch, "unit_slates", config.unit == UnitKind::graph ? config.slates : 1);
-  config.config_chunk = static_cast<int>(batch.integer_or_auto("config_chunk", 0, {1, 1 << 20}));
+  config.config_chunk = static_cast<int>(batch.integer_or_auto("config_chunk", 0, {2, 1 << 20}));
   config.member_chunk = static_cast<int>(batch.integer_or_auto("member_chunk", 0, {1, 1024}));
   if (config.config_chunk > 0 && config.unit_slates > 1) {
     batch.mistake("config_chunk", "cuts units of one slate: leave out unit and unit_slates");

@@ -99,8 +99,12 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
     const std::vector<SlateRows> part = computed_together(setup.experiment, whole);
     std::vector<Slate> slates;
     for (const SlateRows& slate : part) slates.push_back(setup.data.slate(slate.graph, slate.rows));
-    step.chunks[static_cast<std::size_t>(unit)] = static_cast<double>(whole.front().rows.size()) /
-                                                  static_cast<double>(part.front().rows.size());
+    if (part.front().rows.size() < whole.front().rows.size()) {
+      // All chunks hold the slate's first configuration.
+      step.chunks[static_cast<std::size_t>(unit)] =
+          static_cast<double>(whole.front().rows.size() - 1) /
+          static_cast<double>(part.front().rows.size() - 1);
+    }
     step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(slates);
   });
   return steps;

@@ -1,6 +1,7 @@
 #include "train/loop/training_step.hpp"
 
 #include <cmath>
+#include <numeric>
 
 #include "core/log.hpp"
 #include "core/random.hpp"
@@ -12,6 +13,29 @@ namespace tpudist {
 namespace {
 
 constexpr std::int64_t kRowExtra = 16;  // floats behind a gradient: the loss, padded to 64 bytes
+
+// The part of a slate's gradient that belongs to a chunk of the slate's first configuration and the
+// `others` that begin at `next`. Where the loss is translation-invariant, the slate's values sum to 0,
+// and the first configuration is given what makes those of each chunk sum to 0 as well. Then a chunk
+// needs no gradient of what its configurations share, as a whole slate does not: computed chunk by
+// chunk, such gradients would cancel only but for their rounding, which can be larger than that of
+// all the rest.
+ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members, std::size_t next,
+                                std::size_t others) {
+  ScoreGradient chunk{{}, slate.translation_invariant};
+  const std::size_t configs = slate.values.size() / members;
+  for (std::size_t m = 0; m < members; ++m) {
+    const std::span values = std::span(slate.values).subspan(m * configs, configs);
+    const std::span own = values.subspan(next, others);
+    double first = next == 1 ? values[0] : 0.0;
+    if (slate.is_translation_invariant(static_cast<int>(m))) {
+      first = -std::accumulate(own.begin(), own.end(), 0.0);
+    }
+    chunk.values.push_back(first);
+    chunk.values.insert(chunk.values.end(), own.begin(), own.end());
+  }
+  return chunk;
+}
 
 }  // namespace
 
@@ -69,8 +93,7 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
   }
 }
 
-// A slate in two passes: the scores of all chunks, then the gradient chunk by chunk. What all
-// configurations of a chunk have in common differs between chunks, so that no chunk may leave it out.
+// A slate in two passes: the scores of all chunks, then the gradient chunk by chunk.
 void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
                               const TrainingState& state,
                               std::span<const std::span<float>> gradients,
@@ -80,16 +103,18 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
   const std::size_t configs = pass.data->slates[0].configs.size();
   UnitScores all{pass.members, static_cast<std::int64_t>(configs),
                  std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
-  std::size_t first = 0;
+  std::size_t next = 1;  // the first configuration of the slate that no chunk before holds
   for (const UnitInput& chunk : chunks) {
     const UnitScores scores = network_.scores(state.flat, pass.first_member, pass.members, chunk);
     const auto count = static_cast<std::size_t>(scores.configs);
     for (std::size_t m = 0; m < members; ++m) {
-      for (std::size_t k = 0; k < count; ++k) {
-        all.delta[m * configs + first + k] = scores.common[m] + scores.delta[m * count + k];
-      }
+      const auto score = [&](std::size_t k) {
+        return scores.common[m] + scores.delta[m * count + k];
+      };
+      if (next == 1) all.delta[m * configs] = score(0);
+      for (std::size_t k = 1; k < count; ++k) all.delta[m * configs + next + k - 1] = score(k);
     }
-    first += count;
+    next += count - 1;
   }
   const ScoreGradient whole = loss_gradient(work, pass, all, losses);
 
@@ -100,25 +125,20 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
   for (std::size_t m = 0; m < members; ++m) {
     parts.push_back(buffer.first(members * stride).subspan(m * stride, length));
   }
-  first = 0;
+  next = 1;
   for (const UnitInput& chunk : chunks) {
-    const auto count = static_cast<std::size_t>(chunk.plan->configs);
+    const auto others = static_cast<std::size_t>(chunk.plan->configs) - 1;
     const auto own = [&](const UnitScores&) {
-      ScoreGradient gradient;
-      for (std::size_t m = 0; m < members; ++m) {
-        const auto begin = whole.values.begin() + static_cast<std::ptrdiff_t>(m * configs + first);
-        gradient.values.insert(gradient.values.end(), begin,
-                               begin + static_cast<std::ptrdiff_t>(count));
-      }
-      return gradient;
+      return gradient_of_chunk(whole, members, next, others);
     };
-    const bool fresh = first == 0;
+    const bool fresh = next == 1;
     network_.gradient(state.flat, pass.first_member, pass.members, chunk, own,
-                      fresh ? gradients : std::span<const std::span<float>>(parts));
+                      fresh ? gradients : std::span<const std::span<float>>(parts),
+                      !experiment_.loss->is_translation_invariant());
     for (std::size_t m = 0; !fresh && m < members; ++m) {
       for (std::size_t i = 0; i < length; ++i) gradients[m][i] += parts[m][i];
     }
-    first += count;
+    next += others;
   }
 }
 

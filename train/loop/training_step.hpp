@@ -13,17 +13,20 @@
 
 namespace tpudist {
 
-// What a step gave, the same on every rank. [M] each.
+// What a step gave, the same on every rank.
 struct StepResult {
-  std::vector<double> loss, norm;
-  std::vector<bool> stepped;  // the member had a slate, and its numbers were finite
+  std::vector<double> loss;   // [M] weighted mean over the slates that a member learns from
+  std::vector<double> norm;   // [M] of the gradient, before it is clipped
+  std::vector<bool> stepped;  // [M] whether the member had a slate, and its numbers were finite
   double rate = 0;            // learning rate of the step
 };
 
-// Runs steps: units side by side, the fixed reduction tree, clip, check for NaN, update. One step
-// at a time.
+// Runs training steps: the units of this rank side by side on the threads of the pool, the sum of all
+// ranks' gradients, the clip, the check for numbers that are not finite, and the update of the
+// parameters. One step at a time.
 class TrainingStep {
  public:
+  // All three are borrowed and outlive it. Collective where GPUs are joined by NCCL.
   TrainingStep(const Experiment& experiment, const Network& network, JobContext& context);
   ~TrainingStep();
 

@@ -120,12 +120,6 @@ void Submission::merge(const Submission& other) {
   }
 }
 
-std::map<std::string, std::int64_t> Submission::rows_per_collection() const {
-  std::map<std::string, std::int64_t> rows;
-  for (const Row& row : rows_) ++rows[collection_of(row.id)];
-  return rows;
-}
-
 std::string Submission::to_csv() const {
   fmt::memory_buffer text;
   fmt::format_to(std::back_inserter(text), "{}\n", kHeader);

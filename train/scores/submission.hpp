@@ -39,8 +39,6 @@ class Submission {
   const std::vector<Row>& rows() const { return rows_; }
   // Null where there is none.
   const Row* find(std::string_view id) const;
-  // Rows of each collection, by its name.
-  std::map<std::string, std::int64_t> rows_per_collection() const;
 
   std::string to_csv() const;
   // Atomic. Throws IoError.

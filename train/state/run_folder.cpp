@@ -73,7 +73,12 @@ bool RunFolder::exists(const std::filesystem::path& path) {
 }
 
 RunFolder RunFolder::open(const std::filesystem::path& path) {
-  if (exists(path)) return RunFolder(path);
+  const RunFolder folder(path);
+  if (exists(path)) return folder;
+  std::error_code error;  // set where one may not look, but not where there is nothing
+  if (!std::filesystem::exists(folder.config(), error) && error) {
+    throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
+  }
   throw ConfigError(
       fmt::format("{}: no run here (there are neither config.yaml nor checkpoints); "
                   "give the folder that `tpudist train` wrote",

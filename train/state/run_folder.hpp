@@ -17,7 +17,7 @@ class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Throws ConfigError when `path` holds no run.
+  // Throws ConfigError when `path` holds no run, IoError when one may not look into it.
   static RunFolder open(const std::filesystem::path& path);
   // True when `path` holds a run: checkpoints, or config.yaml with a folder for them or metrics.
   static bool exists(const std::filesystem::path& path);

@@ -67,15 +67,15 @@ class Sampler {
     return data_.slate(graph, order_.rows({.graph = graph, .number = number}, member));
   }
 
-  // A slate that is computed in chunks counts as so many first chunks: more memory than for one
-  // chunk is never needed.
+  // A slate that is computed in chunks counts as so many first chunks, all of which hold the first
+  // configuration: more memory than for one chunk is never needed.
   double work(std::vector<Slate> slates) const {
     const auto chunk = static_cast<std::size_t>(experiment_.batch.config_chunk);
     Slate& slate = slates.front();
     const std::size_t configs = slate.configs.size();
     double chunks = 1;
     if (chunk > 0 && slates.size() == 1 && configs > chunk) {
-      chunks = static_cast<double>(configs) / static_cast<double>(chunk);
+      chunks = static_cast<double>(configs - 1) / static_cast<double>(chunk - 1);
       const std::size_t width = slate.states.size() / configs;
       slate.configs.resize(chunk);
       slate.targets.resize(chunk);

@@ -33,6 +33,7 @@ class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, int rank);
+  // Reads and plans this rank's units of a step. Throws DataError or IoError where reading fails.
   StepWork build(std::int64_t step) const;
 
  private:

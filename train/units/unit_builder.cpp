@@ -17,6 +17,21 @@ namespace {
 // and written once more.
 constexpr double kRefinedPays = 0.9;
 
+// The part of a slate that holds its first configuration and those from `begin` to `end` - 1.
+Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
+  const auto part = [&](const auto& values) {
+    const std::size_t width = values.size() / slate.configs.size();
+    std::remove_cvref_t<decltype(values)> taken(values.begin(), values.begin() + width);
+    taken.insert(taken.end(), values.begin() + begin * width, values.begin() + end * width);
+    return taken;
+  };
+  Slate taken = slate;
+  taken.configs = part(slate.configs);
+  taken.targets = part(slate.targets);
+  taken.states = part(slate.states);
+  return taken;
+}
+
 }  // namespace
 
 bool PlanComparison::refined_pays() const {
@@ -187,13 +202,9 @@ Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
     unit.input = input_of(unit.slates);
     return unit;
   }
-  const std::size_t width = slate.states.size() / configs;
-  for (std::size_t first = 0; first < configs; first += config_chunk_) {
-    const std::size_t last = std::min(configs, first + config_chunk_);
-    Slate chunk = slate;
-    chunk.configs.assign(slate.configs.begin() + first, slate.configs.begin() + last);
-    chunk.targets.assign(slate.targets.begin() + first, slate.targets.begin() + last);
-    chunk.states.assign(slate.states.begin() + first * width, slate.states.begin() + last * width);
+  const std::size_t step = config_chunk_ - 1;
+  for (std::size_t next = 1; next < configs; next += step) {
+    const Slate chunk = first_and(slate, next, std::min(configs, next + step));
     unit.chunks.push_back(input_of(std::span(&chunk, 1)));
   }
   return unit;

@@ -24,8 +24,9 @@ struct SlateRows {
 struct Unit {
   std::vector<Slate> slates;
   UnitInput input;
-  // Where the one slate of a unit is computed in chunks: its configurations in order, a chunk each.
-  // `input` is then empty.
+  // Where the one slate of a unit is computed in chunks: each chunk begins with the first
+  // configuration of the slate, and the others follow in order, chunk after chunk. `input` is then
+  // empty.
   std::vector<UnitInput> chunks;
 };
 
@@ -59,9 +60,11 @@ struct UnitEstimate {
 class UnitBuilder {
  public:
   // Both are borrowed and outlive the builder. Slates of more than `config_chunk` configurations
-  // (0: none) are cut into chunks.
+  // (0: none; at least 2) are cut into chunks of so many.
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
 
+  // Reads the slates, plans the unit and packs it for the network's device. Throws DataError or
+  // IoError where reading fails.
   Unit build(std::span<const SlateRows> slates) const;
 
   // How many members to compute together on a unit, where there is a choice.

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/error.hpp"
+#include "core/tpugraphs.hpp"
 #include "data/convert/graph_verifier.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
@@ -47,7 +48,8 @@ class GraphConverterTest : public ::testing::Test {
   std::vector<float> features(const GraphSummary& g) const {
     const GraphReader from = reader(g);
     if (!from.coded()) return from.read_config_features(0, g.configs);
-    std::vector<float> values(static_cast<std::size_t>(g.configs * g.config_nodes * 18));
+    std::vector<float> values(
+        static_cast<std::size_t>(g.configs * g.config_nodes * kLayoutConfigFeatures));
     std::visit(
         [&]<typename Code>(const std::vector<Code>& codes) {
           decode_configs<Code>(from.read_states(), codes, values);
@@ -182,13 +184,13 @@ TEST_F(GraphConverterTest, NamesANotFiniteFeatureInEveryWayOfStoring) {
     return "no error";
   };
   NpzFixture coded = many(3000, [](std::int64_t i, int) { return static_cast<float>(i % 9); });
-  coded.features[(2500 * 2 + 1) * 18 + 4] = NAN;
+  coded.features[(2500 * 2 + 1) * kLayoutConfigFeatures + 4] = NAN;
   EXPECT_THAT(error_of(coded), HasSubstr("node_config_feat[2500, 1, 4] is nan"));
   NpzFixture whole = many(20000, [](std::int64_t i, int) { return static_cast<float>(i); });
-  whole.features[(19000 * 2 + 1) * 18 + 4] = INFINITY;
+  whole.features[(19000 * 2 + 1) * kLayoutConfigFeatures + 4] = INFINITY;
   EXPECT_THAT(error_of(whole), HasSubstr("node_config_feat[19000, 1, 4] is inf"));
   NpzFixture real = many(20000, [](std::int64_t i, int) { return static_cast<float>(i) + 0.5f; });
-  real.features[(19000 * 2 + 1) * 18 + 4] = NAN;
+  real.features[(19000 * 2 + 1) * kLayoutConfigFeatures + 4] = NAN;
   EXPECT_THAT(error_of(real), HasSubstr("node_config_feat[19000, 1, 4] is nan"));
 }
 
@@ -236,14 +238,14 @@ TEST_F(GraphConverterTest, TakesFeaturesOfAnyType) {
 TEST_F(GraphConverterTest, NamesAFeatureThatFloat32DoesNotHold) {
   const NpzFixture fixture = NpzFixture::layout();
   NpzWriter npz(npz_);
-  npz.add("node_feat", {5, 140}, fixture.node_feat);
+  npz.add("node_feat", {5, kNodeFeatures}, fixture.node_feat);
   npz.add("node_opcode", {5}, fixture.node_opcode);
   npz.add("edge_index", {4, 2}, fixture.edge_index);
   npz.add("config_runtime", {6}, fixture.runtime);
   npz.add("node_config_ids", {2}, fixture.config_ids);
-  std::vector<std::int32_t> features(6 * 2 * 18, 1);
-  features[3 * 36 + 18 + 5] = 16777217;
-  npz.add("node_config_feat", {6, 2, 18}, features);
+  std::vector<std::int32_t> features(6 * 2 * kLayoutConfigFeatures, 1);
+  features[(3 * 2 + 1) * kLayoutConfigFeatures + 5] = 16777217;
+  npz.add("node_config_feat", {6, 2, kLayoutConfigFeatures}, features);
   npz.finish();
   ShardWriter shard(shard_, {"layout:xla:random"}, "train", pool_);
   try {

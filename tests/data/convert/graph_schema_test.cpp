@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -67,7 +68,7 @@ TEST_F(GraphSchemaTest, ReadsATileGraph) {
   const Collection collection{"tile:xla"};
   const GraphSizes sizes = read_graph_sizes(npz, collection);
   EXPECT_EQ(sizes.config_nodes, 0);
-  EXPECT_EQ(sizes.config_values, 24);
+  EXPECT_EQ(sizes.config_values, kTileConfigFeatures);
   EXPECT_TRUE(read_graph(npz, collection, sizes).config_nodes.empty());
   EXPECT_EQ(read_run_times(npz, collection, "valid", sizes).normalizer, f.normalizers);
 }
@@ -108,7 +109,7 @@ TEST_F(GraphSchemaTest, NamesTheValueOutOfRange) {
   f.edge_index[5] = -1;
   EXPECT_THAT(error_of(f), HasSubstr("edge_index[2, 1] = -1 is not a node"));
   f = NpzFixture::layout();
-  f.node_opcode[2] = 120;
+  f.node_opcode[2] = kOpcodes;
   EXPECT_THAT(error_of(f), HasSubstr("node_opcode[2] = 120 is not an opcode (0 to 119)"));
   f = NpzFixture::layout();
   f.splits[1] = 6;
@@ -150,7 +151,7 @@ TEST_F(GraphSchemaTest, RefusesEmptyAndHugeGraphs) {
     for (auto& value : rows) value = 1;
   });
   const NpzFixture g = NpzFixture::layout();
-  npz.add("node_feat", {5, 140}, g.node_feat);
+  npz.add("node_feat", {5, kNodeFeatures}, g.node_feat);
   npz.add("node_opcode", {5}, g.node_opcode);
   npz.add("edge_index", {4, 2}, g.edge_index);
   npz.finish();

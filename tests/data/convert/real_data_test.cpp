@@ -4,12 +4,14 @@
 
 #include <cstring>
 
+#include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/convert/verifier.hpp"
 #include "data/shards/config_codec.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "data/shards/shard_statistics.hpp"
+#include "tests/data/npz/read_integers.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -30,7 +32,8 @@ class RealDataTest : public ::testing::Test {
   static std::vector<float> features(const GraphEntry& entry) {
     const GraphReader reader(entry);
     if (!reader.coded()) return reader.read_config_features(0, entry.configs);
-    std::vector<float> values(static_cast<std::size_t>(entry.configs * entry.config_nodes * 18));
+    std::vector<float> values(
+        static_cast<std::size_t>(entry.configs * entry.config_nodes * kLayoutConfigFeatures));
     std::visit(
         [&]<typename Code>(const std::vector<Code>& codes) {
           decode_configs<Code>(reader.read_states(), codes, values);
@@ -58,11 +61,12 @@ TEST_F(RealDataTest, ShardsHoldWhatTheSourcesHold) {
       const GraphReader reader(entry);
       const Graph graph = reader.read_graph();
       EXPECT_EQ(graph.node_features, npz.open("node_feat").read_floats()) << entry.source;
-      const auto edges = npz.open("edge_index").read_integers();
+      const auto edges = testing::read_integers(npz.open("edge_index"));
       EXPECT_TRUE(std::equal(edges.begin(), edges.end(), graph.edge_index.begin()));
-      const auto opcodes = npz.open("node_opcode").read_integers();
+      const auto opcodes = testing::read_integers(npz.open("node_opcode"));
       EXPECT_TRUE(std::equal(opcodes.begin(), opcodes.end(), graph.opcodes.begin()));
-      EXPECT_EQ(reader.read_run_times().runtime, npz.open("config_runtime").read_integers());
+      EXPECT_EQ(reader.read_run_times().runtime,
+                testing::read_integers(npz.open("config_runtime")));
       ++graphs;
     }
   }

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/random.hpp"
+#include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
 #include "data/loading/open_graph.hpp"
 #include "data/shards/manifest.hpp"
@@ -43,11 +44,11 @@ NpzFixture many_configs(std::int64_t configs, int states) {
   f.runtime.clear();
   std::vector<std::vector<float>> distinct;
   for (std::int64_t i = 0; i < (configs + 1) / 2; ++i) {
-    std::vector<float> features(2 * 18);
+    std::vector<float> features(2 * kLayoutConfigFeatures);
     for (const std::size_t node : {0, 1}) {
       auto state = static_cast<int>(random.below(static_cast<std::uint64_t>(states)));
-      for (std::size_t k = 0; k < 18; ++k, state /= 7)
-        features[node * 18 + k] = static_cast<float>(state % 7 - 1);
+      for (std::size_t k = 0; k < kLayoutConfigFeatures; ++k, state /= 7)
+        features[node * kLayoutConfigFeatures + k] = static_cast<float>(state % 7 - 1);
     }
     distinct.push_back(features);
   }
@@ -66,7 +67,7 @@ NpzFixture never_equal_configs(std::int64_t configs) {
   f.c = configs;
   f.features.clear();
   f.runtime.clear();
-  for (std::int64_t i = 0; i < configs * 2 * 18; ++i)
+  for (std::int64_t i = 0; i < configs * 2 * kLayoutConfigFeatures; ++i)
     f.features.push_back(static_cast<float>(random.below(7)) - 1);
   for (std::int64_t i = 0; i < configs; ++i) f.runtime.push_back(1000 + i);
   return f;
@@ -152,7 +153,8 @@ Rows all_rows(const Dataset& dataset, int graph) {
 std::vector<float> features_of(const Dataset& dataset, const Slate& slate) {
   const bool own = !slate.local_states.empty();
   const std::vector<float>& table = own ? slate.local_states : dataset.states(slate.graph).features;
-  const auto width = static_cast<std::size_t>(dataset.options().collection.is_tile() ? 24 : 18);
+  const auto width = static_cast<std::size_t>(
+      dataset.options().collection.is_tile() ? kTileConfigFeatures : kLayoutConfigFeatures);
   std::vector<float> features;
   for (const std::int32_t state : slate.states) {
     const auto begin = table.begin() + static_cast<std::ptrdiff_t>(state * width);
@@ -231,7 +233,7 @@ TEST_F(DatasetTest, GivesTilesAStateForEachConfiguration) {
     EXPECT_FALSE(dataset.coded(0));
     const Slate slate = dataset.slate(0, Rows{3, 0});
     EXPECT_THAT(slate.states, ElementsAre(0, 1));
-    EXPECT_EQ(slate.local_states.size(), 2u * 24);
+    EXPECT_EQ(slate.local_states.size(), 2u * kTileConfigFeatures);
     EXPECT_THAT(slate.targets, ElementsAre(202.0 / 50, 2));
     EXPECT_EQ(features_of(dataset, slate), expected_features(fixture, slate));
   }

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/tpugraphs.hpp"
 #include "data/npz/npz_writer.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -20,12 +21,13 @@ class FeatureStreamTest : public ::testing::Test {
  protected:
   void write(std::int64_t rows, std::int64_t bad_row = -1) {
     NpzWriter npz(path_, {.deflate_level = 1});
-    npz.add_streamed<float>("a", {rows, 10, 18}, [=](std::int64_t first, std::span<float> out) {
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        const auto row = first + static_cast<std::int64_t>(i / 180);
-        out[i] = row == bad_row && i % 180 == 19 ? NAN : static_cast<float>(row);
-      }
-    });
+    npz.add_streamed<float>(
+        "a", {rows, 10, kLayoutConfigFeatures}, [=](std::int64_t first, std::span<float> out) {
+          for (std::size_t i = 0; i < out.size(); ++i) {
+            const auto row = first + static_cast<std::int64_t>(i / 180);
+            out[i] = row == bad_row && i % 180 == 19 ? NAN : static_cast<float>(row);
+          }
+        });
     npz.finish();
   }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/tpugraphs.hpp"
 #include "data/npz/npz_writer.hpp"
 
 namespace tpudist::testing {
@@ -31,7 +32,8 @@ struct NpzFixture {
     f.config_ids = {1, 3};
     f.runtime = {100, 300, 101, 400, 500, 102};
     f.splits = {0, 2, 5};
-    for (const int state : {0, 1, 0, 2, 3, 0}) f.append_configuration(2 * 18, state);
+    for (const int state : {0, 1, 0, 2, 3, 0})
+      f.append_configuration(2 * kLayoutConfigFeatures, state);
     return f;
   }
 
@@ -42,7 +44,7 @@ struct NpzFixture {
     f.fill_graph();
     f.runtime = {100, 200, 300, 202};
     f.normalizers = {50, 50, 50, 50};
-    for (const int state : {0, 1, 2, 1}) f.append_configuration(24, state);
+    for (const int state : {0, 1, 2, 1}) f.append_configuration(kTileConfigFeatures, state);
     return f;
   }
 
@@ -55,7 +57,7 @@ struct NpzFixture {
                                      const std::vector<T>& values) {
       if (name != without) npz.add(name, std::move(shape), values);
     };
-    if (without != "node_feat") add_as(npz, "node_feat", node_type, {n, 140}, node_feat);
+    if (without != "node_feat") add_as(npz, "node_feat", node_type, {n, kNodeFeatures}, node_feat);
     add("node_opcode", {static_cast<std::int64_t>(node_opcode.size())}, node_opcode);
     add("edge_index", {static_cast<std::int64_t>(edge_index.size() / 2), 2}, edge_index);
     add("config_runtime", {static_cast<std::int64_t>(runtime.size())}, runtime);
@@ -63,13 +65,14 @@ struct NpzFixture {
       add("config_runtime_normalizers", {static_cast<std::int64_t>(normalizers.size())},
           normalizers);
       if (without != "config_feat") {
-        add_as(npz, "config_feat", feature_type, {c, 24}, features);
+        add_as(npz, "config_feat", feature_type, {c, kTileConfigFeatures}, features);
       }
     } else {
       add("node_config_ids", {config_nodes()}, config_ids);
       add("node_splits", {1, static_cast<std::int64_t>(splits.size())}, splits);
       if (without != "node_config_feat") {
-        add_as(npz, "node_config_feat", feature_type, {c, config_nodes(), 18}, features);
+        add_as(npz, "node_config_feat", feature_type, {c, config_nodes(), kLayoutConfigFeatures},
+               features);
       }
     }
     npz.finish();
@@ -105,7 +108,8 @@ struct NpzFixture {
   }
 
   void fill_graph() {
-    for (std::int64_t i = 0; i < n * 140; ++i) node_feat.push_back(static_cast<float>(i) * 0.5f);
+    for (std::int64_t i = 0; i < n * kNodeFeatures; ++i)
+      node_feat.push_back(static_cast<float>(i) * 0.5f);
     for (std::int64_t i = 0; i < n; ++i) node_opcode.push_back(static_cast<std::uint8_t>(10 * i));
     edge_index = {1, 0, 2, 1, 3, 2, 4, 3};
   }

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "data/npz/npz_writer.hpp"
+#include "tests/data/npz/read_integers.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -29,7 +30,7 @@ class NpzReaderTest : public ::testing::Test {
     NpzWriter npz(path_);
     npz.add("a", {static_cast<std::int64_t>(values.size())}, values);
     npz.finish();
-    return NpzReader(path_).open("a").read_integers();
+    return testing::read_integers(NpzReader(path_).open("a"));
   }
 
   template <typename T>
@@ -63,7 +64,7 @@ class NpzReaderTest : public ::testing::Test {
       if (array.header().kind == 'f') {
         array.read_floats();
       } else {
-        array.read_integers();
+        testing::read_integers(std::move(array));
       }
     } catch (const DataError& e) {
       return e.what();

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/tpugraphs.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -13,7 +15,8 @@ using Status = ConfigEncoder::Status;
 
 // A vector that is told apart from others by `state` only.
 void append(std::vector<float>& features, int state) {
-  for (int k = 0; k < 18; ++k) features.push_back(static_cast<float>(k == 17 ? state : k - 1));
+  for (int k = 0; k < kLayoutConfigFeatures; ++k)
+    features.push_back(static_cast<float>(k == kLayoutConfigFeatures - 1 ? state : k - 1));
 }
 
 std::vector<float> rows_of(const std::vector<std::vector<int>>& rows) {
@@ -36,7 +39,7 @@ TEST(ConfigEncoder, NumbersStatesByFirstOccurrenceInEachNode) {
   const ConfigStates states = encoder.states();
   EXPECT_EQ(states.offsets, (std::vector<std::int32_t>{0, 2, 4}));
   EXPECT_EQ(states.features[17], 7);
-  EXPECT_EQ(states.features[18 + 17], 8);
+  EXPECT_EQ(states.features[2 * kLayoutConfigFeatures - 1], 8);
   std::vector<float> decoded(features.size());
   decode_configs<std::uint8_t>(states, codes, decoded);
   EXPECT_EQ(decoded, features);
@@ -44,7 +47,7 @@ TEST(ConfigEncoder, NumbersStatesByFirstOccurrenceInEachNode) {
 
 TEST(ConfigEncoder, TellsStatesApartByTheirBits) {
   auto features = rows_of({{0}, {0}, {0}, {0}});
-  features[18] = std::copysign(0.0f, -1.0f);
+  features[kLayoutConfigFeatures] = std::copysign(0.0f, -1.0f);
   features[0] = features[36] = 0.0f;
   features[54] = std::nanf("");
   std::vector<std::uint8_t> codes(4);
@@ -64,7 +67,7 @@ TEST(ConfigEncoder, TheProofFindsADifference) {
   EXPECT_EQ(encoder.first_difference<std::uint8_t>(wrong, features), 2u);
   wrong[2] = 9;  // no such state
   EXPECT_EQ(encoder.first_difference<std::uint8_t>(wrong, features), 2u);
-  features[3 * 18] = -0.0f;
+  features[3 * kLayoutConfigFeatures] = -0.0f;
   EXPECT_EQ(encoder.first_difference<std::uint8_t>(codes, features), 3u);
 }
 
@@ -112,16 +115,16 @@ TEST(ConfigEncoder, ShapesMustAgree) {
 
 TEST(ConfigCodec, PaysWhenCodesAndStatesAreSmallerThanNarrowFeatures) {
   EXPECT_TRUE(coding_pays(112, 62, 316, 1));
-  EXPECT_FALSE(coding_pays(1, 10, 10, 1));  // 10 + 180 bytes against 180
-  EXPECT_TRUE(coding_pays(2, 10, 18, 1));   // 20 + 324 against 360
-  EXPECT_FALSE(coding_pays(2, 10, 18, 2));
+  EXPECT_FALSE(coding_pays(1, 10, 10, 1));                    // 10 + 180 bytes against 180
+  EXPECT_TRUE(coding_pays(2, 10, kLayoutConfigFeatures, 1));  // 20 + 324 against 360
+  EXPECT_FALSE(coding_pays(2, 10, kLayoutConfigFeatures, 2));
 }
 
 RC_GTEST_PROP(ConfigCodec, DecodesToTheSameBits, ()) {
   const auto nc = *rc::gen::inRange<std::size_t>(1, 6);
   const auto count = *rc::gen::inRange<std::size_t>(0, 60);
   const auto pieces = *rc::gen::inRange<std::size_t>(1, 8);
-  std::vector<float> features(count * nc * 18);
+  std::vector<float> features(count * nc * kLayoutConfigFeatures);
   for (float& value : features) {
     value = *rc::gen::weightedElement<float>({{50, 1.0f}, {1, 0.0f}, {1, -0.0f}, {1, 2.5f}});
   }
@@ -129,9 +132,10 @@ RC_GTEST_PROP(ConfigCodec, DecodesToTheSameBits, ()) {
   ConfigEncoder encoder(static_cast<std::int64_t>(nc));
   for (std::size_t begin = 0; begin < count; begin += pieces) {
     const std::size_t rows = std::min(pieces, count - begin);
-    const auto status =
-        encoder.encode<std::uint16_t>(std::span(features).subspan(begin * nc * 18, rows * nc * 18),
-                                      std::span(codes).subspan(begin * nc, rows * nc));
+    const auto status = encoder.encode<std::uint16_t>(
+        std::span(features).subspan(begin * nc * kLayoutConfigFeatures,
+                                    rows * nc * kLayoutConfigFeatures),
+        std::span(codes).subspan(begin * nc, rows * nc));
     RC_ASSERT(status == Status::coded);
   }
   std::vector<float> decoded(features.size());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -54,8 +55,8 @@ TEST(CollectionStatistics, TellsHowGraphsAreStored) {
   EXPECT_EQ(graphs[0].split, "valid");
   EXPECT_EQ(graphs[0].summary.states, 8);
   EXPECT_EQ(graphs[0].summary.max_states_per_node, 4);
-  EXPECT_EQ(graphs[0].summary.float_bytes, 6u * 2 * 18 * 4);
-  EXPECT_EQ(graphs[0].summary.memory_bytes, 6u * 2 + 8u * 18 * 4);
+  EXPECT_EQ(graphs[0].summary.float_bytes, 6u * 2 * kLayoutConfigFeatures * 4);
+  EXPECT_EQ(graphs[0].summary.memory_bytes, 6u * 2 + 8u * kLayoutConfigFeatures * 4);
   EXPECT_EQ(graphs[0].times.distinct_configs, 4);
   EXPECT_EQ(graphs[0].summary.distinct_configs, 4);
 }

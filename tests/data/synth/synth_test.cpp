@@ -12,6 +12,7 @@
 #include "core/file_system.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/npz/npz_reader.hpp"
+#include "tests/data/npz/read_integers.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -143,7 +144,8 @@ TEST_F(SynthFiles, randomAndDefaultHoldTheSameGraphsWithOtherConfigurations) {
     other.replace(at, 8, "/default/");
     const NpzReader a(root() / file.path), b(root() / other);
     for (const char* same : {"node_config_ids", "edge_index", "node_opcode"}) {
-      EXPECT_EQ(a.open(same).read_integers(), b.open(same).read_integers()) << other;
+      EXPECT_EQ(testing::read_integers(a.open(same)), testing::read_integers(b.open(same)))
+          << other;
     }
     EXPECT_EQ(a.open("node_feat").read_floats(), b.open("node_feat").read_floats());
     EXPECT_NE(a.open("node_config_feat").read_floats(), b.open("node_config_feat").read_floats());
@@ -160,7 +162,7 @@ TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
     if (split_of(file) != "test") continue;
     ++found;
     const NpzReader npz(path);
-    const auto measured = npz.open("config_runtime").read_integers();
+    const auto measured = testing::read_integers(npz.open("config_runtime"));
     const auto time = doubles_of(path, "config_time.npy", file.configs);
     ASSERT_EQ(std::ssize(measured), file.configs);
     for (std::size_t i = 0; i < time.size(); ++i) {

@@ -152,47 +152,6 @@ RC_GTEST_PROP(DensePlan, HoldsItsInvariants, (std::uint64_t key)) {
   RC_ASSERT(plan.total_rows() == 4 * rows);
 }
 
-TEST(CheckPlan, FindsBrokenInvariants) {
-  const SmallGraph graph;
-  const PlanSlate slate = graph.slate();
-  const Plan good = build_dense_plan(std::span(&slate, 1), {{kForth}, false});
-  const auto with_layer = [&](auto change) {
-    Plan plan = good;
-    auto layer = std::make_shared<PlanLayer>(*good.layers[0]);
-    change(*layer);
-    plan.layers[0] = layer;
-    EXPECT_THROW(check_plan(plan), Error);
-  };
-  with_layer([](PlanLayer& layer) { layer.rows_out = 8; });
-  const auto with_needed = [&](auto change) {
-    Plan plan = good;
-    change(plan.needed_counts[0]);
-    EXPECT_THROW(check_plan(plan), Error);
-  };
-  with_needed([](NeededCounts& part) { part.rows = 7; });
-  with_needed([](NeededCounts& part) { part.self_rows = -1; });
-  with_needed([](NeededCounts& part) { part.neighbourhoods.clear(); });
-  with_needed(
-      [](NeededCounts& part) { part.neighbourhoods[0] = 3; });  // within the replicas of a node
-  with_layer([](PlanLayer& layer) { layer.self.index.assign(6, 0); });
-  with_layer([](PlanLayer& layer) { layer.edges[0].aggregate.forward.weight[0] = 9; });
-  with_layer([](PlanLayer& layer) {
-    std::swap(layer.edges[0].aggregate.forward.source[0],
-              layer.edges[0].aggregate.forward.source[1]);
-  });
-  with_layer([](PlanLayer& layer) { layer.edges[0].aggregate.forward.source[0] = 77; });
-  with_layer([](PlanLayer& layer) { layer.edges[0].aggregate.replicas = 4; });
-  const auto with_plan = [&](auto change) {
-    Plan plan = good;
-    change(plan);
-    EXPECT_THROW(check_plan(plan), Error);
-  };
-  with_plan([](Plan& plan) { plan.node[0] = 3; });
-  with_plan([](Plan& plan) { plan.state.pop_back(); });
-  with_plan([](Plan& plan) { plan.readout.slate_of_config[0] = 1; });
-  with_plan([](Plan& plan) { plan.configs = 3; });
-}
-
 TEST(Csr, MergesAndTransposes) {
   const std::vector<test::CsrEntry> entries = {{1, 2, 0.5f}, {0, 1, 1}, {1, 0, 2}, {1, 2, 0.25f}};
   const Csr csr = test::make_csr(3, entries);

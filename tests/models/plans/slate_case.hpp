@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "core/tpugraphs.hpp"
 #include "models/plans/dense_plan.hpp"
 
 namespace tpudist::test {
@@ -12,7 +13,7 @@ namespace tpudist::test {
 struct SlateCase {
   std::int64_t nodes = 0, configs = 0, state_rows = 0;
   std::vector<std::int32_t> edges, config_nodes, states;
-  std::vector<float> features;        // [nodes, 140] raw
+  std::vector<float> features;        // [nodes, kNodeFeatures] raw
   std::vector<std::uint8_t> opcodes;  // [nodes]
   std::vector<float> state_values;    // [state_rows, F]
 
@@ -42,11 +43,11 @@ inline SlateCase random_slate(std::uint64_t key, std::int64_t nodes, std::int64_
     }
     if (!config_nodes) slate.states.push_back(static_cast<std::int32_t>(k));
   }
-  for (std::int64_t i = 0; i < nodes * 140; ++i) {
+  for (std::int64_t i = 0; i < nodes * kNodeFeatures; ++i) {
     slate.features.push_back(rng.below(3) ? 0 : static_cast<float>(rng.uniform(-100, 1000)));
   }
   for (std::int64_t v = 0; v < nodes; ++v)
-    slate.opcodes.push_back(static_cast<std::uint8_t>(rng.below(120)));
+    slate.opcodes.push_back(static_cast<std::uint8_t>(rng.below(kOpcodes)));
   for (std::int64_t i = 0; i < slate.state_rows * config_features; ++i) {
     slate.state_values.push_back(static_cast<float>(rng.below(7)) - 1);
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/numbers.hpp"
+#include "core/tpugraphs.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/network.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -66,13 +67,14 @@ TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
 // front, SAGE layers with a weight for the node and one for its neighbours, and a linear readout.
 TEST(DryRun, CountsParametersAndTheirBuffers) {
   const Experiment experiment = tiny_experiment({"model.blocks=[{width: 64}]"});
-  const std::int64_t encoder = 120 * 12 + (140 * 20 + 20) + ((12 + 20 + 18) * 32 + 32);
+  const std::int64_t encoder =
+      kOpcodes * 12 + (kNodeFeatures * 20 + 20) + ((12 + 20 + kLayoutConfigFeatures) * 32 + 32);
   const std::int64_t layer = 2 * 32 * 64 + 64, output = 64 + 1;
   const std::string text = describe(experiment, 1);
   EXPECT_EQ(line_of(text, "model", "parameters"),
             fmt::format("{} a member, 3 members", format_count(encoder + layer + output)));
   ThreadPool pool(1);
-  const Network network(experiment.network, 18, -1, pool);
+  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
   const auto padded = static_cast<std::uint64_t>(network.parameters().length());
   EXPECT_THAT(line_of(text, "model", "buffers"),
               HasSubstr(format_bytes(padded * sizeof(float) * 3 /*members*/ * 4 /*buffers*/)));

@@ -104,8 +104,6 @@ TEST(Submission, IsMergedFromSeveralRuns) {
   tile.merge(layout);
   EXPECT_EQ(tile.to_csv(),
             "ID,TopConfigs\ntile:xla:a,1;0\ntile:xla:b,0;1\nlayout:xla:default:a,1;0\n");
-  EXPECT_EQ(tile.rows_per_collection(),
-            (std::map<std::string, std::int64_t>{{"layout:xla:default", 1}, {"tile:xla", 2}}));
 }
 
 TEST(Submission, RefusesToMergeRowsThatDisagree) {
