@@ -74,8 +74,17 @@ std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experim
   return values;
 }
 
+// A run of members that another run goes on with is made by the command that plans several runs.
+void require_fused_members(const Experiment& experiment) {
+  if (experiment.ensemble.placement == Placement::fused) return;
+  throw ConfigError(
+      "ensemble.placement: split trains members in runs of their own, which `tpudist sweep run` "
+      "does; `train` takes ensemble.placement=fused");
+}
+
 void run(const Arguments& arguments) {
   const Experiment experiment = read_experiment(arguments);
+  require_fused_members(experiment);
   const std::filesystem::path folder = arguments.run_dir.empty()
                                            ? std::filesystem::path("runs") / experiment.name
                                            : arguments.run_dir;

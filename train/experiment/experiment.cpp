@@ -130,6 +130,7 @@ int read_folds(ConfigNode& ensemble) {
 EnsembleConfig read_ensemble(ConfigNode ensemble) {
   EnsembleConfig config;
   config.members = positive(ensemble, "members", 1, 1024);
+  config.first_member = static_cast<int>(ensemble.integer("first_member", 0, {0, 1 << 20}));
   config.folds = read_folds(ensemble);
   config.vary_init = false;
   for (const std::string& what : ensemble.texts("vary", {"init"})) {
@@ -143,7 +144,9 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
       ensemble.mistake("vary", fmt::format("\"{}\" is none of init, order, fold", what));
     }
   }
-  ensemble.choice("placement", "fused", {"fused"});
+  config.placement = ensemble.choice("placement", "fused", {"fused", "split"}) == "split"
+                         ? Placement::split
+                         : Placement::fused;
   if (config.vary_fold && config.folds == 0 && ensemble.has("folds") == false) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }

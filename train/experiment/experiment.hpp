@@ -66,10 +66,24 @@ struct TrainConfig {
   bool cuda_graphs = false;  // NetworkOptions::replay
 };
 
+// Whether one run trains all members side by side, or a sweep trains them in runs of their own.
+enum class Placement { fused, split };
+
+// Members are counted from 0 within a run. Their numbers go on across the runs that an ensemble is
+// cut into: the number of a member decides its initial parameters, its own order and its fold, and
+// a run of some members gives each the bits that it has in the run of all.
 struct EnsembleConfig {
   int members = 1;
+  int first_member = 0;  // number of member 0 of this run
   bool vary_init = true, vary_order = false, vary_fold = false;
   int folds = 0;  // 0 = none: every member trains on all graphs
+  Placement placement = Placement::fused;
+
+  int number_of(int member) const { return first_member + member; }
+  // The fold whose graphs member `member` of this run never trains on; -1 when it trains on all.
+  int held_out_fold(int member) const {
+    return vary_fold && folds > 0 ? number_of(member) % folds : -1;
+  }
 };
 
 struct DistConfig {

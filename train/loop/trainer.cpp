@@ -40,6 +40,15 @@ nlohmann::json finite_or_null(const std::vector<double>& values) {
   return list;
 }
 
+// The values of members that took a step, null for the others.
+nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& values) {
+  nlohmann::json list = finite_or_null(values);
+  for (std::size_t m = 0; m < values.size(); ++m) {
+    if (!result.stepped[m]) list[m] = nullptr;
+  }
+  return list;
+}
+
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {
  public:
@@ -183,12 +192,14 @@ class TrainingRun {
     }
   }
 
+  // Their numbers.
   std::vector<int> failed_members() const {
-    std::vector<int> members;
-    for (std::size_t m = 0; m < state_.failed.size(); ++m) {
-      if (state_.failed[m]) members.push_back(static_cast<int>(m));
+    std::vector<int> numbers;
+    for (int m = 0; m < experiment_.ensemble.members; ++m) {
+      if (state_.failed[static_cast<std::size_t>(m)])
+        numbers.push_back(experiment_.ensemble.number_of(m));
     }
-    return members;
+    return numbers;
   }
 
   // Nothing is saved: the checkpoints that are there are of healthy members.
@@ -242,8 +253,8 @@ class TrainingRun {
         100 * wait / std::max(seconds, 1e-9)));
     run_.append_metrics({{"kind", "step"},
                          {"step", state_.step},
-                         {"loss", finite_or_null(result.loss)},
-                         {"norm", finite_or_null(result.norm)},
+                         {"loss", of_stepped(result, result.loss)},
+                         {"norm", of_stepped(result, result.norm)},
                          {"rate", result.rate},
                          {"step_seconds", seconds},
                          {"wait_seconds", wait},
@@ -261,9 +272,10 @@ class TrainingRun {
   // Scores the validation split on at most `rows` rows a graph (0 = all), and keeps each member's
   // best.
   Evaluation evaluate(std::int64_t rows) {
-    const Evaluation evaluation =
+    Evaluation evaluation =
         evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, *valid_units_,
                          {experiment_.evaluate_block, rows}, context_);
+    evaluation.names = member_names(experiment_);
     const std::vector<double> means = evaluation.member_means();
     for (std::size_t m = 0; m < means.size(); ++m) {
       if (std::isfinite(means[m]) && !(means[m] <= state_.best_score[m])) {

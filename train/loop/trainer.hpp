@@ -13,8 +13,9 @@
 namespace tpudist {
 
 struct TrainOutcome {
-  bool stopped = false;      // on request, before the last step; a checkpoint was written
-  std::vector<int> failed;   // members that were left out, because their numbers were not finite
+  bool stopped = false;  // on request, before the last step; a checkpoint was written
+  // Numbers of the members that were left out, because their loss or gradient was not finite.
+  std::vector<int> failed;
   std::int64_t steps = 0;    // done
   double train_seconds = 0;  // in steps alone: no evaluation, no set-up; over all resumptions
   double wait_seconds = 0;   // of these, waiting for the loader

@@ -26,7 +26,8 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
 void TrainingState::initialise(const Experiment& experiment, const Network& network) {
   const auto length = static_cast<std::size_t>(network.parameters().length());
   for (int m = 0; m < experiment.ensemble.members; ++m) {
-    const auto member = static_cast<std::uint64_t>(experiment.ensemble.vary_init ? m : 0);
+    const auto member = static_cast<std::uint64_t>(
+        experiment.ensemble.vary_init ? experiment.ensemble.number_of(m) : 0);
     network.initialise(std::span(flat).subspan(static_cast<std::size_t>(m) * length, length),
                        mix_key({experiment.init_seed, member}));
   }

@@ -13,7 +13,8 @@
 
 namespace tpudist {
 
-// What a step gave, the same on every rank. [M] each.
+// What a step gave, the same on every rank. [M] each; loss and norm are 0 where the member had no
+// slate.
 struct StepResult {
   std::vector<double> loss, norm;
   std::vector<bool> stepped;  // the member had a slate, and its numbers were finite

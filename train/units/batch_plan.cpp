@@ -16,8 +16,8 @@ BatchPlanner::BatchPlanner(const Experiment& experiment, const SlateOrder& order
       ranks_(ranks) {}
 
 bool BatchPlanner::held_out(int member, int graph) const {
-  return !fold_.empty() && ensemble_.vary_fold &&
-         fold_[static_cast<std::size_t>(graph)] == member % ensemble_.folds;
+  return !fold_.empty() &&
+         fold_[static_cast<std::size_t>(graph)] == ensemble_.held_out_fold(member);
 }
 
 BatchPlan BatchPlanner::plan(std::int64_t step) const {

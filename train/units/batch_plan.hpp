@@ -29,11 +29,12 @@ struct BatchPlan {
 class BatchPlanner {
  public:
   // `costs`: of each graph, the same numbers on all ranks; `fold`: fold of each graph (empty: no
-  // folds). Member m holds out fold m % folds.
+  // folds). EnsembleConfig::held_out_fold says which one a member holds out.
   BatchPlanner(const Experiment& experiment, const SlateOrder& order, std::vector<SlateCost> costs,
                std::vector<int> fold, int ranks);
 
   BatchPlan plan(std::int64_t step) const;
+  // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;
 
  private:

@@ -24,9 +24,13 @@ struct StepWork {
 // Whether all members learn from the same slates; else each draws its own rows of the same graphs.
 bool shares_slates(const Experiment& experiment);
 
-// The rows of a unit's slates, as all members (-1) or one member see them.
+// Whose permutation of a graph's rows (SlateOrder::rows) member `member` of this run draws from: -1
+// for the one that all members share, else the member's number.
+int drawn_by(const Experiment& experiment, int member);
+
+// The rows of a unit's slates, from the permutation of `drawn_by`.
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
-                                    int member);
+                                    int drawn_by);
 
 // Prepares this rank's share of steps. Thread-safe: called from the prefetcher's threads.
 class StepBuilder {

@@ -72,6 +72,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"evaluate.block_rows", "1000"},
       {"evaluate.plan_floats", "1000000"},
       {"ensemble.members", "2"},
+      {"ensemble.first_member", "3"},
       {"ensemble.vary", "[init]"},
       {"ensemble.folds", "3"},
       {"dist.reduce", "nccl"},
@@ -96,7 +97,7 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"train.prefetch", "1"},
       {"train.recompute", "true"},
       {"train.cuda_graphs", "true"},
-      {"ensemble.placement", "fused"},  // there is no other value yet
+      {"ensemble.placement", "split"},
       {"dist.threads", "2"},
       {"dist.device", "cpu"},
       {"dist.mixed_cpus", "warn"},
