@@ -58,6 +58,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   for (int member : outcome.failed) {
     print("member {} failed: its loss or gradient was not finite, and it is left out\n", member);
   }
+  if (outcome.average_hash) print("\naverages: {}", to_hex(*outcome.average_hash));
   print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",

@@ -112,6 +112,7 @@ TrainConfig read_train(ConfigNode train) {
   config.prefetch = positive(train, "prefetch", 2, 64);
   config.recompute = train.boolean("recompute", false);
   config.cuda_graphs = train.boolean("cuda_graphs", false);
+  config.average = AverageConfig::read(train.child("average"));
   return config;
 }
 

@@ -15,6 +15,7 @@
 #include "train/experiment/scoring_block.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/schedule.hpp"
+#include "train/optimizer/weight_average.hpp"
 
 namespace tpudist {
 
@@ -64,6 +65,7 @@ struct TrainConfig {
   int prefetch = 2;          // steps prepared ahead
   bool recompute = false;    // run layers again in the backward pass instead of keeping all states
   bool cuda_graphs = false;  // NetworkOptions::replay
+  AverageConfig average;
 };
 
 // Whether one run trains all members side by side, or a sweep trains them in runs of their own.

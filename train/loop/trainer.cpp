@@ -95,6 +95,12 @@ class TrainingRun {
         parameter_hash(std::vector<float>(state_.flat.begin(), state_.flat.end()),
                        experiment_.ensemble.members, setup_.network.parameters());
     require_equal_on_all_ranks(context_.world, outcome.parameter_hash, "the trained parameters");
+    if (state_.average.is_kept()) {
+      const AlignedFloats scored = state_.scored_weights();
+      outcome.average_hash =
+          parameter_hash(scored, experiment_.ensemble.members, setup_.network.parameters());
+      require_equal_on_all_ranks(context_.world, *outcome.average_hash, "the averaged parameters");
+    }
     return outcome;
   }
 
@@ -273,8 +279,8 @@ class TrainingRun {
   // best.
   Evaluation evaluate(std::int64_t rows) {
     Evaluation evaluation =
-        evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, *valid_units_,
-                         {experiment_.evaluate_block, rows}, context_);
+        evaluate_members(setup_.network, state_.scored_weights(), state_.alive(), *valid_,
+                         *valid_units_, {experiment_.evaluate_block, rows}, context_);
     evaluation.names = member_names(experiment_);
     const std::vector<double> means = evaluation.member_means();
     for (std::size_t m = 0; m < means.size(); ++m) {

@@ -20,6 +20,8 @@ struct TrainOutcome {
   double train_seconds = 0;  // in steps alone: no evaluation, no set-up; over all resumptions
   double wait_seconds = 0;   // of these, waiting for the loader
   std::uint64_t parameter_hash = 0;  // the same on all ranks
+  // Of the weights that are scored, where `train.average` keeps averages; the same on all ranks.
+  std::optional<std::uint64_t> average_hash;
   // Behind the last step, as `train.last_evaluation` says, if there are graphs.
   std::optional<Evaluation> evaluation;
 };

@@ -16,7 +16,9 @@ namespace tpudist {
 TrainingState::TrainingState(const Experiment& experiment, const Network& network)
     : flat(static_cast<std::size_t>(network.parameters().length()) *
            static_cast<std::size_t>(experiment.ensemble.members)),
-      optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members) {
+      optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members),
+      average(experiment.train.average, network.parameters().length(),
+              experiment.ensemble.members) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
   failed.assign(members, 0);
   best_score.assign(members, std::numeric_limits<double>::quiet_NaN());
@@ -48,6 +50,8 @@ Checkpoint TrainingState::checkpoint(const Experiment& experiment,
   saved.second_moment.assign(second.begin(), second.end());
   const auto steps = optimizer.steps();
   saved.optimizer_steps.assign(steps.begin(), steps.end());
+  saved.average.assign(average.values().begin(), average.values().end());
+  saved.average_points.assign(average.points().begin(), average.points().end());
   saved.best_score = best_score;
   saved.best_step = best_step;
   saved.failed = failed;
@@ -73,11 +77,21 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   std::copy(saved.second_moment.begin(), saved.second_moment.end(),
             optimizer.second_moment().begin());
   std::copy(saved.optimizer_steps.begin(), saved.optimizer_steps.end(), optimizer.steps().begin());
+  if (saved.average.size() != average.values().size()) {
+    throw DataError(
+        fmt::format("{}: does not hold the averages that train.average asks for", path.string()));
+  }
+  std::ranges::copy(saved.average, average.values().begin());
+  std::ranges::copy(saved.average_points, average.points().begin());
   best_score = saved.best_score;
   best_step = saved.best_step;
   failed = saved.failed;
   const auto seconds = saved.numbers.find("train_seconds");
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;
+}
+
+AlignedFloats TrainingState::scored_weights() const {
+  return averaged_weights(flat, average.values(), average.points());
 }
 
 bool TrainingState::all_failed() const {

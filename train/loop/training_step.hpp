@@ -21,8 +21,8 @@ struct StepResult {
   double rate = 0;            // learning rate of the step
 };
 
-// Runs steps: units side by side, the fixed reduction tree, clip, check for NaN, update. One step
-// at a time.
+// Runs steps: units side by side, the fixed reduction tree, clip, check for NaN, update, average.
+// One step at a time.
 class TrainingStep {
  public:
   TrainingStep(const Experiment& experiment, const Network& network, JobContext& context);

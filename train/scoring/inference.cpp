@@ -188,7 +188,11 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
 
 }  // namespace
 
-TrainedRun open_run(const std::filesystem::path& path, std::string_view which) {
+std::string opened_at(const TrainedRun& run) {
+  return fmt::format("step {}{}", run.step, run.averaged ? ", averaged weights" : "");
+}
+
+TrainedRun open_run(const std::filesystem::path& path, std::string_view which, Weights weights) {
   const RunFolder folder = RunFolder::open(path);
   const std::filesystem::path file = find_checkpoint(folder.checkpoints(), which);
   const CheckpointSummary summary = read_checkpoint_summary(file);
@@ -202,6 +206,10 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which) {
   const Checkpoint checkpoint = load_checkpoint(file, network.parameters());
   run.step = checkpoint.step;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
+  if (weights == Weights::averaged && !checkpoint.average_points.empty()) {
+    run.flat = averaged_weights(run.flat, checkpoint.average, checkpoint.average_points);
+    run.averaged = true;
+  }
   for (int failed : checkpoint.failed) run.use.push_back(failed == 0);
   if (std::none_of(run.use.begin(), run.use.end(), [](bool use) { return use; })) {
     throw ConfigError(fmt::format(

@@ -35,6 +35,8 @@ struct Checkpoint : CheckpointSummary {
   std::vector<float> parameters;                   // [M, P] flat, padded
   std::vector<float> first_moment, second_moment;  // [M, P]
   std::vector<std::int64_t> optimizer_steps;       // [M]
+  std::vector<float> average;                      // [M, P] averaged weights; empty if none
+  std::vector<std::int64_t> average_points;        // [M] of WeightAverage; empty if none
   std::vector<double> best_score;                  // [M] best validation score so far, NaN if none
   std::vector<std::int64_t> best_step;             // [M]
   std::vector<int> failed;                         // [M] 1 = stopped by NaN
@@ -48,7 +50,9 @@ struct Checkpoint : CheckpointSummary {
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
-//   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M]
+//   /average            the same names and shapes: averaged weights, of runs that keep them
+//   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
+//                       average_points i64[M], where there is /average
 //   /numbers            one f64 attribute for each number
 //
 // Its first 512 bytes, which HDF5 passes over, hold size and XXH3 of all the rest. Built in memory
