@@ -58,6 +58,13 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   for (int member : outcome.failed) {
     print("member {} failed: its loss or gradient was not finite, and it is left out\n", member);
   }
+  for (const EarlyStopped& stopped : outcome.stopped_early) {
+    print(
+        "member {} stopped at step {} (train.early_stop); its best score, {:.4f} at step {}, was "
+        "chosen "
+        "on the graphs it is measured on and is optimistic\n",
+        stopped.member, stopped.step, stopped.best_score, stopped.best_step);
+  }
   if (outcome.average_hash) print("\naverages: {}", to_hex(*outcome.average_hash));
   print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"

@@ -122,6 +122,19 @@ TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
   }
 }
 
+// Without a learning rate the second score is no better than the first.
+TEST_F(Ranks, StopEarlyTogether) {
+  for (const int ranks : {0, 2}) {
+    const Outcome outcome =
+        train(ranks, "early-" + std::to_string(ranks),
+              "optimizer.lr=0 train.evaluate_every=1 train.early_stop.patience=1");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(value_of(outcome.output, "steps: "), "2");
+    EXPECT_EQ(count_of(outcome.output, "stopped at step 2 (train.early_stop)"), 2)
+        << outcome.output;
+  }
+}
+
 TEST_F(Ranks, ScoreIntoTheSameFilesWhateverTheirNumber) {
   const std::string run = path("one");
   const auto same = [&](const std::string& command, const std::vector<std::string>& files) {

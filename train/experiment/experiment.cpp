@@ -96,6 +96,19 @@ BatchConfig read_batch(ConfigNode batch) {
   return config;
 }
 
+// Scores of the evaluations on the way are what it goes by.
+EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train) {
+  EarlyStopConfig config;
+  config.patience = early_stop.integer("patience", 0, {0, kMany});
+  config.min_delta = early_stop.number("min_delta", 0, {0, 2});
+  if (config.patience > 0 && train.evaluate_every == 0) {
+    early_stop.mistake("patience",
+                       "counts evaluations on the way, and there are none: give "
+                       "train.evaluate_every");
+  }
+  return config;
+}
+
 TrainConfig read_train(ConfigNode train) {
   TrainConfig config;
   train.require("steps");
@@ -113,6 +126,7 @@ TrainConfig read_train(ConfigNode train) {
   config.recompute = train.boolean("recompute", false);
   config.cuda_graphs = train.boolean("cuda_graphs", false);
   config.average = AverageConfig::read(train.child("average"));
+  config.early_stop = read_early_stop(train.child("early_stop"), config);
   return config;
 }
 

@@ -54,6 +54,12 @@ struct BatchConfig {
   DrawMode draw = DrawMode::rows;
 };
 
+// `train.early_stop`: EarlyStop says what it does.
+struct EarlyStopConfig {
+  std::int64_t patience = 0;  // evaluations; 0 = no member stops before the last step
+  double min_delta = 0;       // by which a score must exceed the best one
+};
+
 struct TrainConfig {
   std::int64_t steps = 0;
   std::int64_t evaluate_every = 0;    // steps; 0 = only at the end
@@ -66,6 +72,7 @@ struct TrainConfig {
   bool recompute = false;    // run layers again in the backward pass instead of keeping all states
   bool cuda_graphs = false;  // NetworkOptions::replay
   AverageConfig average;
+  EarlyStopConfig early_stop;
 };
 
 // Whether one run trains all members side by side, or a sweep trains them in runs of their own.

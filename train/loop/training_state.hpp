@@ -7,6 +7,7 @@
 #include "core/aligned.hpp"
 #include "models/network.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/early_stop.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/weight_average.hpp"
 #include "train/state/checkpoint.hpp"
@@ -28,6 +29,7 @@ struct TrainingState {
                std::uint64_t selection_hash, const ParameterTable& table);
 
   std::vector<bool> alive() const;       // [M] members that have not failed
+  std::vector<bool> training() const;    // [M] of these, members that have not stopped early
   AlignedFloats scored_weights() const;  // [M, P] averages where they are kept, else `flat`
   bool all_failed() const;
 
@@ -38,6 +40,7 @@ struct TrainingState {
   std::vector<int> failed;  // [M] 1 from the step on at which loss or gradient was not finite
   std::vector<double> best_score;       // [M]
   std::vector<std::int64_t> best_step;  // [M]
+  EarlyStop early_stop;
   double train_seconds = 0;
 };
 

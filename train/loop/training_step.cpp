@@ -189,7 +189,8 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
   state.optimizer.step(state.flat, sums, row_length_, result.norm, result.stepped, factor,
                        context_.pool);
   ++state.step;
-  state.average.add(state.flat, state.alive(), state.step, experiment_.train.steps, context_.pool);
+  state.average.add(state.flat, state.training(), state.step, experiment_.train.steps,
+                    context_.pool);
   return result;
 }
 

@@ -40,6 +40,9 @@ struct Checkpoint : CheckpointSummary {
   std::vector<double> best_score;                  // [M] best validation score so far, NaN if none
   std::vector<std::int64_t> best_step;             // [M]
   std::vector<int> failed;                         // [M] 1 = stopped by NaN
+  // [M] of EarlyStop; empty if nobody stops early.
+  std::vector<double> stop_best;
+  std::vector<std::int64_t> stop_waited, stopped_at;
   std::map<std::string, double> numbers;  // scalars that must survive, e.g. seconds trained
 };
 
@@ -52,7 +55,8 @@ struct Checkpoint : CheckpointSummary {
 //   /optimizer/second
 //   /average            the same names and shapes: averaged weights, of runs that keep them
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
-//                       average_points i64[M], where there is /average
+//                       average_points i64[M], where there is /average; stop_best f64[M],
+//                       stop_waited i64[M], stopped_at i64[M], where members may stop early
 //   /numbers            one f64 attribute for each number
 //
 // Its first 512 bytes, which HDF5 passes over, hold size and XXH3 of all the rest. Built in memory

@@ -34,6 +34,9 @@ class BatchPlanner {
                std::vector<int> fold, int ranks);
 
   BatchPlan plan(std::int64_t step) const;
+  // The same for the members of this run with training[m] alone: the others have no weight, so that
+  // nothing is computed for them. The slates and the weights of each member do not depend on it.
+  BatchPlan plan(std::int64_t step, const std::vector<bool>& training) const;
   // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;
 

@@ -17,8 +17,13 @@ StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& plann
     : experiment_(experiment), planner_(planner), order_(order), units_(units), rank_(rank) {}
 
 StepWork StepBuilder::build(std::int64_t step) const {
+  return build(step,
+               std::vector<bool>(static_cast<std::size_t>(experiment_.ensemble.members), true));
+}
+
+StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training) const {
   StepWork work;
-  work.batch = planner_.plan(step);
+  work.batch = planner_.plan(step, training);
   for (int unit = 0; unit < work.batch.units(); ++unit) add_passes(work, unit);
   // A member's gradients are added up while they lie in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);

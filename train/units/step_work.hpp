@@ -37,7 +37,9 @@ class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, int rank);
-  StepWork build(std::int64_t step) const;
+  // For the members of this run with training[m].
+  StepWork build(std::int64_t step, const std::vector<bool>& training) const;
+  StepWork build(std::int64_t step) const;  // for all of them
 
  private:
   void add_passes(StepWork& work, int unit) const;

@@ -69,6 +69,8 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"schedule.floor", "0.1", "schedule={name: cosine}"},
       {"schedule.warmup", "0.1"},
       {"train.steps", "7"},
+      {"train.early_stop.patience", "3", "train.evaluate_every=1"},
+      {"train.early_stop.min_delta", "0.1"},
       {"train.average.kind", "ema"},
       {"train.average.decay", "0.5", "train.average={kind: ema}"},
       {"train.average.from", "0.5", "train.average={kind: swa}"},
