@@ -25,7 +25,7 @@ struct Arguments : ScoringArguments {
 };
 
 void run(const Arguments& arguments) {
-  const TrainedRun trained = open_run(arguments.run, arguments.checkpoint);
+  const TrainedRun trained = arguments.open(arguments.run);
   JobOptions options{arguments.device, arguments.threads, trained.experiment.dist.mixed_cpus};
   options.agreed = {{"the command", "evaluate"}, {"--split", arguments.split}};
   std::ranges::move(agreed_values(trained), std::back_inserter(options.agreed));
@@ -36,12 +36,13 @@ void run(const Arguments& arguments) {
     const CollectionResult& result = results.front();
     if (!result.evaluation)
       throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
-    print("{}, step {}, {}\n", arguments.run.string(), trained.step, result.collection);
+    print("{}, {}, {}\n", arguments.run.string(), opened_at(trained), result.collection);
     print("{}", evaluation_table(*result.evaluation));
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);
     json["collection"] = result.collection;
     json["step"] = trained.step;
+    json["averaged"] = trained.averaged;
     write_file_atomically(arguments.json, json.dump(2) + "\n");
   });
 }

@@ -58,14 +58,14 @@ void run(const Arguments& arguments) {
   const Combination combination{combination_rule(arguments.combine), arguments.temperature};
   std::vector<TrainedRun> runs;
   for (const auto& path : arguments.runs) {
-    runs.push_back(open_run(path, arguments.checkpoint));
+    runs.push_back(arguments.open(path));
   }
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     check_outputs({arguments.csv, arguments.json}, context.world);
     const auto results = score_runs(
         runs, {arguments.split, arguments.shards, !arguments.csv.empty(), combination}, context);
     if (context.world.rank() != 0) return;
-    for (const TrainedRun& run : runs) spdlog::info("{}, step {}", run.path.string(), run.step);
+    for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
       if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));

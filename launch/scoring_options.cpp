@@ -4,11 +4,20 @@
 
 namespace tpudist {
 
+TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {
+  return open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
+}
+
 void add_scoring_options(CLI::App& command, ScoringArguments& arguments) {
   command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
   command
       .add_option("--checkpoint", arguments.checkpoint,
                   "last, best (by the validation score of the ensemble) or a step")
+      ->capture_default_str();
+  command
+      .add_option("--weights", arguments.weights,
+                  "Of runs with train.average: averaged, or raw as the last step left them")
+      ->check(CLI::IsMember({"averaged", "raw"}))
       ->capture_default_str();
   command.add_option("--device", arguments.device, "auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "train/scoring/inference.hpp"
+
 namespace CLI {
 class App;
 }
@@ -13,10 +15,14 @@ namespace tpudist {
 struct ScoringArguments {
   std::filesystem::path shards;  // empty: as in training
   std::string device = "auto", checkpoint = "last";
+  std::string weights = "averaged";
   int threads = 0;  // of a rank; 0 = the node's cores / ranks on the node
+
+  // The run with the checkpoint and the weights asked for.
+  TrainedRun open(const std::filesystem::path& run) const;
 };
 
-// Adds --data, --checkpoint (find_checkpoint), --device and --threads. `arguments` hold the defaults and
+// Adds --data, --checkpoint (find_checkpoint), --weights, --device and --threads. `arguments` hold the defaults and
 // must outlive the command.
 void add_scoring_options(CLI::App& command, ScoringArguments& arguments);
 

@@ -59,6 +59,14 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   for (int member : outcome.failed) {
     print("member {} failed: its loss or gradient was not finite, and it is left out\n", member);
   }
+  for (const EarlyStopped& stopped : outcome.stopped_early) {
+    print(
+        "member {} stopped at step {} (train.early_stop); its best score, {:.4f} at step {}, was "
+        "chosen "
+        "on the graphs it is measured on and is optimistic\n",
+        stopped.member, stopped.step, stopped.best_score, stopped.best_step);
+  }
+  if (outcome.average_hash) print("\naverages: {}", to_hex(*outcome.average_hash));
   print(
       "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
@@ -75,8 +83,17 @@ std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experim
   return values;
 }
 
+// A run of members that another run goes on with is made by the command that plans several runs.
+void require_fused_members(const Experiment& experiment) {
+  if (experiment.ensemble.placement == Placement::fused) return;
+  throw ConfigError(
+      "ensemble.placement: split trains members in runs of their own, which `tpudist sweep run` "
+      "does; `train` takes ensemble.placement=fused");
+}
+
 void run(const Arguments& arguments) {
   const Experiment experiment = read_experiment(arguments);
+  require_fused_members(experiment);
   const std::filesystem::path folder = arguments.run_dir.empty()
                                            ? std::filesystem::path("runs") / experiment.name
                                            : arguments.run_dir;

@@ -23,8 +23,11 @@ std::vector<std::size_t> slowest_first(std::span<const double> targets, std::uin
 
 }  // namespace
 
-ListMle::ListMle(double clip_norm) : clip_norm_(clip_norm) {
+ListMle::ListMle(double clip_norm, double temperature)
+    : clip_norm_(clip_norm), temperature_(temperature) {
   if (!(clip_norm > 0)) throw ConfigError("list_mle: clip_norm must be greater than 0");
+  if (!(temperature > 0) || std::isinf(temperature))
+    throw ConfigError("list_mle: temperature must be finite and greater than 0");
 }
 
 bool ListMle::is_translation_invariant() const {
@@ -46,8 +49,8 @@ SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<con
   double square = 0;
   for (const double score : scores) square += score * score;
   const double norm = std::sqrt(square);
-  const bool clipped = norm > clip_norm_;
-  const double scale = clipped ? clip_norm_ / norm : 1;
+  const bool clipped = norm > clip_norm_ * temperature_;
+  const double scale = clipped ? clip_norm_ / norm : 1 / temperature_;
 
   const std::vector<std::size_t> order = slowest_first(targets, tie_key);
   const std::size_t top = std::max_element(scores.begin(), scores.end()) - scores.begin();
@@ -65,7 +68,10 @@ SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<con
     gradient[order[i]] = exponential[i] * inverse - 1;
   }
   gradient[top] += lost;
-  if (!clipped) return {loss, true};
+  if (!clipped) {
+    for (double& g : gradient) g *= scale;
+    return {loss, true};
+  }
 
   // p = clip_norm * s / ||s||: the part of the gradient along s is lost.
   double along = 0;

@@ -5,26 +5,27 @@
 namespace tpudist {
 
 // ListMLE (Xia et al., "Listwise approach to learning to rank", ICML 2008) in the form of allRank
-// that the 2nd place of "Fast or Slow?" used, with its clip of the prediction's norm. With p = s /
-// max(1, ||s||_2 / clip_norm), in the order of falling targets (the slowest first) and m = max p:
+// that the 2nd place of "Fast or Slow?" used, with its clip of the prediction's norm. With q = s /
+// temperature and p = q / max(1, ||q||_2 / clip_norm), in the order of falling targets (the slowest first) and m = max p:
 //
 //     loss = sum_i log(sum_{j >= i} exp(p_j - m) + 1e-10) - (p_i - m)
 //
-// so that a larger score means slower. The gradient is that of the whole formula, with the clip and
+// so that a larger score means slower; a low temperature makes small differences of scores count as
+// certain. The gradient is that of the whole formula, with the clip and
 // the maximum.
 class ListMle : public SlateLoss {
  public:
   static constexpr double eps = 1e-10;
 
-  // `clip_norm` > 0; infinity means no clip.
-  explicit ListMle(double clip_norm);
+  // `clip_norm` > 0, infinity means no clip; `temperature` > 0 and finite.
+  explicit ListMle(double clip_norm, double temperature = 1);
   // Translation-invariant where the norm of these scores is not clipped.
   Value evaluate(std::span<const double> scores, std::span<const double> targets,
                  std::uint64_t tie_key, std::span<double> gradient) const override;
   bool is_translation_invariant() const override;
 
  private:
-  double clip_norm_;
+  double clip_norm_, temperature_;
 };
 
 }  // namespace tpudist

@@ -46,7 +46,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPositive = std::numeric_limits<double>::min();
 
 std::unique_ptr<SlateLoss> read_list_mle(ConfigNode term) {
-  return std::make_unique<ListMle>(term.number("clip_norm", kInfinity, {kPositive, kInfinity}));
+  const double clip_norm = term.number("clip_norm", kInfinity, {kPositive, kInfinity});
+  return std::make_unique<ListMle>(clip_norm, term.number("temperature", 1, {1e-6, 1e6}));
 }
 
 }  // namespace

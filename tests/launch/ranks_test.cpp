@@ -71,7 +71,8 @@ model: {preset: latenciaga_xla}
 loss: {list_mle: {weight: 1, clip_norm: 500}}
 optimizer: {name: adamw, lr: 1e-3}
 schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
-train: {steps: 4, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
+train: {steps: 4, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled,
+        average: {kind: ema, decay: 0.5}}
 ensemble: {members: 2, vary: [init]}
 dist: {threads: 1, device: cpu}
 )";
@@ -99,20 +100,38 @@ dist: {threads: 1, device: cpu}
 TempDir* Ranks::folder_ = nullptr;
 
 TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
-  const std::string expected = value_of(train(0, "zero").output, "parameters: ");
+  const std::string alone = train(0, "zero").output;
+  const std::string expected = value_of(alone, "parameters: ");
+  const std::string averages = value_of(alone, "averages: ");
   ASSERT_EQ(expected.size(), 16u);
+  ASSERT_EQ(averages.size(), 16u);
   for (const int ranks : {2, 3}) {
     const std::string run = "train-" + std::to_string(ranks);
     const Outcome outcome = train(ranks, run);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
     EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
+    EXPECT_EQ(value_of(outcome.output, "averages: "), averages);
     // Only one rank tells of the steps.
     EXPECT_EQ(count_of(outcome.output, "step       4/4"), 1) << outcome.output;
     // Without the checkpoint of the last step the run goes on at the one before.
     ASSERT_TRUE(fs::remove(path(run) + "/checkpoints/step-000000004.h5"));
     const Outcome resumed = train(5 - ranks, run, "--resume");
     EXPECT_EQ(value_of(resumed.output, "parameters: "), expected) << resumed.output;
+    EXPECT_EQ(value_of(resumed.output, "averages: "), averages) << resumed.output;
     EXPECT_EQ(count_of(resumed.output, "resuming at step 2"), 1) << resumed.output;
+  }
+}
+
+// Without a learning rate the second score is no better than the first.
+TEST_F(Ranks, StopEarlyTogether) {
+  for (const int ranks : {0, 2}) {
+    const Outcome outcome =
+        train(ranks, "early-" + std::to_string(ranks),
+              "optimizer.lr=0 train.evaluate_every=1 train.early_stop.patience=1");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(value_of(outcome.output, "steps: "), "2");
+    EXPECT_EQ(count_of(outcome.output, "stopped at step 2 (train.early_stop)"), 2)
+        << outcome.output;
   }
 }
 

@@ -76,6 +76,14 @@ TEST_F(TrainCommand, MissingShardsLeaveNoFolderBehind) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
+TEST_F(TrainCommand, LeavesMembersInRunsOfTheirOwnToTheSweep) {
+  const Outcome refused = run("train tiny.yaml ensemble.placement=split");
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("ensemble.placement: split"));
+  EXPECT_THAT(refused.output, HasSubstr("tpudist sweep run"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
 TEST_F(TrainCommand, TheNameIsOneFolder) {
   for (const char* name : {"../../x", "''"}) {
     const Outcome odd = run(std::string("config show tiny.yaml \"name=") + name + "\"");

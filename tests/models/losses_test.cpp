@@ -28,21 +28,39 @@ std::unique_ptr<SlateLoss> read(const char* yaml) {
 TEST(ListMle, EqualsAllRankWithAutograd) {
   const std::vector<double> scores = {0.5, -1.25, 3.0, 0.75, -40.0}, targets = {3, 9, 1, 4, 2};
   const struct {
-    double clip_norm, loss;
+    double clip_norm, temperature, loss;
     std::vector<double> gradient;
   } golden[] = {
       {1e9,
+       1.0,
        52.43450424976,
        {-0.7867120498454, -0.9881304329341, 3.59837916491, -0.8235366821302, -1.0}},
       {2.0,
+       1.0,
        5.767023868674,
        {-0.001330857454052, -0.03749840385002, 0.09671325609772, -0.02327050248744,
         0.007972361687827}},
+      {1e9,
+       8.0,
+       9.093655197041,
+       {-0.005913842996119, -0.1011335617114, 0.2871952811554, -0.05647785445541,
+        -0.1236700219924}},
+      // Clipped although the scores' own norm is not above 30 / 0.25; and not clipped although it is
+      // above 30, because the temperature divides first.
+      {30.0,
+       0.25,
+       39.62235751248,
+       {-0.4895440925951, -0.6955851710707, 2.422911775643, -0.5604975139842, 0.1868267902245}},
+      {30.0,
+       8.0,
+       9.093655197041,
+       {-0.005913842996119, -0.1011335617114, 0.2871952811554, -0.05647785445541,
+        -0.1236700219924}},
   };
   for (const auto& expected : golden) {
     std::vector<double> gradient(5);
-    EXPECT_NEAR(ListMle(expected.clip_norm).evaluate(scores, targets, 1, gradient).loss,
-                expected.loss, 1e-10);
+    const ListMle loss(expected.clip_norm, expected.temperature);
+    EXPECT_NEAR(loss.evaluate(scores, targets, 1, gradient).loss, expected.loss, 1e-10);
     for (int i = 0; i < 5; ++i) EXPECT_NEAR(gradient[i], expected.gradient[i], 1e-10) << i;
   }
 }
@@ -53,8 +71,9 @@ RC_GTEST_PROP(ListMle, GradientEqualsFiniteDifferences, (std::uint64_t key)) {
   std::vector<double> scores(n), targets(n), gradient(n), ignored(n);
   for (double& score : scores) score = rng.uniform(-3, 3);
   for (double& target : targets) target = static_cast<double>(rng.below(4));  // with ties
+  const double temperature = rng.uniform(0.5, 4);
   for (const double clip_norm : {kNoClip, 1.5}) {
-    const ListMle loss(clip_norm);
+    const ListMle loss(clip_norm, temperature);
     loss.evaluate(scores, targets, key, gradient);
     for (std::size_t i = 0; i < n; ++i) {
       const double step = 1e-6, at = scores[i];
@@ -76,6 +95,14 @@ TEST(ListMle, IsSmallestWhenSlowerScoresMore) {
   const double wrong = loss.evaluate(std::vector<double>{5, 0, -5}, targets, 0, gradient).loss;
   EXPECT_LT(right, 0.02);
   EXPECT_GT(wrong, 14);
+}
+
+TEST(ListMle, DividesScoresByTheTemperature) {
+  const std::vector<double> scores = {3, -1, 4.5}, halves = {1.5, -0.5, 2.25}, targets = {2, 1, 3};
+  std::vector<double> gradient(3), of_halves(3);
+  const double loss = ListMle(kNoClip, 2).evaluate(scores, targets, 0, gradient).loss;
+  EXPECT_EQ(loss, ListMle(kNoClip).evaluate(halves, targets, 0, of_halves).loss);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(gradient[i], of_halves[i] / 2) << i;
 }
 
 TEST(ListMle, DrawsTheOrderOfEqualTargetsFromTheKey) {
@@ -138,6 +165,8 @@ TEST(ListMle, RefusesWhatItCannotRank) {
   EXPECT_THROW(
       ListMle(500).evaluate(std::vector<double>{1, 2}, std::vector<double>{1}, 0, gradient), Error);
   EXPECT_THROW(ListMle(0), ConfigError);
+  EXPECT_THROW(ListMle(500, 0), ConfigError);
+  EXPECT_THROW(ListMle(500, kNoClip), ConfigError);
 }
 
 TEST(ListMle, PassesNotANumberOn) {

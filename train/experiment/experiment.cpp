@@ -96,6 +96,19 @@ BatchConfig read_batch(ConfigNode batch) {
   return config;
 }
 
+// Scores of the evaluations on the way are what it goes by.
+EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train) {
+  EarlyStopConfig config;
+  config.patience = early_stop.integer("patience", 0, {0, kMany});
+  config.min_delta = early_stop.number("min_delta", 0, {0, 2});
+  if (config.patience > 0 && train.evaluate_every == 0) {
+    early_stop.mistake("patience",
+                       "counts evaluations on the way, and there are none: give "
+                       "train.evaluate_every");
+  }
+  return config;
+}
+
 TrainConfig read_train(ConfigNode train) {
   TrainConfig config;
   train.require("steps");
@@ -112,6 +125,8 @@ TrainConfig read_train(ConfigNode train) {
   config.prefetch = positive(train, "prefetch", 2, 64);
   config.recompute = train.boolean("recompute", false);
   config.cuda_graphs = train.boolean("cuda_graphs", false);
+  config.average = AverageConfig::read(train.child("average"));
+  config.early_stop = read_early_stop(train.child("early_stop"), config);
   return config;
 }
 
@@ -130,6 +145,7 @@ int read_folds(ConfigNode& ensemble) {
 EnsembleConfig read_ensemble(ConfigNode ensemble) {
   EnsembleConfig config;
   config.members = positive(ensemble, "members", 1, 1024);
+  config.first_member = static_cast<int>(ensemble.integer("first_member", 0, {0, 1 << 20}));
   config.folds = read_folds(ensemble);
   config.vary_init = false;
   for (const std::string& what : ensemble.texts("vary", {"init"})) {
@@ -143,7 +159,9 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
       ensemble.mistake("vary", fmt::format("\"{}\" is none of init, order, fold", what));
     }
   }
-  ensemble.choice("placement", "fused", {"fused"});
+  config.placement = ensemble.choice("placement", "fused", {"fused", "split"}) == "split"
+                         ? Placement::split
+                         : Placement::fused;
   if (config.vary_fold && config.folds == 0 && ensemble.has("folds") == false) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }

@@ -15,6 +15,7 @@
 #include "train/experiment/scoring_block.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/schedule.hpp"
+#include "train/optimizer/weight_average.hpp"
 
 namespace tpudist {
 
@@ -53,6 +54,12 @@ struct BatchConfig {
   DrawMode draw = DrawMode::rows;
 };
 
+// `train.early_stop`: EarlyStop says what it does.
+struct EarlyStopConfig {
+  std::int64_t patience = 0;  // evaluations; 0 = no member stops before the last step
+  double min_delta = 0;       // by which a score must exceed the best one
+};
+
 struct TrainConfig {
   std::int64_t steps = 0;
   std::int64_t evaluate_every = 0;    // steps; 0 = only at the end
@@ -64,12 +71,28 @@ struct TrainConfig {
   int prefetch = 2;          // steps prepared ahead
   bool recompute = false;    // run layers again in the backward pass instead of keeping all states
   bool cuda_graphs = false;  // NetworkOptions::replay
+  AverageConfig average;
+  EarlyStopConfig early_stop;
 };
 
+// Whether one run trains all members side by side, or a sweep trains them in runs of their own.
+enum class Placement { fused, split };
+
+// Members are counted from 0 within a run. Their numbers go on across the runs that an ensemble is
+// cut into: the number of a member decides its initial parameters, its own order and its fold, and
+// a run of some members gives each the bits that it has in the run of all.
 struct EnsembleConfig {
   int members = 1;
+  int first_member = 0;  // number of member 0 of this run
   bool vary_init = true, vary_order = false, vary_fold = false;
   int folds = 0;  // 0 = none: every member trains on all graphs
+  Placement placement = Placement::fused;
+
+  int number_of(int member) const { return first_member + member; }
+  // The fold whose graphs member `member` of this run never trains on; -1 when it trains on all.
+  int held_out_fold(int member) const {
+    return vary_fold && folds > 0 ? number_of(member) % folds : -1;
+  }
 };
 
 struct DistConfig {

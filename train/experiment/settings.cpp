@@ -22,9 +22,12 @@ bool is_index(std::string_view part) {
 // The entries that decide the numbers, and one for each item of a list of maps, e.g.
 // "model.blocks.1": that an item is there matters, even if all its keys have their defaults.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
+  const bool stops_early = std::ranges::any_of(entries, [](const ConfigEntry& entry) {
+    return entry.key == "train.early_stop.patience" && entry.value != "0";
+  });
   Sorted sorted;
   for (const ConfigEntry& entry : entries) {
-    if (!decides_numbers(entry.key)) continue;
+    if (!decides_numbers(entry.key, stops_early)) continue;
     sorted.emplace(entry.key, entry);
     for (std::size_t end = 0; (end = entry.key.find('.', end)) != std::string::npos; ++end) {
       const std::string item = entry.key.substr(0, end);
@@ -45,7 +48,10 @@ bool same_value(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-bool decides_numbers(std::string_view key) {
+bool decides_numbers(std::string_view key, bool stops_early) {
+  static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
+                                                                     "train.evaluate_rows"};
+  if (stops_early && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
   static constexpr std::array<std::string_view, 18> kFree = {"name",
                                                              "data.shards",
                                                              "data.cache",

@@ -42,7 +42,7 @@ std::vector<SlateRows> computed_together(const Experiment& experiment,
 // The unit with the most (nodes x configurations): of the first steps, or a slate of the largest
 // graph.
 std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
-  const int member = shares_slates(setup.experiment) ? -1 : 0;
+  const int first = drawn_by(setup.experiment, 0);
   const auto rows = [&](const std::vector<SlateRows>& slates) {
     std::int64_t sum = 0;
     for (const SlateRows& slate : slates)
@@ -53,11 +53,11 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   for (int g = 1; g < setup.data.size(); ++g) {
     if (setup.data.graph(g).nodes > setup.data.graph(graph).nodes) graph = g;
   }
-  std::vector<SlateRows> largest{{graph, setup.order.rows({.graph = graph}, member)}};
+  std::vector<SlateRows> largest{{graph, setup.order.rows({.graph = graph}, first)}};
   for (int step = 0; step < kSteps; ++step) {
     const BatchPlan plan = setup.planner.plan(step);
     for (int unit = 0; unit < plan.units(); ++unit) {
-      std::vector<SlateRows> slates = rows_of_unit(plan, setup.order, unit, member);
+      std::vector<SlateRows> slates = rows_of_unit(plan, setup.order, unit, first);
       if (rows(slates) > rows(largest)) largest = std::move(slates);
     }
   }
@@ -80,7 +80,7 @@ struct PlannedStep {
 };
 
 std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool) {
-  const int member = shares_slates(setup.experiment) ? -1 : 0;
+  const int first = drawn_by(setup.experiment, 0);
   const int units = setup.planner.plan(0).units();
   std::vector<PlannedStep> steps(
       static_cast<std::size_t>(std::clamp(kPlannedUnits / units, kPlannedSteps, kSteps)));
@@ -95,7 +95,7 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
   pool.parallel_for(static_cast<std::int64_t>(work.size()), [&](std::int64_t i) {
     const auto [at, unit] = work[static_cast<std::size_t>(i)];
     PlannedStep& step = steps[at];
-    const std::vector<SlateRows> whole = rows_of_unit(step.batch, setup.order, unit, member);
+    const std::vector<SlateRows> whole = rows_of_unit(step.batch, setup.order, unit, first);
     const std::vector<SlateRows> part = computed_together(setup.experiment, whole);
     std::vector<Slate> slates;
     for (const SlateRows& slate : part) slates.push_back(setup.data.slate(slate.graph, slate.rows));
@@ -292,14 +292,15 @@ std::string data_and_model_text(const TrainingSetup& setup) {
   const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
+  const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
       "data\n  graphs       {}\n  rows         {}\n  in memory    {}\n"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
-      "moments)\n",
+      "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
       format_bytes(setup.data.resident_bytes()),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
-      format_bytes(4 * flat));
+      format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }
 
 }  // namespace

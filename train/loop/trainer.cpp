@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -40,6 +42,15 @@ nlohmann::json finite_or_null(const std::vector<double>& values) {
   return list;
 }
 
+// The values of members that took a step, null for the others.
+nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& values) {
+  nlohmann::json list = finite_or_null(values);
+  for (std::size_t m = 0; m < values.size(); ++m) {
+    if (!result.stepped[m]) list[m] = nullptr;
+  }
+  return list;
+}
+
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {
  public:
@@ -56,22 +67,15 @@ class TrainingRun {
         step_(experiment, setup_.network, context),
         state_(experiment, setup_.network) {
     open_validation();
+    require_validation_to_stop_early();
     require_same_validation();
   }
 
   TrainOutcome run(bool resume, const std::function<bool()>& stop_requested) {
     start(resume);
-    Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1,
-                              [this](std::int64_t step) { return builder_.build(step); });
     context_.progress.start("train", experiment_.train.steps - state_.step, "steps");
     TrainOutcome outcome;
-    while (state_.step < experiment_.train.steps) {
-      if (agreed(stop_requested())) {
-        outcome.stopped = true;
-        break;
-      }
-      one_step(work);
-    }
+    while (!is_done() && !outcome.stopped) outcome.stopped = !train_members(stop_requested);
     context_.progress.finish();
     save();
     if (!outcome.stopped) outcome.evaluation = last_evaluation();
@@ -80,23 +84,55 @@ class TrainingRun {
     }
     outcome.steps = state_.step;
     outcome.failed = failed_members();
+    outcome.stopped_early = stopped_members();
     outcome.train_seconds = state_.train_seconds;
     outcome.wait_seconds = wait_seconds_;
     outcome.parameter_hash =
         parameter_hash(std::vector<float>(state_.flat.begin(), state_.flat.end()),
                        experiment_.ensemble.members, setup_.network.parameters());
     require_equal_on_all_ranks(context_.world, outcome.parameter_hash, "the trained parameters");
+    if (state_.average.is_kept()) {
+      const AlignedFloats scored = state_.scored_weights();
+      outcome.average_hash =
+          parameter_hash(scored, experiment_.ensemble.members, setup_.network.parameters());
+      require_equal_on_all_ranks(context_.world, *outcome.average_hash, "the averaged parameters");
+    }
     return outcome;
   }
 
  private:
   bool root() const { return context_.world.rank() == 0; }
 
+  bool is_done() const {
+    return state_.step >= experiment_.train.steps ||
+           std::ranges::none_of(state_.training(), std::identity());
+  }
+
+  // Takes steps until the run is done or a member has left it: what is prepared ahead is for those
+  // that train. False when it was asked to stop.
+  bool train_members(const std::function<bool()>& stop_requested) {
+    const std::vector<bool> training = state_.training();
+    Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1,
+                              [&](std::int64_t step) { return builder_.build(step, training); });
+    while (!is_done() && state_.training() == training) {
+      if (agreed(stop_requested())) return false;
+      one_step(work);
+    }
+    return true;
+  }
+
   void open_validation() {
     const DatasetOptions options = experiment_.data.evaluation("valid");
     if (list_graphs(options.shards, options.collection, "valid").empty()) return;
     valid_.emplace(Dataset::open(options, context_.pool));
     valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
+  }
+
+  void require_validation_to_stop_early() const {
+    if (valid_ || experiment_.train.early_stop.patience == 0) return;
+    throw ConfigError(
+        "train.early_stop goes by scores on the validation split, which has no graphs; leave it "
+        "out, or give data.include.valid and data.exclude.valid that keep some");
   }
 
   // The training data were compared when they were opened.
@@ -183,10 +219,23 @@ class TrainingRun {
     }
   }
 
+  // Their numbers.
   std::vector<int> failed_members() const {
-    std::vector<int> members;
+    std::vector<int> numbers;
+    for (int m = 0; m < experiment_.ensemble.members; ++m) {
+      if (state_.failed[static_cast<std::size_t>(m)])
+        numbers.push_back(experiment_.ensemble.number_of(m));
+    }
+    return numbers;
+  }
+
+  std::vector<EarlyStopped> stopped_members() const {
+    std::vector<EarlyStopped> members;
     for (std::size_t m = 0; m < state_.failed.size(); ++m) {
-      if (state_.failed[m]) members.push_back(static_cast<int>(m));
+      if (!state_.early_stop.has_stopped(m)) continue;
+      members.push_back({experiment_.ensemble.number_of(static_cast<int>(m)),
+                         state_.early_stop.stopped_at[m], state_.best_step[m],
+                         state_.best_score[m]});
     }
     return members;
   }
@@ -222,9 +271,27 @@ class TrainingRun {
     const TrainConfig& train = experiment_.train;
     const bool last = state_.step == train.steps;
     if (!last && valid_ && train.evaluate_every > 0 && state_.step % train.evaluate_every == 0) {
-      evaluate(train.evaluate_rows);
+      stop_members(evaluate(train.evaluate_rows));
     }
     if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0) save();
+  }
+
+  // Lets members go that do not get better. Only the validation split counts, whose graphs no member
+  // trains on. Rank 0 decides.
+  void stop_members(const Evaluation& evaluation) {
+    if (experiment_.train.early_stop.patience == 0) return;
+    EarlyStop& early_stop = state_.early_stop;
+    const std::vector<bool> before = state_.training();
+    early_stop.take(evaluation.member_means(), before, state_.step);
+    context_.world.broadcast(std::span(early_stop.best), 0);
+    context_.world.broadcast(std::span(early_stop.waited), 0);
+    context_.world.broadcast(std::span(early_stop.stopped_at), 0);
+    for (const EarlyStopped& stopped : stopped_members()) {
+      if (!root() || stopped.step != state_.step) continue;
+      context_.progress.line(
+          fmt::format("step {:>7}  member {} stops: no better score in {} evaluations", state_.step,
+                      stopped.member, experiment_.train.early_stop.patience));
+    }
   }
 
   void report(const StepResult& result, double seconds, double wait) {
@@ -242,8 +309,8 @@ class TrainingRun {
         100 * wait / std::max(seconds, 1e-9)));
     run_.append_metrics({{"kind", "step"},
                          {"step", state_.step},
-                         {"loss", finite_or_null(result.loss)},
-                         {"norm", finite_or_null(result.norm)},
+                         {"loss", of_stepped(result, result.loss)},
+                         {"norm", of_stepped(result, result.norm)},
                          {"rate", result.rate},
                          {"step_seconds", seconds},
                          {"wait_seconds", wait},
@@ -261,9 +328,10 @@ class TrainingRun {
   // Scores the validation split on at most `rows` rows a graph (0 = all), and keeps each member's
   // best.
   Evaluation evaluate(std::int64_t rows) {
-    const Evaluation evaluation =
-        evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, *valid_units_,
-                         {experiment_.evaluate_block, rows}, context_);
+    Evaluation evaluation =
+        evaluate_members(setup_.network, state_.scored_weights(), state_.alive(), *valid_,
+                         *valid_units_, {experiment_.evaluate_block, rows}, context_);
+    evaluation.names = member_names(experiment_);
     const std::vector<double> means = evaluation.member_means();
     for (std::size_t m = 0; m < means.size(); ++m) {
       if (std::isfinite(means[m]) && !(means[m] <= state_.best_score[m])) {

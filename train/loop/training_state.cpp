@@ -16,7 +16,9 @@ namespace tpudist {
 TrainingState::TrainingState(const Experiment& experiment, const Network& network)
     : flat(static_cast<std::size_t>(network.parameters().length()) *
            static_cast<std::size_t>(experiment.ensemble.members)),
-      optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members) {
+      optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members),
+      average(experiment.train.average, network.parameters().length(), experiment.ensemble.members),
+      early_stop(experiment.train.early_stop, experiment.ensemble.members) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
   failed.assign(members, 0);
   best_score.assign(members, std::numeric_limits<double>::quiet_NaN());
@@ -26,7 +28,8 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
 void TrainingState::initialise(const Experiment& experiment, const Network& network) {
   const auto length = static_cast<std::size_t>(network.parameters().length());
   for (int m = 0; m < experiment.ensemble.members; ++m) {
-    const auto member = static_cast<std::uint64_t>(experiment.ensemble.vary_init ? m : 0);
+    const auto member = static_cast<std::uint64_t>(
+        experiment.ensemble.vary_init ? experiment.ensemble.number_of(m) : 0);
     network.initialise(std::span(flat).subspan(static_cast<std::size_t>(m) * length, length),
                        mix_key({experiment.init_seed, member}));
   }
@@ -47,6 +50,13 @@ Checkpoint TrainingState::checkpoint(const Experiment& experiment,
   saved.second_moment.assign(second.begin(), second.end());
   const auto steps = optimizer.steps();
   saved.optimizer_steps.assign(steps.begin(), steps.end());
+  saved.average.assign(average.values().begin(), average.values().end());
+  saved.average_points.assign(average.points().begin(), average.points().end());
+  if (early_stop.config.patience > 0) {
+    saved.stop_best = early_stop.best;
+    saved.stop_waited = early_stop.waited;
+    saved.stopped_at = early_stop.stopped_at;
+  }
   saved.best_score = best_score;
   saved.best_step = best_step;
   saved.failed = failed;
@@ -72,6 +82,21 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   std::copy(saved.second_moment.begin(), saved.second_moment.end(),
             optimizer.second_moment().begin());
   std::copy(saved.optimizer_steps.begin(), saved.optimizer_steps.end(), optimizer.steps().begin());
+  if (saved.average.size() != average.values().size()) {
+    throw DataError(
+        fmt::format("{}: does not hold the averages that train.average asks for", path.string()));
+  }
+  std::ranges::copy(saved.average, average.values().begin());
+  std::ranges::copy(saved.average_points, average.points().begin());
+  if (early_stop.config.patience > 0) {
+    if (saved.stopped_at.empty()) {
+      throw DataError(
+          fmt::format("{}: does not hold what train.early_stop goes by", path.string()));
+    }
+    early_stop.best = saved.stop_best;
+    early_stop.waited = saved.stop_waited;
+    early_stop.stopped_at = saved.stopped_at;
+  }
   best_score = saved.best_score;
   best_step = saved.best_step;
   failed = saved.failed;
@@ -79,8 +104,20 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;
 }
 
+AlignedFloats TrainingState::scored_weights() const {
+  return averaged_weights(flat, average.values(), average.points());
+}
+
 bool TrainingState::all_failed() const {
   return std::ranges::none_of(failed, [](int flag) { return flag == 0; });
+}
+
+std::vector<bool> TrainingState::training() const {
+  std::vector<bool> result = alive();
+  for (std::size_t m = 0; m < result.size(); ++m) {
+    if (early_stop.has_stopped(m)) result[m] = false;
+  }
+  return result;
 }
 
 std::vector<bool> TrainingState::alive() const {

@@ -7,7 +7,9 @@
 #include "core/aligned.hpp"
 #include "models/network.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/early_stop.hpp"
 #include "train/optimizer/optimizer.hpp"
+#include "train/optimizer/weight_average.hpp"
 #include "train/state/checkpoint.hpp"
 
 namespace tpudist {
@@ -26,15 +28,19 @@ struct TrainingState {
   void restore(const std::filesystem::path& checkpoint, const Experiment& experiment,
                std::uint64_t selection_hash, const ParameterTable& table);
 
-  std::vector<bool> alive() const;  // [M] members that have not failed
+  std::vector<bool> alive() const;       // [M] members that have not failed
+  std::vector<bool> training() const;    // [M] of these, members that have not stopped early
+  AlignedFloats scored_weights() const;  // [M, P] averages where they are kept, else `flat`
   bool all_failed() const;
 
   std::int64_t step = 0;
   AlignedFloats flat;  // [M, P]
   mutable FlatOptimizer optimizer;
+  WeightAverage average;
   std::vector<int> failed;  // [M] 1 from the step on at which loss or gradient was not finite
   std::vector<double> best_score;       // [M]
   std::vector<std::int64_t> best_step;  // [M]
+  EarlyStop early_stop;
   double train_seconds = 0;
 };
 

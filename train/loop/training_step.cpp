@@ -166,8 +166,9 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& 
           for (double& value : values)
             value += scores.common[static_cast<std::size_t>(i) * slates + s];
         }
-        const std::uint64_t ties = mix_key({experiment_.order_seed, static_cast<std::uint64_t>(m),
-                                            static_cast<std::uint64_t>(work.batch.step), index});
+        const auto number = static_cast<std::uint64_t>(experiment_.ensemble.number_of(m));
+        const std::uint64_t ties = mix_key(
+            {experiment_.order_seed, number, static_cast<std::uint64_t>(work.batch.step), index});
         const std::span<double> out = std::span(gradient.values).subspan(at, count);
         const SlateLoss::Value value = experiment_.loss->evaluate(values, slate.targets, ties, out);
         losses[static_cast<std::size_t>(i)] += weight * value.loss;
@@ -198,7 +199,8 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
       state.failed[m] = 1;
       spdlog::warn(
           "member {}: loss {} and gradient norm {} at step {}: the member is left out from here on",
-          m, result.loss[m], result.norm[m], state.step);
+          experiment_.ensemble.number_of(static_cast<int>(m)), result.loss[m], result.norm[m],
+          state.step);
     }
     result.stepped.push_back(present && finite && state.failed[m] == 0);
   }
@@ -207,6 +209,8 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
   state.optimizer.step(state.flat, sums, row_length_, result.norm, result.stepped, factor,
                        context_.pool);
   ++state.step;
+  state.average.add(state.flat, state.training(), state.step, experiment_.train.steps,
+                    context_.pool);
   return result;
 }
 

@@ -15,15 +15,17 @@ namespace tpudist {
 
 // What a step gave, the same on every rank.
 struct StepResult {
-  std::vector<double> loss;   // [M] weighted mean over the slates that a member learns from
-  std::vector<double> norm;   // [M] of the gradient, before it is clipped
+  // [M] weighted mean over the slates that a member learns from, 0 where it had none.
+  std::vector<double> loss;
+  // [M] of the gradient, before it is clipped, 0 where there was none.
+  std::vector<double> norm;
   std::vector<bool> stepped;  // [M] whether the member had a slate, and its numbers were finite
   double rate = 0;            // learning rate of the step
 };
 
 // Runs training steps: the units of this rank side by side on the threads of the pool, the sum of all
-// ranks' gradients, the clip, the check for numbers that are not finite, and the update of the
-// parameters. One step at a time.
+// ranks' gradients, the clip, the check for numbers that are not finite, the update of the parameters
+// and that of their averages. One step at a time.
 class TrainingStep {
  public:
   // All three are borrowed and outlive it. Collective where GPUs are joined by NCCL.

@@ -26,6 +26,18 @@ GraphScores scored(std::span<const double> scores, std::span<const double> targe
 
 }  // namespace
 
+std::string to_text(const MemberName& name) {
+  return name.run.empty() ? fmt::format("member {}", name.number)
+                          : fmt::format("{} member {}", name.run, name.number);
+}
+
+std::vector<MemberName> member_names(const Experiment& experiment) {
+  std::vector<MemberName> names;
+  for (int m = 0; m < experiment.ensemble.members; ++m)
+    names.push_back({"", experiment.ensemble.number_of(m)});
+  return names;
+}
+
 std::vector<double> Evaluation::member_means() const {
   std::vector<double> means;
   for (const auto& member : members)
@@ -50,6 +62,8 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
   }
   evaluation.members.resize(use.size());
+  for (std::size_t m = 0; m < use.size(); ++m)
+    evaluation.names.push_back({"", static_cast<int>(m)});
   return evaluation;
 }
 
@@ -106,8 +120,9 @@ std::string evaluation_table(const Evaluation& evaluation) {
   text += fmt::format("\nmembers ({}, mean over graphs)\n", columns[0].name);
   const std::vector<double> means = evaluation.member_means();
   for (std::size_t m = 0; m < means.size(); ++m) {
-    text += evaluation.used[m] ? fmt::format("  member {}  {:.4f}\n", m, means[m])
-                               : fmt::format("  member {}  left out: its loss was not finite\n", m);
+    const std::string name = to_text(evaluation.names[m]);
+    text += evaluation.used[m] ? fmt::format("  {}  {:.4f}\n", name, means[m])
+                               : fmt::format("  {}  left out: its loss was not finite\n", name);
   }
   text += fmt::format("  ensemble  {:.4f}\n", evaluation.ensemble_mean());
   return text;
@@ -117,6 +132,8 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
   nlohmann::json members = nlohmann::json::array();
   for (std::size_t m = 0; m < evaluation.members.size(); ++m) {
     nlohmann::json member = score_table_json(evaluation.members[m], evaluation.is_tile);
+    member["number"] = evaluation.names[m].number;
+    if (!evaluation.names[m].run.empty()) member["run"] = evaluation.names[m].run;
     member["used"] = static_cast<bool>(evaluation.used[m]);
     members.push_back(std::move(member));
   }

@@ -8,16 +8,28 @@
 
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/scores/score_table.hpp"
 #include "train/scoring/scoring.hpp"
 
 namespace tpudist {
 
+// What a member is called: its number, and where several runs are scored together also its run.
+struct MemberName {
+  std::string run;  // folder; empty where there is but one run
+  int number = 0;
+};
+std::string to_text(const MemberName& name);
+
+// The members of a run, counted from `ensemble.first_member` on.
+std::vector<MemberName> member_names(const Experiment& experiment);
+
 // How well the members and their combination rank the graphs of a split. Plain data.
 struct Evaluation {
   std::string split;
   bool is_tile = false;
-  std::int64_t most_rows = 0;  // of a graph that were scored at most; 0 = every measured row
+  std::int64_t most_rows = 0;     // of a graph that were scored at most; 0 = every measured row
+  std::vector<MemberName> names;  // [M]
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
   std::vector<GraphScores> ensemble;  // [graphs], of the members that did not fail, combined
   std::vector<bool> used;             // [M] members that are combined
@@ -28,7 +40,7 @@ struct Evaluation {
   double ensemble_mean() const;
 };
 
-// An evaluation of no graph yet of the members `use` names. Throws ConfigError for a split without
+// An evaluation of no graph yet of the members that `use` flags, numbered from 0. Throws ConfigError for a split without
 // run times (test).
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
                             std::int64_t most_rows = 0,

@@ -115,9 +115,44 @@ std::vector<GraphPrediction> score_side_by_side(
   return all;
 }
 
-// `runs`: of one collection, at least one.
-CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
-                                  const ScoreRequest& request, JobContext& context) {
+// The members of all runs; where there are several runs with the folder of theirs.
+std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
+  std::vector<MemberName> names;
+  for (const TrainedRun* run : runs) {
+    for (MemberName name : member_names(run->experiment)) {
+      if (runs.size() > 1) name.run = run->path.string();
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+std::span<const float> parameters_of(const TrainedRun& run, int member) {
+  const std::size_t length = run.flat.size() / run.use.size();
+  return std::span(run.flat).subspan(static_cast<std::size_t>(member) * length, length);
+}
+
+// Slices of an ensemble that overlap would give their common members twice the weight of others.
+void warn_of_equal_members(const std::vector<const TrainedRun*>& runs) {
+  std::map<std::uint64_t, std::string> seen;  // by the bits of the parameters
+  for (const TrainedRun* run : runs) {
+    for (int m = 0; m < run->experiment.ensemble.members; ++m) {
+      const std::string name = to_text({run->path.string(), run->experiment.ensemble.number_of(m)});
+      const std::uint64_t bits = hash64(std::as_bytes(parameters_of(*run, m)));
+      const auto [first, fresh] = seen.emplace(bits, name);
+      if (!fresh)
+        spdlog::warn("{} has the parameters of {}, and counts again", name, first->second);
+    }
+  }
+}
+
+// `runs`: of one collection, at least one. Those that an ensemble was cut into are put in the order
+// of their members, so that the ensemble is the same in whatever order they are given.
+CollectionResult score_collection(std::vector<const TrainedRun*> runs, const ScoreRequest& request,
+                                  JobContext& context) {
+  std::ranges::stable_sort(
+      runs, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
+  if (context.world.rank() == 0) warn_of_equal_members(runs);
   const DatasetOptions options = scored_data(*runs.front(), request);
   require_shards(options.shards, options.collection,
                  "give the folder of the shards with --data FOLDER");
@@ -132,8 +167,10 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
   }
   CollectionResult result;
   result.collection = dataset.options().collection.name;
-  if (dataset.options().split != "test")
+  if (dataset.options().split != "test") {
     result.evaluation = start_evaluation(dataset, use, 0, request.combination);
+    result.evaluation->names = names_of(runs);
+  }
   const auto members = static_cast<int>(use.size());
   context.progress.start("score", total_scores(dataset, members, 0), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, members, 0)) {
@@ -151,7 +188,11 @@ CollectionResult score_collection(const std::vector<const TrainedRun*>& runs,
 
 }  // namespace
 
-TrainedRun open_run(const std::filesystem::path& path, std::string_view which) {
+std::string opened_at(const TrainedRun& run) {
+  return fmt::format("step {}{}", run.step, run.averaged ? ", averaged weights" : "");
+}
+
+TrainedRun open_run(const std::filesystem::path& path, std::string_view which, Weights weights) {
   const RunFolder folder = RunFolder::open(path);
   const std::filesystem::path file = find_checkpoint(folder.checkpoints(), which);
   const CheckpointSummary summary = read_checkpoint_summary(file);
@@ -165,6 +206,10 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which) {
   const Checkpoint checkpoint = load_checkpoint(file, network.parameters());
   run.step = checkpoint.step;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
+  if (weights == Weights::averaged && !checkpoint.average_points.empty()) {
+    run.flat = averaged_weights(run.flat, checkpoint.average, checkpoint.average_points);
+    run.averaged = true;
+  }
   for (int failed : checkpoint.failed) run.use.push_back(failed == 0);
   if (std::none_of(run.use.begin(), run.use.end(), [](bool use) { return use; })) {
     throw ConfigError(fmt::format(

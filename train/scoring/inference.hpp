@@ -15,6 +15,10 @@
 
 namespace tpudist {
 
+// Which weights of a run that keeps averages (`train.average`) are scored. One that keeps none has
+// but its own.
+enum class Weights { averaged, raw };
+
 // A finished or running run, opened to score with one of its checkpoints.
 struct TrainedRun {
   std::filesystem::path path;
@@ -22,13 +26,17 @@ struct TrainedRun {
   std::int64_t step = 0;
   AlignedFloats flat;     // [M, P]
   std::vector<bool> use;  // [M] members that did not fail
+  bool averaged = false;  // whether `flat` holds averages
 };
 
 // `which` checkpoint: `last` (the newest that is whole), `best` or a step. A config.yaml that is
 // missing or damaged is written again from the checkpoint, with a warning. Throws ConfigError when
 // the folder holds no run, or the run no such checkpoint, or one of other settings than
 // config.yaml's, or when every member failed; DataError when the checkpoint is damaged.
-TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last");
+TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
+                    Weights weights = Weights::averaged);
+// What the run was opened with, for messages: "step 500" or "step 500, averaged weights".
+std::string opened_at(const TrainedRun& run);
 
 // What all ranks of a job must have in common of a run that they score with.
 std::vector<AgreedValue> agreed_values(const TrainedRun& run);
@@ -51,7 +59,7 @@ struct CollectionResult {
 };
 
 // Scores runs of the same or of several collections; runs of one collection are averaged member by
-// member. A few graphs are scored at a time, so that memory holds the scores of those only, and
+// member, in the order of `ensemble.first_member` and then as given. A few graphs are scored at a time, so that memory holds the scores of those only, and
 // the means where they are asked for. Collective. Throws ConfigError when runs of one collection
 // see different graphs.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,

@@ -22,7 +22,12 @@ void check_sizes(const Checkpoint& checkpoint, const ParameterTable& table) {
   if (checkpoint.members < 1 || checkpoint.parameters.size() != floats ||
       checkpoint.first_moment.size() != floats || checkpoint.second_moment.size() != floats ||
       checkpoint.optimizer_steps.size() != members || checkpoint.best_score.size() != members ||
-      checkpoint.best_step.size() != members || checkpoint.failed.size() != members) {
+      checkpoint.best_step.size() != members || checkpoint.failed.size() != members ||
+      checkpoint.average.size() != (checkpoint.average_points.empty() ? 0 : floats) ||
+      (!checkpoint.average_points.empty() && checkpoint.average_points.size() != members) ||
+      (!checkpoint.stopped_at.empty() && checkpoint.stopped_at.size() != members) ||
+      checkpoint.stop_best.size() != checkpoint.stopped_at.size() ||
+      checkpoint.stop_waited.size() != checkpoint.stopped_at.size()) {
     throw Error(ErrorKind::failed, fmt::format("checkpoint: sizes do not fit {} members of {} "
                                                "parameters",
                                                members, table.length()));
@@ -102,6 +107,17 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     writer.write_values(members, "best_score", checkpoint.best_score);
     writer.write_values(members, "best_step", checkpoint.best_step);
     writer.write_values(members, "failed", checkpoint.failed);
+    if (!checkpoint.average_points.empty()) {
+      writer.write_flat(writer.group(writer.file(), "average"), table, checkpoint.average,
+                        checkpoint.members);
+      writer.write_values(members, "average_points", checkpoint.average_points);
+    }
+
+    if (!checkpoint.stopped_at.empty()) {
+      writer.write_values(members, "stop_best", checkpoint.stop_best);
+      writer.write_values(members, "stop_waited", checkpoint.stop_waited);
+      writer.write_values(members, "stopped_at", checkpoint.stopped_at);
+    }
 
     const Hdf5Id numbers = writer.group(writer.file(), "numbers");
     for (const auto& [name, value] : checkpoint.numbers)
@@ -130,6 +146,15 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
   checkpoint.best_score = reader.values<double>(of_members, "best_score", members);
   checkpoint.best_step = reader.values<std::int64_t>(of_members, "best_step", members);
   checkpoint.failed = reader.values<int>(of_members, "failed", members);
+  if (reader.holds(of_members, "average_points")) {
+    checkpoint.average = reader.flat(reader.group(reader.file(), "average"), table, members);
+    checkpoint.average_points = reader.values<std::int64_t>(of_members, "average_points", members);
+  }
+  if (reader.holds(of_members, "stopped_at")) {
+    checkpoint.stop_best = reader.values<double>(of_members, "stop_best", members);
+    checkpoint.stop_waited = reader.values<std::int64_t>(of_members, "stop_waited", members);
+    checkpoint.stopped_at = reader.values<std::int64_t>(of_members, "stopped_at", members);
+  }
   checkpoint.numbers = reader.numbers(reader.group(reader.file(), "numbers"));
   return checkpoint;
 }

@@ -35,9 +35,14 @@ struct Checkpoint : CheckpointSummary {
   std::vector<float> parameters;                   // [M, P] flat, padded
   std::vector<float> first_moment, second_moment;  // [M, P]
   std::vector<std::int64_t> optimizer_steps;       // [M]
+  std::vector<float> average;                      // [M, P] averaged weights; empty if none
+  std::vector<std::int64_t> average_points;        // [M] of WeightAverage; empty if none
   std::vector<double> best_score;                  // [M] best validation score so far, NaN if none
   std::vector<std::int64_t> best_step;             // [M]
   std::vector<int> failed;                         // [M] 1 = stopped by NaN
+  // [M] of EarlyStop; empty if nobody stops early.
+  std::vector<double> stop_best;
+  std::vector<std::int64_t> stop_waited, stopped_at;
   std::map<std::string, double> numbers;  // scalars that must survive, e.g. seconds trained
 };
 
@@ -48,7 +53,10 @@ struct Checkpoint : CheckpointSummary {
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
-//   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M]
+//   /average            the same names and shapes: averaged weights, of runs that keep them
+//   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
+//                       average_points i64[M], where there is /average; stop_best f64[M],
+//                       stop_waited i64[M], stopped_at i64[M], where members may stop early
 //   /numbers            one f64 attribute for each number
 //
 // Its first 512 bytes, which HDF5 passes over, hold size and XXH3 of all the rest. Built in memory

@@ -114,6 +114,10 @@ bool CheckpointReader::has(const std::string& name) const {
   return check_hdf5(H5Aexists(file_.get(), name.c_str()), "read attributes of", where_) > 0;
 }
 
+bool CheckpointReader::holds(const Hdf5Id& group, const std::string& name) const {
+  return check_hdf5(H5Lexists(group.get(), name.c_str(), H5P_DEFAULT), "look into", where_) > 0;
+}
+
 std::int64_t CheckpointReader::integer(const std::string& name) const {
   return read_integer_attribute(file_, name, where_);
 }

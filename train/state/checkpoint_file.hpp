@@ -52,7 +52,8 @@ class CheckpointReader {
   const Hdf5Id& file() const { return file_; }
   Hdf5Id group(const Hdf5Id& parent, const std::string& name) const;
 
-  bool has(const std::string& name) const;  // this attribute of the file
+  bool has(const std::string& name) const;                         // this attribute of the file
+  bool holds(const Hdf5Id& group, const std::string& name) const;  // a dataset or group
   std::int64_t integer(const std::string& name) const;
   std::string text(const std::string& name) const;
   std::uint64_t hash(const std::string& name) const;  // 16 hexadecimal digits

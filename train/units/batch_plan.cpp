@@ -16,11 +16,15 @@ BatchPlanner::BatchPlanner(const Experiment& experiment, const SlateOrder& order
       ranks_(ranks) {}
 
 bool BatchPlanner::held_out(int member, int graph) const {
-  return !fold_.empty() && ensemble_.vary_fold &&
-         fold_[static_cast<std::size_t>(graph)] == member % ensemble_.folds;
+  return !fold_.empty() &&
+         fold_[static_cast<std::size_t>(graph)] == ensemble_.held_out_fold(member);
 }
 
 BatchPlan BatchPlanner::plan(std::int64_t step) const {
+  return plan(step, std::vector<bool>(static_cast<std::size_t>(ensemble_.members), true));
+}
+
+BatchPlan BatchPlanner::plan(std::int64_t step, const std::vector<bool>& training) const {
   BatchPlan plan;
   plan.step = step;
   for (int i = 0; i < batch_.slates; ++i) plan.slates.push_back(order_.item(step, i));
@@ -29,7 +33,8 @@ BatchPlan BatchPlanner::plan(std::int64_t step) const {
     std::vector<double> weights;
     double total = 0;
     for (const SlateId& slate : plan.slates) {
-      weights.push_back(held_out(m, slate.graph) ? 0.0 : slate.weight);
+      const bool learns = training[static_cast<std::size_t>(m)] && !held_out(m, slate.graph);
+      weights.push_back(learns ? slate.weight : 0.0);
       total += weights.back();
     }
     for (double& weight : weights) weight = total > 0 ? weight / total : 0;

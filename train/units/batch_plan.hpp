@@ -29,11 +29,15 @@ struct BatchPlan {
 class BatchPlanner {
  public:
   // `costs`: of each graph, the same numbers on all ranks; `fold`: fold of each graph (empty: no
-  // folds). Member m holds out fold m % folds.
+  // folds). EnsembleConfig::held_out_fold says which one a member holds out.
   BatchPlanner(const Experiment& experiment, const SlateOrder& order, std::vector<SlateCost> costs,
                std::vector<int> fold, int ranks);
 
   BatchPlan plan(std::int64_t step) const;
+  // The same for the members of this run with training[m] alone: the others have no weight, so that
+  // nothing is computed for them. The slates and the weights of each member do not depend on it.
+  BatchPlan plan(std::int64_t step, const std::vector<bool>& training) const;
+  // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;
 
  private:

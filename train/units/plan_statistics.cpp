@@ -44,13 +44,13 @@ std::vector<GraphPlanStatistics> plan_statistics(const Experiment& experiment, T
   without_folds.ensemble.folds = 0;
   const auto alone = make_self_communicator();
   const TrainingSetup setup(without_folds, options, pool, -1, 1, *alone);
-  const int member = shares_slates(experiment) ? -1 : 0;
+  const int first = drawn_by(experiment, 0);
   std::vector<GraphPlanStatistics> graphs(static_cast<std::size_t>(setup.data.size()));
   progress.start("plans", setup.data.size(), "graphs");
   pool.parallel_for(setup.data.size(), [&](std::int64_t i) {
     const auto g = static_cast<int>(i);
     graphs[static_cast<std::size_t>(i)] =
-        statistics_of(setup, g, setup.order.rows({.graph = g}, member));
+        statistics_of(setup, g, setup.order.rows({.graph = g}, first));
     progress.advance(1, setup.data.graph(g).name);
   });
   progress.finish();

@@ -63,8 +63,8 @@ class Sampler {
   }
 
   Slate slate(int graph, int number) const {
-    const int member = shares_slates(experiment_) ? -1 : 0;
-    return data_.slate(graph, order_.rows({.graph = graph, .number = number}, member));
+    return data_.slate(graph,
+                       order_.rows({.graph = graph, .number = number}, drawn_by(experiment_, 0)));
   }
 
   // A slate that is computed in chunks counts as so many first chunks, all of which hold the first

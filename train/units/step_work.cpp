@@ -8,13 +8,22 @@ bool shares_slates(const Experiment& experiment) {
   return experiment.batch.order == RowOrder::shared && !experiment.ensemble.vary_order;
 }
 
+int drawn_by(const Experiment& experiment, int member) {
+  return shares_slates(experiment) ? -1 : experiment.ensemble.number_of(member);
+}
+
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
                          const SlateOrder& order, const UnitBuilder& units, int rank)
     : experiment_(experiment), planner_(planner), order_(order), units_(units), rank_(rank) {}
 
 StepWork StepBuilder::build(std::int64_t step) const {
+  return build(step,
+               std::vector<bool>(static_cast<std::size_t>(experiment_.ensemble.members), true));
+}
+
+StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training) const {
   StepWork work;
-  work.batch = planner_.plan(step);
+  work.batch = planner_.plan(step, training);
   for (int unit = 0; unit < work.batch.units(); ++unit) add_passes(work, unit);
   // A member's gradients are added up while they lie in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
@@ -22,12 +31,12 @@ StepWork StepBuilder::build(std::int64_t step) const {
 }
 
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
-                                    int member) {
+                                    int drawn_by) {
   std::vector<SlateRows> slates;
   const auto at = static_cast<std::size_t>(unit);
   for (int i = batch.unit_begin[at]; i < batch.unit_begin[at + 1]; ++i) {
     const SlateId& slate = batch.slates[static_cast<std::size_t>(i)];
-    slates.push_back({slate.graph, order.rows(slate, member)});
+    slates.push_back({slate.graph, order.rows(slate, drawn_by)});
   }
   return slates;
 }
@@ -48,7 +57,7 @@ void StepBuilder::add_passes(StepWork& work, int unit) const {
     }
     if (!data || !shared) {
       data = std::make_shared<const Unit>(
-          units_.build(rows_of_unit(work.batch, order_, unit, shared ? -1 : m)));
+          units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, m))));
       if (most == 0) most = units_.members_together(*data);
     }
     work.passes.push_back({unit, m, 1, data});

@@ -24,17 +24,23 @@ struct StepWork {
 // Whether all members learn from the same slates; else each draws its own rows of the same graphs.
 bool shares_slates(const Experiment& experiment);
 
-// The rows of a unit's slates, as all members (-1) or one member see them.
+// Whose permutation of a graph's rows (SlateOrder::rows) member `member` of this run draws from: -1
+// for the one that all members share, else the member's number.
+int drawn_by(const Experiment& experiment, int member);
+
+// The rows of a unit's slates, from the permutation of `drawn_by`.
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
-                                    int member);
+                                    int drawn_by);
 
 // Prepares this rank's share of steps. Thread-safe: called from the prefetcher's threads.
 class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, int rank);
-  // Reads and plans this rank's units of a step. Throws DataError or IoError where reading fails.
-  StepWork build(std::int64_t step) const;
+  // Reads and plans this rank's units of a step, for the members of this run with training[m]. Throws
+  // DataError or IoError where reading fails.
+  StepWork build(std::int64_t step, const std::vector<bool>& training) const;
+  StepWork build(std::int64_t step) const;  // for all of them
 
  private:
   void add_passes(StepWork& work, int unit) const;

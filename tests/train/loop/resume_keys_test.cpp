@@ -19,8 +19,8 @@ using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
 
-// The name of a key, and a value other than that of the tiny experiment. Keys of `schedule` depend
-// on its name, and have the experiment that is resumed in `before`.
+// The name of a key, and a value other than that of the tiny experiment. Keys of `schedule` and
+// `train.average` depend on its kind, and have the experiment that is resumed in `before`.
 struct ChangedKey {
   std::string key, value;
   std::string before = "seed.init=1";
@@ -54,6 +54,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"model.readout.scale", "0.5"},
       {"loss.list_mle.weight", "2"},
       {"loss.list_mle.clip_norm", "100"},
+      {"loss.list_mle.temperature", "2"},
       {"optimizer.name", "adam"},
       {"optimizer.lr", "0.01"},
       {"optimizer.beta1", "0.8"},
@@ -68,10 +69,17 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"schedule.floor", "0.1", "schedule={name: cosine}"},
       {"schedule.warmup", "0.1"},
       {"train.steps", "7"},
+      {"train.early_stop.patience", "3", "train.evaluate_every=1"},
+      {"train.early_stop.min_delta", "0.1"},
+      {"train.average.kind", "ema"},
+      {"train.average.decay", "0.5", "train.average={kind: ema}"},
+      {"train.average.from", "0.5", "train.average={kind: swa}"},
+      {"train.average.every", "2", "train.average={kind: swa}"},
       {"evaluate.block", "16"},
       {"evaluate.block_rows", "1000"},
       {"evaluate.plan_floats", "1000000"},
       {"ensemble.members", "2"},
+      {"ensemble.first_member", "3"},
       {"ensemble.vary", "[init]"},
       {"ensemble.folds", "3"},
       {"dist.reduce", "nccl"},
@@ -96,7 +104,7 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"train.prefetch", "1"},
       {"train.recompute", "true"},
       {"train.cuda_graphs", "true"},
-      {"ensemble.placement", "fused"},  // there is no other value yet
+      {"ensemble.placement", "split"},
       {"dist.threads", "2"},
       {"dist.device", "cpu"},
       {"dist.mixed_cpus", "warn"},

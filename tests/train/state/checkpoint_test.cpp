@@ -96,6 +96,23 @@ TEST(Checkpoint, ComesBackAsItWas) {
   EXPECT_EQ(loaded.numbers, saved.numbers);
 }
 
+TEST(Checkpoint, HoldsAveragesWhereThereAreAny) {
+  const TempDir folder;
+  const ParameterTable table = make_table();
+  Checkpoint saved = make_checkpoint(table);
+  save_checkpoint(folder / "none.h5", saved, table);
+  EXPECT_TRUE(load_checkpoint(folder / "none.h5", table).average.empty());
+  EXPECT_TRUE(load_checkpoint(folder / "none.h5", table).average_points.empty());
+  saved.average = make_flat(table, 2, 1000);
+  saved.average_points = {0, 17};
+  save_checkpoint(folder / "some.h5", saved, table);
+  EXPECT_EQ(load_checkpoint(folder / "some.h5", table).average, saved.average);
+  EXPECT_EQ(load_checkpoint(folder / "some.h5", table).average_points, saved.average_points);
+  EXPECT_EQ(load_checkpoint(folder / "some.h5", table).parameters, saved.parameters);
+  saved.average.pop_back();
+  EXPECT_THROW(save_checkpoint(folder / "odd.h5", saved, table), Error);
+}
+
 TEST(Checkpoint, HoldsParametersUnderTheirNamesWithTheMemberAxisFirst) {
   const TempDir folder;
   const ParameterTable table = make_table();
