@@ -12,6 +12,7 @@
 #include "core/numbers.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
+#include "launch/inspect_folds.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {
@@ -21,6 +22,7 @@ struct Arguments {
   std::filesystem::path shard_root;
   std::vector<std::string> collections;
   InspectPlanArguments plan;
+  InspectFoldArguments folds;
   bool json = false;
 };
 
@@ -110,7 +112,8 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
   print("\n");
 }
 
-void run(const Arguments& arguments) {
+// Those that are asked for, or all that are there.
+std::vector<Collection> collections_of(const Arguments& arguments) {
   std::vector<Collection> collections;
   for (const std::string& name : arguments.collections) {
     collections.push_back(Collection::parse(name));
@@ -123,6 +126,16 @@ void run(const Arguments& arguments) {
   }
   if (collections.empty()) {
     throw ConfigError(arguments.shard_root.string() + " holds no converted collection");
+  }
+  return collections;
+}
+
+void run(const Arguments& arguments) {
+  const std::vector<Collection> collections = collections_of(arguments);
+  if (arguments.folds.asked()) {
+    std::vector<std::string> names;
+    for (const Collection& collection : collections) names.push_back(collection.name);
+    return inspect_folds(arguments.folds, arguments.shard_root, names, arguments.json);
   }
   nlohmann::ordered_json json;
   for (const Collection& collection : collections) {
@@ -164,8 +177,12 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       "plan, which one `plan: auto` takes, rows before each layer and after the last, and of the "
       "last ones those\n"
       "that the backward pass needs.\n\n"
+      "With --folds or --fold-file the folds of the training graphs, and the model families in "
+      "them.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
-      "  tpudist inspect --plan experiments/xla.yaml --configs 16");
+      "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
+      "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
+      "folds.yaml");
   command->validate_positionals();  // so that key=value is not taken for the folder
   command->add_option("shards", arguments->shard_root, "Folder of the shards")
       ->check(CLI::ExistingDirectory);
@@ -175,6 +192,7 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
                                              "E.g. layout:xla:random (default: all that are there)")
                                 ->delimiter(',');
   command->add_flag("--json", arguments->json, "Print JSON");
+  add_fold_options(*command, arguments->folds);
   CLI::Option* plan =
       command
           ->add_option("--plan", arguments->plan.config,
@@ -192,6 +210,12 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       ->check(CLI::Range(1, 1024))
       ->needs(plan);
   command->callback([arguments, plans = std::move(plans)] {
+    if (!arguments->plan.config.empty() && arguments->folds.asked()) {
+      throw CLI::ValidationError("--plan", "Shows plans: leave out --folds and --fold-file");
+    }
+    if (!arguments->folds.output.empty() && !arguments->folds.asked()) {
+      throw CLI::ValidationError("--write-folds", "Needs --folds or --fold-file");
+    }
     if (arguments->plan.config.empty()) {
       require_shards(*arguments);
       run(*arguments);

@@ -36,14 +36,19 @@ struct Arguments {
   int ranks = 0;  // of the dry run; 0 = those that were started
 };
 
-// With the shards as an absolute path, so that the run's config.yaml finds them from anywhere.
+// With paths made absolute, so that the run's config.yaml finds files from anywhere.
 Experiment read_experiment(const Arguments& arguments) {
   ConfigDocument document = ConfigDocument::load(arguments.config, arguments.overrides);
   const Experiment experiment = read_experiment(document);
-  if (experiment.data.shards.is_absolute()) return experiment;
-  const auto absolute = std::filesystem::absolute(experiment.data.shards).lexically_normal();
   std::vector<std::string> overrides = arguments.overrides;
-  overrides.push_back("data.shards=" + format_yaml_text(absolute.string()));
+  const auto make_absolute = [&](std::string_view key, const std::filesystem::path& path) {
+    if (path.empty() || path.is_absolute()) return;
+    const auto absolute = std::filesystem::absolute(path).lexically_normal();
+    overrides.push_back(fmt::format("{}={}", key, format_yaml_text(absolute.string())));
+  };
+  make_absolute("data.shards", experiment.data.shards);
+  make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
+  if (overrides.size() == arguments.overrides.size()) return experiment;
   ConfigDocument again = ConfigDocument::load(arguments.config, overrides);
   return read_experiment(again);
 }

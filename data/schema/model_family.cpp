@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -169,6 +171,11 @@ std::map<std::string, FamilyGraphs> families_of(const std::vector<std::string>& 
   return families;
 }
 
+// Equal for weights between the same powers of two; the least for 0.
+int size_class(double weight) {
+  return weight > 0 ? std::ilogb(weight) : std::numeric_limits<int>::min();
+}
+
 void check_arguments(std::size_t graphs, const std::vector<double>& weights, int folds) {
   if (weights.size() != graphs) {
     throw ConfigError(fmt::format("folds need one weight for each of the {} graphs, not {}", graphs,
@@ -223,8 +230,8 @@ std::vector<int> assign_folds(const std::vector<std::string>& graph_names,
   std::vector<const FamilyGraphs*> order;
   for (const auto& [name, family] : families) order.push_back(&family);
   CounterRng(seed).shuffle(std::span(order));
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->weight > b->weight; });
+  std::ranges::stable_sort(order, std::greater<>{},
+                           [](const auto* family) { return size_class(family->weight); });
 
   std::vector<double> total(static_cast<std::size_t>(folds));
   std::vector<std::size_t> families_in(total.size());

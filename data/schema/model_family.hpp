@@ -24,12 +24,14 @@ namespace tpudist {
 // "lstm_text"). Lower case; never empty unless the name is.
 std::string model_family(std::string_view graph_name);
 
-// Assigns graphs to `folds` folds, 0 .. folds-1, a family always as a whole: families from the
-// largest on, each to the fold that has least weight so far (of equals to the one with fewest
-// families, then to the first); families of equal weight in the order of a permutation keyed with
-// `seed`. A function of the set of graphs: their order does not matter. weights: one per graph,
-// finite and not negative (e.g. 1, or its configurations). Throws ConfigError when there are fewer
-// families than folds (names them), folds < 1, or weights cannot be weights.
+// Assigns graphs to `folds` folds, 0 .. folds-1, a family always as a whole, so that every fold gets
+// its part of large and of small families. Families go by classes of their weight, the heaviest
+// class first: a class are those whose weights lie between the same powers of two. Within a class
+// they go in the order of a permutation keyed with `seed`. Each is given to the fold that has least
+// weight so far (of equals to the one with fewest families, then to the first). So the heaviest fold
+// exceeds the lightest by one family at most. A function of the set of graphs: their order does not
+// matter. weights: one per graph, finite and not negative (e.g. its nodes). Throws ConfigError when
+// there are fewer families than folds (names them), folds < 1, or weights cannot be weights.
 std::vector<int> assign_folds(const std::vector<std::string>& graph_names,
                               const std::vector<double>& weights, int folds, std::uint64_t seed);
 

@@ -5,7 +5,8 @@ namespace tpudist {
 std::vector<AgreedValue> agreed_values(const Experiment& experiment) {
   std::vector<AgreedValue> values;
   for (const ConfigEntry& entry : experiment.entries) {
-    if (entry.key != "data.shards") values.push_back({entry.key, entry.value});
+    const bool is_path = entry.key == "data.shards" || entry.key == "ensemble.fold_file";
+    if (!is_path) values.push_back({entry.key, entry.value});
   }
   return values;
 }

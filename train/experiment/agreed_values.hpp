@@ -8,8 +8,8 @@
 namespace tpudist {
 
 // What all ranks of a job must have in common of an experiment: every resolved value by its key. Not
-// the folder of the shards, which may lie elsewhere on each node: what is in it is compared when it
-// has been opened.
+// the folder of the shards and the fold file, which may lie elsewhere on each node: what is in them is
+// compared when they have been read.
 std::vector<AgreedValue> agreed_values(const Experiment& experiment);
 
 }  // namespace tpudist

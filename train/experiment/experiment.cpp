@@ -147,6 +147,13 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   config.members = positive(ensemble, "members", 1, 1024);
   config.first_member = static_cast<int>(ensemble.integer("first_member", 0, {0, 1 << 20}));
   config.folds = read_folds(ensemble);
+  config.fold_seed = static_cast<std::uint64_t>(ensemble.integer("fold_seed", 1, {0, kMany}));
+  if (const std::string file = ensemble.text("fold_file", "none"); file != "none") {
+    config.fold_file = file;
+    if (config.folds == 0) {
+      ensemble.mistake("fold_file", "says which fold each graph has: give their number as `folds`");
+    }
+  }
   config.vary_init = false;
   for (const std::string& what : ensemble.texts("vary", {"init"})) {
     if (what == "init") {

@@ -86,13 +86,15 @@ struct EnsembleConfig {
   int first_member = 0;  // number of member 0 of this run
   bool vary_init = true, vary_order = false, vary_fold = false;
   int folds = 0;  // 0 = none: every member trains on all graphs
+  std::uint64_t fold_seed = 1;
+  std::filesystem::path fold_file;  // says which fold each graph has; empty = assign_folds does
   Placement placement = Placement::fused;
 
   int number_of(int member) const { return first_member + member; }
+  // Whether members hold graphs out.
+  bool holds_out() const { return folds > 0 && vary_fold; }
   // The fold whose graphs member `member` of this run never trains on; -1 when it trains on all.
-  int held_out_fold(int member) const {
-    return vary_fold && folds > 0 ? number_of(member) % folds : -1;
-  }
+  int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
 };
 
 struct DistConfig {

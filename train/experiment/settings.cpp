@@ -48,11 +48,12 @@ bool same_value(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+// The folder of the shards and the fold file stand for what is in them, which is compared by itself.
 bool decides_numbers(std::string_view key, bool stops_early) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};
   if (stops_early && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 18> kFree = {"name",
+  static constexpr std::array<std::string_view, 19> kFree = {"name",
                                                              "data.shards",
                                                              "data.cache",
                                                              "data.cache_bytes",
@@ -62,6 +63,7 @@ bool decides_numbers(std::string_view key, bool stops_early) {
                                                              "dist.threads",
                                                              "dist.device",
                                                              "ensemble.placement",
+                                                             "ensemble.fold_file",
                                                              "train.evaluate_every",
                                                              "train.checkpoint_every",
                                                              "train.log_every",

@@ -16,11 +16,13 @@
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
+#include "train/loop/recorded_folds.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
 #include "train/state/same_settings.hpp"
+#include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -159,7 +161,14 @@ class TrainingRun {
       if (!root()) return;
       claim_->begin(experiment_.resolved_yaml);
       run_.rewind_metrics(state_.step);
+      record_folds(run_, setup_.folds);
     });
+    for (const int fold : empty_folds(setup_.folds, setup_.data)) {
+      if (root()) {
+        spdlog::warn("fold {} has no training graph of {}: its members train on all of them", fold,
+                     experiment_.data.collection.name);
+      }
+    }
   }
 
   // Rank 0 chooses the checkpoint, and all ranks take the same one. False when there is none.
@@ -173,6 +182,7 @@ class TrainingRun {
     const auto path = checkpoint_path(run_.checkpoints(), step);
     run_on_all_ranks(context_.world, [&] {
       state_.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters());
+      require_same_folds(read_checkpoint_summary(path), path, run_, setup_.folds, setup_.data);
     });
     if (root()) spdlog::info("resuming at step {} from {}", state_.step, path.string());
     for (int member : failed_members()) {
@@ -189,7 +199,10 @@ class TrainingRun {
       read_best_score();
       return read_checkpoint_summary(*newest).step;
     }
-    if (claim_->resumes()) require_settings_of_the_folder();
+    if (claim_->resumes()) {
+      require_settings_of_the_folder();
+      require_recorded_folds(run_, setup_.folds);
+    }
     spdlog::warn("{}: no checkpoint to resume from; starting from step 0", run_.path().string());
     return -1;
   }
@@ -364,16 +377,21 @@ class TrainingRun {
   void save_if_best(double score) {
     if (!std::isfinite(score) || score <= best_score_) return;
     best_score_ = score;
-    Checkpoint best = state_.checkpoint(experiment_, setup_.data.selection_hash());
+    Checkpoint best = checkpoint();
     best.numbers[kBestScore] = score;
     save_checkpoint(best_checkpoint_path(run_.checkpoints()), best, setup_.network.parameters());
+  }
+
+  Checkpoint checkpoint() const {
+    Checkpoint saved = state_.checkpoint(experiment_, setup_.data.selection_hash());
+    saved.fold_hash = training_folds_hash(setup_.folds, setup_.data);
+    return saved;
   }
 
   void save() {
     run_on_all_ranks(context_.world, [&] {
       if (!root()) return;
-      save_checkpoint(checkpoint_path(run_.checkpoints(), state_.step),
-                      state_.checkpoint(experiment_, setup_.data.selection_hash()),
+      save_checkpoint(checkpoint_path(run_.checkpoints(), state_.step), checkpoint(),
                       setup_.network.parameters());
       prune_checkpoints(run_.checkpoints(), experiment_.train.keep_checkpoints, state_.step);
     });

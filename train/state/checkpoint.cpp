@@ -60,6 +60,7 @@ CheckpointSummary read_summary(const CheckpointReader& reader) {
   summary.selection_hash = reader.hash("selection_hash");
   summary.config = reader.text("config");
   if (reader.has("changed_keys")) summary.changed_keys = reader.text("changed_keys");
+  if (reader.has("fold_hash")) summary.fold_hash = reader.hash("fold_hash");
   return summary;
 }
 
@@ -91,6 +92,9 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
     write_attribute(writer.file(), "config", checkpoint.config);
     if (checkpoint.changed_keys) {
       write_attribute(writer.file(), "changed_keys", *checkpoint.changed_keys);
+    }
+    if (checkpoint.fold_hash) {
+      write_attribute(writer.file(), "fold_hash", to_hex(*checkpoint.fold_hash));
     }
     write_attribute(writer.file(), "members", static_cast<std::int64_t>(checkpoint.members));
 

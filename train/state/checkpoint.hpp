@@ -23,6 +23,9 @@ struct CheckpointSummary {
   // The keys of `config` whose values are not the default, one a line. Files of versions up to 0.1
   // do not have it.
   std::optional<std::string> changed_keys;
+  // hash_of_folds of the training data; nothing where members hold no graphs out, and in files of
+  // versions up to 0.1.
+  std::optional<std::uint64_t> fold_hash;
 
   // `config` as a list; a key counts as default where `changed_keys` says so. Throws ConfigError
   // when it is not YAML.
@@ -49,7 +52,7 @@ struct Checkpoint : CheckpointSummary {
 // Writes one HDF5 file, readable by h5py:
 //
 //   /                   format = "tpudist-checkpoint", version, step, config_hash, selection_hash,
-//                       config, changed_keys, members
+//                       config, changed_keys, members, fold_hash where there are folds
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second

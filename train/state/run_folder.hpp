@@ -11,7 +11,8 @@
 
 namespace tpudist {
 
-// The folder of one training run: config.yaml (resolved), metrics.jsonl, checkpoints/, scores.json.
+// The folder of one training run: config.yaml (resolved), metrics.jsonl, checkpoints/, scores.json,
+// and folds.yaml where members hold graphs out.
 // Plain paths; only the process that holds the run's RunClaim writes.
 class RunFolder {
  public:
@@ -27,6 +28,7 @@ class RunFolder {
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path scores() const { return path_ / "scores.json"; }
+  std::filesystem::path folds() const { return path_ / "folds.yaml"; }
 
   // Appends one line.
   void append_metrics(const nlohmann::json& record) const;

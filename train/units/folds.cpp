@@ -1,15 +1,48 @@
 #include "train/units/folds.hpp"
 
-#include "data/schema/model_family.hpp"
+#include <algorithm>
+#include <stdexcept>
 
 namespace tpudist {
+namespace {
 
-std::vector<int> graph_folds(const Experiment& experiment, const Dataset& training) {
-  if (experiment.ensemble.folds == 0) return {};
+std::vector<std::string> names_of(const Dataset& training) {
   std::vector<std::string> names;
   for (int g = 0; g < training.size(); ++g) names.push_back(training.graph(g).name);
-  return assign_folds(names, std::vector<double>(names.size(), 1.0), experiment.ensemble.folds,
-                      experiment.order_seed);
+  return names;
+}
+
+}  // namespace
+
+FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training) {
+  if (!ensemble.holds_out()) return {};
+  return split_into_folds({training.shards, training.collection, training.include, training.exclude,
+                           ensemble.folds, ensemble.fold_seed, ensemble.fold_file});
+}
+
+std::vector<int> graph_folds(const FoldTable& folds, const Dataset& training) {
+  std::vector<int> result;
+  if (folds.folds == 0) return result;
+  for (const std::string& name : names_of(training)) {
+    const FoldedGraph* graph = folds.find(name);
+    if (!graph) throw std::out_of_range("no fold has the graph " + name);
+    result.push_back(graph->fold);
+  }
+  return result;
+}
+
+std::optional<std::uint64_t> training_folds_hash(const FoldTable& folds, const Dataset& training) {
+  if (folds.folds == 0) return std::nullopt;
+  return hash_of_folds(folds, names_of(training));
+}
+
+std::vector<int> empty_folds(const FoldTable& folds, const Dataset& training) {
+  const std::vector<int> used = graph_folds(folds, training);
+  std::vector<int> empty;
+  for (int fold = 0; fold < folds.folds; ++fold) {
+    if (std::ranges::find(used, fold) == used.end()) empty.push_back(fold);
+  }
+  return empty;
 }
 
 }  // namespace tpudist

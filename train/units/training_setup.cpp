@@ -22,12 +22,24 @@ Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communic
   return data;
 }
 
+// The folds are a function of files as well: the fold file, and the manifest of the sibling.
+FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communicator& world) {
+  FoldTable folds;
+  run_on_all_ranks(world, [&] { folds = training_folds(experiment.ensemble, data.options()); });
+  const std::optional<std::uint64_t> hash = training_folds_hash(folds, data);
+  const AgreedValue value{"folds", hash ? to_hex(*hash) : "none"};
+  require_agreement(world, std::span(&value, 1),
+                    "give all ranks the same shards and the same ensemble.fold_file");
+  return folds;
+}
+
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
                              ThreadPool& pool, int device, int ranks, Communicator& world)
     : experiment(experiment),
       data(open_same_data(options, pool, world)),
+      folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute, experiment.train.cuda_graphs}),
       units(data, network, experiment.plan, experiment.batch.config_chunk),
@@ -35,7 +47,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       planner(experiment, order,
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
                         : std::vector<SlateCost>(static_cast<std::size_t>(data.size())),
-              graph_folds(experiment, data), ranks) {}
+              graph_folds(folds, data), ranks) {}
 
 StepBuilder TrainingSetup::steps_of(int rank) const {
   return StepBuilder(experiment, planner, order, units, rank);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/thread_pool.hpp"
+#include "data/folds/fold_table.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
 #include "dist/communicator.hpp"
@@ -31,6 +32,7 @@ struct TrainingSetup {
 
   const Experiment& experiment;
   const Dataset data;
+  const FoldTable folds;
   const Network network;
   const UnitBuilder units;
   const SlateOrder order;

@@ -134,6 +134,19 @@ TEST(AssignFolds, DependsOnTheSeedAndNotOnTheOrderOfGraphs) {
   EXPECT_EQ(reversed_folds, folds);
 }
 
+TEST(AssignFolds, GivesEveryFoldLargeAndSmallFamilies) {
+  // Three families of about 1000, three of about 10.
+  const Names names = {"neta", "netb", "netc", "netd", "nete", "netf"};
+  const std::vector<double> weights = {1000, 900, 800, 10, 9, 8};
+  std::set<std::vector<int>> different;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<int> folds = assign_folds(names, weights, 3, seed);
+    EXPECT_EQ(std::set<int>(folds.begin(), folds.begin() + 3).size(), 3u);
+    different.insert(folds);
+  }
+  EXPECT_GT(different.size(), 3u);  // families of about the same size change places
+}
+
 TEST(AssignFolds, LeavesNoFoldEmpty) {
   for (const double weight : {1.0, 0.0}) {
     const std::vector<int> folds = assign_folds(kNames, std::vector<double>(12, weight), 6, 1);

@@ -82,12 +82,13 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"ensemble.first_member", "3"},
       {"ensemble.vary", "[init]"},
       {"ensemble.folds", "3"},
+      {"ensemble.fold_seed", "2"},
       {"dist.reduce", "nccl"},
   };
   return keys;
 }
 
-// `shards`: the data, in another folder.
+// `shards`: the data, in another folder. The run that is resumed lies beside it.
 std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
   return {
       {"name", "other"},
@@ -104,6 +105,7 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"train.prefetch", "1"},
       {"train.recompute", "true"},
       {"train.cuda_graphs", "true"},
+      {"ensemble.fold_file", (shards.parent_path() / "run/folds.yaml").string()},
       {"ensemble.placement", "split"},
       {"dist.threads", "2"},
       {"dist.device", "cpu"},

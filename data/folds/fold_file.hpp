@@ -1,0 +1,61 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/yaml_tree.hpp"
+#include "data/folds/fold_table.hpp"
+
+namespace tpudist {
+
+// Folds that are given explicitly, as a YAML file:
+//
+//   folds: 3                    # how many there are; may be left out
+//   graphs:                     # names, or patterns (`*`, `?`, `[a-z]`)
+//     resnet50.4x4.fp16: 0
+//     'mlperf_*': 1
+//   families:                   # names of model families, or patterns
+//     bert_l12: 2
+//
+// One line covers each graph. Lines that match no graph are allowed, so that one file serves
+// collections that lack some graphs.
+class FoldFile {
+ public:
+  // Throws ConfigError `file:line:column: message` for whatever is no such file, IoError when it
+  // cannot be read.
+  static FoldFile read(const std::filesystem::path& path);
+  // `name` stands for the text in messages.
+  static FoldFile parse(std::string_view yaml, std::string_view name);
+
+  // The number of folds that the file states; else the largest that a line names, plus 1.
+  int folds() const;
+
+  // [graphs] Throws ConfigError, with the lines, when a graph is covered by no line or by several, or
+  // the file has not this number of folds: it states another one, or states none and there is a fold
+  // of them that no line names.
+  std::vector<int> folds_of(std::span<const FoldedGraph> graphs, int folds) const;
+
+ private:
+  struct Line {
+    bool of_family = false;
+    std::string pattern;
+    int fold = 0;
+    YamlPlace place;
+  };
+  std::vector<const Line*> lines_of(const FoldedGraph& graph) const;
+
+  void check_folds(int folds) const;
+
+  std::string name_;
+  std::optional<int> stated_;
+  std::vector<Line> lines_;
+};
+
+// A table as such a file, every graph by its own name; what the folds come from stands in comments.
+std::string fold_file_text(const FoldTable& table);
+
+}  // namespace tpudist
