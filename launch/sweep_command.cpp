@@ -15,6 +15,7 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "sweep/slurm_submission.hpp"
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
 #include "sweep/sweep_tables.hpp"
@@ -35,6 +36,8 @@ struct Arguments {
   std::vector<int> groups;
   int index = -1;
   std::vector<int> runs;
+  SlurmOptions slurm;
+  bool dry_run = false;
 };
 
 // The folder that --dir or the sweep's name says, for a sweep file.
@@ -144,6 +147,29 @@ void collect(const Arguments& arguments) {
   }
 }
 
+// The program that users call, beside the one that runs.
+std::string program_path() {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "tpudist").string();
+}
+
+void submit(const Arguments& arguments) {
+  const SweepFolder folder = open_or_expand(arguments);
+  const std::vector<SlurmJob> jobs = slurm_jobs(folder, arguments.slurm, program_path());
+  if (!arguments.dry_run) write_slurm_scripts(folder);
+  std::vector<std::string> ids;
+  for (const SlurmJob& job : jobs) {
+    std::vector<std::string> after;
+    for (int i : job.after) after.push_back(ids[static_cast<std::size_t>(i)]);
+    if (arguments.dry_run) {
+      ids.push_back(fmt::format("<job {}>", ids.size() + 1));
+      print("# {}\n{}\n", job.name, command_line(job, after));
+    } else {
+      ids.push_back(submit(job, after));
+      print("job {}: {}\n", ids.back(), job.name);
+    }
+  }
+}
+
 CLI::App* add(CLI::App& sweep, const std::string& name, const std::string& what,
               const std::shared_ptr<Arguments>& arguments, void (*action)(const Arguments&)) {
   CLI::App* command = sweep.add_subcommand(name, what);
@@ -161,6 +187,37 @@ void add_folder(CLI::App& command, Arguments& arguments) {
   command.add_option("sweep", arguments.sweep, "Folder of the sweep")
       ->required()
       ->check(CLI::ExistingDirectory);
+}
+
+void add_slurm_options(CLI::App& command, Arguments& arguments) {
+  SlurmOptions& slurm = arguments.slurm;
+  command.add_flag("--dry-run", arguments.dry_run, "Print the commands, and submit nothing");
+  const auto count = CLI::Range(1, 1 << 20);
+  command.add_option("--nodes", slurm.nodes, "Nodes of a run")->check(count)->capture_default_str();
+  command.add_option("--tasks-per-node", slurm.tasks_per_node, "Ranks of a run on a node")
+      ->check(count)
+      ->capture_default_str();
+  command.add_option("--cpus-per-task", slurm.cpus_per_task, "Cores of a rank")->check(count);
+  command.add_option("--gpus-per-node", slurm.gpus_per_node, "GPUs of a run on a node")
+      ->check(count);
+  command.add_option("--time", slurm.time, "Time limit of a task, e.g. 08:00:00");
+  command.add_option("--partition", slurm.partition, "Partition");
+  command
+      .add_option("--sbatch", slurm.options, "More options of sbatch, each as a word of its own")
+      ->delimiter(' ');
+  command.add_option("--parallel", slurm.parallel, "Most runs at a time (default: no limit)")
+      ->check(count);
+  command
+      .add_option("--largest-array", slurm.largest_array,
+                  "Tasks of an array; more runs go into several arrays")
+      ->check(count)
+      ->capture_default_str();
+  command.add_option("--split", slurm.split, "What the ensemble ranks: train, valid or test")
+      ->check(CLI::IsMember({"train", "valid", "test"}))
+      ->capture_default_str();
+  command.add_option("--csv", slurm.csv, "Submission that the ensemble writes");
+  command.add_option("--min-members", slurm.min_members, "Members that the ensemble needs")
+      ->check(count);
 }
 
 }  // namespace
@@ -199,6 +256,15 @@ void add_sweep_command(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
       ->check(CLI::Range(0, 1 << 30));
+
+  command =
+      add(*sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble behind them",
+          arguments, submit);
+  command->add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
+      ->required()
+      ->check(CLI::ExistingPath);
+  add_sweep_file(*command, *arguments);
+  add_slurm_options(*command, *arguments);
 
   add_folder(*add(*sweep, "status", "Print how many runs wait, run, failed and finished", arguments,
                   status),

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -19,7 +18,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "train/experiment/agreed_values.hpp"
-#include "train/experiment/experiment.hpp"
+#include "train/experiment/load_experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
 
@@ -35,23 +34,6 @@ struct Arguments {
   bool resume = false, dry_run = false;
   int ranks = 0;  // of the dry run; 0 = those that were started
 };
-
-// With paths made absolute, so that the run's config.yaml finds files from anywhere.
-Experiment read_experiment(const Arguments& arguments) {
-  ConfigDocument document = ConfigDocument::load(arguments.config, arguments.overrides);
-  const Experiment experiment = read_experiment(document);
-  std::vector<std::string> overrides = arguments.overrides;
-  const auto make_absolute = [&](std::string_view key, const std::filesystem::path& path) {
-    if (path.empty() || path.is_absolute()) return;
-    const auto absolute = std::filesystem::absolute(path).lexically_normal();
-    overrides.push_back(fmt::format("{}={}", key, format_yaml_text(absolute.string())));
-  };
-  make_absolute("data.shards", experiment.data.shards);
-  make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
-  if (overrides.size() == arguments.overrides.size()) return experiment;
-  ConfigDocument again = ConfigDocument::load(arguments.config, overrides);
-  return read_experiment(again);
-}
 
 void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
                    const std::filesystem::path& run) {
@@ -97,7 +79,7 @@ void require_fused_members(const Experiment& experiment) {
 }
 
 void run(const Arguments& arguments) {
-  const Experiment experiment = read_experiment(arguments);
+  const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   require_fused_members(experiment);
   const std::filesystem::path folder = arguments.run_dir.empty()
                                            ? std::filesystem::path("runs") / experiment.name

@@ -25,8 +25,9 @@ constexpr std::array<OwnKey, 5> kOwnKeys{{{"seed.init", "sweep.seeds"},
                                           {"ensemble.first_member", "placement"},
                                           {"ensemble.placement", "placement"}}};
 
-void refuse_own_keys(ConfigNode& map, const std::string& key) {
-  const auto own = std::ranges::find(kOwnKeys, std::string_view(key), &OwnKey::key);
+// `key`: of this map; `name`: its dotted name in an experiment.
+void refuse_own_keys(ConfigNode& map, const std::string& key, const std::string& name) {
+  const auto own = std::ranges::find(kOwnKeys, std::string_view(name), &OwnKey::key);
   if (own != kOwnKeys.end()) map.mistake(key, fmt::format("is set by `{}`", own->own));
 }
 
@@ -55,12 +56,23 @@ std::vector<std::filesystem::path> read_experiments(ConfigNode& root,
   return paths;
 }
 
+// The leaves of a map of keys, dotted or nested, as key=YAML.
+void read_overrides(ConfigNode map, const std::string& prefix,
+                    std::vector<std::string>& overrides) {
+  for (const std::string& key : map.keys()) {
+    const std::string name = prefix + key;
+    if (map.kind(key) == "map" && !map.child(key).keys().empty()) {
+      read_overrides(map.child(key), name + ".", overrides);
+      continue;
+    }
+    refuse_own_keys(map, key, name);
+    overrides.push_back(fmt::format("{}={}", name, map.yaml(key)));
+  }
+}
+
 std::vector<std::string> read_overrides(ConfigNode map) {
   std::vector<std::string> overrides;
-  for (const std::string& key : map.keys()) {
-    refuse_own_keys(map, key);
-    overrides.push_back(fmt::format("{}={}", key, map.yaml(key)));
-  }
+  read_overrides(map, "", overrides);
   return overrides;
 }
 
@@ -93,8 +105,8 @@ void read_sweep(ConfigNode sweep, SweepFile& file) {
   file.over = read_swept_keys(over, file.draws.has_value());
   if (file.draws && file.over.empty()) sweep.mistake("draws", "draws nothing: `over` has no keys");
   for (const SweptKey& swept : file.over) {
-    refuse_own_keys(over, swept.key);
-    if (!decides_numbers(swept.key)) {
+    refuse_own_keys(over, swept.key, swept.key);
+    if (!decides_numbers(swept.key, false)) {
       over.mistake(swept.key, "changes no trained number, so that runs would be equal");
     }
     const auto same = [&](const std::string& text) { return text.starts_with(swept.key + "="); };

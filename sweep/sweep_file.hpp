@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "sweep/parameter_values.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
-
-// How members of an ensemble are trained: all in one run, or each in a run of its own. The numbers have
-// the same bits either way.
-enum class Placement { fused, split };
 
 // On which graphs runs are compared.
 enum class ChoiceScore {

@@ -12,7 +12,7 @@
 #include "core/text.hpp"
 #include "data/schema/model_family.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "train/experiment/experiment.hpp"
+#include "train/experiment/load_experiment.hpp"
 
 namespace tpudist {
 namespace {
@@ -26,22 +26,11 @@ Overrides operator+(Overrides left, const Overrides& right) {
   return left;
 }
 
-// With the shards as an absolute path.
-Experiment resolve(const std::filesystem::path& path, const Overrides& overrides) {
-  ConfigDocument document = ConfigDocument::load(path, overrides);
-  Experiment experiment = read_experiment(document);
-  if (experiment.data.shards.is_absolute()) return experiment;
-  const auto shards = std::filesystem::absolute(experiment.data.shards).lexically_normal();
-  ConfigDocument again = ConfigDocument::load(
-      path, overrides + Overrides{"data.shards=" + format_yaml_text(shards.string())});
-  return read_experiment(again);
-}
-
 Experiment resolve(const SweepPlan& plan, int variant, const Overrides& overrides) {
   const Variant& of = plan.variants[static_cast<std::size_t>(variant)];
   try {
-    return resolve(plan.file.experiments[static_cast<std::size_t>(of.experiment)],
-                   plan.file.overrides + of.settings + overrides);
+    return load_experiment(plan.file.experiments[static_cast<std::size_t>(of.experiment)],
+                           plan.file.overrides + of.settings + overrides);
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("variant {} ({}): {}", variant,
                                   plan.labels[static_cast<std::size_t>(variant)], error.what()));
@@ -68,7 +57,7 @@ std::vector<std::string> validation_graphs(const Experiment& experiment) {
 // one half, and the runs that confirm the other one.
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index) {
   const Experiment experiment =
-      resolve(plan.file.experiments[experiment_index], plan.file.overrides);
+      load_experiment(plan.file.experiments[experiment_index], plan.file.overrides);
   const std::vector<std::string> names = validation_graphs(experiment);
   std::vector<int> half;
   try {
@@ -204,7 +193,8 @@ void plan_stages(SweepPlan& plan, const std::vector<int>& per_seed) {
 }  // namespace
 
 std::string resolved_base(const SweepPlan& plan, int experiment) {
-  return resolve(plan.file.experiments[static_cast<std::size_t>(experiment)], {}).resolved_yaml;
+  return load_experiment(plan.file.experiments[static_cast<std::size_t>(experiment)], {})
+      .resolved_yaml;
 }
 
 std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,

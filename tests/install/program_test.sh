@@ -19,7 +19,7 @@ cd "$scratch"
 "$prefix/bin/tpudist" inspect --help > help || fail "tpudist does not start"
 "$prefix/bin/tpudist" config show "$prefix/share/tpudist/experiments/nlp.yaml" > shown ||
   fail "the installed experiment is not read"
-for file in share/tpudist/experiments/tile.yaml share/tpudist/slurm/train_array.sbatch \
+for file in share/tpudist/experiments/tile.yaml share/tpudist/slurm/sweep.sbatch \
     share/tpudist/scripts/evaluate_ensemble.sh \
     share/doc/tpudist/README.md share/doc/tpudist/docs/data.md share/doc/tpudist/LICENSE; do
   [[ -e $prefix/$file ]] || fail "$file is missing"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -117,8 +118,17 @@ class TrainingRun {
     Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1,
                               [&](std::int64_t step) { return builder_.build(step, training); });
     while (!is_done() && state_.training() == training) {
-      if (agreed(stop_requested())) return false;
-      one_step(work);
+      const auto begin = Clock::now();
+      const double waited = work.waited().count();
+      std::optional<StepWork> next;
+      std::exception_ptr error;
+      try {
+        next = work.next();
+      } catch (const std::exception&) {
+        error = std::current_exception();
+      }
+      if (!agree_to_go_on(stop_requested(), error)) return false;
+      one_step(*next, begin, work.waited().count() - waited);
     }
     return true;
   }
@@ -263,18 +273,21 @@ class TrainingRun {
                             state_.step, state_.failed.size()));
   }
 
-  bool agreed(bool mine) {
-    if (context_.world.size() == 1) return mine;
-    std::int64_t flag = mine;
-    context_.world.all_reduce(std::span(&flag, 1), ReduceOp::max);
-    return flag != 0;
+  // One exchange at each step boundary. False when a rank is asked to stop. Throws on every rank when
+  // one could not prepare its work, so that no rank waits in the step for one that never comes.
+  bool agree_to_go_on(bool stops, const std::exception_ptr& error) {
+    enum : std::int64_t { kGoOn, kStop, kError };
+    std::int64_t state = error ? kError : stops ? kStop : kGoOn;
+    if (context_.world.size() > 1) context_.world.all_reduce(std::span(&state, 1), ReduceOp::max);
+    if (state == kError) {
+      run_on_all_ranks(context_.world, [&] {
+        if (error) std::rethrow_exception(error);
+      });
+    }
+    return state == kGoOn;
   }
 
-  void one_step(Prefetcher<StepWork>& work) {
-    const auto begin = Clock::now();
-    const double waited = work.waited().count();
-    const StepWork next = work.next();
-    const double wait = work.waited().count() - waited;
+  void one_step(const StepWork& next, Clock::time_point begin, double wait) {
     const StepResult result = step_.run(next, state_);
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;

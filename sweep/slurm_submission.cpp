@@ -1,0 +1,166 @@
+#include "sweep/slurm_submission.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/text.hpp"
+#include "sweep/slurm_scripts.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In single quotes where a shell would take it apart.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,%@";
+  if (!word.empty() && word.find_first_not_of(kSafe) == std::string::npos) return word;
+  std::string text = "'";
+  for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// "0-4,7" of rising numbers.
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t begin = 0; begin < numbers.size();) {
+    std::size_t end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!text.empty()) text += ",";
+    text += fmt::format("{}", numbers[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", numbers[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+// Indices of the runs of a stage that are left to train; all that it can have while they are not known.
+std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
+  const Stage& stage = folder.record().stages[static_cast<std::size_t>(stage_number)];
+  std::vector<int> left;
+  if (const auto runs = folder.stage_runs(stage_number)) {
+    for (const SweepRun& run : *runs) {
+      if (folder.state(run) != RunState::finished) left.push_back(run.index);
+    }
+  } else {
+    for (int i = 0; i < stage.count; ++i) left.push_back(stage.first + i);
+  }
+  return left;
+}
+
+std::vector<std::string> common_arguments(const SlurmOptions& options) {
+  std::vector<std::string> arguments{"--parsable", fmt::format("--nodes={}", options.nodes),
+                                     fmt::format("--ntasks-per-node={}", options.tasks_per_node)};
+  if (options.cpus_per_task > 0) {
+    arguments.push_back(fmt::format("--cpus-per-task={}", options.cpus_per_task));
+  }
+  if (options.gpus_per_node > 0) {
+    arguments.push_back(fmt::format("--gpus-per-node={}", options.gpus_per_node));
+  }
+  if (!options.partition.empty()) arguments.push_back("--partition=" + options.partition);
+  if (!options.time.empty()) arguments.push_back("--time=" + options.time);
+  arguments.insert(arguments.end(), options.options.begin(), options.options.end());
+  return arguments;
+}
+
+}  // namespace
+
+std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& options,
+                                 const std::string& program) {
+  const fs::path path = fs::absolute(folder.path()).lexically_normal();
+  const std::string name = "tpudist-" + folder.record().name;
+  std::vector<SlurmJob> jobs;
+  std::vector<int> before;  // the jobs of the stage before
+  const auto& stages = folder.record().stages;
+  for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
+    const std::vector<int> left = indices_left(folder, stage);
+    std::vector<int> mine;
+    for (std::size_t begin = 0; begin < left.size();) {
+      const int first = left[begin];
+      std::vector<int> tasks;
+      for (; begin < left.size() && left[begin] - first < options.largest_array; ++begin) {
+        tasks.push_back(left[begin] - first);
+      }
+      SlurmJob job{fmt::format("{}, runs {} to {}", stages[static_cast<std::size_t>(stage)].name,
+                               first, first + tasks.back()),
+                   common_arguments(options), before};
+      job.arguments.push_back("--job-name=" + name);
+      job.arguments.push_back(fmt::format("--output={}/slurm/%A_%a.out", path.string()));
+      job.arguments.push_back(
+          fmt::format("--array={}{}", ranges(tasks),
+                      options.parallel > 0 ? fmt::format("%{}", options.parallel) : std::string()));
+      job.arguments.push_back(
+          fmt::format("--export=ALL,TPUDIST={},TPUDIST_SWEEP_FIRST={}", program, first));
+      job.arguments.push_back((path / "slurm" / "sweep.sbatch").string());
+      job.arguments.push_back(path.string());
+      mine.push_back(static_cast<int>(jobs.size()));
+      jobs.push_back(std::move(job));
+    }
+    if (!mine.empty()) before = mine;
+  }
+  SlurmJob ensemble{"ensemble", common_arguments(options), {}};
+  for (int i = 0; i < static_cast<int>(jobs.size()); ++i) ensemble.after.push_back(i);
+  for (std::string argument :
+       {"--job-name=" + name + "-ensemble", fmt::format("--output={}/slurm/%j.out", path.string()),
+        "--export=ALL,TPUDIST=" + program, (path / "slurm" / "ensemble.sbatch").string(),
+        path.string(), std::string("--split"), options.split}) {
+    ensemble.arguments.push_back(std::move(argument));
+  }
+  if (!options.csv.empty()) {
+    ensemble.arguments.insert(ensemble.arguments.end(), {"--csv", options.csv});
+  }
+  if (options.min_members > 0) {
+    ensemble.arguments.insert(ensemble.arguments.end(),
+                              {"--min-members", fmt::format("{}", options.min_members)});
+  }
+  jobs.push_back(std::move(ensemble));
+  return jobs;
+}
+
+void write_slurm_scripts(const SweepFolder& folder) {
+  const fs::path slurm = folder.path() / "slurm";
+  std::error_code error;
+  fs::create_directories(slurm, error);
+  if (error) throw IoError(fmt::format("make the folder {}: {}", slurm.string(), error.message()));
+  write_file_atomically(slurm / "sweep.sbatch", kSweepScript);
+  write_file_atomically(slurm / "ensemble.sbatch", kEnsembleScript);
+}
+
+std::string command_line(const SlurmJob& job, const std::vector<std::string>& after_ids) {
+  std::vector<std::string> words{"sbatch"};
+  if (!after_ids.empty()) words.push_back("--dependency=afterany:" + join(after_ids, ":"));
+  for (const std::string& argument : job.arguments) words.push_back(quoted(argument));
+  return join(words, " ");
+}
+
+std::string submit(const SlurmJob& job, const std::vector<std::string>& after_ids) {
+  const std::string command = command_line(job, after_ids) + " 2>&1";
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"),
+                                                   [](FILE*) { return 0; });
+  if (!pipe) throw IoError("cannot start a shell for sbatch");
+  std::string answer;
+  std::array<char, 256> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), pipe.get())) answer += buffer.data();
+  const int status = ::pclose(pipe.get());
+  if (status != 0) {
+    throw Error(ErrorKind::failed, fmt::format("sbatch failed ({}): {}", job.name, trim(answer)));
+  }
+  // "1234", or "1234;cluster"; warnings may stand above it.
+  const std::vector<std::string> lines = split(trim(answer), '\n');
+  const std::string id = lines.back().substr(0, lines.back().find(';'));
+  if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos) {
+    throw Error(ErrorKind::failed,
+                fmt::format("sbatch answered \"{}\", which is no job id", trim(answer)));
+  }
+  return id;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/launch/mpi_program.hpp"
+#include "tests/support/temp_dir.hpp"
+
+// `tpudist sweep` on several ranks of this machine: groups, claims, ranks that die.
+namespace tpudist::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class SweepRanks : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempDir;
+    ASSERT_EQ(run_program("synth " + path("npz") + " --preset tiny 2>&1").exit_code, 0);
+    ASSERT_EQ(
+        run_program("convert " + path("npz") + " " + path("shards") + " --jobs 1 2>&1").exit_code,
+        0);
+    write("tiny.yaml", "name: tiny\ndata: {shards: " + path("shards") +
+                           ", collection: 'layout:xla:random'}\n" + R"(
+batch: {slates: 3, configs: 4}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {weight: 1}}
+optimizer: {lr: 1e-3}
+train: {steps: 6, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
+dist: {threads: 1, device: cpu}
+)");
+    write("sweep.yaml",
+          "name: s\nexperiments: tiny.yaml\nsweep: {seeds: 2, folds: 2}\nplacement: split\n");
+    ASSERT_EQ(run_program("sweep run " + path("sweep.yaml") + " --dir " + path("alone") + " 2>&1")
+                  .exit_code,
+              0);
+    expected_ = collect("alone");
+    ASSERT_EQ(expected_.exit_code, 0);
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static void write(const std::string& name, const std::string& text) {
+    std::ofstream(path(name)) << text;
+  }
+  static Outcome collect(const std::string& sweep) {
+    return run_program("sweep collect " + path(sweep) + " 2>&1");
+  }
+  static std::string arguments(const std::string& sweep, const std::string& more = "") {
+    return "sweep run " + path("sweep.yaml") + " --dir " + path(sweep) + " " + more;
+  }
+
+  static TempDir* folder_;
+  static Outcome expected_;
+};
+
+TempDir* SweepRanks::folder_ = nullptr;
+Outcome SweepRanks::expected_;
+
+TEST_F(SweepRanks, GroupsOfUnequalSizeTrainTheSameRuns) {
+  const Outcome outcome = run_ranks(3, arguments("groups", "--groups 2,1"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("4 runs finished here, 0 failed"));
+  EXPECT_EQ(collect("groups").output, expected_.output);
+}
+
+TEST_F(SweepRanks, TwoJobsShareOneSweep) {
+  MpiProgram first({{arguments("shared")}, {arguments("shared")}});
+  ASSERT_TRUE(first.wait_for("begins"));
+  const Outcome second = run_program(arguments("shared", "2>&1"));
+  const Outcome ended = first.finish();
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  // What one trained, the other did not.
+  EXPECT_EQ(collect("shared").output, expected_.output);
+}
+
+TEST_F(SweepRanks, AKilledJobIsTakenUpAgain) {
+  MpiProgram program({{arguments("killed", "--groups 1")}, {arguments("killed", "--groups 1")}});
+  ASSERT_TRUE(program.wait_for("step       3/6"));
+  ::kill(program.ranks().at(1), SIGKILL);
+  EXPECT_NE(program.finish().exit_code, 0);
+  const Outcome again = run_ranks(2, arguments("killed", "--groups 1"));
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(collect("killed").output, expected_.output);
+}
+
+TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
+  const Outcome outcome = run_ranks(
+      {{arguments("here")}, {"sweep run " + path("sweep.yaml") + " --dir " + path("there")}});
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("--dir: "));
+}
+
+}  // namespace
+}  // namespace tpudist::testing

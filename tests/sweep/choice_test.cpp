@@ -1,0 +1,108 @@
+#include "sweep/choice.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+
+// One experiment with `variants` variants of two seeds each.
+struct Case {
+  explicit Case(const std::vector<std::vector<double>>& scores) {
+    record.choice = ChoiceScore::valid;
+    record.experiments = {"e"};
+    for (std::size_t v = 0; v < scores.size(); ++v) {
+      record.variant_experiment.push_back(0);
+      record.labels.push_back("v");
+      for (std::size_t s = 0; s < scores[v].size(); ++s) {
+        SweepRun run;
+        run.index = static_cast<int>(runs.size());
+        run.variant = static_cast<int>(v);
+        run.seed = s;
+        runs.push_back(run);
+        RunResult result;
+        result.finished = true;
+        result.members = {{0, false, scores[v][s], std::nullopt}};
+        results.push_back(result);
+      }
+    }
+  }
+  std::vector<int> chosen(int keep) const { return chosen_variants(record, runs, results, keep); }
+
+  SweepRecord record;
+  std::vector<SweepRun> runs;
+  std::vector<std::optional<RunResult>> results;
+};
+
+TEST(Choice, KeepsTheBestPartOfTheVariants) {
+  const Case c({{0.1, 0.3}, {0.5, 0.5}, {0.4, 0.2}, {0.3, 0.3}, {0.0, 0.1}});
+  EXPECT_THAT(c.chosen(0), ElementsAre(1));
+  EXPECT_THAT(c.chosen(2), ElementsAre(1, 2, 3));  // of equals the first
+  EXPECT_THAT(c.chosen(5), ElementsAre(1));
+}
+
+TEST(Choice, AVariantWithAFailedRunComesLast) {
+  Case c({{0.9, 0.9}, {0.2, 0.2}, {0.1, 0.1}});
+  c.results[1]->finished = false;
+  EXPECT_THAT(c.chosen(0), ElementsAre(1));
+  EXPECT_THAT(c.chosen(2), ElementsAre(1, 2));
+  c.results[2].reset();
+  c.results[4]->members[0].valid.reset();
+  EXPECT_THAT(c.chosen(2), ElementsAre(0, 1));  // a whole seed each is left
+}
+
+TEST(Choice, WithoutAnyScoreThereIsNone) {
+  Case c({{0.9}, {0.2}});
+  c.record.choice = ChoiceScore::out_of_fold;
+  EXPECT_THROW(c.chosen(0), Error);
+}
+
+TEST(Choice, EachExperimentHasItsOwnBest) {
+  Case c({{0.9, 0.9}, {0.2, 0.2}, {0.1, 0.1}, {0.3, 0.3}});
+  c.record.experiments = {"a", "b"};
+  c.record.variant_experiment = {0, 0, 1, 1};
+  EXPECT_THAT(c.chosen(0), ElementsAre(0, 3));
+}
+
+TEST(Choice, SummariesGoOverSeedsOfWhichAllRunsHaveScores) {
+  Case c({{0.2, 0.4}});
+  c.runs[0].seed = c.runs[1].seed = 1;  // two folds of one seed
+  VariantSummary s = summarise(c.runs, c.results, ChoiceScore::valid)[0];
+  EXPECT_NEAR(*s.mean, 0.3, 1e-12);
+  EXPECT_EQ(s.seeds, 1);
+  EXPECT_FALSE(s.deviation);
+  c.runs[1].seed = 2;
+  s = summarise(c.runs, c.results, ChoiceScore::valid)[0];
+  EXPECT_NEAR(*s.mean, 0.3, 1e-12);
+  EXPECT_NEAR(*s.deviation, std::sqrt(0.02), 1e-12);
+  c.runs[1].seed = 1;
+  c.results[1].reset();  // a fold is missing
+  s = summarise(c.runs, c.results, ChoiceScore::valid)[0];
+  EXPECT_FALSE(s.mean);
+  EXPECT_EQ(s.finished, 1);
+}
+
+TEST(Choice, MembersThatFailedDoNotCount) {
+  RunResult result;
+  result.finished = true;
+  result.members = {{0, false, 0.5, std::nullopt}, {1, true, std::nullopt, std::nullopt}};
+  EXPECT_EQ(result.valid(), 0.5);
+  result.members[1].failed = false;  // it has no score, though it should
+  EXPECT_FALSE(result.valid());
+}
+
+// The expected largest of 27 normal numbers is 2.06 (Harter, 1961); Blom's formula gives it to 1 %.
+TEST(Choice, ExpectedOptimismIsTheExpectedMaximum) {
+  EXPECT_EQ(expected_optimism(1, 0.1), 0);
+  EXPECT_NEAR(expected_optimism(2, 1), 0.5642, 0.03);
+  EXPECT_NEAR(expected_optimism(27, 1), 2.06, 0.02);
+  EXPECT_NEAR(expected_optimism(27, 0.03), 0.0618, 0.001);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,103 @@
+#include "sweep/slurm_submission.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "tests/support/paths.hpp"
+#include "tests/sweep/sweep_case.hpp"
+
+namespace tpudist::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+void finish(const SweepFolder& sweep, std::size_t run) {
+  RunResult result;
+  result.id = sweep.record().runs[run].id;
+  result.finished = true;
+  write_result(sweep.result_file(sweep.record().runs[run]), result);
+}
+
+TEST(SlurmSubmission, SplitsLongArraysAndPutsTheEnsembleBehindThem) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 7}\n"), {}, files.path("sweep"));
+  SlurmOptions options;
+  options.largest_array = 3;
+  options.parallel = 2;
+  options.gpus_per_node = 4;
+  options.csv = "out.csv";
+  const auto jobs = slurm_jobs(sweep, options, "/bin/tpudist");
+  ASSERT_EQ(jobs.size(), 4u);
+  EXPECT_THAT(jobs[0].arguments, Contains("--array=0-2%2"));
+  EXPECT_THAT(jobs[0].arguments, Contains("--gpus-per-node=4"));
+  EXPECT_THAT(jobs[1].arguments, Contains("--array=0-2%2"));
+  EXPECT_THAT(jobs[1].arguments,
+              Contains("--export=ALL,TPUDIST=/bin/tpudist,TPUDIST_SWEEP_FIRST=3"));
+  EXPECT_THAT(jobs[2].arguments, Contains("--array=0%2"));
+  EXPECT_THAT(jobs[2].after, IsEmpty());
+  EXPECT_THAT(jobs[3].after, ElementsAre(0, 1, 2));
+  EXPECT_THAT(jobs[3].arguments, Contains("out.csv"));
+  EXPECT_THAT(command_line(jobs[3], {"11", "12"}),
+              HasSubstr("sbatch --dependency=afterany:11:12 "));
+}
+
+TEST(SlurmSubmission, LeavesOutWhatIsFinished) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 5}\n"), {}, files.path("sweep"));
+  finish(sweep, 0);
+  finish(sweep, 3);
+  auto jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_THAT(jobs[0].arguments, Contains("--array=0-1,3"));  // from run 1 on
+  EXPECT_THAT(jobs[0].arguments, Contains(HasSubstr("TPUDIST_SWEEP_FIRST=1")));
+  for (std::size_t run : {1, 2, 4}) finish(sweep, run);
+  jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].name, "ensemble");
+}
+
+TEST(SlurmSubmission, StagesWaitForEachOther) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep(
+          "sweep: {over: {optimizer.lr: [1e-3, 1e-2, 1e-1]}}\nhalving: {rungs: 2, keep: 3}\n"
+          "choose: {by: valid}\n"),
+      {}, files.path("sweep"));
+  const auto jobs = slurm_jobs(sweep, {}, "/bin/tpudist");
+  ASSERT_EQ(jobs.size(), 4u);
+  EXPECT_THAT(jobs[1].after, ElementsAre(0));
+  EXPECT_THAT(jobs[1].arguments, Contains("--array=0"));
+  EXPECT_THAT(jobs[1].arguments, Contains(HasSubstr("TPUDIST_SWEEP_FIRST=3")));
+  EXPECT_THAT(jobs[2].after, ElementsAre(1));
+  EXPECT_THAT(jobs[2].arguments, Contains("--array=0-2"));
+  EXPECT_THAT(jobs[3].after, ElementsAre(0, 1, 2));
+}
+
+TEST(SlurmSubmission, QuotesWordsForTheShell) {
+  SlurmJob job{"x", {"--comment=two words", "it's", "plain-1.0"}, {}};
+  EXPECT_EQ(command_line(job, {}), "sbatch '--comment=two words' 'it'\\''s' plain-1.0");
+}
+
+TEST(SlurmSubmission, WritesTheScriptsOfTheRepository) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 1}\n"), {}, files.path("sweep"));
+  write_slurm_scripts(sweep);
+  const auto content = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  for (const char* name : {"sweep.sbatch", "ensemble.sbatch"}) {
+    EXPECT_EQ(content(sweep.path() / "slurm" / name), content(source_folder() / "slurm" / name));
+    EXPECT_THAT(content(sweep.path() / "slurm" / name), HasSubstr("srun --mpi=pmix"));
+  }
+}
+
+}  // namespace
+}  // namespace tpudist::testing

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/temp_dir.hpp"
+#include "tests/train/tiny_data.hpp"
+
+namespace tpudist::testing {
+
+// A folder with the experiment tiny.yaml on the preset `tiny`, and sweep files beside it.
+class SweepCase {
+ public:
+  explicit SweepCase(const std::string& more = "") {
+    write("tiny.yaml", "name: tiny\ndata: {shards: '" + tiny_shards().string() +
+                           "', collection: 'layout:xla:random'}\n" + R"(
+batch: {slates: 2, configs: 4}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {weight: 1}}
+optimizer: {lr: 1e-3}
+train: {steps: 4, evaluate_rows: 8, last_evaluation: sampled}
+dist: {threads: 1, device: cpu}
+)" + more);
+  }
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  // A sweep file of tiny.yaml.
+  std::filesystem::path sweep(const std::string& text,
+                              const std::string& name = "sweep.yaml") const {
+    return write(name, "name: case\nexperiments: tiny.yaml\n" + text);
+  }
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+
+ private:
+  TempDir folder_;
+};
+
+}  // namespace tpudist::testing

@@ -1,0 +1,126 @@
+#include "sweep/sweep_job.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "core/error.hpp"
+#include "dist/self_communicator.hpp"
+#include "models/threads.hpp"
+#include "sweep/sweep_tables.hpp"
+#include "tests/sweep/sweep_case.hpp"
+
+// The sweep on one rank; several ranks and groups are tried in tests/launch/sweep_ranks_test.
+namespace tpudist::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+SweepOutcome run(
+    const SweepFolder& folder, std::optional<int> index = {},
+    const std::function<bool()>& stop = [] { return false; }) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  return run_sweep(folder, {{}, index}, context, stop);
+}
+
+TEST(SweepJobTest, TrainsEveryRunOnce) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 3}\n"), {}, files.path("sweep"));
+  SweepOutcome outcome = run(sweep);
+  EXPECT_EQ(outcome.finished, 3);
+  EXPECT_EQ(outcome.failed, 0);
+  const std::string table = collect_table(sweep);
+  EXPECT_EQ(run(sweep).finished, 0);
+  EXPECT_EQ(collect_table(sweep), table);
+  for (const SweepRun& one : sweep.record().runs) {
+    EXPECT_EQ(sweep.state(one), RunState::finished);
+    EXPECT_EQ(sweep.result(one)->parameters.size(), 16u);
+    EXPECT_TRUE(sweep.result(one)->valid());
+    EXPECT_THAT(table, HasSubstr(sweep.result(one)->parameters));
+  }
+}
+
+// A run that was stopped goes on, and has the bits of one that never was.
+TEST(SweepJobTest, StoppedRunsGoOn) {
+  const SweepCase files;
+  const auto sweep_file = files.sweep("sweep: {seeds: 2}\n");
+  const SweepFolder whole = SweepFolder::expand(sweep_file, {}, files.path("whole"));
+  run(whole);
+  const SweepFolder broken = SweepFolder::expand(sweep_file, {}, files.path("broken"));
+  int asked = 0;
+  const SweepOutcome stopped = run(broken, {}, [&] { return ++asked > 3; });
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.finished, 0);
+  EXPECT_EQ(broken.state(broken.record().runs[0]), RunState::stopped);
+  EXPECT_EQ(broken.state(broken.record().runs[1]), RunState::waiting);
+  EXPECT_EQ(run(broken).finished, 2);
+  EXPECT_EQ(collect_table(broken), collect_table(whole));
+}
+
+TEST(SweepJobTest, AFailedRunIsRecordedAndTheOthersGoOn) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("sweep: {over: {data.collection: ['layout:nlp:random', 'layout:xla:random'],"
+                  " data.include.train: [['no such graph'], []]}}\n"),
+      {}, files.path("sweep"));
+  SweepOutcome outcome = run(sweep);
+  EXPECT_EQ(outcome.finished, 2);
+  EXPECT_EQ(outcome.failed, 2);
+  const SweepRun& bad = sweep.record().runs[0];
+  EXPECT_EQ(sweep.state(bad), RunState::failed);
+  EXPECT_THAT(sweep.result(bad)->error, HasSubstr("no such graph"));
+  EXPECT_THAT(status_table(sweep), HasSubstr("failed: "));
+  // Left alone until it is asked for.
+  outcome = run(sweep);
+  EXPECT_EQ(outcome.finished + outcome.failed, 0);
+  EXPECT_EQ(run(sweep, 0).failed, 1);
+  sweep.forget_failure(bad);
+  EXPECT_EQ(run(sweep).failed, 1);
+}
+
+TEST(SweepJobTest, AnIndexTrainsOneRun) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid}\n"), {},
+      files.path("sweep"));
+  EXPECT_EQ(run(sweep, 1).finished, 1);
+  EXPECT_EQ(sweep.state(sweep.record().runs[0]), RunState::waiting);
+  EXPECT_EQ(sweep.state(sweep.record().runs[1]), RunState::finished);
+  EXPECT_EQ(run(sweep, 1).finished, 0);
+  // A run of a stage that is not known yet, and one that will never be.
+  EXPECT_TRUE(run(sweep, 2).group_lost);
+  EXPECT_TRUE(run(sweep, 99).group_lost);
+  EXPECT_EQ(run(sweep, 0).finished, 1);
+  EXPECT_EQ(run(sweep, 2).finished, 1);
+  EXPECT_EQ(run(sweep).finished, 2);
+  EXPECT_THAT(collect_table(sweep), HasSubstr("over 3 fresh seeds"));
+}
+
+// All members in one run, or each in a run of its own: the same members.
+TEST(SweepJobTest, PlacementChangesNoScore) {
+  const SweepCase files;
+  const auto scores = [&](const std::string& placement) {
+    const SweepFolder sweep = SweepFolder::expand(
+        files.sweep("sweep: {seeds: 2, folds: 2}\nplacement: " + placement + "\n",
+                    placement + ".yaml"),
+        {}, files.path(placement));
+    EXPECT_EQ(run(sweep).failed, 0);
+    std::vector<std::pair<std::optional<std::uint64_t>, double>> list;
+    for (const SweepRun& one : sweep.record().runs) {
+      const RunResult result = sweep.result(one).value();
+      for (const MemberResult& member : result.members) {
+        list.emplace_back(one.seed, member.valid.value());
+      }
+    }
+    return list;
+  };
+  EXPECT_EQ(scores("split"), scores("fused"));
+}
+
+}  // namespace
+}  // namespace tpudist::testing

@@ -1,0 +1,170 @@
+#include "sweep/sweep_plan.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "core/error.hpp"
+#include "tests/sweep/sweep_case.hpp"
+#include "train/experiment/load_experiment.hpp"
+
+namespace tpudist::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SweepPlan plan_of(const SweepCase& files, const std::string& text) {
+  return plan_sweep(SweepFile::load(files.sweep(text)));
+}
+
+Experiment experiment_of(const SweepRun& run) {
+  ConfigDocument document = ConfigDocument::parse(run.config, "run");
+  return read_experiment(document);
+}
+
+TEST(SweepPlanTest, ListsTheGridWithItsSeeds) {
+  const SweepCase files;
+  const SweepPlan plan = plan_of(files, R"(
+set: {train.steps: 7}
+sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2], batch.configs: [4, 8]}}
+)");
+  EXPECT_THAT(
+      plan.labels,
+      ElementsAre("optimizer.lr=1e-3 batch.configs=4", "optimizer.lr=1e-3 batch.configs=8",
+                  "optimizer.lr=1e-2 batch.configs=4", "optimizer.lr=1e-2 batch.configs=8"));
+  ASSERT_EQ(plan.first_stage.size(), 8u);
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const SweepRun& run = plan.first_stage[i];
+    const Experiment experiment = experiment_of(run);
+    EXPECT_EQ(run.index, static_cast<int>(i));
+    EXPECT_EQ(run.variant, static_cast<int>(i / 2));
+    EXPECT_EQ(run.seed, i % 2 + 1);
+    EXPECT_EQ(experiment.init_seed, i % 2 + 1);
+    EXPECT_EQ(experiment.order_seed, i % 2 + 1);
+    EXPECT_EQ(experiment.train.steps, 7);
+    EXPECT_EQ(experiment.batch.configs, i / 2 % 2 == 0 ? 4 : 8);
+    EXPECT_DOUBLE_EQ(experiment.optimizer.rate, i < 4 ? 1e-3 : 1e-2);
+    ids.insert(run.id);
+  }
+  EXPECT_EQ(ids.size(), 8u);
+}
+
+// What decides the numbers, and nothing else, decides the id.
+TEST(SweepPlanTest, IdsAreStable) {
+  const SweepCase files, elsewhere;
+  const auto ids = [](const SweepPlan& plan) {
+    std::vector<std::string> list;
+    for (const SweepRun& run : plan.first_stage) list.push_back(run.id);
+    return list;
+  };
+  const auto expected = ids(plan_of(files, "sweep: {seeds: 2}"));
+  EXPECT_EQ(ids(plan_of(elsewhere, "sweep: {seeds: 2}")), expected);
+  EXPECT_EQ(ids(plan_of(files, "set: {name: other, train.log_every: 3}\nsweep: {seeds: 2}")),
+            expected);
+  EXPECT_EQ(ids(plan_of(files, "sweep: {seeds: 3}"))[1], expected[1]);
+  EXPECT_NE(ids(plan_of(files, "set: {train.steps: 5}\nsweep: {seeds: 2}"))[0], expected[0]);
+}
+
+TEST(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
+  const SweepCase files;
+  const SweepPlan fused = plan_of(files, "sweep: {seeds: 2, folds: 2}");
+  ASSERT_EQ(fused.first_stage.size(), 2u);
+  EXPECT_EQ(fused.first_stage[0].members, 2);
+  const SweepPlan split = plan_of(files, "sweep: {seeds: 2, folds: 2}\nplacement: split");
+  ASSERT_EQ(split.first_stage.size(), 4u);
+  for (int i = 0; i < 4; ++i) {
+    const SweepRun& run = split.first_stage[static_cast<std::size_t>(i)];
+    const EnsembleConfig ensemble = experiment_of(run).ensemble;
+    EXPECT_EQ(run.first_member, i % 2);
+    EXPECT_EQ(ensemble.members, 1);
+    EXPECT_EQ(ensemble.first_member, i % 2);
+    EXPECT_EQ(ensemble.held_out_fold(0), i % 2);
+    EXPECT_EQ(run.folds, 2);
+  }
+}
+
+TEST(SweepPlanTest, HalvingTrainsFewerVariantsForMoreSteps) {
+  const SweepCase files;
+  const SweepPlan plan = plan_of(files, R"(
+set: {train.steps: 10}
+sweep: {seeds: 2, over: {optimizer.lr: [1e-4, 2e-4, 3e-4, 4e-4, 5e-4]}}
+halving: {rungs: 3, keep: 2}
+choose: {by: valid}
+)");
+  ASSERT_EQ(plan.stages.size(), 4u);
+  EXPECT_EQ(plan.stages[0].count, 10);
+  EXPECT_EQ(plan.stages[1].first, 10);
+  EXPECT_EQ(plan.stages[1].count, 6);  // 3 variants
+  EXPECT_EQ(plan.stages[2].count, 4);  // 2 variants
+  EXPECT_EQ(plan.stages[3].first, 20);
+  EXPECT_EQ(plan.stages[3].count, 3);                            // fresh seeds of one variant
+  EXPECT_EQ(experiment_of(plan.first_stage[0]).train.steps, 3);  // 10 / 4, rounded up
+  EXPECT_EQ(experiment_of(runs_of_stage(plan, 1, {4, 0, 2})[0]).train.steps, 5);
+  const auto last = runs_of_stage(plan, 2, {4, 2});
+  ASSERT_EQ(last.size(), 4u);
+  EXPECT_EQ(experiment_of(last[3]).train.steps, 10);
+  EXPECT_EQ(last[3].index, 19);
+  EXPECT_EQ(last[3].variant, 2);
+}
+
+// What was chosen is confirmed by seeds, and on validation families, that did not choose it.
+TEST(SweepPlanTest, ConfirmsWithFreshSeedsOnOtherGraphs) {
+  const SweepCase files;
+  const SweepPlan plan = plan_of(
+      files, "sweep: {seeds: [1, 7], over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, seeds: 3}");
+  const auto confirming = runs_of_stage(plan, 1, {1});
+  ASSERT_EQ(confirming.size(), 3u);
+  EXPECT_EQ(confirming[0].seed, 8u);
+  EXPECT_EQ(confirming[2].seed, 10u);
+  const auto search = experiment_of(plan.first_stage[0]).data.exclude_valid;
+  const auto confirm = experiment_of(confirming[0]).data.exclude_valid;
+  ASSERT_FALSE(search.empty());
+  ASSERT_FALSE(confirm.empty());
+  for (const std::string& name : search)
+    EXPECT_THAT(confirm, ::testing::Not(::testing::Contains(name)));
+  EXPECT_EQ(plan.confirmed_on, "validation families that did not choose it");
+
+  const SweepPlan same =
+      plan_of(files, "sweep: {over: {optimizer.lr: [1, 2]}}\nchoose: {by: valid, graphs: all}");
+  EXPECT_TRUE(experiment_of(same.first_stage[0]).data.exclude_valid.empty());
+  EXPECT_EQ(same.confirmed_on, "the same graphs that chose it");
+}
+
+TEST(SweepPlanTest, EqualRunsAreRefused) {
+  const SweepCase files;
+  try {
+    plan_of(files, "sweep: {over: {optimizer.lr: [0.001, 1e-3]}}");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("runs 0 and 1 of the sweep are equal"));
+    EXPECT_THAT(error.what(), HasSubstr("optimizer.lr=1e-3"));
+  }
+}
+
+TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
+  const SweepCase files;
+  try {
+    plan_of(files, "sweep: {over: {optimizer.lrr: [1, 2]}}");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("variant 0 (optimizer.lrr=1)"));
+    EXPECT_THAT(error.what(), HasSubstr("did you mean \"lr\""));
+  }
+}
+
+TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
+  const SweepCase files;
+  files.write("second.yaml", "include: tiny.yaml\ndata: {collection: 'layout:nlp:random'}\n");
+  const auto path = files.write(
+      "all.yaml", "name: all\nexperiments: [tiny.yaml, second.yaml]\nsweep: {seeds: 1}\n");
+  const SweepPlan plan = plan_sweep(SweepFile::load(path));
+  EXPECT_THAT(plan.labels, ElementsAre("tiny", "second"));
+  ASSERT_EQ(plan.first_stage.size(), 2u);
+  EXPECT_EQ(plan.first_stage[0].collection, "layout:xla:random");
+  EXPECT_EQ(plan.first_stage[1].collection, "layout:nlp:random");
+}
+
+}  // namespace
+}  // namespace tpudist::testing
