@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
 #include "launch/output.hpp"
@@ -110,20 +111,22 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
   print("\n");
 }
 
-void run(const Arguments& arguments) {
+// Those that are asked for, or all that are there.
+std::vector<Collection> collections_of(const Arguments& arguments) {
   std::vector<Collection> collections;
   for (const std::string& name : arguments.collections) {
     collections.push_back(Collection::parse(name));
+    require_shards(arguments.shard_root, collections.back(), "or convert it (tpudist convert)");
   }
-  for (const std::string& name : Collection::all_names()) {
-    const auto manifest = arguments.shard_root / Collection{name}.folder() / kManifestName;
-    if (arguments.collections.empty() && std::filesystem::exists(manifest)) {
-      collections.push_back({name});
-    }
-  }
+  if (collections.empty()) collections = converted_collections(arguments.shard_root);
   if (collections.empty()) {
     throw ConfigError(arguments.shard_root.string() + " holds no converted collection");
   }
+  return collections;
+}
+
+void run(const Arguments& arguments) {
+  const std::vector<Collection> collections = collections_of(arguments);
   nlohmann::ordered_json json;
   for (const Collection& collection : collections) {
     const auto graphs = collection_statistics(arguments.shard_root, collection);
@@ -139,7 +142,7 @@ void run(const Arguments& arguments) {
 }
 
 // Without --plan the command line names shards and nothing else.
-void require_shards(const Arguments& arguments) {
+void check_positionals(const Arguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
     throw CLI::ValidationError("shards",
                                "Directory does not exist: " + arguments.plan.overrides.front());
@@ -193,7 +196,7 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       ->needs(plan);
   command->callback([arguments, plans = std::move(plans)] {
     if (arguments->plan.config.empty()) {
-      require_shards(*arguments);
+      check_positionals(*arguments);
       run(*arguments);
       return;
     }

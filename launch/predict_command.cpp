@@ -15,6 +15,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
+#include "train/scores/final_score.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
@@ -36,6 +37,16 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
     list.back()["collection"] = result.collection;
   }
   write_file_atomically(path, list.dump(2) + "\n");
+}
+
+// Where several collections were scored.
+void print_final_score(const std::vector<CollectionResult>& results) {
+  std::vector<CollectionScore> scores;
+  for (const CollectionResult& result : results) {
+    if (result.evaluation)
+      scores.push_back({result.collection, result.evaluation->ensemble_mean()});
+  }
+  if (scores.size() > 1) print("{}", final_score_text(scores));
 }
 
 JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
@@ -70,6 +81,7 @@ void run(const Arguments& arguments) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
       if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));
     }
+    print_final_score(results);
     if (!arguments.json.empty()) write_scores(arguments.json, results);
     if (arguments.csv.empty()) return;
     const Submission submission = make_submission(results);

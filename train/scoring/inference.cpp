@@ -10,6 +10,7 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "train/experiment/agreed_values.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
