@@ -18,6 +18,7 @@ void add_commands(CLI::App& app) {
   tpudist::add_evaluate_command(app);
   tpudist::add_predict_command(app);
   tpudist::add_ensemble_command(app);
+  tpudist::add_rank_command(app);
   tpudist::add_config_command(app);
 }
 

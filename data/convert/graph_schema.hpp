@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "data/npz/npz_reader.hpp"
@@ -26,8 +27,13 @@ struct GraphSizes {
 // Each of these reads one NPZ file of `collection` and throws DataError with file, array and index
 // at the first value that breaks the schema.
 
-// Every array is there with its type and shape.
-GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection);
+// Whether a file must tell run times: a module that nobody has measured need not.
+enum class RunTimeNeed { required, optional };
+
+// Every array is there with its type and shape; where run times are optional, config_runtime and
+// config_runtime_normalizers may be missing.
+GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
+                            RunTimeNeed need = RunTimeNeed::required);
 
 // node_feat, node_opcode, edge_index, node_config_ids and node_splits. `name` is the file's stem.
 Graph read_graph(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes);
@@ -36,6 +42,11 @@ Graph read_graph(const NpzReader& npz, const Collection& collection, const Graph
 // or 0 in the split "test".
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes);
+
+// The same where they are optional: nothing where config_runtime is missing or all zero. A zero among
+// run times is refused. `normalizer` is empty where the file has none.
+std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Collection& collection,
+                                                const GraphSizes& sizes);
 
 // node_config_feat [c, nc, 18] or config_feat [c, 24], to be streamed.
 NpzArray open_config_features(const NpzReader& npz, const Collection& collection);

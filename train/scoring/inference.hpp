@@ -30,6 +30,9 @@ struct TrainedRun {
 // config.yaml's, or when every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last");
 
+// The run's network, without parameters. `device` -1 is the CPU.
+Network make_network(const Experiment& experiment, int device, ThreadPool& pool);
+
 // What all ranks of a job must have in common of a run that they score with.
 std::vector<AgreedValue> agreed_values(const TrainedRun& run);
 
