@@ -23,6 +23,7 @@ void add_synth_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_ensemble_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
+void add_rank_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_train_command(CLI::App& app);

@@ -10,9 +10,11 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
 #include "launch/inspect_folds.hpp"
+#include "launch/inspect_suspects.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {
@@ -23,6 +25,7 @@ struct Arguments {
   std::vector<std::string> collections;
   InspectPlanArguments plan;
   InspectFoldArguments folds;
+  InspectSuspectArguments suspects;
   bool json = false;
 };
 
@@ -117,13 +120,9 @@ std::vector<Collection> collections_of(const Arguments& arguments) {
   std::vector<Collection> collections;
   for (const std::string& name : arguments.collections) {
     collections.push_back(Collection::parse(name));
+    require_shards(arguments.shard_root, collections.back(), "or convert it (tpudist convert)");
   }
-  for (const std::string& name : Collection::all_names()) {
-    const auto manifest = arguments.shard_root / Collection{name}.folder() / kManifestName;
-    if (arguments.collections.empty() && std::filesystem::exists(manifest)) {
-      collections.push_back({name});
-    }
-  }
+  if (collections.empty()) collections = converted_collections(arguments.shard_root);
   if (collections.empty()) {
     throw ConfigError(arguments.shard_root.string() + " holds no converted collection");
   }
@@ -136,6 +135,9 @@ void run(const Arguments& arguments) {
     std::vector<std::string> names;
     for (const Collection& collection : collections) names.push_back(collection.name);
     return inspect_folds(arguments.folds, arguments.shard_root, names, arguments.json);
+  }
+  if (arguments.suspects.asked) {
+    return inspect_suspects(arguments.suspects, arguments.shard_root, collections, arguments.json);
   }
   nlohmann::ordered_json json;
   for (const Collection& collection : collections) {
@@ -152,7 +154,7 @@ void run(const Arguments& arguments) {
 }
 
 // Without --plan the command line names shards and nothing else.
-void require_shards(const Arguments& arguments) {
+void check_positionals(const Arguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
     throw CLI::ValidationError("shards",
                                "Directory does not exist: " + arguments.plan.overrides.front());
@@ -179,7 +181,11 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       "that the backward pass needs.\n\n"
       "With --folds or --fold-file the folds of the training graphs, and the model families in "
       "them.\n\n"
+      "With --suspects the graphs whose run times look corrupted, by their order and their "
+      "repetitions alone,\n"
+      "and the overrides that leave them out; nothing is left out by itself.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
+      "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
       "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
       "folds.yaml");
@@ -193,12 +199,14 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
                                 ->delimiter(',');
   command->add_flag("--json", arguments->json, "Print JSON");
   add_fold_options(*command, arguments->folds);
+  add_suspect_options(*command, arguments->suspects);
   CLI::Option* plan =
       command
           ->add_option("--plan", arguments->plan.config,
                        "Experiment file (YAML) whose training data to plan; shards: as it says")
           ->check(CLI::ExistingFile)
-          ->excludes(collection);
+          ->excludes(collection)
+          ->excludes("--suspects");
   command
       ->add_option("--configs", arguments->plan.configs,
                    "Configurations of a slate (default: batch.configs)")
@@ -217,7 +225,7 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       throw CLI::ValidationError("--write-folds", "Needs --folds or --fold-file");
     }
     if (arguments->plan.config.empty()) {
-      require_shards(*arguments);
+      check_positionals(*arguments);
       run(*arguments);
       return;
     }

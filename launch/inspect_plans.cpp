@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "train/units/plan_statistics.hpp"
@@ -116,6 +117,8 @@ void inspect_plans(const InspectPlanArguments& arguments) {
   const int threads = arguments.threads > 0 ? arguments.threads : experiment.dist.threads;
   run_job({"cpu", threads}, [&](JobContext& context) {
     if (context.world.rank() != 0) return;
+    require_shards(experiment.data.shards, experiment.data.collection,
+                   "give the folder of the shards, or data.shards=FOLDER");
     const auto graphs = plan_statistics(experiment, context.pool, context.progress);
     if (arguments.json) {
       print("{}\n", to_json(experiment, graphs).dump(1));

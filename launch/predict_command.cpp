@@ -15,6 +15,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
+#include "train/scores/final_score.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
@@ -23,8 +24,8 @@ namespace {
 struct Arguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
   std::filesystem::path csv, json;
-  std::string split = "test", combine = "mean";
-  double temperature = 1;
+  std::string split = "test";
+  CombinationArguments combine;
 };
 
 // A list with the scores of each collection.
@@ -38,14 +39,24 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
   write_file_atomically(path, list.dump(2) + "\n");
 }
 
+// Where several collections were scored.
+void print_final_score(const std::vector<CollectionResult>& results) {
+  std::vector<CollectionScore> scores;
+  for (const CollectionResult& result : results) {
+    if (result.evaluation)
+      scores.push_back({result.collection, result.evaluation->ensemble_mean()});
+  }
+  if (scores.size() > 1) print("{}", final_score_text(scores));
+}
+
 JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
   JobOptions options{arguments.device, arguments.threads, runs.front().experiment.dist.mixed_cpus};
   options.agreed = {{"the command", "predict or ensemble"},
                     {"--split", arguments.split},
                     {"--csv", arguments.csv.string()},
                     {"--json", arguments.json.string()},
-                    {"--combine", arguments.combine},
-                    {"--temperature", std::to_string(arguments.temperature)},
+                    {"--combine", arguments.combine.rule},
+                    {"--temperature", std::to_string(arguments.combine.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
     std::ranges::move(agreed_values(run), std::back_inserter(options.agreed));
@@ -55,7 +66,8 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
 
 // Ranks a split by all members of all runs together and writes the submission.
 void run(const Arguments& arguments) {
-  const Combination combination{combination_rule(arguments.combine), arguments.temperature};
+  const Combination combination{combination_rule(arguments.combine.rule),
+                                arguments.combine.temperature};
   std::vector<TrainedRun> runs;
   for (const auto& path : arguments.runs) {
     runs.push_back(arguments.open(path));
@@ -70,6 +82,7 @@ void run(const Arguments& arguments) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
       if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));
     }
+    print_final_score(results);
     if (!arguments.json.empty()) write_scores(arguments.json, results);
     if (arguments.csv.empty()) return;
     const Submission submission = make_submission(results);
@@ -79,14 +92,7 @@ void run(const Arguments& arguments) {
 }
 
 void add_options(CLI::App& command, Arguments& arguments) {
-  command
-      .add_option("--combine", arguments.combine,
-                  "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
-                  "reciprocal_rank or softmax")
-      ->capture_default_str();
-  command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_combination_options(command, arguments.combine);
   add_scoring_options(command, arguments);
   command.add_option("--split", arguments.split, "train, valid or test")
       ->check(CLI::IsMember({"train", "valid", "test"}))

@@ -8,8 +8,18 @@ TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {
   return open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
 }
 
-void add_scoring_options(CLI::App& command, ScoringArguments& arguments) {
-  command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
+void add_combination_options(CLI::App& command, CombinationArguments& arguments) {
+  command
+      .add_option("--combine", arguments.rule,
+                  "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
+                  "reciprocal_rank or softmax")
+      ->capture_default_str();
+  command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+void add_run_options(CLI::App& command, ScoringArguments& arguments) {
   command
       .add_option("--checkpoint", arguments.checkpoint,
                   "last, best (by the validation score of the ensemble) or a step")
@@ -26,6 +36,11 @@ void add_scoring_options(CLI::App& command, ScoringArguments& arguments) {
       .add_option("--threads", arguments.threads,
                   "Threads of a rank (default: cores / ranks on the node)")
       ->check(CLI::Range(1, 1024));
+}
+
+void add_scoring_options(CLI::App& command, ScoringArguments& arguments) {
+  command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
+  add_run_options(command, arguments);
 }
 
 }  // namespace tpudist

@@ -22,8 +22,21 @@ struct ScoringArguments {
   TrainedRun open(const std::filesystem::path& run) const;
 };
 
-// Adds --data, --checkpoint (find_checkpoint), --weights, --device and --threads. `arguments` hold the defaults and
-// must outlive the command.
+// What the commands that make one ranking of several members take.
+struct CombinationArguments {
+  std::string rule = "mean";
+  double temperature = 1;
+};
+
+// The arguments of each hold the defaults and must outlive the command.
+
+// Adds --combine and --temperature.
+void add_combination_options(CLI::App& command, CombinationArguments& arguments);
+
+// Adds --checkpoint (find_checkpoint), --weights, --device and --threads.
+void add_run_options(CLI::App& command, ScoringArguments& arguments);
+
+// Adds --data and the same.
 void add_scoring_options(CLI::App& command, ScoringArguments& arguments);
 
 }  // namespace tpudist

@@ -13,6 +13,7 @@
 #include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"

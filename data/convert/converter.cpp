@@ -21,6 +21,7 @@
 #include "data/convert/folder_checks.hpp"
 #include "data/convert/graph_converter.hpp"
 #include "data/convert/memory_budget.hpp"
+#include "data/schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {
@@ -220,20 +221,25 @@ class CollectionConverter {
   ConvertedCollection result_;
 };
 
+std::vector<Collection> npz_collections(const ConvertOptions& options) {
+  return find_collections(options.npz_root, [&](const Collection& collection) {
+    return !plan_shards(options.npz_root, collection).empty();
+  });
+}
+
 std::vector<Collection> chosen_collections(const ConvertOptions& options) {
   std::vector<Collection> chosen;
   for (const Collection& collection : options.collections) {
     if (plan_shards(options.npz_root, collection).empty()) {
-      throw ConfigError(fmt::format("{} holds no NPZ files of {}",
-                                    (options.npz_root / collection.folder()).string(),
-                                    collection.name));
+      throw ConfigError(fmt::format(
+          "{} holds no NPZ files of {}{}", (options.npz_root / collection.folder()).string(),
+          collection.name, what_is_there(collection.name, npz_collections(options))));
     }
     chosen.push_back(collection);
   }
   if (!options.collections.empty()) return chosen;
-  for (const std::string& name : Collection::all_names()) {
-    if (!plan_shards(options.npz_root, {name}).empty()) chosen.push_back({name});
-  }
+  warn_of_misnamed_folders(options.npz_root);
+  chosen = npz_collections(options);
   if (chosen.empty()) {
     throw ConfigError(
         fmt::format("{} holds no NPZ files: it must have layout/xla/random/train/*.npz, "

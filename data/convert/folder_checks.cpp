@@ -7,7 +7,9 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "data/convert/conversion_plan.hpp"
+#include "data/schema/collection_folders.hpp"
 #include "data/shards/manifest.hpp"
 
 namespace tpudist {
@@ -77,6 +79,15 @@ std::vector<GraphSummary> present_graphs(const fs::path& folder, const Collectio
   return graphs;
 }
 
+bool holds_npz_files(const fs::path& folder) {
+  return std::ranges::any_of(kSplits, [&](std::string_view split) {
+    std::error_code none;
+    return std::ranges::any_of(fs::directory_iterator(folder / split, none), [](const auto& entry) {
+      return entry.path().extension() == ".npz";
+    });
+  });
+}
+
 }  // namespace
 
 void require_separate_folders(const ConvertOptions& options,
@@ -105,6 +116,16 @@ void require_own_shards(const ConvertOptions& options, const Collection& collect
       "{} holds shards of other data: none of their {} sources, such as {}, is in {}; "
       "take another folder, or --replace to replace them",
       folder.string(), present.size(), present.front().source.path, options.npz_root.string()));
+}
+
+void warn_of_misnamed_folders(const fs::path& npz_root) {
+  for (const fs::path& folder : misnamed_folders(npz_root)) {
+    if (!holds_npz_files(npz_root / folder)) continue;
+    spdlog::warn(
+        "{} is passed over: collections are layout/X/Y and tile/X, with X and Y made of letters, "
+        "digits, '_' and '-'; rename it",
+        (npz_root / folder).string());
+  }
 }
 
 }  // namespace tpudist

@@ -14,6 +14,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::int64_t kAny = -1;  // an axis of any length
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 std::string_view config_array(const Collection& collection) {
   return collection.is_tile() ? "config_feat" : "node_config_feat";
@@ -43,7 +44,7 @@ NpzArray open_shaped(const NpzReader& npz, std::string_view name, Elements eleme
 
 std::int64_t first_axis(const NpzArray& array, std::int64_t least, std::int64_t most,
                         std::string_view things) {
-  const std::int64_t count = array.shape()[0];
+  const std::int64_t count = array.shape().empty() ? 0 : array.shape()[0];
   if (count < least) array.fail(fmt::format("has no {}", things));
   if (count > most) array.fail(fmt::format("has {} {}, more than {}", count, things, most));
   return count;
@@ -86,9 +87,14 @@ std::vector<std::int32_t> read_config_nodes(const NpzReader& npz, const GraphSiz
   return ids;
 }
 
+std::vector<std::int64_t> read_normalizers(const NpzReader& npz) {
+  NpzArray normalizers = npz.open("config_runtime_normalizers");
+  return read_ranged<std::int64_t>(normalizers, 1, kMost, "is not positive");
+}
+
 }  // namespace
 
-GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection) {
+GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection, RunTimeNeed need) {
   GraphSizes sizes;
   sizes.nodes = first_axis(
       open_shaped(npz, "node_feat", Elements::features, {kAny, kNodeFeatures}, "[n, 140]"), 1,
@@ -99,12 +105,21 @@ GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection) 
                            0, kMaxEdges, "edges");
   if (npz.contains("node_splits"))
     open_shaped(npz, "node_splits", Elements::integers, {1, kAny}, "[1, s]");
-  sizes.configs = first_axis(open_shaped(npz, "config_runtime", Elements::integers, {kAny}, "[c]"),
-                             1, kMaxConfigs, "configurations");
+  const auto is_wanted = [&](std::string_view array) {
+    return need == RunTimeNeed::required || npz.contains(array);
+  };
+  sizes.configs =
+      first_axis(is_wanted("config_runtime")
+                     ? open_shaped(npz, "config_runtime", Elements::integers, {kAny}, "[c]")
+                     : open_config_features(npz, collection),
+                 1, kMaxConfigs, "configurations");
   const std::int64_t c = sizes.configs;
   if (collection.is_tile()) {
     sizes.config_values = kTileConfigFeatures;
-    open_shaped(npz, "config_runtime_normalizers", Elements::integers, {c}, fmt::format("[{}]", c));
+    if (is_wanted("config_runtime_normalizers")) {
+      open_shaped(npz, "config_runtime_normalizers", Elements::integers, {c},
+                  fmt::format("[{}]", c));
+    }
     open_shaped(npz, "config_feat", Elements::features, {c, kTileConfigFeatures},
                 fmt::format("[{}, 24]", c));
   } else {
@@ -152,18 +167,33 @@ Graph read_graph(const NpzReader& npz, const Collection& collection, const Graph
 
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   RunTimes times;
   NpzArray runtime = npz.open("config_runtime");
   times.runtime = split == "test" ? read_ranged<std::int64_t>(runtime, 0, kMost, "is negative")
                                   : read_ranged<std::int64_t>(
                                         runtime, 1, kMost,
                                         "is not a run time (positive; only test splits have 0)");
-  if (collection.is_tile()) {
-    NpzArray normalizers = npz.open("config_runtime_normalizers");
-    times.normalizer = read_ranged<std::int64_t>(normalizers, 1, kMost, "is not positive");
-  }
+  if (collection.is_tile()) times.normalizer = read_normalizers(npz);
   if (times.configs() != sizes.configs) runtime.fail("changed while it was read");
+  return times;
+}
+
+std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Collection& collection,
+                                                const GraphSizes& sizes) {
+  if (!npz.contains("config_runtime")) return std::nullopt;
+  RunTimes times;
+  NpzArray runtime = npz.open("config_runtime");
+  times.runtime = read_ranged<std::int64_t>(runtime, 0, kMost, "is negative");
+  if (times.configs() != sizes.configs) runtime.fail("changed while it was read");
+  const auto zero = std::ranges::find(times.runtime, 0);
+  if (zero != times.runtime.end() && std::ranges::count(times.runtime, 0) < times.configs()) {
+    throw DataError(fmt::format(
+        "{} = 0 is not a run time, but others are; set all to 0, or leave the array out",
+        runtime.where(static_cast<std::uint64_t>(zero - times.runtime.begin()))));
+  }
+  if (collection.is_tile() && npz.contains("config_runtime_normalizers"))
+    times.normalizer = read_normalizers(npz);
+  if (zero != times.runtime.end()) return std::nullopt;
   return times;
 }
 

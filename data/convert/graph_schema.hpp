@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "data/npz/npz_reader.hpp"
@@ -27,8 +28,13 @@ struct GraphSizes {
 // Each of these reads one NPZ file of `collection` and throws DataError with file, array and index
 // at the first value that breaks the schema.
 
-// Checks that every array is there with its type and shape, and returns the sizes.
-GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection);
+// Whether a file must tell run times: a module that nobody has measured need not.
+enum class RunTimeNeed { required, optional };
+
+// Checks that every array is there with its type and shape, and returns the sizes. Where run times are
+// optional, config_runtime and config_runtime_normalizers may be missing.
+GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
+                            RunTimeNeed need = RunTimeNeed::required);
 
 // Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is the
 // file's stem.
@@ -38,6 +44,11 @@ Graph read_graph(const NpzReader& npz, const Collection& collection, const Graph
 // positive, or 0 in the split "test".
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes);
+
+// Reads the same where they are optional: nothing where config_runtime is missing or all zero. A zero
+// among run times is refused. `normalizer` is empty where the file has none.
+std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Collection& collection,
+                                                const GraphSizes& sizes);
 
 // Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures], to be
 // streamed.

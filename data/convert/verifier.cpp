@@ -14,6 +14,7 @@
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/graph_verifier.hpp"
 #include "data/convert/memory_budget.hpp"
+#include "data/schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {
@@ -165,9 +166,9 @@ std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSin
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   ThreadPool pool(options.jobs > 0 ? options.jobs : cores);
   std::vector<VerifiedCollection> results;
-  for (const std::string& name : Collection::all_names()) {
-    const Collection collection{name};
-    if (!std::filesystem::is_directory(options.shard_root / collection.folder())) continue;
+  // Also those without a manifest, which is one of the problems.
+  for (const Collection& collection :
+       find_collections(options.shard_root, [](const Collection&) { return true; })) {
     results.push_back(CollectionVerifier(options, collection, pool, progress).verify());
   }
   if (results.empty()) {

@@ -134,6 +134,20 @@ Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
   return Dataset(std::move(impl));
 }
 
+Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs) {
+  for (const OpenGraph& g : graphs) {
+    if (std::ssize(g.chunks) != g.chunk_count())
+      throw std::invalid_argument(g.entry.name + ": its configurations are not in memory");
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->options.duplicates = DuplicatesPolicy::keep;
+  impl->graphs = std::move(graphs);
+  impl->selection = hash_selection(impl->options, impl->graphs);
+  impl->in_memory = true;
+  return Dataset(std::move(impl));
+}
+
 const DatasetOptions& Dataset::options() const {
   return impl_->options;
 }

@@ -15,6 +15,8 @@
 
 namespace tpudist {
 
+struct OpenGraph;
+
 // Where configurations come from: inflated in memory in their stored width, or chunk by chunk
 // through a bounded cache that the threads share. `automatic` takes memory when the configurations
 // of all graphs fit into the budget.
@@ -55,6 +57,9 @@ class Dataset {
   // Graphs are read side by side. Throws DataError or ConfigError (no graph left: says what was
   // filtered).
   static Dataset open(const DatasetOptions& options, ThreadPool& pool);
+  // Of graphs that are in memory already, configurations included, and come from no shards. Of
+  // `options`, collection and split count. Throws std::invalid_argument where chunks are missing.
+  static Dataset of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
   ~Dataset();

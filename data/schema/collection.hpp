@@ -9,8 +9,10 @@
 
 namespace tpudist {
 
-// One of the five collections of TpuGraphs, named as in the competition: "tile:xla",
-// "layout:xla:default", "layout:xla:random", "layout:nlp:default", "layout:nlp:random".
+// Graphs of one kind that are trained and scored together: "layout:X:Y" or "tile:X", where X and Y
+// are made of letters (upper and lower case differ), digits, '_' and '-'. The five of TpuGraphs are
+// named as in the competition: "tile:xla", "layout:xla:default", "layout:xla:random",
+// "layout:nlp:default", "layout:nlp:random"; any other name is the user's own data.
 struct Collection {
   std::string name;
 
@@ -20,9 +22,10 @@ struct Collection {
   std::filesystem::path folder() const;
   int config_features() const { return is_tile() ? kTileConfigFeatures : kLayoutConfigFeatures; }
 
-  // Throws ConfigError with the nearest name when `name` is not one of the five.
+  // Throws ConfigError, with the nearest of TpuGraphs' names, when `name` is not of either form.
   static Collection parse(std::string_view name);
-  static const std::vector<std::string>& all_names();
+  static bool is_name(std::string_view name);
+  static const std::vector<std::string>& tpugraphs_names();
 };
 
 inline constexpr std::string_view kSplits[] = {"train", "valid", "test"};

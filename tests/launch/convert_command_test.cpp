@@ -93,6 +93,62 @@ TEST_F(ConvertCommandTest, VerifyEndsWithExitCode3WhereSomethingIsWrong) {
   EXPECT_THAT(errors, HasSubstr("shard-00000.h5 is missing"));
 }
 
+TEST_F(ConvertCommandTest, OwnCollectionsAreConvertedVerifiedAndInspectedLikeTpuGraphs) {
+  add("npz/layout/my-models/v1/train/a.npz", NpzFixture::layout());
+  add("npz/tile/Own/valid/b.npz", NpzFixture::make_tile());
+  add("npz/layout/xla/random/test/c.npz", NpzFixture::layout());
+  add("npz/layout/v1.2/x/train/d.npz", NpzFixture::layout());
+  const std::string converted = run({"convert", npz_, shards_});
+  EXPECT_EQ(code, 0) << message;
+  EXPECT_THAT(converted, ::testing::ContainsRegex("layout:xla:random.*\nlayout:my-models:v1.*\n"
+                                                  "tile:Own"));
+  EXPECT_THAT(errors, HasSubstr("layout/v1.2/x is passed over"));
+  EXPECT_TRUE(std::filesystem::exists(shards_ + "/layout/my-models/v1/manifest.json"));
+  EXPECT_THAT(run({"verify", shards_, "--npz", npz_}), HasSubstr("tile:Own"));
+  EXPECT_EQ(code, 0) << message;
+  const auto json = nlohmann::json::parse(
+      run({"inspect", shards_, "--collection", "layout:my-models:v1", "--json"}));
+  EXPECT_EQ(json.at("layout:my-models:v1").at(0).at("name"), "a");
+  EXPECT_EQ(nlohmann::json::parse(run({"inspect", shards_, "--json"})).size(), 3u);
+}
+
+TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut) {
+  NpzFixture frozen = NpzFixture::make_tile();
+  frozen.c = 200;
+  frozen.features.clear();
+  for (int i = 0; i < 200 * 24; ++i) frozen.features.push_back(static_cast<float>(i));
+  frozen.runtime.assign(200, 0);
+  for (int i = 0; i < 200; ++i) frozen.runtime[static_cast<std::size_t>(i)] = 1000 + i;
+  for (int i = 50; i < 62; ++i) frozen.runtime[static_cast<std::size_t>(i)] = 7777;
+  frozen.normalizers.assign(200, 50);
+  add("npz/tile/xla/train/stuck.npz", frozen);
+  add("npz/tile/xla/valid/b.npz", NpzFixture::make_tile());
+  run({"convert", npz_, shards_});
+  const std::string text = run({"inspect", shards_, "--suspects"});
+  EXPECT_THAT(text, HasSubstr("tile:xla: 2 graphs, 1 suspect"));
+  EXPECT_THAT(text, HasSubstr("train stuck (200 measurements)\n  frozen: measurements 50 to 61"));
+  EXPECT_THAT(text, HasSubstr("to leave them out: 'data.exclude.train=[\"stuck\"]'\n"));
+  const auto json = nlohmann::json::parse(run({"inspect", shards_, "--suspects", "--json"}));
+  EXPECT_EQ(json.at("tile:xla").at("order"), "searched");
+  EXPECT_EQ(json.at("tile:xla").at("graphs").at(0).at("suspect"), true);
+  EXPECT_EQ(json.at("tile:xla").at("graphs").at(1).at("suspect"), false);
+  run({"inspect", shards_, "--order", "random"});  // without --suspects
+  EXPECT_EQ(code, -1);
+}
+
+TEST_F(ConvertCommandTest, ACollectionThatIsNotThereIsAnErrorThatNamesTheNearest) {
+  add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
+  run({"convert", npz_, shards_, "--collections", "layout:xla:rndom"});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message, HasSubstr("did you mean layout:xla:random,"));
+  run({"convert", npz_, shards_});
+  run({"inspect", shards_, "--collection", "layout:xla:randm"});
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(message, HasSubstr("did you mean layout:xla:random,"));
+  run({"inspect", shards_, "--collection", "tile:k"});
+  EXPECT_THAT(message, HasSubstr("holds no shards of tile:k (there are layout:xla:random)"));
+}
+
 TEST_F(ConvertCommandTest, WrongUsage) {
   run({"convert", npz_, shards_});  // there is no such folder
   EXPECT_EQ(code, -1);
@@ -100,7 +156,7 @@ TEST_F(ConvertCommandTest, WrongUsage) {
   run({"convert", npz_, shards_});
   EXPECT_EQ(code, 2);
   EXPECT_THAT(message, HasSubstr("holds no NPZ files"));
-  run({"convert", npz_, shards_, "--collections", "layout:xla:randm"});
+  run({"convert", npz_, shards_, "--collections", "layot:xla:random"});
   EXPECT_EQ(code, 2);
   EXPECT_THAT(message, HasSubstr("did you mean 'layout:xla:random'"));
   run({"convert", npz_, shards_, "--on-error", "ignore"});

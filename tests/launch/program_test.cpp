@@ -25,7 +25,7 @@ std::string experiment(const std::string& name) {
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command : {"convert", "inspect", "verify", "synth", "train", "evaluate",
-                              "predict", "ensemble", "config show"}) {
+                              "predict", "ensemble", "rank", "config show"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
@@ -67,7 +67,7 @@ TEST(Program, ConfigShowPrintsEveryValueAndTheHash) {
 
 TEST(Program, MistakesInAFileAreNamedWithTheirPlaceAllAtOnce) {
   const TempDir folder;
-  std::ofstream(folder / "bad.yaml") << "name: bad\ndata: {shards: x, collection: layout:xla:rndom}"
+  std::ofstream(folder / "bad.yaml") << "name: bad\ndata: {shards: x, collection: layot:xla:random}"
                                         "\nbatch:\n  slats: 4\nmodel: {preset: latenciaga_xla}\n"
                                         "loss: {list_mle: {}}\ntrain: {steps: -1}\n";
   for (const char* command : {"config show ", "train "}) {
@@ -79,6 +79,24 @@ TEST(Program, MistakesInAFileAreNamedWithTheirPlaceAllAtOnce) {
     EXPECT_THAT(bad.output, HasSubstr("layout:xla:random"));
     EXPECT_THAT(bad.output, HasSubstr("bad.yaml:7:"));
   }
+}
+
+TEST(Program, ATypoInAWellFormedCollectionIsFoundWhereShardsDoNotHoldIt) {
+  const TempDir folder;
+  std::filesystem::create_directories(folder / "shards/layout/xla/random");
+  std::ofstream(folder / "shards/layout/xla/random/manifest.json") << "{}";
+  const std::string shards = (folder / "shards").string();
+  for (const std::string& command : {"train " + experiment("xla.yaml") +
+                                         " data.collection=layout:xla:rndom data.shards=" + shards +
+                                         " --run-dir " + (folder / "run").string(),
+                                     "inspect " + shards + " --collection layout:xla:rndom"}) {
+    const Outcome typo = run(command);
+    EXPECT_EQ(typo.exit_code, 2) << command;
+    EXPECT_THAT(typo.output,
+                HasSubstr(shards + ": holds no shards of layout:xla:rndom (did you mean "
+                                   "layout:xla:random"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
 TEST(Program, MissingDataIsOneLineThatNamesTheFolder) {

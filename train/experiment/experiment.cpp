@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "core/error.hpp"
-#include "data/shards/manifest.hpp"
 #include "train/experiment/settings.hpp"
 
 namespace tpudist {
@@ -213,17 +212,6 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
                     : split == "valid" ? exclude_valid
                                        : std::vector<std::string>{};
   return options;
-}
-
-void require_shards(const std::filesystem::path& shards, const Collection& collection,
-                    std::string_view advice) {
-  std::error_code error;
-  if (std::filesystem::exists(shards / collection.folder() / kManifestName, error)) return;
-  const bool folder = std::filesystem::is_directory(shards, error);
-  throw ConfigError(fmt::format("{}: {}; {}", shards.string(),
-                                folder ? "holds no shards of " + collection.name
-                                       : std::string("there is no such folder of shards"),
-                                advice));
 }
 
 Experiment read_experiment(ConfigDocument& document) {

@@ -125,11 +125,6 @@ struct Experiment {
   std::uint64_t numbers_hash = 0;    // hash_of_settings(entries)
 };
 
-// Throws ConfigError when the folder holds no shards of the collection; `advice` says in the words of
-// the command how to give another one.
-void require_shards(const std::filesystem::path& shards, const Collection& collection,
-                    std::string_view advice);
-
 // Reads everything and calls document.finish(), so that all mistakes come at once (ConfigError).
 Experiment read_experiment(ConfigDocument& document);
 

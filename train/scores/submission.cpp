@@ -15,12 +15,16 @@ namespace {
 
 constexpr std::string_view kHeader = "ID,TopConfigs";
 
-// The collection that an id starts with; empty when it is none, or no graph name follows.
+// The collection that an id starts with, "tile:X" or "layout:X:Y"; empty when it is none, or no graph
+// name follows.
 std::string collection_of(std::string_view id) {
-  for (const std::string& name : Collection::all_names()) {
-    if (id.size() > name.size() + 1 && id.starts_with(name) && id[name.size()] == ':') return name;
-  }
-  return {};
+  const int parts = id.starts_with("tile:") ? 2 : 3;
+  std::size_t end = id.find(':');
+  for (int part = 1; part < parts && end != std::string_view::npos; ++part)
+    end = id.find(':', end + 1);
+  if (end == std::string_view::npos || end + 1 == id.size()) return {};
+  const std::string_view name = id.substr(0, end);
+  return Collection::is_name(name) ? std::string(name) : std::string();
 }
 
 // "3;0;1" as numbers; throws DataError "WHERE: ...".

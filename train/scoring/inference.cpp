@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "data/shards/converted_collections.hpp"
 #include "train/experiment/agreed_values.hpp"
+#include "train/scoring/run_scorers.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
@@ -18,10 +19,6 @@
 
 namespace tpudist {
 namespace {
-
-Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
-  return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
-}
 
 Experiment parse_experiment(ConfigDocument document) {
   return read_experiment(document);
@@ -80,41 +77,6 @@ void require_same_data(const Dataset& dataset, Communicator& world) {
   require_agreement(world, std::span(&data, 1), "give all ranks the same shards (--data)");
 }
 
-// A run with what scores a dataset with it.
-class Scorer {
- public:
-  Scorer(const TrainedRun& run, const Dataset& dataset, JobContext& context)
-      : run_(run),
-        dataset_(dataset),
-        network_(make_network(run.experiment, context.place.device, context.pool)),
-        units_(dataset, network_, run.experiment.plan) {}
-
-  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const {
-    return score_graphs(network_, run_.flat, static_cast<int>(run_.use.size()), dataset_, graphs,
-                        units_, {run_.experiment.evaluate_block, 0}, context);
-  }
-
- private:
-  const TrainedRun& run_;
-  const Dataset& dataset_;
-  const Network network_;
-  const UnitBuilder units_;
-};
-
-// The members of several runs side by side.
-std::vector<GraphPrediction> score_side_by_side(
-    const std::vector<std::unique_ptr<const Scorer>>& scorers, GraphRange graphs,
-    JobContext& context) {
-  std::vector<GraphPrediction> all = scorers.front()->score(graphs, context);
-  for (std::size_t s = 1; s < scorers.size(); ++s) {
-    std::vector<GraphPrediction> more = scorers[s]->score(graphs, context);
-    for (std::size_t g = 0; g < all.size(); ++g) {
-      for (auto& scores : more[g].scores) all[g].scores.push_back(std::move(scores));
-    }
-  }
-  return all;
-}
-
 // The members of all runs; where there are several runs with the folder of theirs.
 std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   std::vector<MemberName> names;
@@ -158,23 +120,18 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
                  "give the folder of the shards with --data FOLDER");
   const Dataset dataset = Dataset::open(options, context.pool);
   require_same_data(dataset, context.world);
-  std::vector<std::unique_ptr<const Scorer>> scorers;
-  std::vector<bool> use;
-  for (const TrainedRun* run : runs) {
-    require_same_graphs(dataset, *run, request);
-    scorers.push_back(std::make_unique<const Scorer>(*run, dataset, context));
-    use.insert(use.end(), run->use.begin(), run->use.end());
-  }
+  for (const TrainedRun* run : runs) require_same_graphs(dataset, *run, request);
+  const RunScorers scorers(runs, dataset, context);
+  const std::vector<bool>& use = scorers.use();
   CollectionResult result;
   result.collection = dataset.options().collection.name;
   if (dataset.options().split != "test") {
     result.evaluation = start_evaluation(dataset, use, 0, request.combination);
     result.evaluation->names = names_of(runs);
   }
-  const auto members = static_cast<int>(use.size());
-  context.progress.start("score", total_scores(dataset, members, 0), "scores");
-  for (const GraphRange graphs : scoring_ranges(dataset, members, 0)) {
-    const auto predictions = score_side_by_side(scorers, graphs, context);
+  context.progress.start("score", total_scores(dataset, scorers.members(), 0), "scores");
+  for (const GraphRange graphs : scoring_ranges(dataset, scorers.members(), 0)) {
+    const auto predictions = scorers.score(graphs, context);
     for (const GraphPrediction& prediction : predictions) {
       result.graphs.push_back(dataset.graph(prediction.graph).name);
       if (request.means)
@@ -187,6 +144,10 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
 }
 
 }  // namespace
+
+Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
+  return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
+}
 
 std::string opened_at(const TrainedRun& run) {
   return fmt::format("step {}{}", run.step, run.averaged ? ", averaged weights" : "");

@@ -38,6 +38,9 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which = 
 // What the run was opened with, for messages: "step 500" or "step 500, averaged weights".
 std::string opened_at(const TrainedRun& run);
 
+// The run's network, without parameters. `device` -1 is the CPU.
+Network make_network(const Experiment& experiment, int device, ThreadPool& pool);
+
 // What all ranks of a job must have in common of a run that they score with.
 std::vector<AgreedValue> agreed_values(const TrainedRun& run);
 

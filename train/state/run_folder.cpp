@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "train/events/event_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
@@ -109,9 +110,11 @@ void RunFolder::append_metrics(const nlohmann::json& record) const {
   file << record.dump() << '\n';
   file.flush();
   if (!file) throw IoError(fmt::format("{}: cannot write; is the disk full?", metrics().string()));
+  append_events(events(), record);
 }
 
 void RunFolder::rewind_metrics(std::int64_t step) const {
+  rewind_events(events(), step);
   if (!std::filesystem::exists(metrics())) return;
   std::istringstream lines(read_text_file(metrics()));
   std::string kept;

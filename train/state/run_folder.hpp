@@ -11,8 +11,8 @@
 
 namespace tpudist {
 
-// The folder of one training run: config.yaml (resolved), metrics.jsonl, checkpoints/, scores.json,
-// and folds.yaml where members hold graphs out.
+// The folder of one training run: config.yaml (resolved), metrics.jsonl, the same for TensorBoard
+// (events.out.tfevents.tpudist), checkpoints/, scores.json, and folds.yaml where members hold graphs out.
 // Plain paths; only the process that holds the run's RunClaim writes.
 class RunFolder {
  public:
@@ -30,10 +30,12 @@ class RunFolder {
   std::filesystem::path scores() const { return path_ / "scores.json"; }
   std::filesystem::path folds() const { return path_ / "folds.yaml"; }
 
-  // Appends one line.
+  std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }
+
+  // Appends one line, and its numbers to the events.
   void append_metrics(const nlohmann::json& record) const;
-  // Drops the lines of steps after `step` (and a torn last line), so that a resumed run continues
-  // the file.
+  // Drops the lines of steps after `step` (and a torn last line), and their events, so that a
+  // resumed run continues the files.
   void rewind_metrics(std::int64_t step) const;
 
  private:

@@ -20,21 +20,57 @@ TEST(Collection, KnowsFolderAndWidth) {
   EXPECT_EQ(tile.config_features(), 24);
 }
 
-TEST(Collection, ParsesEachOfItsNames) {
-  EXPECT_EQ(Collection::all_names().size(), 5u);
-  for (const std::string& name : Collection::all_names()) {
+TEST(Collection, ParsesEachOfTpuGraphs) {
+  EXPECT_EQ(Collection::tpugraphs_names().size(), 5u);
+  for (const std::string& name : Collection::tpugraphs_names()) {
     EXPECT_EQ(Collection::parse(name).name, name);
   }
 }
 
-TEST(Collection, NamesTheNearestForAnUnknownName) {
+TEST(Collection, TakesOwnDataUnderAnyWellFormedName) {
+  const Collection layout = Collection::parse("layout:My-models:2026_v1");
+  EXPECT_EQ(layout.name, "layout:My-models:2026_v1");
+  EXPECT_EQ(layout.folder(), "layout/My-models/2026_v1");
+  EXPECT_FALSE(layout.is_tile());
+  EXPECT_TRUE(Collection::parse("tile:own").is_tile());
+  EXPECT_EQ(Collection::parse("tile:own").folder(), "tile/own");
+}
+
+TEST(Collection, RefusesNamesThatAreNotWellFormed) {
+  for (const char* name : {"",
+                           ":",
+                           "layout",
+                           "layout:",
+                           "layout:xla",
+                           "layout:xla:",
+                           "layout::random",
+                           "tile",
+                           "tile:",
+                           "tile:xla:",
+                           "tile:xla:a",
+                           "layout:a:b:c",
+                           "layout:..:b",
+                           "tile:../x",
+                           "tile:a/b",
+                           "tile:a.b",
+                           "tile:a b",
+                           "Tile:xla",
+                           "layot:xla:random",
+                           "layout:xla:r\xc3\xa4ndom",
+                           "tile:a\n"}) {
+    EXPECT_THROW(Collection::parse(name), ConfigError) << name;
+    EXPECT_FALSE(Collection::is_name(name)) << name;
+  }
+}
+
+TEST(Collection, NamesTheNearestOfTpuGraphsForAMalformedName) {
   try {
-    Collection::parse("layout:xla:randm");
+    Collection::parse("layot:xla:random");
     FAIL();
   } catch (const ConfigError& e) {
     EXPECT_THAT(e.what(), ::testing::HasSubstr("did you mean 'layout:xla:random'"));
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("layout:X:Y and tile:X"));
   }
-  EXPECT_THROW(Collection::parse(""), ConfigError);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<SynthFile> make(const std::filesystem::path& root, SynthOptions opti
 }
 
 Collection collection_of(const SynthFile& file) {
-  for (const std::string& name : Collection::all_names()) {
+  for (const std::string& name : Collection::tpugraphs_names()) {
     const Collection collection = Collection::parse(name);
     if (file.path.string().starts_with(collection.folder().string() + "/")) return collection;
   }
@@ -76,7 +76,7 @@ TEST_F(SynthFiles, allCollectionsAndSplitsAreThere) {
   std::map<std::string, int> graphs;
   for (const SynthFile& file : files_) ++graphs[collection_of(file).name + " " + split_of(file)];
   EXPECT_EQ(graphs.size(), 15u);
-  for (const std::string& name : Collection::all_names()) {
+  for (const std::string& name : Collection::tpugraphs_names()) {
     EXPECT_GE(graphs[name + " train"], 4) << name;
     EXPECT_EQ(graphs[name + " valid"], 2) << name;
     EXPECT_EQ(graphs[name + " test"], 2) << name;

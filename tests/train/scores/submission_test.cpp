@@ -70,6 +70,15 @@ TEST(Submission, IsWrittenAndReadBack) {
   EXPECT_THROW(Submission::read(folder / "missing.csv"), IoError);
 }
 
+TEST(Submission, OwnCollectionsAreWrittenAndReadLikeTpuGraphs) {
+  Submission submission;
+  submission.add(Collection::parse("layout:my-models:v1"), "net:4x4", Values{3, 1, 2});
+  submission.add(Collection::parse("tile:Own"), "k", Values{6, 5, 4, 3, 2, 1});
+  EXPECT_EQ(submission.to_csv(),
+            "ID,TopConfigs\nlayout:my-models:v1:net:4x4,1;2;0\ntile:Own:k,5;4;3;2;1\n");
+  EXPECT_EQ(Submission::parse(submission.to_csv(), "x").to_csv(), submission.to_csv());
+}
+
 TEST(Submission, ReadsWindowsLineEndsAndAMissingLastOne) {
   const auto read = Submission::parse("ID,TopConfigs\r\ntile:xla:a,1;0\r\ntile:xla:b,0", "x");
   EXPECT_EQ(read.to_csv(), "ID,TopConfigs\ntile:xla:a,1;0\ntile:xla:b,0\n");
@@ -82,7 +91,7 @@ TEST(Submission, NamesFileAndLineOfAMistake) {
   EXPECT_THAT(parse_error(head + "tile:xla:a\n"), HasSubstr("some.csv:2: expected two columns"));
   EXPECT_THAT(parse_error(head + "tile:xla:a,0,1\n"), HasSubstr("expected two columns"));
   EXPECT_THAT(parse_error(head + "\n"), HasSubstr("expected two columns"));
-  EXPECT_THAT(parse_error(head + "tile:xla:a,0\ntile:gpu:a,0\n"), HasSubstr("some.csv:3: the ID"));
+  EXPECT_THAT(parse_error(head + "tile:xla:a,0\ntile:gpu,0\n"), HasSubstr("some.csv:3: the ID"));
   EXPECT_THAT(parse_error(head + "tile:xla:,0\n"), HasSubstr("the ID"));
   EXPECT_THAT(parse_error(head + "tile:xla:a,0;x\n"), HasSubstr("entry 1 begins with 'x'"));
   EXPECT_THAT(parse_error(head + "tile:xla:a,0;\n"), HasSubstr("entry 1"));

@@ -1,0 +1,151 @@
+#include "data/modules/module_file.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "data/convert/graph_schema.hpp"
+#include "data/hdf5/narrow.hpp"
+#include "data/loading/open_graph.hpp"
+#include "data/npz/feature_stream.hpp"
+#include "data/shards/config_codec.hpp"
+
+namespace tpudist {
+namespace {
+
+// Numbers rows by equal bytes, counted up by first occurrence.
+std::vector<std::int32_t> number_equal_rows(std::span<const std::byte> rows,
+                                            std::size_t row_bytes) {
+  std::unordered_map<std::string_view, std::int32_t> numbers;
+  std::vector<std::int32_t> group;
+  for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
+    const std::string_view row(reinterpret_cast<const char*>(&rows[at]), row_bytes);
+    group.push_back(numbers.emplace(row, static_cast<std::int32_t>(numbers.size())).first->second);
+  }
+  return group;
+}
+
+// Reads the configurations of one graph into memory, in the form that a shard would have them in:
+// ways are tried in the order codes u8, codes u16, features i8, i16, i32, f32.
+class ConfigReader {
+ public:
+  ConfigReader(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
+               OpenGraph& graph)
+      : npz_(npz), collection_(collection), sizes_(sizes), graph_(graph) {}
+
+  void read() {
+    graph_.chunk_rows = sizes_.configs;
+    graph_.chunks.resize(1);
+    if (!collection_.is_tile()) {
+      auto status = read_codes<std::uint8_t>();
+      if (status == Status::too_wide) status = read_codes<std::uint16_t>();
+      if (status == Status::coded) return;
+    }
+    ElementType type = ElementType::i8;
+    while (!read_features(type)) type = wider(type);
+  }
+
+ private:
+  using Status = ConfigEncoder::Status;
+
+  template <typename Code>
+  Status read_codes() {
+    const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
+    ConfigEncoder encoder(sizes_.config_nodes);
+    std::vector<Code> codes;
+    FeatureStream stream(open_config_features(npz_, collection_));
+    while (const auto* block = stream.next()) {
+      const std::int64_t known = encoder.state_count();
+      const std::size_t count = static_cast<std::size_t>(block->rows) * nodes;
+      codes.resize(codes.size() + count);
+      const Status status = encoder.encode<Code>(block->values, std::span(codes).last(count));
+      // A value that is not finite can come only with a new state.
+      if (encoder.state_count() != known) stream.check_finite(*block);
+      if (status != Status::coded) return status;
+    }
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code)))
+      return Status::gave_up;
+    graph_.coded = true;
+    graph_.width = sizes_.config_nodes;
+    graph_.states = encoder.states();
+    graph_.times.group = number_equal_rows(std::as_bytes(std::span(codes)), nodes * sizeof(Code));
+    graph_.chunks.front().codes = std::move(codes);
+    return Status::coded;
+  }
+
+  // False when a value does not fit the type.
+  bool read_features(ElementType type) {
+    std::vector<std::byte> features;
+    FeatureStream stream(open_config_features(npz_, collection_));
+    while (const auto* block = stream.next()) {
+      if (type == ElementType::f32) stream.check_finite(*block);
+      const std::size_t bytes = block->values.size() * element_bytes(type);
+      features.resize(features.size() + bytes);
+      if (narrow(block->values, type, std::span(features).last(bytes))) {
+        stream.check_finite(*block);
+        return false;
+      }
+    }
+    graph_.width = sizes_.config_values;
+    graph_.times.group = number_equal_rows(
+        features, static_cast<std::size_t>(sizes_.config_values) * element_bytes(type));
+    graph_.chunks.front().type = type;
+    graph_.chunks.front().features = std::move(features);
+    return true;
+  }
+
+  const NpzReader& npz_;
+  const Collection& collection_;
+  const GraphSizes& sizes_;
+  OpenGraph& graph_;
+};
+
+// Says so where the file is a graph of the other kind, which would lack arrays.
+void require_kind(const NpzReader& npz, const Collection& collection) {
+  const std::string_view own = collection.is_tile() ? "config_feat" : "node_config_feat";
+  const std::string_view other = collection.is_tile() ? "node_config_feat" : "config_feat";
+  if (npz.contains(own) || !npz.contains(other)) return;
+  throw DataError(fmt::format(
+      "{}: has {} and not {}: it is no graph of {}; rank it with a run of {} "
+      "graphs",
+      npz.path().string(), other, own, collection.name, collection.is_tile() ? "layout" : "tile"));
+}
+
+}  // namespace
+
+Module read_module(const std::filesystem::path& path, const Collection& collection) {
+  const NpzReader npz(path);
+  require_kind(npz, collection);
+  const GraphSizes sizes = read_graph_sizes(npz, collection, RunTimeNeed::optional);
+  OpenGraph graph;
+  graph.graph = read_graph(npz, collection, sizes);
+  std::optional<RunTimes> times = read_optional_run_times(npz, collection, sizes);
+  const bool has_times = times.has_value();
+  if (has_times) graph.times = std::move(*times);
+  graph.times.runtime.resize(static_cast<std::size_t>(sizes.configs));
+  ConfigReader(npz, collection, sizes, graph).read();
+  graph.entry = {.name = graph.graph.name,
+                 .split = "test",
+                 .shard = path,
+                 .group = "",
+                 .nodes = sizes.nodes,
+                 .edges = sizes.edges,
+                 .configs = sizes.configs,
+                 .config_nodes = sizes.config_nodes,
+                 .source = path.string(),
+                 .source_hash = hash_file(path)};
+  DatasetOptions options;
+  options.shards = path;
+  options.collection = collection;
+  options.split = "test";
+  std::vector<OpenGraph> graphs;
+  graphs.push_back(std::move(graph));
+  return {Dataset::of_graphs(options, std::move(graphs)), has_times};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/schema/collection.hpp"
+
+namespace tpudist {
+
+// The collections that have a folder below `root` (layout/X/Y or tile/X) for which `holds` is true:
+// first those of TpuGraphs in their usual order, then all others by name. Throws IoError where a
+// folder cannot be listed; a root that is not there has none.
+std::vector<Collection> find_collections(const std::filesystem::path& root,
+                                         const std::function<bool(const Collection&)>& holds);
+
+// The folders at such a place whose names cannot be those of a collection, such as layout/v1.2/x.
+std::vector<std::filesystem::path> misnamed_folders(const std::filesystem::path& root);
+
+// The end of a message on a collection that is not there, such as " (did you mean layout:xla:random,
+// which is there?)" or " (there are layout:xla:random, tile:xla)": of those that are, the nearest to
+// `name` or else all. Empty where there are none.
+std::string what_is_there(const std::string& name, const std::vector<Collection>& there);
+
+}  // namespace tpudist

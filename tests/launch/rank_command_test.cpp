@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/launch/run_program.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "train/scores/submission.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using tpudist::testing::Outcome;
+using tpudist::testing::TempDir;
+
+// A run of two members on the tiny data, and the source of one of its test graphs.
+class RankCommand : public ::testing::Test {
+ protected:
+  RankCommand() {
+    std::ofstream(folder_ / "tiny.yaml")
+        << "name: tiny\ndata: {shards: '" << testing::tiny_shards().string() << R"(',
+  collection: layout:xla:random}
+batch: {slates: 2, configs: 4}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {}}
+train: {steps: 3, last_evaluation: none}
+ensemble: {members: 2}
+dist: {threads: 1, device: cpu}
+)";
+    trained_ = run("train tiny.yaml --run-dir run 2>&1");
+    const auto folder = testing::tiny_shards().parent_path() / "npz/layout/xla/random";
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "test"))
+      test_ = entry.path();
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "valid"))
+      valid_ = entry.path();
+  }
+
+  Outcome run(const std::string& arguments) const {
+    return testing::run_program(arguments, "cd " + folder_.path().string() + " && ");
+  }
+
+  const TempDir folder_;
+  Outcome trained_;
+  std::filesystem::path test_, valid_;
+};
+
+TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
+  ASSERT_EQ(trained_.exit_code, 0) << trained_.output;
+  ASSERT_EQ(run("predict run --split test --csv out.csv 2>&1").exit_code, 0);
+  const Submission submission = Submission::read(folder_ / "out.csv");
+  const auto* row = submission.find("layout:xla:random:" + test_.stem().string());
+  ASSERT_NE(row, nullptr);
+  const Outcome ranked = run("rank " + test_.string() + " --run run --top 0 --json --quiet");
+  ASSERT_EQ(ranked.exit_code, 0) << ranked.output;
+  const auto json = nlohmann::json::parse(ranked.output);
+  // Equal configurations have equal scores, so that the submission lists them by number among those
+  // of that score.
+  std::vector<std::int32_t> order;
+  for (const std::int32_t config : row->configs) {
+    for (const auto& entry : json.at("ranking")) {
+      if (entry.at("config") == config) order.push_back(config);
+    }
+  }
+  std::vector<std::int32_t> ranking;
+  for (const auto& entry : json.at("ranking")) ranking.push_back(entry.at("config"));
+  EXPECT_EQ(ranking, order);
+  EXPECT_EQ(json.at("configs"), row->configs.size());
+  EXPECT_TRUE(json.at("kendall_tau").is_null());
+  EXPECT_EQ(json.at("members").size(), 2u);
+}
+
+TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
+  const Outcome valid = run("rank " + valid_.string() + " --run run --top 3 2>&1");
+  EXPECT_EQ(valid.exit_code, 0) << valid.output;
+  EXPECT_THAT(valid.output, HasSubstr("ranked by 2 of 2 members (mean): run step 3"));
+  EXPECT_THAT(valid.output, ::testing::ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
+  EXPECT_THAT(valid.output, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
+  EXPECT_THAT(valid.output, HasSubstr("Kendall tau with the run times of the file"));
+  EXPECT_THAT(run("rank " + test_.string() + " --run run 2>&1").output,
+              Not(HasSubstr("Kendall tau")));
+}
+
+TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
+  std::ofstream(folder_ / "bad.npz") << "no zip";
+  const Outcome bad = run("rank bad.npz --run run 2>&1");
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_THAT(bad.output, HasSubstr("tpudist: error: bad.npz"));
+  EXPECT_EQ(run("rank " + test_.string() + " --run run --combine median 2>&1").exit_code, 2);
+  EXPECT_EQ(run("rank " + test_.string() + " 2>&1").exit_code, 2);
+  EXPECT_EQ(run("rank " + test_.string() + " --run . 2>&1").exit_code, 2);
+  EXPECT_EQ(run("rank " + test_.string() + " --run run --checkpoint 9 2>&1").exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tpudist

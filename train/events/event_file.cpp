@@ -1,0 +1,75 @@
+#include "train/events/event_file.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+
+namespace tpudist {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void add_members(const std::string& name, const nlohmann::json& list, bool with_mean,
+                 std::vector<Scalar>& scalars) {
+  double sum = 0, count = 0;
+  for (std::size_t m = 0; m < list.size(); ++m) {
+    if (!list[m].is_number()) continue;
+    scalars.push_back({fmt::format("{}/member_{}", name, m), list[m].get<double>()});
+    sum += list[m].get<double>();
+    ++count;
+  }
+  if (with_mean && count > 0) scalars.push_back({name + "/mean", sum / count});
+}
+
+}  // namespace
+
+std::vector<Scalar> scalars_of(const nlohmann::json& record) {
+  const bool scores = record.value("kind", "") == "evaluation";
+  const std::string split = record.value("split", "valid");
+  std::vector<Scalar> scalars;
+  for (const auto& [name, value] : record.items()) {
+    if (name == "step" || name == "rows") continue;
+    if (scores && name == "members") {
+      add_members(split, value, false, scalars);
+    } else if (value.is_array()) {
+      add_members(name, value, true, scalars);
+    } else if (value.is_number()) {
+      const std::string tag = scores && name == "ensemble" ? split + "/ensemble" : name;
+      scalars.push_back({tag, value.get<double>()});
+    }
+  }
+  return scalars;
+}
+
+void append_events(const std::filesystem::path& file, const nlohmann::json& record) {
+  const double time = now();
+  std::error_code error;
+  std::string bytes = std::filesystem::exists(file, error) ? "" : version_record(time);
+  bytes += scalar_record(time, record.value("step", std::int64_t{0}), scalars_of(record));
+  std::ofstream out(file, std::ios::app | std::ios::binary);
+  out << bytes;
+  out.flush();
+  if (!out) throw IoError(fmt::format("{}: cannot write; is the disk full?", file.string()));
+}
+
+void rewind_events(const std::filesystem::path& file, std::int64_t step) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return;
+  const std::string bytes = read_text_file(file);
+  std::string kept;
+  for (const EventRecord& record : whole_records(bytes)) {
+    if (record.step <= step) kept += record.record;
+  }
+  if (kept.empty()) kept = version_record(now());
+  write_file_atomically(file, kept);
+}
+
+}  // namespace tpudist

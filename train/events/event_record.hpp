@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tpudist {
+
+// A number that TensorBoard plots, under a name such as "loss/member_0".
+struct Scalar {
+  std::string tag;
+  double value = 0;  // stored as float32
+};
+
+// The records of an event file of TensorBoard. Each is framed as in TFRecord files (tensorflow,
+// core/lib/io/record_writer.h; integers little-endian):
+//
+//   u64 length | u32 masked CRC-32C of the length | length bytes | u32 masked CRC-32C of the bytes
+//
+// and holds an Event in the encoding of Protocol Buffers (tensorflow, core/util/event.proto and
+// core/framework/summary.proto): wall_time = 1 (double), step = 2 (int64), file_version = 3 (string),
+// summary = 5 {value = 1 {tag = 1 (string), simple_value = 2 (float)}}.
+
+// The first record of every file. `wall_time` is in seconds since 1970.
+std::string version_record(double wall_time);
+// All scalars of one step. Steps are not negative.
+std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
+
+// The CRC as it is stored: rotated and shifted, so that CRCs of bytes with CRCs in them stay useful.
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
+
+// A record that was found whole.
+struct EventRecord {
+  std::string_view record;  // with its frame
+  std::string_view event;
+  std::int64_t step = 0;
+};
+
+// The whole records at the beginning of a file, up to the first that is torn, damaged or no Event.
+// They view `file`.
+std::vector<EventRecord> whole_records(std::string_view file);
+
+}  // namespace tpudist

@@ -1,0 +1,100 @@
+#include "train/ranking/module_ranking.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "statistics/metrics.hpp"
+#include "train/scoring/run_scorers.hpp"
+
+namespace tpudist {
+namespace {
+
+// The members of all runs, with those named that cannot take part.
+std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& runs,
+                                          const GraphPrediction& prediction) {
+  std::vector<RankingMember> members;
+  for (const TrainedRun* run : runs) {
+    for (std::size_t m = 0; m < run->use.size(); ++m) {
+      const std::vector<double>& scores = prediction.scores[members.size()];
+      RankingMember member{run->path, static_cast<int>(m)};
+      if (!run->use[m]) {
+        member.why_left_out = "its loss was not finite in training";
+      } else if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) {
+        member.why_left_out = "its scores of this module are not finite";
+      }
+      members.push_back(std::move(member));
+    }
+  }
+  return members;
+}
+
+// The numbers of the configurations of each group of equal ones, by group.
+std::vector<std::vector<std::int64_t>> equal_configs(const std::vector<std::int32_t>& group) {
+  std::vector<std::vector<std::int64_t>> equal;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (static_cast<std::size_t>(group[i]) == equal.size()) equal.emplace_back();
+    equal[static_cast<std::size_t>(group[i])].push_back(static_cast<std::int64_t>(i));
+  }
+  return equal;
+}
+
+double tau_with_times(const Dataset& dataset, const std::vector<double>& scores) {
+  std::vector<double> targets;
+  for (std::int64_t row = 0; row < dataset.rows(0); ++row)
+    targets.push_back(dataset.target(0, row));
+  return kendall_tau_b(scores, targets);
+}
+
+}  // namespace
+
+ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
+                          const Combination& combination, JobContext& context) {
+  std::vector<const TrainedRun*> all;
+  const Collection& collection = module.dataset.options().collection;
+  for (const TrainedRun& run : runs) {
+    const Collection& own = run.experiment.data.collection;
+    if (own.is_tile() != collection.is_tile()) {
+      throw ConfigError(
+          fmt::format("{} ranks graphs of {}, but the run before it of {}; give runs "
+                      "of layout graphs or of tile graphs",
+                      run.path.string(), own.name, collection.name));
+    }
+    all.push_back(&run);
+  }
+  const RunScorers scorers(all, module.dataset, context);
+  context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");
+  const GraphPrediction prediction = scorers.score({0, 1}, context).front();
+  context.progress.finish();
+
+  ModuleRanking result;
+  result.members = judged_members(all, prediction);
+  const auto equal = equal_configs(module.dataset.run_times(0).group);
+  std::vector<bool> use;
+  std::vector<std::vector<double>> distinct;  // scores of members that take part
+  for (std::size_t m = 0; m < result.members.size(); ++m) {
+    use.push_back(result.members[m].why_left_out.empty());
+    if (!use.back()) continue;
+    distinct.emplace_back();
+    for (const auto& configs : equal)
+      distinct.back().push_back(prediction.scores[m][static_cast<std::size_t>(configs.front())]);
+  }
+  if (distinct.empty()) {
+    throw Error(ErrorKind::failed,
+                fmt::format("no member is left to rank {}: {}", module.dataset.graph(0).name,
+                            result.members.front().why_left_out));
+  }
+  const std::vector<double> combined = combined_scores(prediction, use, combination);
+  const std::vector<MemberSpread> spreads = member_spreads(distinct);
+  for (std::size_t k = 0; k < equal.size(); ++k) {
+    result.ranking.push_back(
+        {equal[k], combined[static_cast<std::size_t>(equal[k].front())], spreads[k]});
+  }
+  std::ranges::stable_sort(result.ranking, {}, &RankedConfig::score);
+  if (module.has_times) result.kendall_tau = tau_with_times(module.dataset, combined);
+  return result;
+}
+
+}  // namespace tpudist

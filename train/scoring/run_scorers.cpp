@@ -1,0 +1,49 @@
+#include "train/scoring/run_scorers.hpp"
+
+#include <utility>
+
+namespace tpudist {
+
+// A run with what scores a dataset with it.
+class RunScorers::Scorer {
+ public:
+  Scorer(const TrainedRun& run, const Dataset& dataset, JobContext& context)
+      : run_(run),
+        dataset_(dataset),
+        network_(make_network(run.experiment, context.place.device, context.pool)),
+        units_(dataset, network_, run.experiment.plan) {}
+
+  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const {
+    return score_graphs(network_, run_.flat, static_cast<int>(run_.use.size()), dataset_, graphs,
+                        units_, {run_.experiment.evaluate_block, 0}, context);
+  }
+
+ private:
+  const TrainedRun& run_;
+  const Dataset& dataset_;
+  const Network network_;
+  const UnitBuilder units_;
+};
+
+RunScorers::RunScorers(const std::vector<const TrainedRun*>& runs, const Dataset& dataset,
+                       JobContext& context) {
+  for (const TrainedRun* run : runs) {
+    scorers_.push_back(std::make_unique<const Scorer>(*run, dataset, context));
+    use_.insert(use_.end(), run->use.begin(), run->use.end());
+  }
+}
+
+RunScorers::~RunScorers() = default;
+
+std::vector<GraphPrediction> RunScorers::score(GraphRange graphs, JobContext& context) const {
+  std::vector<GraphPrediction> all = scorers_.front()->score(graphs, context);
+  for (std::size_t s = 1; s < scorers_.size(); ++s) {
+    std::vector<GraphPrediction> more = scorers_[s]->score(graphs, context);
+    for (std::size_t g = 0; g < all.size(); ++g) {
+      for (auto& scores : more[g].scores) all[g].scores.push_back(std::move(scores));
+    }
+  }
+  return all;
+}
+
+}  // namespace tpudist

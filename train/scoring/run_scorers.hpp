@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "train/experiment/context.hpp"
+#include "train/scoring/inference.hpp"
+#include "train/scoring/scoring.hpp"
+
+namespace tpudist {
+
+// One or more runs that score the graphs of one dataset, their members side by side in the order of
+// the runs. Borrows runs and dataset. All methods that take a context are collective.
+class RunScorers {
+ public:
+  // `runs`: at least one, of graphs of the dataset's kind (layout or tile).
+  RunScorers(const std::vector<const TrainedRun*>& runs, const Dataset& dataset,
+             JobContext& context);
+  ~RunScorers();
+
+  // [M] members of all runs that did not fail.
+  const std::vector<bool>& use() const { return use_; }
+  int members() const { return static_cast<int>(use_.size()); }
+
+  // Scores all rows of these graphs with all members, those that failed included.
+  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const;
+
+ private:
+  class Scorer;
+  std::vector<std::unique_ptr<const Scorer>> scorers_;
+  std::vector<bool> use_;
+};
+
+}  // namespace tpudist
