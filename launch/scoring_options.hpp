@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "train/scoring/inference.hpp"
 
@@ -20,10 +21,12 @@ struct ScoringArguments {
 
   // The run with the checkpoint and the weights asked for.
   TrainedRun open(const std::filesystem::path& run) const;
+  // A warning where the scores of this split are too good because they chose the checkpoint.
+  void warn_of_chosen_scores(std::string_view split) const;
 };
 
-// Adds --data, --checkpoint (find_checkpoint), --weights, --device and --threads. `arguments` hold the defaults and
-// must outlive the command.
+// Adds --data, --checkpoint (find_checkpoint), --weights, --device and --threads. `arguments` hold
+// the defaults and must outlive the command.
 void add_scoring_options(CLI::App& command, ScoringArguments& arguments);
 
 }  // namespace tpudist
