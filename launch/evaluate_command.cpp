@@ -36,6 +36,7 @@ void run(const Arguments& arguments) {
     const CollectionResult& result = results.front();
     if (!result.evaluation)
       throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
+    arguments.warn_of_chosen_scores(arguments.split);
     print("{}, {}, {}\n", arguments.run.string(), opened_at(trained), result.collection);
     print("{}", evaluation_table(*result.evaluation));
     if (arguments.json.empty()) return;

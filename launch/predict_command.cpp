@@ -77,6 +77,7 @@ void run(const Arguments& arguments) {
     const auto results = score_runs(
         runs, {arguments.split, arguments.shards, !arguments.csv.empty(), combination}, context);
     if (context.world.rank() != 0) return;
+    arguments.warn_of_chosen_scores(arguments.split);
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());

@@ -2,10 +2,19 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/log.hpp"
+
 namespace tpudist {
 
 TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {
   return open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
+}
+
+void ScoringArguments::warn_of_chosen_scores(std::string_view split) const {
+  if (checkpoint != "best" || split != "valid") return;
+  spdlog::warn(
+      "--checkpoint best was chosen by its score on the validation split: the scores there are "
+      "optimistic");
 }
 
 void add_combination_options(CLI::App& command, CombinationArguments& arguments) {

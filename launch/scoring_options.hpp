@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "train/scoring/inference.hpp"
 
@@ -20,6 +21,8 @@ struct ScoringArguments {
 
   // The run with the checkpoint and the weights asked for.
   TrainedRun open(const std::filesystem::path& run) const;
+  // A warning where the scores of this split are too good because they chose the checkpoint.
+  void warn_of_chosen_scores(std::string_view split) const;
 };
 
 // What the commands that make one ranking of several members take.

@@ -50,8 +50,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   for (const EarlyStopped& stopped : outcome.stopped_early) {
     print(
         "member {} stopped at step {} (train.early_stop); its best score, {:.4f} at step {}, was "
-        "chosen "
-        "on the graphs it is measured on and is optimistic\n",
+        "chosen on the graphs it is measured on and is optimistic\n",
         stopped.member, stopped.step, stopped.best_score, stopped.best_step);
   }
   if (outcome.average_hash) print("\naverages: {}", to_hex(*outcome.average_hash));

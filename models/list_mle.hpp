@@ -5,14 +5,14 @@
 namespace tpudist {
 
 // ListMLE (Xia et al., "Listwise approach to learning to rank", ICML 2008) in the form of allRank
-// that the 2nd place of "Fast or Slow?" used, with its clip of the prediction's norm. With q = s /
-// temperature and p = q / max(1, ||q||_2 / clip_norm), in the order of falling targets (the slowest first) and m = max p:
+// that the 2nd place of "Fast or Slow?" used, with its clip of the prediction's norm. With
+// q = s / temperature and p = q / max(1, ||q||_2 / clip_norm), in the order of falling targets (the
+// slowest first) and m = max p:
 //
 //     loss = sum_i log(sum_{j >= i} exp(p_j - m) + 1e-10) - (p_i - m)
 //
 // so that a larger score means slower; a low temperature makes small differences of scores count as
-// certain. The gradient is that of the whole formula, with the clip and
-// the maximum.
+// certain. The gradient is that of the whole formula, with the clip and the maximum.
 class ListMle : public SlateLoss {
  public:
   static constexpr double eps = 1e-10;

@@ -57,6 +57,7 @@ TEST_F(TrainCommand, TheRunFindsItsShardsFromAnywhereAndSaysWhichStepWasTaken) {
   const Outcome best = testing::run_program("evaluate " + scored + " --checkpoint best 2>&1");
   EXPECT_EQ(best.exit_code, 0) << best.output;
   EXPECT_THAT(best.output, HasSubstr("run, step 4"));
+  EXPECT_THAT(best.output, HasSubstr("optimistic"));
   const Outcome none = testing::run_program("evaluate " + scored + " --checkpoint 3 2>&1");
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.output, HasSubstr("there are: 4, best"));

@@ -45,8 +45,8 @@ TEST(ListMle, EqualsAllRankWithAutograd) {
        9.093655197041,
        {-0.005913842996119, -0.1011335617114, 0.2871952811554, -0.05647785445541,
         -0.1236700219924}},
-      // Clipped although the scores' own norm is not above 30 / 0.25; and not clipped although it is
-      // above 30, because the temperature divides first.
+      // Scores of norm 40: the temperature divides them to 160, which is clipped, and to 5, which
+      // is not.
       {30.0,
        0.25,
        39.62235751248,

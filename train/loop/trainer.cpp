@@ -54,6 +54,18 @@ nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& v
   return list;
 }
 
+nlohmann::json to_json(const std::vector<EarlyStopped>& members) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const EarlyStopped& stopped : members) {
+    list.push_back({{"number", stopped.member},
+                    {"step", stopped.step},
+                    {"best_step", stopped.best_step},
+                    {"best_score", finite_or_null({stopped.best_score})[0]},
+                    {"best_score_is_optimistic", true}});
+  }
+  return list;
+}
+
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {
  public:
@@ -83,7 +95,10 @@ class TrainingRun {
     save();
     if (!outcome.stopped) outcome.evaluation = last_evaluation();
     if (outcome.evaluation && root()) {
-      write_file_atomically(run_.scores(), evaluation_json(*outcome.evaluation).dump(2) + "\n");
+      nlohmann::json scores = evaluation_json(*outcome.evaluation);
+      if (experiment_.train.early_stop.patience > 0)
+        scores["stopped_early"] = to_json(stopped_members());
+      write_file_atomically(run_.scores(), scores.dump(2) + "\n");
     }
     outcome.steps = state_.step;
     outcome.failed = failed_members();
@@ -302,8 +317,8 @@ class TrainingRun {
     if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0) save();
   }
 
-  // Lets members go that do not get better. Only the validation split counts, whose graphs no member
-  // trains on. Rank 0 decides.
+  // Lets members go that do not get better. Only the validation split counts, whose graphs no
+  // member trains on. Rank 0 decides.
   void stop_members(const Evaluation& evaluation) {
     if (experiment_.train.early_stop.patience == 0) return;
     EarlyStop& early_stop = state_.early_stop;

@@ -12,8 +12,8 @@ namespace tpudist {
 
 enum class AverageKind { none, ema, swa };
 
-// `train.average:` of an experiment file: which average of a member's weights over the steps is kept
-// beside the weights themselves.
+// `train.average:` of an experiment file: which average of a member's weights over the steps is
+// kept beside the weights themselves.
 struct AverageConfig {
   AverageKind kind = AverageKind::none;
   double decay = 0.99;     // ema: of the weights that are there when another point is added

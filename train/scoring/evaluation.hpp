@@ -40,8 +40,8 @@ struct Evaluation {
   double ensemble_mean() const;
 };
 
-// An evaluation of no graph yet of the members that `use` flags, numbered from 0. Throws ConfigError for a split without
-// run times (test).
+// An evaluation of no graph yet of the members that `use` flags, numbered from 0. Throws
+// ConfigError for a split without run times (test).
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
                             std::int64_t most_rows = 0,
                             const Combination& combination = {CombinationRule::mean});

@@ -62,9 +62,9 @@ struct CollectionResult {
 };
 
 // Scores runs of the same or of several collections; runs of one collection are averaged member by
-// member, in the order of `ensemble.first_member` and then as given. A few graphs are scored at a time, so that memory holds the scores of those only, and
-// the means where they are asked for. Collective. Throws ConfigError when runs of one collection
-// see different graphs.
+// member, in the order of `ensemble.first_member` and then as given. A few graphs are scored at a
+// time, so that memory holds the scores of those only, and the means where they are asked for.
+// Collective. Throws ConfigError when runs of one collection see different graphs.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "dist/self_communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -12,6 +14,7 @@
 #include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
+#include "train/state/run_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -97,6 +100,10 @@ TEST(EarlyStoppedRun, EndsWhenNoMemberTrainsAnyMore) {
               checkpoint_at(folder / "run", experiment, 3).best_score[m]);
   }
   EXPECT_TRUE(outcome.evaluation.has_value());
+  const auto scores = nlohmann::json::parse(read_text_file(RunFolder(folder / "run").scores()));
+  ASSERT_EQ(scores["stopped_early"].size(), 3u);
+  EXPECT_EQ(scores["stopped_early"][2]["number"], 2);
+  EXPECT_EQ(scores["stopped_early"][2]["step"], 3);
   const TrainOutcome again = run(experiment, folder / "run", 1, /*resume=*/true);
   EXPECT_EQ(again.steps, 3);
   EXPECT_EQ(again.parameter_hash, outcome.parameter_hash);
