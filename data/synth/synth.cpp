@@ -19,6 +19,7 @@
 #include "data/synth/layouts.hpp"
 #include "data/synth/measure.hpp"
 #include "data/synth/presets.hpp"
+#include "statistics/metrics.hpp"
 
 namespace tpudist::synth {
 namespace {
@@ -204,7 +205,8 @@ class Generator {
     npz.add("node_splits", {1, std::ssize(graph.node_splits)}, graph.node_splits);
     npz.finish();
     write_truth(collection, job.split, graph.name, runtime, time, {});
-    add_file(path, graph, configs.nodes, job.configs);
+    const std::vector<double> measured(runtime.begin(), runtime.end());
+    add_file(path, graph, configs.nodes, job.configs, kendall_tau_b(time, measured));
   }
 
   static void fill_rows(const LayoutSpace& space, const LayoutConfigs& configs, std::int64_t first,
@@ -238,7 +240,9 @@ class Generator {
     npz.add("config_runtime_normalizers", {count}, hidden(job.split, normalizer, 1));
     npz.finish();
     write_truth(collection, job.split, graph.name, runtime, configs.time, normalizer);
-    add_file(path, graph, 0, count);
+    // One normalizer for all configurations does not change the score.
+    const std::vector<double> measured(runtime.begin(), runtime.end());
+    add_file(path, graph, 0, count, tile_score(configs.time, measured));
   }
 
   // What the file of a split shows of `values`.
@@ -262,10 +266,10 @@ class Generator {
   }
 
   void add_file(const std::filesystem::path& path, const Graph& graph, std::int64_t config_nodes,
-                std::int64_t configs) {
+                std::int64_t configs, double ceiling) {
     const SynthFile file{
-        path.lexically_relative(root_),  graph.nodes, graph.edges, config_nodes, configs,
-        std::filesystem::file_size(path)};
+        path.lexically_relative(root_),   graph.nodes, graph.edges, config_nodes, configs,
+        std::filesystem::file_size(path), ceiling};
     const std::lock_guard lock(mutex_);
     files_.push_back(file);
   }

@@ -24,6 +24,10 @@ struct SynthFile {
   std::filesystem::path path;  // relative to the root
   std::int64_t nodes = 0, edges = 0, config_nodes = 0, configs = 0;
   std::uintmax_t bytes = 0;
+  // The noise ceiling: the score of the noise-free times on the measured ones, Kendall's tau-b
+  // (layout) or the tile score; no prediction can expect to do better. Also known for the test
+  // split. NaN where it is not defined, as for a graph of one configuration.
+  double ceiling = 0;
 };
 
 // Writes a synthetic data set as NPZ files in the layout of TpuGraphs below `root`, e.g.

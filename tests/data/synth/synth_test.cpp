@@ -12,6 +12,7 @@
 #include "core/file_system.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/npz/npz_reader.hpp"
+#include "statistics/metrics.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -167,6 +168,11 @@ TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
       EXPECT_GT(measured[i], 0);
       EXPECT_NEAR(static_cast<double>(measured[i]) / time[i], 1, 0.025);  // 6 sigma of 0.4 %
     }
+    const std::vector<double> target(measured.begin(), measured.end());
+    EXPECT_EQ(file.ceiling, collection_of(file).is_tile() ? tile_score(time, target)
+                                                          : kendall_tau_b(time, target));
+    EXPECT_GT(file.ceiling, 0.5) << path;
+    EXPECT_LE(file.ceiling, 1) << path;
   }
   EXPECT_EQ(found, 10);
 }
