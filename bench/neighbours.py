@@ -4,12 +4,12 @@
     bench/neighbours.py --build build/release                                # synthetic families
     bench/neighbours.py --build build/release --npz NPZ                      # the AlexNet graph
 
-Needs numpy, scipy and scikit-learn. Without --npz each seed makes the demo data of its own (`tpudist
+Needs numpy, scipy and scikit-learn. Without --npz each seed S makes demo data of its own (`tpudist
 synth --preset demo --seed S`), whose validation graphs are of families that are not in training, and
-trains one member of the collection's experiments/demo*.yaml with initialisation and order S: with the means of the 2nd
-place's layers, with maxima, and with `directions: []`, where each node is by itself. With --npz, the
-folder that holds layout/xla/random, it trains experiments/alexnet.yaml and fits ridge regressions and
-boosted trees to the same runs. Prints Kendall's tau on the validation split.
+trains one member of the collection's experiments/demo*.yaml with initialisation and order S: with the
+means of the 2nd place's layers, with maxima, and with `directions: []`, where each node is by itself.
+With --npz, the folder that holds layout/xla/random, it trains experiments/alexnet.yaml and fits a
+ridge regression and boosted trees to the same runs. Prints Kendall's tau on the validation split.
 """
 import argparse
 import json
@@ -60,8 +60,8 @@ def synthetic(tpudist, collections, seeds, overrides):
         for seed in range(1, seeds + 1):
             npz, shards = (tpudist.work / f"{kind}-{seed}" for kind in ("npz", "shards"))
             folder = "/".join(collection.split(":"))
-            made = tpudist.run("synth", npz, "--preset", "demo", "--seed", seed, "--collections",
-                               collection)
+            made = tpudist.run("synth", npz, "--preset", "demo", "--seed", seed,
+                               "--collections", collection)
             tpudist.run("convert", npz, shards)
             graphs = [additive_models.read_split(npz / folder / split) for split in ("train", "valid")]
             values = [additive_models.ridge_on_counts(*graphs, sized) for sized in (False, True)]

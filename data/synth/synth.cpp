@@ -28,6 +28,8 @@ enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";
+// Counts what equal options make otherwise than before.
+constexpr int kGeneration = 2;
 
 class Generator {
  public:
@@ -106,9 +108,10 @@ class Generator {
   // What decides the files of a collection. It is kept beside them, so that a folder that was made
   // in part can be finished, and no other data set is overwritten or mixed with this one.
   std::string recipe() const {
-    return fmt::format(R"({{"preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
-                       options_.preset, options_.seed, fmt::join(options_.graphs, ", "),
-                       options_.configs) +
+    return fmt::format(
+               R"({{"generation": {}, "preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
+               kGeneration, options_.preset, options_.seed, fmt::join(options_.graphs, ", "),
+               options_.configs) +
            "\n";
   }
 
@@ -132,7 +135,8 @@ class Generator {
       const std::string there = read_text_file(folder / kRecipeName);
       if (there == recipe()) return;
       throw ConfigError(fmt::format(
-          "{} holds synthetic data of other options, {}; take another folder, or remove this one",
+          "{} holds synthetic data of other options or of another version, {}; take another "
+          "folder, or remove this one",
           folder.string(), there.substr(0, std::min<std::size_t>(there.find('\n'), 200))));
     }
     std::filesystem::recursive_directory_iterator entries(folder, error);

@@ -37,7 +37,8 @@ struct SynthFile {
 // `options.truth`. The same graphs are in the random and the default set. Files are a pure function
 // of options other than `threads`, which count graphs made at the same time. Returns the files
 // sorted by path. Throws IoError, and ConfigError where the folder of a collection holds other data:
-// what the options say is kept there as synth.json, and only equal options may write there again.
+// what the options say is kept there as synth.json, and only equal options of a version that makes
+// the same of them may write there again.
 std::vector<SynthFile> synthesise(const SynthOptions& options, const std::filesystem::path& root,
                                   ProgressSink& progress);
 

@@ -189,6 +189,12 @@ TEST(Synth, refusesAFolderWithOtherData) {
   options.seed = 2;
   EXPECT_THROW(make(folder.path(), options), ConfigError);
   EXPECT_TRUE(read_text_file(folder / first.at(0).path) == bytes);
+  // Data that another generation made of the same options.
+  options.seed = 1;
+  std::string recipe = read_text_file(folder / "tile/xla/synth.json");
+  recipe.replace(recipe.find("\"generation\": 2"), 15, "\"generation\": 1");
+  write_file_atomically(folder / "tile/xla/synth.json", recipe);
+  EXPECT_THROW(make(folder.path(), options), ConfigError);
   options.collections = {{"layout:xla:random"}};  // a collection that is not there yet
   EXPECT_EQ(make(folder.path(), options).size(), 1u);
   options.collections = {{"layout:nlp:random"}};
