@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,9 +21,11 @@ namespace {
 struct Total {
   std::int64_t graphs = 0, nodes = 0, configs = 0;
   std::uintmax_t bytes = 0;
+  double ceiling = 0;         // sum over the graphs that have one
+  std::int64_t ceilings = 0;  // graphs that do
 };
 
-// One line for each folder of a split.
+// One line for each folder of a split. The noise ceiling is the mean over its graphs.
 void print_totals(const std::vector<SynthFile>& files) {
   std::map<std::string, Total> totals;
   for (const SynthFile& file : files) {
@@ -31,11 +34,17 @@ void print_totals(const std::vector<SynthFile>& files) {
     total.nodes += file.nodes;
     total.configs += file.configs;
     total.bytes += file.bytes;
+    if (std::isnan(file.ceiling)) continue;
+    total.ceiling += file.ceiling;
+    ++total.ceilings;
   }
   for (const auto& [folder, total] : totals) {
-    print("{:<28} {:>6} graphs {:>12} nodes {:>12} configurations {:>12}\n", folder,
-          format_count(total.graphs), format_count(total.nodes), format_count(total.configs),
-          format_bytes(total.bytes));
+    const std::string ceiling =
+        total.ceilings ? fmt::format("{:.4f}", total.ceiling / static_cast<double>(total.ceilings))
+                       : "-";
+    print("{:<28} {:>6} graphs {:>12} nodes {:>12} configurations {:>12}  noise ceiling {}\n",
+          folder, format_count(total.graphs), format_count(total.nodes),
+          format_count(total.configs), format_bytes(total.bytes), ceiling);
   }
 }
 

@@ -41,7 +41,8 @@ row() {
 # train RUN RANKS THREADS [--resume] prints the hash of the parameters, or "none".
 train() {
   local run=$1 ranks=$2 threads=$3; shift 3
-  { on_ranks "$ranks" train experiments/demo.yaml train.steps=8 train.evaluate_every=0 \
+  { on_ranks "$ranks" train experiments/demo.yaml model.preset=latenciaga_xla "model.blocks=[]" \
+      train.steps=8 train.evaluate_every=0 \
       train.last_evaluation=none train.checkpoint_every=4 train.keep_checkpoints=9 \
       ensemble.members=3 "dist.threads=$threads" --run-dir "$scratch/$run" "$@" || true
   } | sed -n 's/^parameters: //p' | grep . || echo none

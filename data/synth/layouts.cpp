@@ -9,9 +9,13 @@ namespace tpudist::synth {
 namespace {
 
 constexpr double kRepeat = 0.35;  // chance that a run measures a known configuration again
-// Chance of the default output layout (0.93 in real AlexNet).
-constexpr double kDefaultOutput = 0.7;
+// Chance of the default output layout. Even, so that a wish for another layout costs as often as it
+// saves unless one knows the layout of what it is for.
+constexpr double kDefaultOutput = 0.5;
 constexpr std::size_t kPool = 32;  // parents of the genetic search
+// With fewer sets of linked operations none shares whole states: there would be hardly any
+// configurations.
+constexpr std::size_t kFewSets = 4;
 
 std::string_view text_of(std::span<const std::uint8_t> codes) {
   return {reinterpret_cast<const char*>(codes.data()), codes.size()};
@@ -85,9 +89,13 @@ LayoutSpace::LayoutSpace(const Program& program, std::uint64_t key) {
     Key kind{program[i].code, program[i].shape.dims, {}};
     for (const auto& state : choice.states) std::get<2>(kind).push_back(state.features);
     const auto [entry, is_new] = known.try_emplace(kind, linked.size());
-    if (is_new) linked.emplace_back().whole_state = CounterRng(key, linked.size()).below(2) == 0;
+    if (is_new) linked.emplace_back();
     linked[entry->second].ops.push_back(static_cast<std::int32_t>(choices.size()));
     choices.push_back(std::move(choice));
+  }
+  if (linked.size() < kFewSets) return;
+  for (std::size_t i = 0; i < linked.size(); ++i) {
+    linked[i].whole_state = CounterRng(key, i).below(2) == 0;
   }
 }
 

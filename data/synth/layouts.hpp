@@ -23,8 +23,8 @@ struct LayoutSpace {
   std::vector<Choice> choices;    // [nc]
   std::vector<LinkedOps> linked;  // every operation is in one of them
 
-  // Operations of one kind, output shape and list of states are linked; by `key`, every
-  // other set of linked operations shares whole states.
+  // Operations of one kind, output shape and list of states are linked; by `key`, every other set of
+  // linked operations shares whole states, unless there are only a few sets.
   LayoutSpace(const Program& program, std::uint64_t key);
 };
 

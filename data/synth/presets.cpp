@@ -25,7 +25,17 @@ struct Family {
   bool corrupt = false;  // its first member is
 };
 
-constexpr Family kXlaFamilies[] = {
+using Families = std::span<const Family>;
+
+// Families of the splits of a source. No family is in two splits, and every family of valid and
+// test has the style, but not the sizes, of one of train.
+struct SplitFamilies {
+  Families train, valid, test;
+
+  Families of(std::size_t split) const { return split == 0 ? train : split == 1 ? valid : test; }
+};
+
+constexpr Family kXlaTrain[] = {
     {Family::mesh, "resnet50", Style::residual_conv, 64, 56, 0},
     {Family::mesh, "bert_pretraining", Style::transformer, 512, 0, 128},
     {Family::batch, "inception_v3_batch_{}_train", Style::branched_conv, 96, 35, 0},
@@ -35,15 +45,44 @@ constexpr Family kXlaFamilies[] = {
     {Family::mesh, "ssd", Style::residual_conv, 96, 38, 0},
     {Family::batch, "openai_v0_rnn_sequence_batch_{}", Style::recurrent, 768, 0, 64},
 };
+constexpr Family kXlaValid[] = {
+    {Family::mesh, "mask_rcnn", Style::residual_conv, 80, 48, 0},
+    {Family::batch, "trax_lsh_batch_{}_train", Style::transformer, 768, 0, 96},
+    {Family::mesh, "xception", Style::branched_conv, 64, 42, 0},
+    {Family::batch, "mnasnet_batch_{}_train", Style::plain_conv, 48, 40, 0},
+    {Family::batch, "magenta_batch_{}", Style::recurrent, 640, 0, 96},
+};
+constexpr Family kXlaTest[] = {
+    {Family::mesh, "retinanet", Style::residual_conv, 112, 30, 0},
+    {Family::batch, "efficientnet_batch_{}_train", Style::plain_conv, 40, 48, 0},
+    {Family::mesh, "mlperf_nmt", Style::transformer, 896, 0, 80},
+};
 
-constexpr Family kLanguageFamilies[] = {
+constexpr Family kLanguageTrain[] = {
     {Family::language, "bert_en_cased_L-12_H-768_A-12", Style::transformer, 768, 0, 128},
     {Family::language, "albert_en_base", Style::transformer, 1024, 0, 128},
     {Family::language, "electra_small", Style::transformer, 256, 0, 128, true},
     {Family::language, "talking-heads_base", Style::transformer, 512, 0, 256},
     {Family::language, "small_bert_bert_en_uncased_L-2_H-128_A-2", Style::transformer, 128, 0, 512},
     {Family::language, "lstm_text", Style::recurrent, 512, 0, 64},
+    {Family::language, "small_bert_bert_en_uncased_L-4_H-320_A-5", Style::transformer, 320, 0, 96},
+    {Family::language, "gru_text", Style::recurrent, 256, 0, 256},
 };
+constexpr Family kLanguageValid[] = {
+    {Family::language, "small_bert_bert_en_uncased_L-6_H-640_A-10", Style::transformer, 640, 0, 96},
+    {Family::language, "small_bert_bert_en_uncased_L-8_H-192_A-3", Style::transformer, 192, 0, 384},
+    {Family::language, "rnn_text", Style::recurrent, 384, 0, 128},
+};
+constexpr Family kLanguageTest[] = {
+    {Family::language, "small_bert_bert_en_uncased_L-3_H-448_A-7", Style::transformer, 448, 0, 192},
+    {Family::language, "small_bert_bert_en_uncased_L-10_H-896_A-14", Style::transformer, 896, 0,
+     64},
+};
+
+SplitFamilies families_of(std::string_view source) {
+  if (source == "xla") return {kXlaTrain, kXlaValid, kXlaTest};
+  return {kLanguageTrain, kLanguageValid, kLanguageTest};
+}
 
 // Names differ for every `variant`.
 std::string member_name(const Family& family, std::int64_t variant, std::int64_t batch) {
@@ -65,8 +104,24 @@ std::int64_t total(const SplitCounts& graphs) {
   return std::accumulate(graphs.begin(), graphs.end(), std::int64_t{0});
 }
 
-std::size_t split_of(const SplitCounts& graphs, std::int64_t i) {
-  return i < graphs[0] ? 0 : i < graphs[0] + graphs[1] ? 1 : 2;
+// The place of one graph: its split, and its family and number within it when a split's graphs are
+// dealt out family by family.
+struct Place {
+  std::size_t split;
+  const Family& family;
+  std::int64_t variant;
+};
+
+std::vector<Place> places_of(const SplitCounts& graphs, const SplitFamilies& families) {
+  std::vector<Place> places;
+  for (std::size_t split = 0; split < graphs.size(); ++split) {
+    const Families own = families.of(split);
+    for (std::int64_t i = 0; i < graphs[split]; ++i) {
+      places.push_back(
+          {split, own[static_cast<std::size_t>(i % std::ssize(own))], i / std::ssize(own)});
+    }
+  }
+  return places;
 }
 
 // `count` sizes low * (high / low)^(q^a) at even quantiles q, where a makes the mean right, in
@@ -99,7 +154,7 @@ std::int64_t draw_configs(const Plan& plan, CounterRng& rng) {
 const std::vector<std::pair<std::string, Preset>>& presets() {
   static const std::vector<std::pair<std::string, Preset>> all = [] {
     const Plan tiny{{5, 2, 2}, {48, 54, 60}, {20, 60}, 0.9};
-    const Plan demo{{10, 3, 2}, {200, 330, 600}, {300, 1500}, 0.6, 0.04};
+    const Plan demo{{16, 5, 3}, {200, 330, 600}, {300, 1500}, 0.6, 0.04};
     const Plan nlp{{6, 2, 2}, {876, 5659, 21919}, {8000, 12000}, 0.25, 0.04};
     const Plan xla{{6, 2, 2}, {372, 14105, 43615}, {8000, 12000}, 0.22, 0.04};
     const Plan huge{{1, 0, 0}, {43615, 43615, 43615}, {100040, 100040}, 0.5, 0, 73881, 3143};
@@ -138,19 +193,14 @@ Preset preset_named(std::string_view name) {
 }
 
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed) {
-  const std::span<const Family> families =
-      source == "xla" ? std::span<const Family>(kXlaFamilies) : kLanguageFamilies;
-  const std::int64_t count = total(plan.graphs);
   const std::uint64_t key = mix_key({seed, hash64(source)});
-  const auto sizes = spread_sizes(plan.nodes, count, mix_key({key, kSizes}));
+  const auto sizes = spread_sizes(plan.nodes, total(plan.graphs), mix_key({key, kSizes}));
   CounterRng rng(key, kConfigs);
   std::vector<LayoutJob> jobs;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Family& family = families[static_cast<std::size_t>(i) % families.size()];
-    const std::int64_t variant = i / std::ssize(families);
+  for (const auto& [split, family, variant] : places_of(plan.graphs, families_of(source))) {
     const std::int64_t batch = 8 * (1 + (variant * 3 + 1) % 4) + 32 * (variant / 4);
     LayoutJob& job = jobs.emplace_back();
-    job.split = split_of(plan.graphs, i);
+    job.split = split;
     job.configs = draw_configs(plan, rng);
     if (family.corrupt && variant == 0) job.corrupt_share = plan.corrupt_share;
     ModelSpec& model = job.model;
@@ -161,7 +211,7 @@ std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, st
     model.width = family.width;
     model.image = family.image;
     model.sequence = family.sequence;
-    model.nodes = sizes[static_cast<std::size_t>(i)];
+    model.nodes = sizes[jobs.size() - 1];
     model.body_share = model.nodes < 1500 ? std::max(plan.body_share, 0.6) : plan.body_share;
     model.edges = plan.edges;
     model.config_nodes = plan.config_nodes;
@@ -170,21 +220,19 @@ std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, st
 }
 
 std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed) {
-  const std::int64_t count = total(plan.graphs);
   const std::uint64_t key = mix_key({seed, hash64("tile")});
-  const auto sizes = spread_sizes(plan.nodes, count, mix_key({key, kSizes}));
+  const auto sizes = spread_sizes(plan.nodes, total(plan.graphs), mix_key({key, kSizes}));
   CounterRng rng(key, kConfigs);
   std::vector<TileJob> jobs;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto number = static_cast<std::uint64_t>(i);
-    // A kernel is a piece of a model; a few hundred kernels come from the same one.
-    const Family& family = kXlaFamilies[number % std::size(kXlaFamilies)];
+  // A kernel is a piece of a model; a few hundred kernels come from the same one.
+  for (const auto& [split, family, variant] : places_of(plan.graphs, families_of("xla"))) {
+    const std::uint64_t number = jobs.size();
     TileJob& job = jobs.emplace_back();
-    job.split = split_of(plan.graphs, i);
+    job.split = split;
     job.kernel.key = mix_key({key, kKernels, number});
     job.kernel.name =
-        fmt::format("{}_-{}", member_name(family, number / 64 % 3, 32), to_hex(job.kernel.key));
-    job.kernel.nodes = sizes[static_cast<std::size_t>(i)];
+        fmt::format("{}_-{}", member_name(family, variant / 8 % 3, 32), to_hex(job.kernel.key));
+    job.kernel.nodes = sizes[number];
     job.kernel.configs = draw_configs(plan, rng);
   }
   return jobs;

@@ -50,9 +50,9 @@ struct TileJob {
   std::size_t split = 0;
 };
 
-// The graphs of a plan. `source` is "xla" or "nlp": which model families there are. Graphs are
-// dealt out family by family, so that valid and test hold other members of families that train has,
-// as far as it is large enough.
+// The graphs of a plan. `source` is "xla" or "nlp": which model families there are. Each split has
+// families of its own and deals its graphs out among them, so that valid and test hold only models
+// that train has never seen.
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed);
 std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed);
 

@@ -19,6 +19,7 @@
 #include "data/synth/layouts.hpp"
 #include "data/synth/measure.hpp"
 #include "data/synth/presets.hpp"
+#include "statistics/metrics.hpp"
 
 namespace tpudist::synth {
 namespace {
@@ -27,6 +28,8 @@ enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";
+// Counts what equal options make otherwise than before.
+constexpr int kGeneration = 2;
 
 class Generator {
  public:
@@ -105,9 +108,10 @@ class Generator {
   // What decides the files of a collection. It is kept beside them, so that a folder that was made
   // in part can be finished, and no other data set is overwritten or mixed with this one.
   std::string recipe() const {
-    return fmt::format(R"({{"preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
-                       options_.preset, options_.seed, fmt::join(options_.graphs, ", "),
-                       options_.configs) +
+    return fmt::format(
+               R"({{"generation": {}, "preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
+               kGeneration, options_.preset, options_.seed, fmt::join(options_.graphs, ", "),
+               options_.configs) +
            "\n";
   }
 
@@ -131,7 +135,8 @@ class Generator {
       const std::string there = read_text_file(folder / kRecipeName);
       if (there == recipe()) return;
       throw ConfigError(fmt::format(
-          "{} holds synthetic data of other options, {}; take another folder, or remove this one",
+          "{} holds synthetic data of other options or of another version, {}; take another "
+          "folder, or remove this one",
           folder.string(), there.substr(0, std::min<std::size_t>(there.find('\n'), 200))));
     }
     std::filesystem::recursive_directory_iterator entries(folder, error);
@@ -204,7 +209,8 @@ class Generator {
     npz.add("node_splits", {1, std::ssize(graph.node_splits)}, graph.node_splits);
     npz.finish();
     write_truth(collection, job.split, graph.name, runtime, time, {});
-    add_file(path, graph, configs.nodes, job.configs);
+    const std::vector<double> measured(runtime.begin(), runtime.end());
+    add_file(path, graph, configs.nodes, job.configs, kendall_tau_b(time, measured));
   }
 
   static void fill_rows(const LayoutSpace& space, const LayoutConfigs& configs, std::int64_t first,
@@ -238,7 +244,9 @@ class Generator {
     npz.add("config_runtime_normalizers", {count}, hidden(job.split, normalizer, 1));
     npz.finish();
     write_truth(collection, job.split, graph.name, runtime, configs.time, normalizer);
-    add_file(path, graph, 0, count);
+    // One normalizer for all configurations does not change the score.
+    const std::vector<double> measured(runtime.begin(), runtime.end());
+    add_file(path, graph, 0, count, tile_score(configs.time, measured));
   }
 
   // What the file of a split shows of `values`.
@@ -262,10 +270,10 @@ class Generator {
   }
 
   void add_file(const std::filesystem::path& path, const Graph& graph, std::int64_t config_nodes,
-                std::int64_t configs) {
+                std::int64_t configs, double ceiling) {
     const SynthFile file{
-        path.lexically_relative(root_),  graph.nodes, graph.edges, config_nodes, configs,
-        std::filesystem::file_size(path)};
+        path.lexically_relative(root_),   graph.nodes, graph.edges, config_nodes, configs,
+        std::filesystem::file_size(path), ceiling};
     const std::lock_guard lock(mutex_);
     files_.push_back(file);
   }

@@ -24,6 +24,10 @@ struct SynthFile {
   std::filesystem::path path;  // relative to the root
   std::int64_t nodes = 0, edges = 0, config_nodes = 0, configs = 0;
   std::uintmax_t bytes = 0;
+  // The noise ceiling: the score of the noise-free times on the measured ones, Kendall's tau-b
+  // (layout) or the tile score; no prediction can expect to do better. Also known for the test
+  // split. NaN where it is not defined, as for a graph of one configuration.
+  double ceiling = 0;
 };
 
 // Writes a synthetic data set as NPZ files in the layout of TpuGraphs below `root`, e.g.
@@ -33,7 +37,8 @@ struct SynthFile {
 // `options.truth`. The same graphs are in the random and the default set. Files are a pure function
 // of options other than `threads`, which count graphs made at the same time. Returns the files
 // sorted by path. Throws IoError, and ConfigError where the folder of a collection holds other data:
-// what the options say is kept there as synth.json, and only equal options may write there again.
+// what the options say is kept there as synth.json, and only equal options of a version that makes
+// the same of them may write there again.
 std::vector<SynthFile> synthesise(const SynthOptions& options, const std::filesystem::path& root,
                                   ProgressSink& progress);
 

@@ -53,14 +53,16 @@ TEST(NetworkConfig, ReadsBlocksSpelledOut) {
       "    - {layer: sage, width: 48, repeat: 2, residual: true}\n"
       "    - {layer: sage, width: 5, directions: [consumer_to_producer, producer_to_consumer], "
       "aggregation: sum,\n"
-      "       activation: none}\n");
-  ASSERT_EQ(network.layers.size(), 3u);
+      "       activation: none}\n"
+      "    - {layer: sage, width: 6, directions: []}\n");
+  ASSERT_EQ(network.layers.size(), 4u);
   EXPECT_EQ(network.layers[1].width, 48);
   EXPECT_TRUE(network.layers[1].residual);
   EXPECT_EQ(network.layers[0].mix.directions, std::vector{EdgeDirection::consumer_to_producer});
   EXPECT_EQ(network.layers[2].mix.directions.size(), 2u);
   EXPECT_EQ(network.layers[2].mix.aggregation, Aggregation::sum);
   EXPECT_EQ(network.layers[2].activation, Activation::none);
+  EXPECT_TRUE(network.layers[3].mix.directions.empty());
 }
 
 TEST(NetworkConfig, NamesMistakes) {

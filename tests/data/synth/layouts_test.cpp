@@ -79,6 +79,29 @@ TEST(SynthLayouts, outputsOfEqualShapesFlipTogether) {
   }
 }
 
+TEST(SynthLayouts, fewSetsOfLinkedOperationsStillGiveManyConfigurations) {
+  ModelSpec spec;
+  spec.name = "x";
+  spec.style = Style::recurrent;  // every dot has one shape
+  spec.batch = 8;
+  spec.sequence = 64;
+  spec.width = 512;
+  spec.nodes = 300;
+  const Program program = build_model(spec);
+  for (std::uint64_t key = 0; key < 4; ++key) {
+    const LayoutSpace space(program, key);
+    EXPECT_LT(space.linked.size(), 4u);
+    const LayoutCost cost(program, space.choices);
+    const LayoutConfigs configs = random_configs(space, cost, 500, 3);
+    std::set<std::vector<std::uint8_t>> distinct;
+    for (std::int64_t run = 0; run < 500; ++run) {
+      const auto row = configs.row(run);
+      distinct.emplace(row.begin(), row.end());
+    }
+    EXPECT_GT(distinct.size(), 250u);
+  }
+}
+
 TEST(SynthLayouts, aboutAThirdOfTheRunsRepeatAConfiguration) {
   const Program program = small_model();
   const LayoutSpace space(program, 1);

@@ -1,6 +1,7 @@
 // The hidden cost model must ask for message passing: a ridge regression on what each configurable
-// operation chose, shared across graphs, has to rank unseen graphs clearly worse than one that also
-// sees whether an operation's wish fits the layout of what it consumes.
+// operation chose and on its own bytes, shared across graphs, has to rank graphs of unseen families
+// clearly worse than one that also sees whether and by how many bytes an operation's wish fits the
+// layout of what it consumes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,23 +27,30 @@ double bytes(const Op& op) {
   return static_cast<double>(op.shape.elements()) * bytes_of(op.type);
 }
 
+constexpr std::int32_t kFixed = -1, kFlexible = -2;
+
 // Number of the choice that decides the layout of `op`: its own, or through elementwise operations
-// that of their first operand; -1 for none.
+// that of their first operand; kFixed where nothing chooses it, kFlexible where it is made as its
+// user wants it.
 std::int32_t decider(const Program& program, const std::vector<std::int32_t>& number,
                      std::int32_t op) {
   while (number[static_cast<std::size_t>(op)] < 0) {
     const Op& at = program[op];
+    if (at.code == opcode::broadcast || at.code == opcode::constant) return kFlexible;
     if (at.operands.empty() || at.code == opcode::reduce || at.code == opcode::transpose ||
-        at.code == opcode::broadcast || program[at.operands[0]].shape.rank != at.shape.rank) {
-      return -1;
+        program[at.operands[0]].shape.rank != at.shape.rank) {
+      return kFixed;
     }
     op = at.operands[0];
   }
   return number[static_cast<std::size_t>(op)];
 }
 
+constexpr std::size_t kMismatches = 12;
+
 // Bytes whose layout (minor dimension; either dimension) differs from what a user wants: as the
-// input of a configurable operation, as its kernel, and as a further operand of an elementwise one.
+// input of a configurable operation, as its kernel, and as a further operand of an elementwise one;
+// those whose layout was chosen, then those whose layout is fixed.
 template <typename State>
 void add_mismatches(const Program& program, const std::vector<std::int32_t>& number,
                     const State& state, double total, double* features) {
@@ -52,12 +60,13 @@ void add_mismatches(const Program& program, const std::vector<std::int32_t>& num
     const std::int32_t user = decider(program, number, i);
     if (user < 0) continue;
     for (std::size_t k = own >= 0 ? 0 : 1; k < op.operands.size(); ++k) {
+      const Op& operand = program[op.operands[k]];
       const std::int32_t by = decider(program, number, op.operands[k]);
       const Layout want = own < 0 ? state(user).output : k ? state(user).kernel : state(user).input;
-      if (by < 0 || want.minor < 0) continue;
-      const Layout have = state(by).output;
-      const double weight = bytes(program[op.operands[k]]) / total;
-      double* pair = features + 2 * (own < 0 ? 2 : k);
+      if (by == kFlexible || want.minor < 0 || operand.shape.rank < 2) continue;
+      const Layout have = by == kFixed ? default_layout(operand.shape) : state(by).output;
+      const double weight = bytes(operand) / total;
+      double* pair = features + 2 * (own < 0 ? 2 : k) + (by == kFixed ? kMismatches / 2 : 0);
       pair[0] += weight * (have.minor != want.minor);
       pair[1] += weight * (have != want);
     }
@@ -83,7 +92,7 @@ Sample sample(const LayoutJob& job, bool with_neighbours) {
     const auto state = [&](std::int32_t j) -> const Choice::State& {
       return space.choices[static_cast<std::size_t>(j)].states[codes[static_cast<std::size_t>(j)]];
     };
-    Vector row(3 * 2 * kMaxStates + (with_neighbours ? 6 : 0));
+    Vector row(3 * 2 * kMaxStates + (with_neighbours ? kMismatches : 0));
     for (std::size_t j = 0; j < codes.size(); ++j) {
       const Op& op = program[space.choices[j].op];
       const std::size_t kind = op.code == opcode::convolution ? 0 : op.code == opcode::dot ? 1 : 2;
@@ -182,9 +191,9 @@ TEST_P(SynthLearnability, neighboursAreNeededToRankUnseenGraphs) {
   const double with_neighbours = tau_on_unseen(GetParam(), true);
   RecordProperty("tau_alone", std::to_string(alone));
   RecordProperty("tau_with_neighbours", std::to_string(with_neighbours));
-  EXPECT_LT(alone, 0.5);
-  EXPECT_GT(with_neighbours, alone + 0.2);
-  EXPECT_GT(with_neighbours, 0.6);
+  EXPECT_LT(alone, 0.7);
+  EXPECT_GT(with_neighbours, alone + 0.1);
+  EXPECT_GT(with_neighbours, 0.7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, SynthLearnability, ::testing::Values("xla", "nlp"));

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "core/error.hpp"
+#include "data/schema/model_family.hpp"
 #include "data/synth/features.hpp"
 #include "data/synth/models.hpp"
 #include "data/synth/presets.hpp"
@@ -167,6 +169,38 @@ TEST(SynthPresets, configurableNodesOfRealSizesStayWithinTheRealRange) {
   for (const LayoutJob& job : layout_jobs(*preset_named("xla").xla, "xla", 1)) {
     const std::int64_t count = build_model(job.model).config_nodes();
     EXPECT_TRUE(count >= 20 && count <= 3143) << job.model.name << ": " << count;
+  }
+}
+
+// Families of the graphs of each split.
+template <typename Jobs, typename Name>
+std::array<std::set<std::string>, 3> families_by_split(const Jobs& jobs, Name name) {
+  std::array<std::set<std::string>, 3> families;
+  for (const auto& job : jobs) families[job.split].insert(model_family(name(job)));
+  return families;
+}
+
+TEST(SynthPresets, splitsShareNoFamilyAndTheDemoHasEnoughForFiveFolds) {
+  const auto expect_apart = [](const std::array<std::set<std::string>, 3>& families) {
+    std::set<std::string> all;
+    for (const auto& own : families) all.insert(own.begin(), own.end());
+    EXPECT_EQ(all.size(), families[0].size() + families[1].size() + families[2].size());
+  };
+  for (const std::string& name : preset_names()) {
+    const Preset preset = preset_named(name);
+    for (const auto& [source, plan] :
+         {std::pair("xla", preset.xla), std::pair("nlp", preset.nlp)}) {
+      if (!plan) continue;
+      const auto families = families_by_split(layout_jobs(*plan, source, 1),
+                                              [](const LayoutJob& job) { return job.model.name; });
+      expect_apart(families);
+      EXPECT_GE(families[0].size(), name == "demo" ? 8u : 1u) << source;
+    }
+    if (!preset.tile) continue;
+    const auto families = families_by_split(tile_jobs(*preset.tile, 1),
+                                            [](const TileJob& job) { return job.kernel.name; });
+    expect_apart(families);
+    EXPECT_GE(families[0].size(), 5u) << name;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "core/file_system.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/npz/npz_reader.hpp"
+#include "statistics/metrics.hpp"
 #include "tests/data/npz/read_integers.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -169,6 +170,11 @@ TEST_F(SynthFiles, truthOfTheTestSplitLiesApart) {
       EXPECT_GT(measured[i], 0);
       EXPECT_NEAR(static_cast<double>(measured[i]) / time[i], 1, 0.025);  // 6 sigma of 0.4 %
     }
+    const std::vector<double> target(measured.begin(), measured.end());
+    EXPECT_EQ(file.ceiling, collection_of(file).is_tile() ? tile_score(time, target)
+                                                          : kendall_tau_b(time, target));
+    EXPECT_GT(file.ceiling, 0.5) << path;
+    EXPECT_LE(file.ceiling, 1) << path;
   }
   EXPECT_EQ(found, 10);
 }
@@ -185,6 +191,12 @@ TEST(Synth, refusesAFolderWithOtherData) {
   options.seed = 2;
   EXPECT_THROW(make(folder.path(), options), ConfigError);
   EXPECT_TRUE(read_text_file(folder / first.at(0).path) == bytes);
+  // Data that another generation made of the same options.
+  options.seed = 1;
+  std::string recipe = read_text_file(folder / "tile/xla/synth.json");
+  recipe.replace(recipe.find("\"generation\": 2"), 15, "\"generation\": 1");
+  write_file_atomically(folder / "tile/xla/synth.json", recipe);
+  EXPECT_THROW(make(folder.path(), options), ConfigError);
   options.collections = {{"layout:xla:random"}};  // a collection that is not there yet
   EXPECT_EQ(make(folder.path(), options).size(), 1u);
   options.collections = {{"layout:nlp:random"}};
