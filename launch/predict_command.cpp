@@ -15,6 +15,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
+#include "sweep/finished_runs.hpp"
 #include "train/scores/final_score.hpp"
 #include "train/scoring/inference.hpp"
 
@@ -64,14 +65,25 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
   return options;
 }
 
+// With the runs of a sweep in the place of its folder.
+std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& path : paths) {
+    if (holds_sweep(path)) {
+      std::ranges::move(finished_runs(path), std::back_inserter(folders));
+    } else {
+      folders.push_back(path);
+    }
+  }
+  return folders;
+}
+
 // Ranks a split by all members of all runs together and writes the submission.
 void run(const Arguments& arguments) {
   const Combination combination{combination_rule(arguments.combine.rule),
                                 arguments.combine.temperature};
   std::vector<TrainedRun> runs;
-  for (const auto& path : arguments.runs) {
-    runs.push_back(arguments.open(path));
-  }
+  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     check_outputs({arguments.csv, arguments.json}, context.world);
     const auto results = score_runs(
@@ -128,7 +140,7 @@ void add_ensemble_command(CLI::App& app) {
       "With a split that has run times (--split valid) it prints the scores of all members and of "
       "their mean.\n\n"
       "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv");
-  command->add_option("runs", arguments->runs, "Folders of the runs")
+  command->add_option("runs", arguments->runs, "Folders of the runs, or of sweeps")
       ->required()
       ->check(CLI::ExistingDirectory);
   command->add_option("--csv", arguments->csv, "Submission to write");

@@ -87,6 +87,17 @@ TEST_F(SweepRanks, AKilledJobIsTakenUpAgain) {
   EXPECT_EQ(collect("killed").output, expected_.output);
 }
 
+TEST_F(SweepRanks, AnEnsembleTakesTheRunsOfASweep) {
+  const std::string csv = path("sweep.csv"), runs_csv = path("runs.csv");
+  const Outcome outcome = run_ranks(2, "ensemble " + path("alone") + " --split valid --csv " + csv);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_EQ(run_program("ensemble " + path("alone") + "/runs/* --split valid --csv " + runs_csv)
+                .exit_code,
+            0);
+  EXPECT_GT(fs::file_size(csv), 100u);
+  EXPECT_EQ(fs::file_size(csv), fs::file_size(runs_csv));
+}
+
 TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
   const Outcome outcome = run_ranks(
       {{arguments("here")}, {"sweep run " + path("sweep.yaml") + " --dir " + path("there")}});
