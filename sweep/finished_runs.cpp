@@ -17,7 +17,8 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   int stage = static_cast<int>(sweep.record().stages.size()) - 1;
   while (!sweep.stage_runs(stage)) --stage;  // the first stage is always known
   std::vector<std::filesystem::path> finished;
-  for (const SweepRun& run : sweep.stage_runs(stage).value()) {
+  const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
+  for (const SweepRun& run : runs) {
     const auto ended = sweep.result(run);
     if (ended && ended->finished) {
       finished.push_back(sweep.run_folder(run));

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# A sweep of seeds x folds on a real Slurm of one node (tests/slurm/start_slurm.sh), as root: the same
+# table and the same hashes as in one mpirun with groups of unequal size, with one task preempted, one
+# that fails, and the dependent ensemble job. Prints a line for each check; the exit code is 1 if one
+# of them fails. Some minutes on two cores.
+#
+#   tests/slurm/sweep_test.sh [SEEDS FOLDS STEPS]      3 seeds, 5 folds and 60 steps if not given
+#
+# TPUDIST_SLURM_DIR  where data, sweeps and logs go, kept; default a new folder in /tmp
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+seeds=${1:-3} folds=${2:-5} steps=${3:-60}
+tpudist=$PWD/build/release/tpudist
+scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
+mkdir -p "$scratch"
+failures=0
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1 TPUDIST_DATA=$scratch/shards
+
+check() {  # check NAME COMMAND... : whether the command succeeds
+  local name=$1; shift
+  if "$@"; then echo "ok      $name"; else echo "FAILED  $name"; failures=$((failures + 1)); fi
+}
+
+wait_until() {  # wait_until SECONDS COMMAND... : until the command succeeds
+  local end=$((SECONDS + $1)); shift
+  until "$@"; do (( SECONDS < end )) || return 1; sleep 0.5; done
+}
+no_jobs() { [[ -z $(squeue -h) ]]; }
+is_running() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null | sort -u) == *RUNNING* ]]; }
+# Whether a run has left its step $2 behind.
+has_checkpoint() { compgen -G "$scratch/array/runs/*/checkpoints/step-*.h5" > /dev/null; }
+
+"$tpudist" synth "$scratch/npz" --preset demo > "$scratch/log" 2>&1
+"$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
+cat > "$scratch/folds.yaml" << END
+name: folds
+experiments: $PWD/experiments/demo.yaml
+set: {train.steps: $steps, train.evaluate_every: 0, train.checkpoint_every: 10, train.last_evaluation: sampled, train.evaluate_rows: 100, predictions.rows: 100, dist.threads: 1}
+sweep: {seeds: $seeds, folds: $folds}
+placement: split
+END
+
+echo "in one mpirun, groups of 2, 1 and 1 ranks"
+mpirun --bind-to none --oversubscribe -np 4 "$tpudist" sweep run "$scratch/folds.yaml" \
+  --dir "$scratch/mpirun" --groups 2,1,1 >> "$scratch/log" 2>&1
+"$tpudist" sweep collect "$scratch/mpirun" --csv "$scratch/mpirun.csv" > "$scratch/mpirun.txt"
+
+echo "as an array of tasks, one preempted"
+SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
+export SLURM_CONF
+trap 'tests/slurm/start_slurm.sh --stop "$scratch/slurm"' EXIT
+"$tpudist" sweep submit "$scratch/folds.yaml" --dir "$scratch/array" --parallel 2 --split valid \
+  --csv "$scratch/ensemble.csv" | tee "$scratch/jobs.txt"
+array=$(sed -n 's/^job \([0-9]*\): search.*/\1/p' "$scratch/jobs.txt")
+check "a task trains" wait_until 60 has_checkpoint
+# A job of the urgent partition takes all cores, so that the tasks of the array are preempted.
+urgent=$(sbatch --parsable --partition=urgent --ntasks=8 --output=/dev/null --wrap="sleep 2")
+check "the urgent job runs" wait_until 60 is_running "$urgent"
+check "tasks wait while it runs" test -z "$(squeue -h -j "$array" -t RUNNING)"
+check "the array and its ensemble end" wait_until 600 no_jobs
+"$tpudist" sweep collect "$scratch/array" --csv "$scratch/array.csv" > "$scratch/array.txt"
+check "a task was requeued" grep -q "requeue\|back to the queue" "$scratch"/slurm/log/slurmctld.log "$scratch"/array/slurm/*.out
+check "a run went on from a checkpoint" grep -q "resuming at step" "$scratch"/array/slurm/*.out
+check "the same table as in one mpirun" cmp "$scratch/mpirun.txt" "$scratch/array.txt"
+check "the same hashes" cmp "$scratch/mpirun.csv" "$scratch/array.csv"
+check "the ensemble wrote its submission" test -s "$scratch/ensemble.csv"
+
+echo "a run that fails, and the ensemble of the others"
+sed "s/^name: folds/name: failing/; s/seeds: $seeds/seeds: 1/" "$scratch/folds.yaml" > "$scratch/failing.yaml"
+"$tpudist" sweep expand "$scratch/failing.yaml" --dir "$scratch/failing" > /dev/null
+id=$(sed -n 's/^ *"id": "\([0-9a-f]*\)",*$/\1/p' "$scratch/failing/sweep.json" | head -1)
+mkdir -p "$scratch/failing/runs/$id"
+touch "$scratch/failing/runs/$id/other-file"  # the run's folder is taken
+"$tpudist" sweep submit "$scratch/failing" --parallel 2 --split valid --csv "$scratch/failing.csv" > "$scratch/jobs.txt"
+check "all jobs end" wait_until 300 no_jobs
+check "the failure is recorded" grep -q "failed: .*other-file\|failed: .*$id" <("$tpudist" sweep status "$scratch/failing")
+check "the ensemble of the others is there" test -s "$scratch/failing.csv"
+rm "$scratch/failing/runs/$id/other-file"
+"$tpudist" sweep retry "$scratch/failing" > /dev/null
+"$tpudist" sweep run "$scratch/failing" >> "$scratch/log" 2>&1
+check "retried, every run finishes" grep -q " $folds$" <("$tpudist" sweep status "$scratch/failing" | grep search)
+
+cat "$scratch/array.txt"
+if (( failures > 0 )); then
+  echo "$failures checks failed; see $scratch"
+  exit 1
+fi
