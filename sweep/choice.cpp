@@ -58,6 +58,7 @@ std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
       if (scores.scored == scores.runs) means.push_back(scores.sum / scores.runs);
     }
     summary.seeds = static_cast<int>(means.size());
+    summary.complete = summary.finished == summary.runs && means.size() == seeds[variant].size();
     const double n = static_cast<double>(means.size());
     if (n > 0) {
       double sum = 0;
@@ -90,9 +91,8 @@ std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<Sw
                                    ? 1
                                    : (candidates.size() + static_cast<std::size_t>(keep) - 1) /
                                          static_cast<std::size_t>(keep);
-    const auto complete = [](const VariantSummary& s) { return s.finished == s.runs && s.mean; };
     std::ranges::stable_sort(candidates, [&](const VariantSummary& a, const VariantSummary& b) {
-      if (complete(a) != complete(b)) return static_cast<bool>(complete(a));
+      if (a.complete != b.complete) return a.complete;
       if (a.mean.has_value() != b.mean.has_value()) return a.mean.has_value();
       return a.mean && *a.mean > *b.mean;
     });

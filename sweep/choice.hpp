@@ -20,6 +20,7 @@ struct VariantSummary {
   std::optional<double> mean;
   std::optional<double> deviation;  // sample standard deviation between seeds; from two seeds on
   int seeds = 0;                    // that count
+  bool complete = false;            // every run finished, and every seed counts
 };
 
 // A summary of each variant that has runs, in the order of variants. `results`: of each run, nothing

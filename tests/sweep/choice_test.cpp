@@ -53,7 +53,7 @@ TEST(Choice, AVariantWithAFailedRunComesLast) {
   EXPECT_THAT(c.chosen(2), ElementsAre(1, 2));
   c.results[2].reset();
   c.results[4]->members[0].valid.reset();
-  EXPECT_THAT(c.chosen(2), ElementsAre(0, 1));  // a whole seed each is left
+  EXPECT_THAT(c.chosen(2), ElementsAre(0, 1));  // each has a seed with a score
 }
 
 TEST(Choice, WithoutAnyScoreThereIsNone) {
@@ -96,12 +96,13 @@ TEST(Choice, MembersThatFailedDoNotCount) {
   EXPECT_FALSE(result.valid());
 }
 
-// The expected largest of 27 normal numbers is 2.06 (Harter, 1961); Blom's formula gives it to 1 %.
+// The expected largest of 2 normal numbers is 1 / sqrt(pi); of 25 it is 1.9653 (Harter, "Expected values
+// of normal order statistics", 1961).
 TEST(Choice, ExpectedOptimismIsTheExpectedMaximum) {
   EXPECT_EQ(expected_optimism(1, 0.1), 0);
   EXPECT_NEAR(expected_optimism(2, 1), 0.5642, 0.03);
-  EXPECT_NEAR(expected_optimism(27, 1), 2.06, 0.02);
-  EXPECT_NEAR(expected_optimism(27, 0.03), 0.0618, 0.001);
+  EXPECT_NEAR(expected_optimism(25, 1), 1.9653, 0.01);
+  EXPECT_NEAR(expected_optimism(25, 0.03), 0.059, 0.001);
 }
 
 }  // namespace

@@ -68,17 +68,17 @@ TEST(ParameterValues, LogUniformDrawsAreAFunctionOfKeyAndSeed) {
 }
 
 TEST(ParameterValues, DrawnVariantsTakeOneOfEachList) {
-  const auto keys = read("{a: [x, y], b: {log_uniform: [1, 100]}}", true);
-  int x = 0;
+  const auto keys = read("{a: [left, right], b: {log_uniform: [1, 100]}}", true);
+  int left = 0;
   for (std::uint64_t i = 0; i < 200; ++i) {
     const std::string value = drawn_value(keys[0], 1, i);
-    EXPECT_TRUE(value == "x" || value == "y");
-    if (value == "x") ++x;
+    ASSERT_TRUE(value == "left" || value == "right");
+    if (value == "left") ++left;
     const double number = std::strtod(drawn_value(keys[1], 1, i).c_str(), nullptr);
     EXPECT_GE(number, 1);
     EXPECT_LE(number, 100);
   }
-  EXPECT_NEAR(x, 100, 30);
+  EXPECT_NEAR(left, 100, 30);
 }
 
 TEST(ParameterValues, MistakesNameTheKey) {

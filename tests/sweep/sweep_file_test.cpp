@@ -69,7 +69,8 @@ TEST(SweepFileTest, UnknownAndConflictingKeysAreMistakes) {
   EXPECT_THAT(mistake(files, "sweep: {seeds: [1, 1]}"), HasSubstr("names a seed twice"));
   EXPECT_THAT(mistake(files, "halving: {rungs: 2}"), HasSubstr("needs a score to go by"));
   EXPECT_THAT(mistake(files, "choose: {by: out_of_fold}"), HasSubstr("give `sweep.folds`"));
-  EXPECT_THAT(mistake(files, "choose: {by: valid, seeds: 2}"), HasSubstr("at least 3"));
+  EXPECT_THAT(mistake(files, "choose: {by: valid, seeds: 2}"),
+              HasSubstr("must be between 3 and 1000"));
   EXPECT_THAT(mistake(files, "sweep: {draws: {count: 2}}"), HasSubstr("draws nothing"));
   // All at once, with their places.
   EXPECT_THAT(mistake(files, "sweep: {seeds: 0}\nplacement: apart"),
