@@ -265,10 +265,13 @@ class Judge {
       for (const std::size_t c : complete) own.push_back(std::move(graph.scores[c]));
       graph.scores = std::move(own);
     }
-    const MemberSelection chosen = select_members(
+    MemberSelection chosen = select_members(
         graphs, [&](std::span<const double> scores, std::span<const double> targets) {
           return metric({scores.begin(), scores.end()}, {targets.begin(), targets.end()});
         });
+    // Columns that cannot be chosen may still be worth more together with the others.
+    chosen.plain = std::max(chosen.plain, table.kept);
+    chosen.takes_selection = chosen.nested > chosen.plain;
     table.selection = chosen;
     if (!chosen.takes_selection) return;
     std::ranges::fill(table.weights, 0.0);

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "launch/commands.hpp"
 #include "launch/ensemble_predictions.hpp"
 #include "launch/job.hpp"
@@ -84,6 +85,13 @@ std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem
   return folders;
 }
 
+// Scores go to standard output. Where there are none the submission may go there alone.
+void tell(const CollectionResult& result) {
+  const std::string notes = judgement_notes(result.judgement);
+  if (result.evaluation) return print("{}\n{}\n", evaluation_table(*result.evaluation), notes);
+  for (const std::string& line : split(trim(notes), '\n')) spdlog::info("{}", line);
+}
+
 // The runs that are there; with --min-members those that cannot be opened are left out.
 std::vector<TrainedRun> open_runs(const Arguments& arguments) {
   std::vector<TrainedRun> runs;
@@ -138,8 +146,7 @@ void run(const Arguments& arguments) {
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
-      if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));
-      print("{}\n", judgement_notes(result.judgement));
+      tell(result);
     }
     print_final_score(results);
     if (!arguments.json.empty()) write_scores(arguments.json, results);

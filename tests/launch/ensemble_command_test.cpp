@@ -97,6 +97,10 @@ TEST_F(EnsembleCommand, WritesScoresThatItTakes) {
   const Outcome outcome =
       call("predict a --split valid --csv ranking.csv --scores scores.h5 --keep-all");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  // A submission may go to standard output, with nothing else.
+  const Outcome piped = testing::run_program("predict a --csv /dev/stdout 2>/dev/null",
+                                             "cd " + folder_->path().string() + " && ");
+  EXPECT_TRUE(piped.output.starts_with("ID,TopConfigs\n")) << piped.output;
   const Outcome again = call("ensemble scores.h5 --keep-all");
   ASSERT_EQ(again.exit_code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("valid split"));
