@@ -101,6 +101,10 @@ class RunPrediction {
       if (root()) losses = read_loss_ends(trained_.metrics, members());
     });
     header_.members = member_records(experiment_, trained_.alive, losses, 0);
+    run_on_all_ranks(context_.world, [&] { add_graphs(); });
+  }
+
+  void add_graphs() {
     for (const PredictionPart& part : parts_) {
       for (const GraphEntry& entry : entries_of(part)) {
         header_.graphs.push_back(
@@ -121,7 +125,10 @@ class RunPrediction {
   }
 
   void predict(const PredictionPart& part) {
-    const Dataset dataset = Dataset::open(part.data, context_.pool);
+    std::optional<Dataset> opened;
+    run_on_all_ranks(context_.world,
+                     [&] { opened.emplace(Dataset::open(part.data, context_.pool)); });
+    const Dataset& dataset = *opened;
     const AgreedValue data{fmt::format("data of {} {}", part.data.collection.name, part.data.split),
                            to_hex(dataset.selection_hash())};
     require_agreement(context_.world, std::span(&data, 1),
