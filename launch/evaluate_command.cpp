@@ -12,6 +12,7 @@
 #include "core/file_system.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
+#include "launch/judgement_options.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
 #include "train/scoring/inference.hpp"
@@ -22,28 +23,36 @@ namespace {
 struct Arguments : ScoringArguments {
   std::filesystem::path run, json;
   std::string split = "valid";
+  JudgementArguments judgement;
 };
 
 void run(const Arguments& arguments) {
   const TrainedRun trained = arguments.open(arguments.run);
   JobOptions options{arguments.device, arguments.threads, trained.experiment.dist.mixed_cpus};
-  options.agreed = {{"the command", "evaluate"}, {"--split", arguments.split}};
+  options.agreed = {{"the command", "evaluate"},
+                    {"--split", arguments.split},
+                    {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
   std::ranges::move(agreed_values(trained), std::back_inserter(options.agreed));
   run_job(options, [&](JobContext& context) {
     check_outputs({arguments.json}, context.world);
-    const auto results = score_runs({trained}, {arguments.split, arguments.shards}, context);
+    const JudgementOptions judgement = arguments.judgement.options();
+    const auto results = score_runs({trained},
+                                    {arguments.split, arguments.shards, false,
+                                     judgement.combination, judgement.keep_all, judgement.greedy},
+                                    context);
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();
     if (!result.evaluation)
       throw ConfigError("the test split has no run times; use `tpudist predict` to rank it");
     arguments.warn_of_chosen_scores(arguments.split);
     print("{}, {}, {}\n", arguments.run.string(), opened_at(trained), result.collection);
-    print("{}", evaluation_table(*result.evaluation));
+    print("{}\n{}", evaluation_table(*result.evaluation), judgement_notes(result.judgement));
     if (arguments.json.empty()) return;
     nlohmann::json json = evaluation_json(*result.evaluation);
     json["collection"] = result.collection;
     json["step"] = trained.step;
     json["averaged"] = trained.averaged;
+    json["judgement"] = judgement_json(result.judgement);
     write_file_atomically(arguments.json, json.dump(2) + "\n");
   });
 }
@@ -53,7 +62,7 @@ void run(const Arguments& arguments) {
 void add_evaluate_command(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      app.add_subcommand("evaluate", "Score a run's members and their mean on a split");
+      app.add_subcommand("evaluate", "Score a run's members and their combination on a split");
   command->footer(
       "Takes all rows of the split; the work is spread over ranks.\n\n"
       "Example:\n  mpirun -np 2 tpudist evaluate runs/nlp-1 --split valid --json scores.json");
@@ -63,6 +72,7 @@ void add_evaluate_command(CLI::App& app) {
   command->add_option("--split", arguments->split, "train or valid")
       ->check(CLI::IsMember({"train", "valid"}))
       ->capture_default_str();
+  add_judgement_options(*command, arguments->judgement);
   add_scoring_options(*command, *arguments);
   command->add_option("--json", arguments->json, "Write the scores to this file");
   command->callback([arguments] { run(*arguments); });

@@ -9,10 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "launch/commands.hpp"
+#include "launch/ensemble_predictions.hpp"
 #include "launch/job.hpp"
+#include "launch/judgement_options.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
 #include "sweep/finished_runs.hpp"
@@ -24,9 +28,11 @@ namespace {
 
 struct Arguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
-  std::filesystem::path csv, json;
+  std::filesystem::path csv, json, scores;
   std::string split = "test";
-  CombinationArguments combine;
+  JudgementArguments judgement;
+  bool out_of_fold = false;  // whether run folders stand for their predictions
+  int least = 0;             // members that are enough; 0: all inputs must be there
 };
 
 // A list with the scores of each collection.
@@ -36,6 +42,7 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
     if (!result.evaluation) continue;
     list.push_back(evaluation_json(*result.evaluation));
     list.back()["collection"] = result.collection;
+    list.back()["judgement"] = judgement_json(result.judgement);
   }
   write_file_atomically(path, list.dump(2) + "\n");
 }
@@ -56,8 +63,8 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
                     {"--split", arguments.split},
                     {"--csv", arguments.csv.string()},
                     {"--json", arguments.json.string()},
-                    {"--combine", arguments.combine.rule},
-                    {"--temperature", std::to_string(arguments.combine.temperature)},
+                    {"--scores", arguments.scores.string()},
+                    {"--combine, --select and --keep-all", arguments.judgement.to_text()},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
     std::ranges::move(agreed_values(run), std::back_inserter(options.agreed));
@@ -78,25 +85,72 @@ std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem
   return folders;
 }
 
+// Scores go to standard output. Where there are none the submission may go there alone.
+void tell(const CollectionResult& result) {
+  const std::string notes = judgement_notes(result.judgement);
+  if (result.evaluation) return print("{}\n{}\n", evaluation_table(*result.evaluation), notes);
+  for (const std::string& line : split(trim(notes), '\n')) spdlog::info("{}", line);
+}
+
+// The runs that are there; with --min-members those that cannot be opened are left out.
+std::vector<TrainedRun> open_runs(const Arguments& arguments) {
+  std::vector<TrainedRun> runs;
+  int members = 0;
+  for (const auto& path : run_folders(arguments.runs)) {
+    try {
+      runs.push_back(arguments.open(path));
+      members += runs.back().experiment.ensemble.members;
+    } catch (const Error& error) {
+      if (arguments.least == 0) throw;
+      spdlog::warn("left out: {}", error.what());
+    }
+  }
+  if (members < std::max(arguments.least, 1)) {
+    throw ConfigError(fmt::format("{} members are left, but --min-members asks for {}", members,
+                                  arguments.least));
+  }
+  return runs;
+}
+
+void require_one_collection(const std::vector<TrainedRun>& runs) {
+  for (const TrainedRun& run : runs) {
+    const std::string &first = runs.front().experiment.data.collection.name,
+                      &other = run.experiment.data.collection.name;
+    if (first != other) {
+      throw ConfigError(
+          fmt::format("--scores takes predictions of one collection, but the runs are of {} and {}",
+                      first, other));
+    }
+  }
+}
+
 // Ranks a split by all members of all runs together and writes the submission.
 void run(const Arguments& arguments) {
-  const Combination combination{combination_rule(arguments.combine.rule),
-                                arguments.combine.temperature};
-  std::vector<TrainedRun> runs;
-  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
+  const JudgementOptions judgement = arguments.judgement.options();
+  if (judgement.greedy && arguments.split == "test") {
+    throw ConfigError(
+        "--select greedy needs run times to choose by, which the test split does not have; give "
+        "--split valid");
+  }
+  const std::vector<TrainedRun> runs = open_runs(arguments);
+  if (!arguments.scores.empty()) require_one_collection(runs);
   run_job(job_options(arguments, runs), [&](JobContext& context) {
-    check_outputs({arguments.csv, arguments.json}, context.world);
-    const auto results = score_runs(
-        runs, {arguments.split, arguments.shards, !arguments.csv.empty(), combination}, context);
+    check_outputs({arguments.csv, arguments.json, arguments.scores}, context.world);
+    const auto results =
+        score_runs(runs,
+                   {arguments.split, arguments.shards, !arguments.csv.empty(),
+                    judgement.combination, judgement.keep_all, judgement.greedy, arguments.scores},
+                   context);
     if (context.world.rank() != 0) return;
     arguments.warn_of_chosen_scores(arguments.split);
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
-      if (result.evaluation) print("{}\n", evaluation_table(*result.evaluation));
+      tell(result);
     }
     print_final_score(results);
     if (!arguments.json.empty()) write_scores(arguments.json, results);
+    if (!arguments.scores.empty()) spdlog::info("wrote {}", arguments.scores.string());
     if (arguments.csv.empty()) return;
     const Submission submission = make_submission(results);
     submission.write(arguments.csv);
@@ -104,12 +158,41 @@ void run(const Arguments& arguments) {
   });
 }
 
+// Files, and run folders with --out-of-fold, are predictions; other folders are runs that score.
+bool takes_predictions(const Arguments& arguments) {
+  return arguments.out_of_fold ||
+         std::ranges::any_of(arguments.runs, [](const std::filesystem::path& path) {
+           return std::filesystem::is_regular_file(path);
+         });
+}
+
+void run_ensemble(const Arguments& arguments) {
+  if (!takes_predictions(arguments)) return run(arguments);
+  if (!arguments.csv.empty() || !arguments.scores.empty()) {
+    throw ConfigError(
+        "--csv and --scores need runs that score a split; leave them out where "
+        "predictions are combined");
+  }
+  JobOptions options;
+  options.agreed = {{"the command", "ensemble of predictions"}};
+  run_job(options, [&](JobContext& context) {
+    check_outputs({arguments.json}, context.world);
+    run_on_all_ranks(context.world, [&] {
+      if (context.world.rank() != 0) return;
+      ensemble_predictions(run_folders(arguments.runs), arguments.judgement.options(),
+                           arguments.least, arguments.json);
+    });
+  });
+}
+
 void add_options(CLI::App& command, Arguments& arguments) {
-  add_combination_options(command, arguments.combine);
+  add_judgement_options(command, arguments.judgement);
   add_scoring_options(command, arguments);
   command.add_option("--split", arguments.split, "train, valid or test")
       ->check(CLI::IsMember({"train", "valid", "test"}))
       ->capture_default_str();
+  command.add_option("--scores", arguments.scores,
+                     "Write the scores of all members as a file of predictions (HDF5)");
 }
 
 }  // namespace
@@ -133,20 +216,32 @@ void add_predict_command(CLI::App& app) {
 void add_ensemble_command(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "ensemble", "Average the members of several runs, score them and rank a split");
+      "ensemble", "Combine the members of several runs, score them and rank a split");
   command->footer(
-      "Runs of one collection are averaged member by member; runs of several collections make one "
+      "Runs of one collection are combined member by member; runs of several collections make one "
       "submission.\n"
       "With a split that has run times (--split valid) it prints the scores of all members and of "
-      "their mean.\n\n"
-      "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv");
-  command->add_option("runs", arguments->runs, "Folders of the runs, or of sweeps")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+      "their combination.\n"
+      "Files of predictions, or run folders with --out-of-fold, are judged as they are, without "
+      "scoring again:\n"
+      "the training graphs out of fold, and the validation split.\n\n"
+      "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv\n"
+      "  tpudist ensemble --out-of-fold runs/nlp-1 runs/nlp-2 --select greedy");
+  command
+      ->add_option("runs", arguments->runs,
+                   "Folders of the runs, or of sweeps, or files of predictions")
+      ->required();
+  command->add_flag("--out-of-fold", arguments->out_of_fold,
+                    "Take the predictions.h5 of each run folder");
+  command
+      ->add_option("--min-members", arguments->least,
+                   "Leave out inputs that are missing, damaged or incomplete, as long as so many "
+                   "members (out of fold: columns of a seed) are left")
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--csv", arguments->csv, "Submission to write");
   command->add_option("--json", arguments->json, "Write the scores to this file");
   add_options(*command, *arguments);
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments] { run_ensemble(*arguments); });
 }
 
 }  // namespace tpudist

@@ -27,7 +27,7 @@ struct ScoringArguments {
 
 // What the commands that make one ranking of several members take.
 struct CombinationArguments {
-  std::string rule = "mean";
+  std::string rule = "z_score";
   double temperature = 1;
 };
 

@@ -44,6 +44,14 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
     print("\nnot scored (train.last_evaluation: none); `tpudist evaluate {}` scores the run\n",
           run.string());
   }
+  if (!outcome.out_of_fold.empty()) {
+    print("\nout of fold ({}, mean over the graphs that a member never saw)\n",
+          primary_metric_of(experiment.data.collection.name));
+    for (const OutOfFoldScore& score : outcome.out_of_fold) {
+      print("  member {}  fold {}  {:.4f}  {} graphs\n", score.number, score.fold, score.score,
+            score.graphs);
+    }
+  }
   for (int member : outcome.failed) {
     print("member {} failed: its loss or gradient was not finite, and it is left out\n", member);
   }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Scores trained runs one by one, then the mean of all their members, and writes the submission of
-# all together. Runs of one collection are averaged; several collections make one submission.
+# Scores trained runs one by one, then all their members together, and writes the submission of
+# all. Runs of one collection are combined; several collections make one submission.
 #
 #   scripts/evaluate_ensemble.sh OUT RUN...       e.g. scores runs/nlp-1 runs/nlp-2 runs/xla-1
 #
 # OUT/<number>.json   scores of each run on the validation split, by graph and member
-# OUT/ensemble.json   scores of the mean of all members
+# OUT/ensemble.json   scores of all members combined
 # OUT/submission.csv  ranking of the test split
 #
 # TPUDIST        the program; default: the build's, else the one on the PATH
@@ -34,7 +34,7 @@ import sys
 
 out, runs = sys.argv[1], sys.argv[2:]
 row = "{:<32} {:<20} {:<12} {:>7} {:>7} {:>7} {:>11}".format
-print(row("run", "collection", "metric", "members", "worst", "best", "mean of all"))
+print(row("run", "collection", "metric", "members", "worst", "best", "combined"))
 
 
 def show(name, scores):

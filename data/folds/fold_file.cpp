@@ -7,6 +7,7 @@
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
+#include "core/exact_pattern.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 
@@ -19,18 +20,6 @@ constexpr std::size_t kNamed = 5;  // graphs that a message names at most
 
 bool is_pattern(std::string_view text) {
   return text.find_first_of("*?[") != std::string_view::npos;
-}
-
-// A pattern that matches this name only.
-std::string exactly(std::string_view name) {
-  std::string pattern;
-  for (const char c : name) {
-    if (c == '*' || c == '?' || c == '[')
-      pattern += {'[', c, ']'};
-    else
-      pattern += c;
-  }
-  return pattern;
 }
 
 // A whole number from `least`, else nothing.
@@ -173,7 +162,7 @@ std::string fold_file_text(const FoldTable& table) {
     return std::tie(a->fold, a->family) < std::tie(b->fold, b->family);
   });
   for (const FoldedGraph* graph : order) {
-    text += fmt::format("  {}: {}  # {}, {} nodes\n", format_yaml_text(exactly(graph->name)),
+    text += fmt::format("  {}: {}  # {}, {} nodes\n", format_yaml_text(exact_pattern(graph->name)),
                         graph->fold, graph->family, graph->nodes);
   }
   return text;

@@ -111,11 +111,12 @@ std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::st
   throw IoError(fmt::format("cannot {} {}: HDF5 says: {}", operation, where, hdf5_reason()));
 }
 
-Hdf5Id create_hdf5(const std::filesystem::path& path) {
+Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room) {
   const Hdf5Lock lock;
   const Hdf5Id access = access_properties();
   const Hdf5Id properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
+  H5Pset_userblock(properties.get(), room);
   Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties.get(), access.get()), H5Fclose);
   check_hdf5(file.get(), "create", path.string());
   return file;

@@ -2,6 +2,7 @@
 
 #include <hdf5.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -49,8 +50,9 @@ class Hdf5Id {
 std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where);
 
 // Files of format 1.10, without HDF5's file locks (which many cluster file systems lack).
-// `create_hdf5` truncates.
-Hdf5Id create_hdf5(const std::filesystem::path& path);
+// `create_hdf5` truncates, and leaves `room` bytes (0, or a power of two from 512 on) in front of what
+// the library writes.
+Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room = 0);
 // Throws IoError when the file is not there, DataError when it is not HDF5 or damaged.
 Hdf5Id open_hdf5(const std::filesystem::path& path);
 

@@ -152,8 +152,32 @@ TEST_F(Ranks, ScoreIntoTheSameFilesWhateverTheirNumber) {
     }
   };
   same("evaluate " + run, {"json"});
-  same("predict " + run + " --split valid", {"csv"});
+  same("predict " + run + " --split valid", {"csv", "scores"});
   same("ensemble " + run + " " + run + " --split valid", {"csv", "json"});
+}
+
+TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {
+  const std::string folds =
+      "predictions.rows=all ensemble.members=3 ensemble.folds=2 'ensemble.vary=[init, fold]'";
+  for (const int ranks : {0, 2, 3}) {
+    const Outcome outcome = train(ranks, "folds-" + std::to_string(ranks), folds);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "out of fold (kendall_tau"), 1) << outcome.output;
+  }
+  for (const std::string file : {"/predictions.h5", "/folds.yaml", "/scores.json"}) {
+    EXPECT_GT(content(path("folds-0") + file).size(), 100u) << file;
+    EXPECT_EQ(content(path("folds-0") + file), content(path("folds-2") + file)) << file;
+    EXPECT_EQ(content(path("folds-0") + file), content(path("folds-3") + file)) << file;
+  }
+}
+
+TEST_F(Ranks, RefuseDifferentFolds) {
+  std::ofstream(path("swapped.yaml")) << "families: {'[a-i]*': 0, '[!a-i]*': 1}\n";
+  std::ofstream(path("folds.yaml")) << "families: {'[a-i]*': 1, '[!a-i]*': 0}\n";
+  const std::string folds = "ensemble.folds=2 'ensemble.vary=[init, fold]' ensemble.fold_file=";
+  expect_refusal(run_ranks({{train_arguments("refused-folds", folds + path("folds.yaml"))},
+                            {train_arguments("refused-folds", folds + path("swapped.yaml"))}}),
+                 2, ": folds: ");
 }
 
 TEST_F(Ranks, RefuseDifferentSettingsByTheirNames) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "train/experiment/settings.hpp"
 
@@ -175,6 +176,23 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   return config;
 }
 
+PredictionsConfig read_predictions(ConfigNode predictions) {
+  PredictionsConfig config;
+  const std::string rows = predictions.text("rows", "none");
+  if (rows == "none" || rows == "all") {
+    config.wanted = rows == "all";
+    return config;
+  }
+  const auto number = parse_integer(rows);
+  if (number.error || number.value < 2) {
+    predictions.mistake("rows", "must be `none`, `all` or a number of rows of a graph, at least 2");
+    return config;
+  }
+  config.wanted = true;
+  config.most_rows = number.value;
+  return config;
+}
+
 DistConfig read_dist(ConfigNode dist) {
   DistConfig config;
   config.reduce = dist.choice("reduce", "tree", {"tree", "nccl"}) == "tree"
@@ -242,6 +260,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.evaluate_block.plan_floats =
       evaluate.integer("plan_floats", experiment.evaluate_block.plan_floats, {1, kMany});
   experiment.ensemble = read_ensemble(root.child("ensemble"));
+  experiment.predictions = read_predictions(root.child("predictions"));
   experiment.dist = read_dist(root.child("dist"));
   document.finish();
   experiment.resolved_yaml = document.resolved_yaml();

@@ -97,6 +97,12 @@ struct EnsembleConfig {
   int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
 };
 
+// `predictions:`: what members predict when they have been trained.
+struct PredictionsConfig {
+  bool wanted = false;
+  std::int64_t most_rows = 0;  // of a graph; 0 = all
+};
+
 struct DistConfig {
   ReduceMode reduce = ReduceMode::tree;
   int threads = 0;          // per rank; 0 = auto: the node's cores / ranks on the node
@@ -118,6 +124,7 @@ struct Experiment {
   TrainConfig train;
   ScoringBlock evaluate_block;  // configurations of a graph that are scored in one plan
   EnsembleConfig ensemble;
+  PredictionsConfig predictions;
   DistConfig dist;
 
   std::string resolved_yaml, resolved_table;

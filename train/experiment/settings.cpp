@@ -53,7 +53,7 @@ bool decides_numbers(std::string_view key, bool stops_early) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};
   if (stops_early && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 19> kFree = {"name",
+  static constexpr std::array<std::string_view, 20> kFree = {"name",
                                                              "data.shards",
                                                              "data.cache",
                                                              "data.cache_bytes",
@@ -64,6 +64,7 @@ bool decides_numbers(std::string_view key, bool stops_early) {
                                                              "dist.device",
                                                              "ensemble.placement",
                                                              "ensemble.fold_file",
+                                                             "predictions.rows",
                                                              "train.evaluate_every",
                                                              "train.checkpoint_every",
                                                              "train.log_every",

@@ -11,6 +11,7 @@
 #include "core/numbers.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/network_layout.hpp"
+#include "train/loop/run_predictions.hpp"
 #include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -215,13 +216,14 @@ class EvaluationReport {
     DatasetOptions options = experiment.data.evaluation("valid");
     options.cache = CacheMode::stream;  // a few rows of each graph are read
     if (list_graphs(options.shards, options.collection, "valid").empty())
-      return "evaluation\n  none         the validation split has no graphs\n";
+      return "evaluation\n" + predictions_line(0) +
+             "  none         the validation split has no graphs\n";
     const Dataset valid = Dataset::open(options, context_.pool);
     const UnitBuilder units(valid, setup_.network, experiment.plan);
     const TrainConfig& train = experiment.train;
     const double speed =
         context_.place.device < 0 ? ranks_ * measured_speed(setup_, valid, units) : 0;
-    std::string text = "evaluation\n";
+    std::string text = "evaluation\n" + predictions_line(speed);
     if (train.evaluate_every > 0 && train.evaluate_every < train.steps) {
       text += fmt::format("  every {:<6} {}\n", train.evaluate_every,
                           line(valid, units, train.evaluate_rows, speed));
@@ -237,12 +239,23 @@ class EvaluationReport {
   }
 
  private:
+  std::string predictions_line(double speed) const {
+    if (!setup_.experiment.predictions.wanted) return "";
+    const ScoringCost cost = predictions_cost(setup_, context_.pool);
+    return fmt::format("  predictions  {}\n",
+                       cost_text(cost, "the members that did not train on them", speed));
+  }
+
   std::string line(const Dataset& valid, const UnitBuilder& units, std::int64_t most_rows,
                    double speed) const {
     const int members = setup_.experiment.ensemble.members;
     const ScoringCost cost = scoring_cost(units, valid, members, most_rows,
                                           setup_.experiment.evaluate_block, context_.pool);
-    std::string text = fmt::format("{} rows ({} distinct) of {} graphs x {} members: {}",
+    return cost_text(cost, fmt::format("{} members", members), speed);
+  }
+
+  std::string cost_text(const ScoringCost& cost, std::string_view members, double speed) const {
+    std::string text = fmt::format("{} rows ({} distinct) of {} graphs x {}: {}",
                                    format_count(cost.rows), format_count(cost.distinct),
                                    cost.graphs, members, format_operations(cost.flop));
     if (step_operations_ > 0)

@@ -17,7 +17,10 @@
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
+#include "ensemble/out_of_fold.hpp"
+#include "ensemble/predictions_file.hpp"
 #include "train/loop/recorded_folds.hpp"
+#include "train/loop/run_predictions.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -93,12 +96,10 @@ class TrainingRun {
     while (!is_done() && !outcome.stopped) outcome.stopped = !train_members(stop_requested);
     context_.progress.finish();
     save();
-    if (!outcome.stopped) outcome.evaluation = last_evaluation();
-    if (outcome.evaluation && root()) {
-      nlohmann::json scores = evaluation_json(*outcome.evaluation);
-      if (experiment_.train.early_stop.patience > 0)
-        scores["stopped_early"] = to_json(stopped_members());
-      write_file_atomically(run_.scores(), scores.dump(2) + "\n");
+    if (!outcome.stopped) {
+      outcome.evaluation = last_evaluation();
+      write_scores(outcome, nullptr);
+      predict(outcome);
     }
     outcome.steps = state_.step;
     outcome.failed = failed_members();
@@ -364,6 +365,42 @@ class TrainingRun {
                                   ? experiment_.train.evaluate_rows
                                   : 0;
     return evaluate(rows);
+  }
+
+  // Only rank 0 writes. `out_of_fold`: null where nothing was predicted.
+  void write_scores(const TrainOutcome& outcome, const nlohmann::json& out_of_fold) const {
+    run_on_all_ranks(context_.world, [&] {
+      if (!root() || (!outcome.evaluation && out_of_fold.is_null())) return;
+      nlohmann::json scores =
+          outcome.evaluation ? evaluation_json(*outcome.evaluation) : nlohmann::json::object();
+      if (outcome.evaluation && experiment_.train.early_stop.patience > 0)
+        scores["stopped_early"] = to_json(stopped_members());
+      if (!out_of_fold.is_null()) scores["out_of_fold"] = out_of_fold;
+      write_file_atomically(run_.scores(), scores.dump(2) + "\n");
+    });
+  }
+
+  // Predictions, and how good those of held-out training graphs are, from the file as it is written.
+  void predict(TrainOutcome& outcome) {
+    if (!experiment_.predictions.wanted) return;
+    const AlignedFloats weights = state_.scored_weights();
+    const std::optional<PredictionsHeader> header =
+        write_predictions(run_.predictions(), setup_,
+                          {weights, state_.alive(), state_.step, run_.metrics()}, context_);
+    if (!header) {
+      if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");
+      return;
+    }
+    nlohmann::json out_of_fold;
+    run_on_all_ranks(context_.world, [&] {
+      if (!root()) return;
+      const PredictionsFile file(run_.predictions());
+      outcome.out_of_fold = out_of_fold_scores(file);
+      if (!outcome.out_of_fold.empty())
+        out_of_fold = out_of_fold_json(file.header(), outcome.out_of_fold);
+    });
+    if (root()) spdlog::info("wrote {}", run_.predictions().string());
+    write_scores(outcome, out_of_fold);
   }
 
   // Scores the validation split on at most `rows` rows a graph (0 = all), and keeps each member's

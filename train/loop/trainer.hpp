@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "ensemble/out_of_fold.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scoring/evaluation.hpp"
@@ -34,6 +35,8 @@ struct TrainOutcome {
   std::optional<std::uint64_t> average_hash;
   // Behind the last step, as `train.last_evaluation` says, if there are graphs.
   std::optional<Evaluation> evaluation;
+  // Of the members that hold out a fold, where `predictions.rows` asks for it; on rank 0.
+  std::vector<OutOfFoldScore> out_of_fold;
 };
 
 // Trains the experiment's ensemble to its last step, or until no member trains any more.

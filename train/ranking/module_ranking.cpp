@@ -72,11 +72,11 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   ModuleRanking result;
   result.members = judged_members(all, prediction);
   const auto equal = equal_configs(module.dataset.run_times(0).group);
-  std::vector<bool> use;
+  std::vector<double> weights;
   std::vector<std::vector<double>> distinct;  // scores of members that take part
   for (std::size_t m = 0; m < result.members.size(); ++m) {
-    use.push_back(result.members[m].why_left_out.empty());
-    if (!use.back()) continue;
+    weights.push_back(result.members[m].why_left_out.empty() ? 1 : 0);
+    if (weights.back() == 0) continue;
     distinct.emplace_back();
     for (const auto& configs : equal)
       distinct.back().push_back(prediction.scores[m][static_cast<std::size_t>(configs.front())]);
@@ -86,7 +86,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
                 fmt::format("no member is left to rank {}: {}", module.dataset.graph(0).name,
                             result.members.front().why_left_out));
   }
-  const std::vector<double> combined = combined_scores(prediction, use, combination);
+  const std::vector<double> combined = combined_scores(prediction, weights, combination);
   const std::vector<MemberSpread> spreads = member_spreads(distinct);
   for (std::size_t k = 0; k < equal.size(); ++k) {
     result.ranking.push_back(

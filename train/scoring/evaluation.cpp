@@ -57,6 +57,8 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
   evaluation.is_tile = dataset.options().collection.is_tile();
   evaluation.most_rows = most_rows;
   evaluation.used = use;
+  evaluation.weights.assign(use.begin(), use.end());
+  evaluation.left_out.assign(use.size(), "its loss was not finite");
   if (evaluation.split == "test") {
     throw ConfigError(
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
@@ -86,8 +88,8 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
               scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
         } else {
           evaluation.ensemble[before + g] =
-              scored(combined_scores(prediction, use, evaluation.combination), targets, dataset,
-                     prediction.graph, evaluation.is_tile);
+              scored(combined_scores(prediction, evaluation.weights, evaluation.combination),
+                     targets, dataset, prediction.graph, evaluation.is_tile);
         }
       });
 }
@@ -122,7 +124,7 @@ std::string evaluation_table(const Evaluation& evaluation) {
   for (std::size_t m = 0; m < means.size(); ++m) {
     const std::string name = to_text(evaluation.names[m]);
     text += evaluation.used[m] ? fmt::format("  {}  {:.4f}\n", name, means[m])
-                               : fmt::format("  {}  left out: its loss was not finite\n", name);
+                               : fmt::format("  {}  left out: {}\n", name, evaluation.left_out[m]);
   }
   text += fmt::format("  ensemble  {:.4f}\n", evaluation.ensemble_mean());
   return text;

@@ -33,7 +33,9 @@ struct Evaluation {
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
   std::vector<GraphScores> ensemble;  // [graphs], of the members that did not fail, combined
   std::vector<bool> used;             // [M] members that are combined
-  Combination combination{CombinationRule::mean};
+  std::vector<double> weights;        // [M] with which; 0 of those that are not
+  std::vector<std::string> left_out;  // [M] why a member is not combined
+  Combination combination;
 
   // Mean over graphs of the collection's main metric (Kendall tau, or the tile score), per member.
   std::vector<double> member_means() const;
@@ -43,8 +45,7 @@ struct Evaluation {
 // An evaluation of no graph yet of the members that `use` flags, numbered from 0. Throws
 // ConfigError for a split without run times (test).
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
-                            std::int64_t most_rows = 0,
-                            const Combination& combination = {CombinationRule::mean});
+                            std::int64_t most_rows = 0, const Combination& combination = {});
 
 // Adds graphs of the dataset, behind those that are there.
 void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,

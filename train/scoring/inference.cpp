@@ -10,8 +10,10 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "data/shards/converted_collections.hpp"
+#include "ensemble/predictions_file.hpp"
 #include "train/experiment/agreed_values.hpp"
 #include "train/scoring/run_scorers.hpp"
+#include "train/scoring/scored_graphs.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
@@ -108,6 +110,30 @@ void warn_of_equal_members(const std::vector<const TrainedRun*>& runs) {
   }
 }
 
+// Judges the members and combines those that are left.
+CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& dataset,
+                                 const std::vector<const TrainedRun*>& runs,
+                                 const ScoreRequest& request, ThreadPool& pool) {
+  CollectionResult result;
+  result.collection = dataset.options().collection.name;
+  result.judgement = judge(scored, {request.combination, request.keep_all, request.greedy});
+  const Judgement& judgement = result.judgement;
+  const std::vector<double> weights = member_weights(judgement);
+  for (const GraphPrediction& prediction : scored.predictions()) {
+    result.graphs.push_back(dataset.graph(prediction.graph).name);
+    if (request.means)
+      result.mean.push_back(combined_scores(prediction, weights, request.combination));
+  }
+  if (dataset.options().split == "test") return result;
+  result.evaluation = start_evaluation(dataset, judgement.used, 0, request.combination);
+  result.evaluation->names = names_of(runs);
+  result.evaluation->weights = weights;
+  for (const Rejection& rejection : judgement.rejected)
+    result.evaluation->left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
+  add_graphs(*result.evaluation, scored.predictions(), dataset, pool);
+  return result;
+}
+
 // `runs`: of one collection, at least one. Those that an ensemble was cut into are put in the order
 // of their members, so that the ensemble is the same in whatever order they are given.
 CollectionResult score_collection(std::vector<const TrainedRun*> runs, const ScoreRequest& request,
@@ -122,24 +148,32 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   require_same_data(dataset, context.world);
   for (const TrainedRun* run : runs) require_same_graphs(dataset, *run, request);
   const RunScorers scorers(runs, dataset, context);
-  const std::vector<bool>& use = scorers.use();
-  CollectionResult result;
-  result.collection = dataset.options().collection.name;
-  if (dataset.options().split != "test") {
-    result.evaluation = start_evaluation(dataset, use, 0, request.combination);
-    result.evaluation->names = names_of(runs);
-  }
+  const bool root = context.world.rank() == 0;
+  std::optional<ScoredGraphs> scored;
+  std::optional<PredictionsWriter> file;
+  run_on_all_ranks(context.world, [&] {
+    if (!root) return;
+    const PredictionsHeader header = prediction_file_header(dataset, runs);
+    scored.emplace(dataset, header);
+    if (!request.scores.empty()) file.emplace(request.scores, header);
+  });
   context.progress.start("score", total_scores(dataset, scorers.members(), 0), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, scorers.members(), 0)) {
-    const auto predictions = scorers.score(graphs, context);
-    for (const GraphPrediction& prediction : predictions) {
-      result.graphs.push_back(dataset.graph(prediction.graph).name);
-      if (request.means)
-        result.mean.push_back(combined_scores(prediction, use, request.combination));
-    }
-    if (result.evaluation) add_graphs(*result.evaluation, predictions, dataset, context.pool);
+    auto predictions = scorers.score(graphs, context);
+    run_on_all_ranks(context.world, [&] {
+      if (!root) return;
+      scored->add(std::move(predictions));
+      for (int g = graphs.first; file && g < graphs.first + graphs.count; ++g)
+        file->add(g, scored->read(g));
+    });
   }
   context.progress.finish();
+  CollectionResult result;
+  run_on_all_ranks(context.world, [&] {
+    if (!root) return;
+    if (file) file->finish();
+    result = combined_result(*scored, dataset, runs, request, context.pool);
+  });
   return result;
 }
 
@@ -166,11 +200,13 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
   const Network network = make_network(run.experiment, -1, pool);
   const Checkpoint checkpoint = load_checkpoint(file, network.parameters());
   run.step = checkpoint.step;
+  run.fold_hash = checkpoint.fold_hash;
   run.flat.assign(checkpoint.parameters.begin(), checkpoint.parameters.end());
   if (weights == Weights::averaged && !checkpoint.average_points.empty()) {
     run.flat = averaged_weights(run.flat, checkpoint.average, checkpoint.average_points);
     run.averaged = true;
   }
+  run.parameter_hash = parameter_hash(run.flat, checkpoint.members, network.parameters());
   for (int failed : checkpoint.failed) run.use.push_back(failed == 0);
   if (std::none_of(run.use.begin(), run.use.end(), [](bool use) { return use; })) {
     throw ConfigError(fmt::format(

@@ -8,6 +8,7 @@
 
 #include "core/aligned.hpp"
 #include "dist/agreement.hpp"
+#include "ensemble/judgement.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scores/submission.hpp"
@@ -24,9 +25,11 @@ struct TrainedRun {
   std::filesystem::path path;
   Experiment experiment;
   std::int64_t step = 0;
-  AlignedFloats flat;     // [M, P]
-  std::vector<bool> use;  // [M] members that did not fail
-  bool averaged = false;  // whether `flat` holds averages
+  AlignedFloats flat;                      // [M, P]
+  std::vector<bool> use;                   // [M] members that did not fail
+  bool averaged = false;                   // whether `flat` holds averages
+  std::uint64_t parameter_hash = 0;        // of `flat`
+  std::optional<std::uint64_t> fold_hash;  // CheckpointSummary::fold_hash
 };
 
 // `which` checkpoint: `last` (the newest that is whole), `best` or a step. A config.yaml that is
@@ -49,22 +52,28 @@ struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
   bool means = false;  // whether to keep the combined score of every row
-  Combination combination{CombinationRule::mean};
+  Combination combination = {};
+  bool keep_all = false;  // JudgementOptions
+  bool greedy = false;
+  std::filesystem::path scores = {};  // a file of predictions to write; empty = none
 };
 
 // How the members of one or more runs of a collection rank a split, all rows of it.
 struct CollectionResult {
   std::string collection;
   std::vector<std::string> graphs;  // names
-  // [graphs][c] over all members that did not fail, if asked for.
+  // [graphs][c] over the members that are combined, if asked for.
   std::vector<std::vector<double>> mean;
   std::optional<Evaluation> evaluation;  // where the split has run times
+  Judgement judgement;
 };
 
-// Scores runs of the same or of several collections; runs of one collection are averaged member by
-// member, in the order of `ensemble.first_member` and then as given. A few graphs are scored at a
-// time, so that memory holds the scores of those only, and the means where they are asked for.
-// Collective. Throws ConfigError when runs of one collection see different graphs.
+// Scores runs of the same or of several collections; runs of one collection are combined member by
+// member, in the order of `ensemble.first_member` and then as given, without those that the rule of
+// rejection rejects. A few graphs are scored at a time; rank 0 keeps the scores of a collection in
+// memory, because members are judged over all of its graphs. Collective; the results are those of
+// rank 0, and empty on the others. Throws ConfigError when runs of one collection see different
+// graphs, and what judge throws.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 

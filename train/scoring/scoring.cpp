@@ -215,10 +215,11 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
   return predictions;
 }
 
-std::vector<double> combined_scores(const GraphPrediction& prediction, const std::vector<bool>& use,
+std::vector<double> combined_scores(const GraphPrediction& prediction,
+                                    const std::vector<double>& weights,
                                     const Combination& combination) {
-  const std::vector<double> weights(use.begin(), use.end());
-  if (std::ranges::count(use, true) == 0) return std::vector<double>(prediction.rows.size(), 0.0);
+  const bool any = std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+  if (!any) return std::vector<double>(prediction.rows.size(), 0.0);
   return combine(prediction.scores, combination, weights);
 }
 

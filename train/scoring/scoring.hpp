@@ -48,8 +48,10 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
                                           const UnitBuilder& units, const ScoringOptions& options,
                                           JobContext& context);
 
-// One score for each configuration from the members with use[m]; 0 where there is none. [c]
-std::vector<double> combined_scores(const GraphPrediction& prediction, const std::vector<bool>& use,
+// One score for each configuration from the members with their weights [M]; 0 where no member has
+// weight. [c]
+std::vector<double> combined_scores(const GraphPrediction& prediction,
+                                    const std::vector<double>& weights,
                                     const Combination& combination);
 
 }  // namespace tpudist

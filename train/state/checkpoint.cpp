@@ -8,7 +8,7 @@
 #include "core/hash.hpp"
 #include "core/text.hpp"
 #include "train/state/checkpoint_file.hpp"
-#include "train/state/sealed_file.hpp"
+#include "data/hdf5/sealed_file.hpp"
 
 namespace tpudist {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
-#include "train/state/sealed_file.hpp"
+#include "data/hdf5/sealed_file.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,8 @@
 namespace tpudist {
 
 // The folder of one training run: config.yaml (resolved), metrics.jsonl, the same for TensorBoard
-// (events.out.tfevents.tpudist), checkpoints/, scores.json, and folds.yaml where members hold graphs out.
+// (events.out.tfevents.tpudist), checkpoints/, scores.json, folds.yaml where members hold graphs out,
+// and predictions.h5 where they are asked for.
 // Plain paths; only the process that holds the run's RunClaim writes.
 class RunFolder {
  public:
@@ -28,6 +29,7 @@ class RunFolder {
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path scores() const { return path_ / "scores.json"; }
+  std::filesystem::path predictions() const { return path_ / "predictions.h5"; }
   std::filesystem::path folds() const { return path_ / "folds.yaml"; }
 
   std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }

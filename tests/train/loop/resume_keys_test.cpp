@@ -107,6 +107,7 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"train.cuda_graphs", "true"},
       {"ensemble.fold_file", (shards.parent_path() / "run/folds.yaml").string()},
       {"ensemble.placement", "split"},
+      {"predictions.rows", "5"},
       {"dist.threads", "2"},
       {"dist.device", "cpu"},
       {"dist.mixed_cpus", "warn"},

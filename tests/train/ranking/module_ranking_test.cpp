@@ -50,8 +50,9 @@ class ModuleRankingTest : public ::testing::Test {
   // Ranks the file of each graph of a split, and compares with what scoring its shards gives.
   void expect_like_shards(const std::vector<TrainedRun>& runs, const std::string& split,
                           const Combination& combination) {
-    const auto results =
-        score_runs(runs, {.split = split, .means = true, .combination = combination}, context_);
+    const auto results = score_runs(
+        runs, {.split = split, .means = true, .combination = combination, .keep_all = true},
+        context_);
     const CollectionResult& expected = results.front();
     ASSERT_FALSE(expected.graphs.empty());
     for (std::size_t g = 0; g < expected.graphs.size(); ++g) {

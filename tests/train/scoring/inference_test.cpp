@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <fstream>
 #include <numeric>
 
 #include "core/error.hpp"
 #include "dist/self_communicator.hpp"
+#include "ensemble/predictions_file.hpp"
 #include "models/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
@@ -80,10 +83,14 @@ void expect_near(const Scores& actual, const Scores& expected) {
   }
 }
 
+// The mean of all members; how members are rejected is tested in tests/ensemble.
+const ScoreRequest kMean{
+    .split = "valid", .means = true, .combination = {CombinationRule::mean}, .keep_all = true};
+
 TEST(ScoreRuns, GiveTheMeanOverTheMembersOfARun) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{trained(folder / "run")};
-  const auto results = score(runs, {.split = "valid", .means = true});
+  const auto results = score(runs, kMean);
   ASSERT_THAT(results, SizeIs(1));
   EXPECT_EQ(results[0].collection, "layout:xla:random");
   expect_near(results[0].mean,
@@ -98,7 +105,7 @@ TEST(ScoreRuns, CountEveryMemberOfEveryRunOnce) {
   const std::vector<TrainedRun> runs{
       trained(folder / "two", {"ensemble.members=2"}),
       trained(folder / "one", {"ensemble.members=1", "optimizer.lr=0.01"})};
-  const auto results = score(runs, {.split = "valid", .means = true});
+  const auto results = score(runs, kMean);
   ASSERT_THAT(results, SizeIs(1));
   expect_near(results[0].mean,
               mean_of({scores_of(runs[0], 0, "valid"), scores_of(runs[0], 1, "valid"),
@@ -109,12 +116,59 @@ TEST(ScoreRuns, CombineMembersByTheRuleAskedFor) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};
   const Combination ranks{CombinationRule::rank_mean};
-  const auto results = score(runs, {.split = "valid", .means = true, .combination = ranks});
+  const auto results =
+      score(runs, {.split = "valid", .means = true, .combination = ranks, .keep_all = true});
   const Scores first = scores_of(runs[0], 0, "valid"), second = scores_of(runs[0], 1, "valid");
   ASSERT_EQ(results[0].mean.size(), first.size());
   for (std::size_t g = 0; g < first.size(); ++g)
     EXPECT_EQ(results[0].mean[g], combine(std::vector{first[g], second[g]}, ranks));
   EXPECT_THAT(evaluation_table(*results[0].evaluation), HasSubstr("of the rank_mean of 2 members"));
+}
+
+TEST(ScoreRuns, LeaveOutMembersThatDidNotLearnAndCombineByZScore) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{trained(folder / "run")};
+  {
+    std::ofstream metrics(folder / "run/metrics.jsonl");
+    for (int step = 0; step < 20; ++step)
+      metrics << R"({"kind": "step", "loss": [)" << 20 - step << ", " << step << ", 1]}\n";
+  }
+  const auto results = score(runs, {.split = "valid", .means = true});
+  EXPECT_FALSE(results[0].judgement.used[1]);
+  EXPECT_THAT(results[0].evaluation->left_out[1], HasSubstr("its training loss did not fall"));
+  EXPECT_THAT(evaluation_table(*results[0].evaluation), HasSubstr("of the z_score of"));
+  EXPECT_THAT(judgement_notes(results[0].judgement), HasSubstr("rejected  member 1"));
+}
+
+TEST(ScoreRuns, WriteTheScoresOfAllMembers) {
+  const TempDir folder;
+  run(tiny_experiment({"train.steps=3"}), folder / "run");
+  const std::vector<TrainedRun> runs{open_run(folder / "run")};
+  ScoreRequest request = kMean;
+  request.scores = folder / "scores.h5";
+  for (const std::string split : {"valid", "train", "test"}) {
+    request.split = split;
+    const auto results = score(runs, request);
+    const PredictionsFile file(folder / "scores.h5");
+    ASSERT_EQ(file.header().graphs.size(), results[0].graphs.size());
+    const FoldTable folds =
+        training_folds(runs[0].experiment.ensemble, runs[0].experiment.data.training());
+    for (std::size_t g = 0; g < results[0].graphs.size(); ++g) {
+      const PredictedGraph& graph = file.header().graphs[g];
+      EXPECT_EQ(graph.split, split);
+      EXPECT_EQ(graph.name, results[0].graphs[g]);
+      for (int m = 0; m < 3; ++m) {
+        EXPECT_EQ(graph.held_out[m],
+                  split != "train" || folds.find(graph.name)->fold == m % folds.folds);
+      }
+      const GraphPredictions predictions = file.read(static_cast<int>(g));
+      for (std::size_t c = 0; c < predictions.configs.size(); ++c) {
+        EXPECT_NEAR(
+            (predictions.scores[0][c] + predictions.scores[1][c] + predictions.scores[2][c]) / 3,
+            results[0].mean[g][c], 1e-4);
+      }
+    }
+  }
 }
 
 TEST(ScoreRuns, LeaveOutMembersThatFailed) {
@@ -124,7 +178,7 @@ TEST(ScoreRuns, LeaveOutMembersThatFailed) {
   runs[0].use[1] = false;
   const auto length = static_cast<std::ptrdiff_t>(runs[0].flat.size() / 3);
   std::fill_n(runs[0].flat.begin() + length, length, std::nanf(""));
-  const auto results = score(runs, {.split = "valid", .means = true});
+  const auto results = score(runs, kMean);
   expect_near(results.at(0).mean, mean_of({first, last}));
   ASSERT_TRUE(results[0].evaluation.has_value());
   EXPECT_THAT(results[0].evaluation->used, ElementsAre(true, false, true));

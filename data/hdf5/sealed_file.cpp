@@ -1,4 +1,4 @@
-#include "train/state/sealed_file.hpp"
+#include "data/hdf5/sealed_file.hpp"
 
 #include <fmt/format.h>
 
@@ -35,24 +35,49 @@ void write_sealed_file(const std::filesystem::path& path, std::span<std::byte> s
   write_file_atomically(path, std::span<const std::byte>(sealed), files);
 }
 
-void check_sealed_file(const std::filesystem::path& path) {
+namespace {
+
+// What a file holds behind its seal.
+struct Content {
+  std::array<char, kSealBytes> seal{};
+  std::uint64_t bytes = 0, hash = 0;
+};
+
+Content read_content(const std::filesystem::path& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw_io_error("open", path, errno);
-  std::array<char, kSealBytes> found{};
-  file.read(found.data(), found.size());
+  Content content;
+  file.read(content.seal.data(), content.seal.size());
 
   Hasher hasher;
-  std::uint64_t bytes = 0;
   std::vector<char> buffer(std::size_t{1} << 20);
   while (file) {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const auto count = static_cast<std::size_t>(file.gcount());
     hasher.update(std::as_bytes(std::span(buffer).first(count)));
-    bytes += count;
+    content.bytes += count;
   }
   if (file.bad()) throw_io_error("read", path, errno);
-  if (found != make_seal(bytes, hasher.digest())) {
+  content.hash = hasher.digest();
+  return content;
+}
+
+}  // namespace
+
+void seal_file(const std::filesystem::path& path) {
+  const Content content = read_content(path);
+  const auto seal = make_seal(content.bytes, content.hash);
+  errno = 0;
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.write(seal.data(), seal.size());
+  file.close();
+  if (!file) throw_io_error("write", path, errno);
+}
+
+void check_sealed_file(const std::filesystem::path& path) {
+  const Content content = read_content(path);
+  if (content.seal != make_seal(content.bytes, content.hash)) {
     throw DataError(fmt::format(
         "{}: damaged or cut short: size or hash are not those of its first line", path.string()));
   }

@@ -1,0 +1,304 @@
+#include "ensemble/judgement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "data/schema/model_family.hpp"
+#include "ensemble/out_of_fold.hpp"
+#include "statistics/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+using Values = std::vector<double>;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+double mean_of(const Values& values) {
+  double sum = 0, count = 0;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    sum += value;
+    ++count;
+  }
+  return count > 0 ? sum / count : kNone;
+}
+
+bool all_nan(const Values& values) {
+  return std::ranges::all_of(values, [](double value) { return std::isnan(value); });
+}
+
+bool all_finite(const Values& values) {
+  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+}
+
+// Graphs of a source that are judged together, in the order of the header.
+struct GraphSet {
+  std::string title;
+  bool out_of_fold = false;
+  std::vector<int> graphs;
+};
+
+bool holds_out(const PredictionsHeader& header) {
+  return std::ranges::any_of(header.members, [](const auto& member) { return member.fold >= 0; });
+}
+
+// Training graphs count where members hold them out, or where no member holds anything out.
+std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
+  std::map<std::string, GraphSet> sets;
+  const bool folds = holds_out(header);
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictedGraph& graph = header.graphs[g];
+    const bool out_of_fold = folds && graph.split == "train";
+    if (out_of_fold && std::ranges::find(graph.held_out, true) == graph.held_out.end()) continue;
+    GraphSet& set = sets[graph.split];
+    set.out_of_fold = out_of_fold;
+    set.title = out_of_fold ? "training graphs, out of fold" : graph.split + " split";
+    set.graphs.push_back(static_cast<int>(g));
+  }
+  std::vector<GraphSet> result;
+  for (auto& [split, set] : sets) result.push_back(std::move(set));
+  return result;
+}
+
+// Whether what a member says of a graph counts in this set.
+bool counts(const GraphSet& set, const PredictedGraph& graph, std::size_t member) {
+  return !set.out_of_fold || graph.held_out[member];
+}
+
+class Judge {
+ public:
+  Judge(const PredictionSource& source, const JudgementOptions& options)
+      : source_(source), header_(source.header()), options_(options) {}
+
+  Judgement run() {
+    result_.collection = header_.collection;
+    result_.combination = options_.combination;
+    result_.keep_all = options_.keep_all;
+    for (int m = 0; m < members(); ++m) {
+      result_.names.push_back(member_label(header_, m));
+      result_.failed.push_back(header_.members[static_cast<std::size_t>(m)].failed);
+    }
+    const std::vector<GraphSet> sets = graph_sets(header_);
+    reject(sets);
+    for (const GraphSet& set : sets) result_.tables.push_back(table_of(set));
+    return std::move(result_);
+  }
+
+ private:
+  int members() const { return static_cast<int>(header_.members.size()); }
+
+  double metric(const Values& scores, const Values& targets) const {
+    return primary_metric(header_.collection, scores, targets);
+  }
+
+  // What the rule of rejection asks of members, from one set of graphs.
+  std::vector<MemberRecord> records_of(const GraphSet& set) {
+    std::vector<MemberRecord> records(header_.members.size());
+    for (std::size_t m = 0; m < records.size(); ++m) {
+      const PredictedMember& member = header_.members[m];
+      records[m].finite = !member.failed;
+      records[m].first_loss = member.first_loss;
+      records[m].last_loss = member.last_loss;
+    }
+    for (const int g : set.graphs) {
+      const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(g)];
+      const GraphPredictions predictions = source_.read(g);
+      const Values targets = predictions.targets();
+      for (std::size_t m = 0; m < records.size(); ++m) {
+        const Values& scores = predictions.scores[m];
+        const bool scored = counts(set, graph, m) && !result_.failed[m] && !all_nan(scores);
+        if (scored && !all_finite(scores)) {
+          records[m].finite = false;
+          unusable_[m] = true;
+        }
+        records[m].scores.push_back(scored && records[m].finite ? metric(scores, targets) : kNone);
+      }
+    }
+    return records;
+  }
+
+  void reject(const std::vector<GraphSet>& sets) {
+    unusable_ = result_.failed;
+    std::map<int, std::string> reasons;  // the first that a member gave
+    for (const GraphSet& set : sets) {
+      for (Rejection& rejection : rejected_members(records_of(set)))
+        reasons.emplace(rejection.member, std::move(rejection.reason));
+    }
+    for (auto& [member, reason] : reasons) {
+      if (!result_.failed[static_cast<std::size_t>(member)])
+        result_.rejected.push_back({member, std::move(reason)});
+    }
+    result_.used.assign(header_.members.size(), true);
+    for (std::size_t m = 0; m < result_.used.size(); ++m) result_.used[m] = !unusable_[m];
+    const std::vector<bool> all = result_.used;
+    if (!options_.keep_all) {
+      for (const Rejection& rejection : result_.rejected)
+        result_.used[static_cast<std::size_t>(rejection.member)] = false;
+    }
+    if (std::ranges::find(result_.used, true) == result_.used.end()) {
+      throw ConfigError(fmt::format(
+          "no member is left to combine: {} failed, {} rejected, the first because {}; --keep-all "
+          "combines rejected members whose scores are finite",
+          std::ranges::count(result_.failed, true), result_.rejected.size(),
+          result_.rejected.empty() ? "its loss was not finite" : result_.rejected.front().reason));
+    }
+    able_ = all;
+  }
+
+  // Scores of the columns of a graph; empty where a column has none, or its member is not in `which`.
+  std::vector<Values> column_scores(const std::vector<Column>& columns, const GraphSet& set,
+                                    const PredictedGraph& graph, GraphPredictions& predictions,
+                                    const std::vector<bool>& which) const {
+    std::vector<Values> scores(columns.size());
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const int member = columns[c].member_for(header_, graph);
+      if (member < 0) continue;
+      const auto m = static_cast<std::size_t>(member);
+      const Values& own = predictions.scores[m];
+      if (which[m] && counts(set, graph, m) && !all_nan(own)) scores[c] = own;
+    }
+    return scores;
+  }
+
+  // One ranking of the columns that have scores and weight; empty where there is none.
+  Values combined(const std::vector<Values>& scores, const Values& weights = {}) const {
+    std::vector<Values> own;
+    Values own_weights;
+    for (std::size_t c = 0; c < scores.size(); ++c) {
+      const double weight = weights.empty() ? 1.0 : weights[c];
+      if (scores[c].empty() || weight == 0) continue;
+      own.push_back(scores[c]);
+      own_weights.push_back(weight);
+    }
+    if (own.empty()) return {};
+    return combine(own, options_.combination, own_weights);
+  }
+
+  double metric_of(const Values& ranking, const Values& targets) const {
+    return ranking.empty() ? kNone : metric(ranking, targets);
+  }
+
+  GraphJudgement judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,
+                             std::vector<Values>& without, std::vector<JudgedGraph>& selectable) {
+    const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(g)];
+    GraphPredictions predictions = source_.read(g);
+    const Values targets = predictions.targets();
+    const std::vector<Values> able = column_scores(columns, set, graph, predictions, able_),
+                              kept = column_scores(columns, set, graph, predictions, result_.used);
+    GraphJudgement judged;
+    judged.name = graph.name;
+    judged.family = model_family(graph.name);
+    judged.rows = graph.rows;
+    for (const Values& scores : able) judged.columns.push_back(metric_of(scores, targets));
+    judged.all = metric_of(combined(able), targets);
+    const Values consensus = combined(kept);
+    judged.kept = metric_of(consensus, targets);
+    Values agreements;
+    for (std::size_t c = 0; c < kept.size(); ++c) {
+      Values weights(kept.size(), 1.0);
+      weights[c] = 0;
+      without[c].push_back(kept[c].empty() ? judged.kept
+                                           : metric_of(combined(kept, weights), targets));
+      if (!kept[c].empty()) agreements.push_back(kendall_tau_b(kept[c], consensus));
+    }
+    judged.agreement = agreements.size() > 1 ? mean_of(agreements) : kNone;
+    judged.suspicious = judged.agreement >= kAgreement && !consensus.empty() &&
+                        kendall_tau_b(consensus, targets) < kContradiction;
+    if (options_.greedy) {
+      JudgedGraph one{judged.family, {}, targets};
+      for (const Values& scores : kept)
+        one.scores.push_back(scores.empty() ? Values() : normalised(scores, options_.combination));
+      selectable.push_back(std::move(one));
+    }
+    return judged;
+  }
+
+  TableJudgement table_of(const GraphSet& set) {
+    TableJudgement table;
+    table.title = set.title;
+    const std::vector<Column> columns =
+        set.out_of_fold ? fold_columns(header_, options_.least_columns, table.left_out)
+                        : single_columns(header_);
+    std::vector<Values> without(columns.size());  // [C][graphs] of all but one
+    std::vector<JudgedGraph> selectable;
+    for (const int g : set.graphs)
+      table.graphs.push_back(judge_graph(columns, set, g, without, selectable));
+    Values all, kept;
+    for (const GraphJudgement& graph : table.graphs) {
+      all.push_back(graph.all);
+      kept.push_back(graph.kept);
+    }
+    table.all = mean_of(all);
+    table.kept = mean_of(kept);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      Values own;
+      for (const GraphJudgement& graph : table.graphs) own.push_back(graph.columns[c]);
+      const bool combined =
+          std::ranges::any_of(columns[c].members, [&](int m) { return result_.used[m]; });
+      table.columns.push_back(columns[c].name);
+      table.means.push_back(mean_of(own));
+      table.weights.push_back(combined ? 1 : 0);
+      table.gains.push_back(combined ? table.kept - mean_of(without[c]) : kNone);
+    }
+    if (options_.greedy) select(table, std::move(selectable));
+    return table;
+  }
+
+  // Columns that lack a graph, because a member was rejected or failed, cannot be chosen.
+  void select(TableJudgement& table, std::vector<JudgedGraph> graphs) const {
+    std::vector<std::size_t> complete;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      if (std::ranges::none_of(graphs, [&](const auto& graph) { return graph.scores[c].empty(); }))
+        complete.push_back(c);
+    }
+    const bool measured = std::ranges::any_of(
+        table.graphs, [](const GraphJudgement& graph) { return !std::isnan(graph.kept); });
+    if (complete.empty() || !measured) return;
+    for (JudgedGraph& graph : graphs) {
+      std::vector<Values> own;
+      for (const std::size_t c : complete) own.push_back(std::move(graph.scores[c]));
+      graph.scores = std::move(own);
+    }
+    MemberSelection chosen = select_members(
+        graphs, [&](std::span<const double> scores, std::span<const double> targets) {
+          return metric({scores.begin(), scores.end()}, {targets.begin(), targets.end()});
+        });
+    // Columns that cannot be chosen may still be worth more together with the others.
+    chosen.plain = std::max(chosen.plain, table.kept);
+    chosen.takes_selection = chosen.nested > chosen.plain;
+    table.selection = chosen;
+    if (!chosen.takes_selection) return;
+    std::ranges::fill(table.weights, 0.0);
+    for (std::size_t i = 0; i < complete.size(); ++i)
+      table.weights[complete[i]] = chosen.weights[i];
+  }
+
+  const PredictionSource& source_;
+  const PredictionsHeader& header_;
+  const JudgementOptions& options_;
+  Judgement result_;
+  std::vector<bool> unusable_;  // [M] no scores, or some that are not finite
+  std::vector<bool> able_;      // [M] that can be combined at all
+};
+
+}  // namespace
+
+Judgement judge(const PredictionSource& source, const JudgementOptions& options) {
+  return Judge(source, options).run();
+}
+
+std::vector<double> member_weights(const Judgement& judgement) {
+  std::vector<double> weights(judgement.used.begin(), judgement.used.end());
+  for (const TableJudgement& table : judgement.tables) {
+    if (table.columns.size() == weights.size() && table.selection) weights = table.weights;
+  }
+  return weights;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "ensemble/columns.hpp"
+#include "ensemble/prediction_source.hpp"
+#include "statistics/combination.hpp"
+#include "statistics/member_selection.hpp"
+#include "statistics/rejection.hpp"
+
+namespace tpudist {
+
+// How an ensemble is made. All of it is fixed before anybody looks at scores.
+struct JudgementOptions {
+  Combination combination;
+  bool keep_all = false;  // whether members that RejectionRule rejects are combined all the same
+  bool greedy = false;    // whether members are chosen (select_members)
+  int least_columns = 0;  // of fold_columns
+};
+
+// One graph: the primary metric of the collection, NaN where it is undefined or has no scores.
+struct GraphJudgement {
+  std::string name, family;
+  std::int64_t rows = 0;
+  std::vector<double> columns;  // [C]
+  double all = 0;               // of the combination of all columns that have scores
+  double kept = 0;              // of those that were not rejected
+  // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
+  double agreement = 0;
+  bool suspicious = false;  // see kAgreement
+};
+
+// A graph is flagged where members agree (at least kAgreement) on a ranking that its run times contradict
+// (Kendall tau below kContradiction): they may have been corrupted. It is never left out for that.
+inline constexpr double kAgreement = 0.6, kContradiction = 0.2;
+
+// Graphs that the same columns rank.
+struct TableJudgement {
+  std::string title;  // "training graphs, out of fold", "validation split"
+  std::vector<std::string> columns;
+  std::vector<double> means;  // [C] over graphs, of the primary metric
+  // [C] what a column is worth: the mean of the kept ones' combination minus that without it; NaN of
+  // columns that are not combined, and where there is but one.
+  std::vector<double> gains;
+  std::vector<double> weights;  // [C] with which they are combined; 0 where rejected or not chosen
+  std::vector<GraphJudgement> graphs;
+  double all = 0, kept = 0;  // means over graphs
+  std::optional<MemberSelection> selection;
+  std::vector<std::string> left_out;  // incomplete columns
+};
+
+struct Judgement {
+  std::string collection;
+  Combination combination;
+  bool keep_all = false;
+  std::vector<std::string> names;   // [M]
+  std::vector<bool> failed;         // [M] without scores: never combined
+  std::vector<Rejection> rejected;  // by rising member
+  std::vector<bool> used;           // [M] not failed, and not rejected unless `keep_all`
+  std::vector<TableJudgement> tables;
+};
+
+// Judges and combines members: rejects them over the graphs of each split by themselves, then combines
+// columns on the training graphs out of fold (where members hold folds out and there are such
+// predictions) and members on the graphs of the other splits. Of a training graph only scores of
+// members that hold it out count, unless none holds anything out. Reads every graph twice, one
+// at a time; `greedy` holds all. Throws ConfigError where every member is rejected, and what
+// fold_columns and select_members throw.
+Judgement judge(const PredictionSource& source, const JudgementOptions& options);
+
+// Weights [M] for the graphs outside of folds: those of the last table's columns where members are
+// columns.
+std::vector<double> member_weights(const Judgement& judgement);
+
+// Tables, rejected members with their reasons, the selection and flagged graphs, as lines.
+std::string judgement_text(const Judgement& judgement);
+// Without the graphs: gains of members, what was fixed beforehand, who was rejected, selection, flags.
+std::string judgement_notes(const Judgement& judgement);
+nlohmann::json judgement_json(const Judgement& judgement);
+
+}  // namespace tpudist

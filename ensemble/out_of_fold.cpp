@@ -1,0 +1,69 @@
+#include "ensemble/out_of_fold.hpp"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "statistics/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+bool is_tile(std::string_view collection) {
+  return collection.starts_with("tile:");
+}
+
+}  // namespace
+
+std::string_view primary_metric_of(std::string_view collection) {
+  return is_tile(collection) ? "tile_score" : "kendall_tau";
+}
+
+double primary_metric(std::string_view collection, const std::vector<double>& scores,
+                      const std::vector<double>& targets) {
+  return is_tile(collection) ? tile_score(scores, targets) : kendall_tau_b(scores, targets);
+}
+
+std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions) {
+  const PredictionsHeader& header = predictions.header();
+  std::vector<OutOfFoldScore> sums;  // [M], `score` is the sum
+  for (const PredictedMember& member : header.members) sums.push_back({member.number, member.fold});
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictedGraph& graph = header.graphs[g];
+    if (graph.split != "train" || graph.fold < 0) continue;
+    const GraphPredictions scored = predictions.read(static_cast<int>(g));
+    const std::vector<double> targets = scored.targets();
+    for (std::size_t m = 0; m < sums.size(); ++m) {
+      const PredictedMember& member = header.members[m];
+      if (member.failed || member.fold != graph.fold || !graph.held_out[m]) continue;
+      const double value = primary_metric(header.collection, scored.scores[m], targets);
+      if (std::isnan(value)) continue;
+      sums[m].score += value;
+      ++sums[m].graphs;
+    }
+  }
+  std::vector<OutOfFoldScore> scores;
+  for (OutOfFoldScore& sum : sums) {
+    if (sum.fold < 0) continue;
+    sum.score = sum.graphs > 0 ? sum.score / sum.graphs : std::numeric_limits<double>::quiet_NaN();
+    scores.push_back(sum);
+  }
+  return scores;
+}
+
+nlohmann::json out_of_fold_json(const PredictionsHeader& header,
+                                const std::vector<OutOfFoldScore>& scores) {
+  nlohmann::json members = nlohmann::json::array();
+  for (const OutOfFoldScore& score : scores) {
+    members.push_back(
+        {{"number", score.number},
+         {"fold", score.fold},
+         {"graphs", score.graphs},
+         {"score", std::isnan(score.score) ? nlohmann::json() : nlohmann::json(score.score)}});
+  }
+  return {{"metric", primary_metric_of(header.collection)},
+          {"most_rows", header.most_rows},
+          {"members", members}};
+}
+
+}  // namespace tpudist

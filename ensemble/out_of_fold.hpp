@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "ensemble/predictions_file.hpp"
+
+namespace tpudist {
+
+// The primary metric of a collection: "kendall_tau", or "tile_score" for tile.
+std::string_view primary_metric_of(std::string_view collection);
+// Its value for one ranking; NaN where it is undefined.
+double primary_metric(std::string_view collection, const std::vector<double>& scores,
+                      const std::vector<double>& targets);
+
+// How well a member ranks the training graphs that it never saw.
+struct OutOfFoldScore {
+  int number = 0, fold = -1;  // of the member
+  int graphs = 0;             // of its fold where the metric is defined
+  double score = 0;           // mean of the primary metric over these; NaN where there is none
+};
+
+// Of the members that hold out a fold, in their order; those that failed have no graph. Reads every
+// graph of the training split.
+std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
+
+// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]};
+// a score that is NaN is null.
+nlohmann::json out_of_fold_json(const PredictionsHeader& header,
+                                const std::vector<OutOfFoldScore>& scores);
+
+}  // namespace tpudist

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace tpudist {
+
+// A run whose members made predictions. Plain data.
+struct PredictedRun {
+  std::string name;                  // of the experiment
+  std::int64_t step = 0;             // of the checkpoint
+  std::uint64_t parameter_hash = 0;  // of the weights that scored
+  std::uint64_t settings_hash = 0;   // of the settings that decide the numbers
+  // The same without seeds and without which members the run has: runs of equal variants may be
+  // columns of one table.
+  std::uint64_t variant_hash = 0;
+  std::uint64_t fold_hash = 0;  // hash_of_folds; 0 where members hold nothing out
+  std::int64_t init_seed = 0, order_seed = 0;
+  int folds = 0;  // 0: members hold nothing out
+
+  bool operator==(const PredictedRun&) const = default;
+};
+
+// A member of one of the runs.
+struct PredictedMember {
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+  int run = 0;          // index of its run
+  int number = 0;       // within the ensemble (EnsembleConfig::number_of)
+  int fold = -1;        // that it holds out; -1: none
+  bool failed = false;  // its loss or gradient was not finite: it has no scores
+  // Mean training loss of its first and last steps; NaN where unknown (LossEnds).
+  double first_loss = kUnknown, last_loss = kUnknown;
+};
+
+// A graph that was scored.
+struct PredictedGraph {
+  std::string name, split;  // "train", "valid" or "test"
+  std::int64_t nodes = 0;
+  std::int64_t configs = 0;  // measured rows of the graph
+  std::int64_t rows = 0;     // of these, scored
+  int fold = -1;             // that it lies in; -1: none
+  // [M] whether the member was trained without this graph.
+  std::vector<bool> held_out;
+};
+
+// What a file of predictions says beside the scores.
+struct PredictionsHeader {
+  std::string collection;
+  // Most rows of a graph that were scored, drawn once by a fixed permutation; 0 = all.
+  std::int64_t most_rows = 0;
+  std::vector<PredictedRun> runs;
+  std::vector<PredictedMember> members;
+  std::vector<PredictedGraph> graphs;
+};
+
+// The predictions for one graph.
+struct GraphPredictions {
+  std::vector<std::int32_t> configs;     // [r] configuration numbers, rising
+  std::vector<std::int64_t> runtime;     // [r] measured, ns; 0 in test splits
+  std::vector<std::int64_t> normalizer;  // [r] tile only, else empty
+  // [M][r] larger = slower; NaN throughout where the member did not score the graph.
+  std::vector<std::vector<double>> scores;
+
+  // [r] what is ranked: run time, or run time / normalizer.
+  std::vector<double> targets() const;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "ensemble/judgement.hpp"
+#include "launch/scoring_options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace tpudist {
+
+// How the commands that combine members are told to.
+struct JudgementArguments {
+  CombinationArguments combine;
+  std::string select = "all";
+  bool keep_all = false;
+
+  // Throws ConfigError for an unknown rule.
+  JudgementOptions options() const;
+  // What all ranks must have in common, as one text.
+  std::string to_text() const;
+};
+
+// Adds --select, --keep-all, and what add_combination_options adds. `arguments` hold the defaults and must outlive
+// the command.
+void add_judgement_options(CLI::App& command, JudgementArguments& arguments);
+
+}  // namespace tpudist

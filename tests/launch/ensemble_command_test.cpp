@@ -1,0 +1,113 @@
+// `tpudist ensemble` on predictions, and `predict --scores`, as a user calls them.
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/file_system.hpp"
+#include "tests/launch/run_program.hpp"
+#include "tests/train/tiny_data.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+namespace fs = std::filesystem;
+
+// Two runs of other seeds, each of two members over two folds.
+class EnsembleCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempDir;
+    std::ofstream(*folder_ / "tiny.yaml")
+        << tiny_experiment({"ensemble.members=2", "train.steps=2", "train.last_evaluation=none"})
+               .resolved_yaml;
+    train("a", "predictions.rows=all");
+    train("b", "predictions.rows=all seed.init=2 seed.order=2");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static void train(const std::string& run, const std::string& overrides) {
+    const Outcome outcome =
+        call("train tiny.yaml --run-dir " + run + " dist.threads=1 " + overrides);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  }
+  static Outcome call(const std::string& arguments) {
+    return testing::run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
+  }
+
+  static TempDir* folder_;
+};
+TempDir* EnsembleCommand::folder_ = nullptr;
+
+TEST_F(EnsembleCommand, CombinesPredictionsOutOfFold) {
+  const Outcome outcome = call("ensemble --out-of-fold a b --keep-all --json both.json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("training graphs, out of fold"), HasSubstr("valid split"),
+                    HasSubstr("tiny seed 1/1 members 0-1"), HasSubstr("tiny seed 2/2 members 0-1"),
+                    HasSubstr("combined by z_score, no member rejected")));
+  const auto json = nlohmann::json::parse(read_text_file(*folder_ / "both.json"));
+  ASSERT_EQ(json.size(), 1u);
+  EXPECT_EQ(json[0].at("tables")[0].at("columns").size(), 2u);
+  EXPECT_EQ(json[0].at("tables")[0].at("graphs").size(), 5u);
+  EXPECT_EQ(json[0].at("tables")[1].at("columns").size(), 4u);
+  // Files stand for themselves.
+  const Outcome files =
+      call("ensemble a/predictions.h5 b/predictions.h5 --keep-all --json files.json");
+  ASSERT_EQ(files.exit_code, 0) << files.output;
+  EXPECT_EQ(nlohmann::json::parse(read_text_file(*folder_ / "files.json")), json);
+}
+
+TEST_F(EnsembleCommand, NamesWhatIsMissing) {
+  train("without", "seed.init=3");
+  train("half", "seed.init=4 predictions.rows=all ensemble.members=1");
+  std::ofstream(*folder_ / "damaged.h5") << "no HDF5";
+  const Outcome without = call("ensemble --out-of-fold a without");
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.output, HasSubstr("without: the run has no predictions.h5; write it with"));
+  EXPECT_THAT(call("ensemble --out-of-fold a half").output,
+              HasSubstr("tiny seed 4/1 members 0-1: the member of fold 1 is missing"));
+  const Outcome damaged = call("ensemble a/predictions.h5 damaged.h5");
+  EXPECT_EQ(damaged.exit_code, 3);
+  EXPECT_THAT(damaged.output, HasSubstr("damaged.h5: damaged or cut short"));
+  EXPECT_THAT(call("ensemble --out-of-fold a a").output, HasSubstr("give it once"));
+  EXPECT_EQ(call("ensemble a nowhere --split valid").exit_code, 2);
+
+  const Outcome rest =
+      call("ensemble --out-of-fold a without half damaged.h5 nowhere --keep-all --min-members 1");
+  EXPECT_EQ(rest.exit_code, 0) << rest.output;
+  EXPECT_THAT(rest.output, AllOf(HasSubstr("left out: without: the run has no predictions.h5"),
+                                 HasSubstr("left out  tiny seed 4/1 members 0-1")));
+  EXPECT_THAT(call("ensemble --out-of-fold a half --min-members 2").output,
+              HasSubstr("1 columns are complete over all folds, but --min-members asks for 2"));
+  EXPECT_EQ(call("ensemble a nowhere --split valid --min-members 2 --keep-all").exit_code, 0);
+  EXPECT_THAT(call("ensemble a nowhere --split valid --min-members 3").output,
+              HasSubstr("2 members are left, but --min-members asks for 3"));
+}
+
+TEST_F(EnsembleCommand, WritesScoresThatItTakes) {
+  const Outcome outcome =
+      call("predict a --split valid --csv ranking.csv --scores scores.h5 --keep-all");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  // A submission may go to standard output, with nothing else.
+  const Outcome piped = testing::run_program("predict a --csv /dev/stdout 2>/dev/null",
+                                             "cd " + folder_->path().string() + " && ");
+  EXPECT_TRUE(piped.output.starts_with("ID,TopConfigs\n")) << piped.output;
+  const Outcome again = call("ensemble scores.h5 --keep-all");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("valid split"));
+  EXPECT_THAT(call("ensemble scores.h5 --csv x.csv").output, HasSubstr("--csv and --scores need"));
+  EXPECT_THAT(call("predict a --csv x.csv --select greedy").output,
+              HasSubstr("--select greedy needs run times"));
+}
+
+}  // namespace
+}  // namespace tpudist

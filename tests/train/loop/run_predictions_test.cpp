@@ -1,0 +1,155 @@
+// The predictions that a run writes when it has been trained.
+
+#include "train/loop/run_predictions.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/file_system.hpp"
+#include "ensemble/predictions_file.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/loop/dry_run.hpp"
+#include "train/scoring/inference.hpp"
+#include "train/units/folds.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsNan;
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+namespace fs = std::filesystem;
+
+nlohmann::json scores_of(const fs::path& folder) {
+  return nlohmann::json::parse(read_text_file(folder / "scores.json"));
+}
+
+TEST(RunPredictions, AreOfTheGraphsThatMembersHoldOutAndOfTheValidationSplit) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"predictions.rows=all"});
+  const TrainOutcome outcome = run(experiment, folder / "run");
+  const PredictionsFile file(folder / "run/predictions.h5");
+  const PredictionsHeader& header = file.header();
+  EXPECT_EQ(header.collection, "layout:xla:random");
+  ASSERT_EQ(header.members.size(), 3u);  // members 0 and 2 hold out fold 0, member 1 holds out 1
+  EXPECT_EQ(header.runs.front().step, 6);
+  EXPECT_EQ(header.runs.front().parameter_hash, outcome.parameter_hash);
+  EXPECT_EQ(header.runs.front().settings_hash, experiment.numbers_hash);
+  EXPECT_EQ(header.runs.front().folds, 2);
+
+  const FoldTable folds = training_folds(experiment.ensemble, experiment.data.training());
+  int train = 0, valid = 0;
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictedGraph& graph = header.graphs[g];
+    const bool is_train = graph.split == "train";
+    ++(is_train ? train : valid);
+    EXPECT_EQ(graph.rows, graph.configs);
+    if (is_train) EXPECT_EQ(graph.fold, folds.find(graph.name)->fold);
+    const GraphPredictions predictions = file.read(static_cast<int>(g));
+    for (int m = 0; m < 3; ++m) {
+      EXPECT_EQ(graph.held_out[m], !is_train || graph.fold == m % 2);
+      if (graph.held_out[m])
+        EXPECT_FALSE(std::isnan(predictions.scores[m].front()));
+      else
+        EXPECT_THAT(predictions.scores[m], Each(IsNan()));
+    }
+  }
+  EXPECT_EQ(train, 5);
+  EXPECT_EQ(valid, 2);
+}
+
+TEST(RunPredictions, AgreeWithTheEvaluation) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"predictions.rows=all"});
+  const TrainOutcome outcome = run(experiment, folder / "run");
+  const PredictionsFile file(folder / "run/predictions.h5");
+  double sum = 0;
+  int graphs = 0;
+  for (std::size_t g = 0; g < file.header().graphs.size(); ++g) {
+    if (file.header().graphs[g].split != "valid") continue;
+    const GraphPredictions predictions = file.read(static_cast<int>(g));
+    sum += primary_metric(file.header().collection, predictions.scores[1], predictions.targets());
+    ++graphs;
+  }
+  EXPECT_NEAR(sum / graphs, outcome.evaluation->member_means()[1], 1e-4);
+
+  const nlohmann::json scores = scores_of(folder / "run");
+  EXPECT_TRUE(scores.contains("ensemble"));
+  const nlohmann::json& members = scores.at("out_of_fold").at("members");
+  ASSERT_EQ(members.size(), 3u);
+  EXPECT_EQ(members[2].at("number"), 2);
+  EXPECT_EQ(members[2].at("fold"), 0);
+  EXPECT_EQ(members[2].at("score"), outcome.out_of_fold[2].score);
+}
+
+TEST(RunPredictions, DrawTheSameRowsInEveryRun) {
+  const TempDir folder;
+  run(tiny_experiment({"predictions.rows=7", "train.last_evaluation=none"}), folder / "a");
+  run(tiny_experiment({"predictions.rows=7", "seed={init: 5, order: 6}"}), folder / "b");
+  const PredictionsFile a(folder / "a/predictions.h5"), b(folder / "b/predictions.h5");
+  for (std::size_t g = 0; g < a.header().graphs.size(); ++g) {
+    const auto rows = a.read(static_cast<int>(g)).configs;
+    EXPECT_EQ(rows.size(), 7u);
+    EXPECT_EQ(rows, b.read(static_cast<int>(g)).configs);
+  }
+  EXPECT_EQ(a.header().runs[0].variant_hash, b.header().runs[0].variant_hash);
+  EXPECT_NE(a.header().runs[0].settings_hash, b.header().runs[0].settings_hash);
+  // Without an evaluation scores.json holds the scores out of fold alone.
+  EXPECT_EQ(scores_of(folder / "a").size(), 1u);
+}
+
+TEST(RunPredictions, AreTheSameForAnyNumberOfThreadsAndForRunsOfSomeMembers) {
+  const TempDir folder;
+  run(tiny_experiment({"predictions.rows=all"}), folder / "all", 2);
+  run(tiny_experiment({"predictions.rows=all", "ensemble.first_member=1", "ensemble.members=1"}),
+      folder / "one");
+  const PredictionsFile all(folder / "all/predictions.h5"), one(folder / "one/predictions.h5");
+  for (std::size_t h = 0; h < one.header().graphs.size(); ++h) {
+    const PredictedGraph& graph = one.header().graphs[h];
+    for (std::size_t g = 0; g < all.header().graphs.size(); ++g) {
+      if (all.header().graphs[g].name != graph.name || all.header().graphs[g].split != graph.split)
+        continue;
+      EXPECT_EQ(all.read(static_cast<int>(g)).scores[1], one.read(static_cast<int>(h)).scores[0]);
+    }
+  }
+}
+
+TEST(RunPredictions, AreOfTheValidationSplitAloneWithoutFolds) {
+  const TempDir folder;
+  run(tiny_experiment({"predictions.rows=all", "ensemble.folds=none", "ensemble.vary=[init]"}),
+      folder / "run");
+  const PredictionsFile file(folder / "run/predictions.h5");
+  for (const PredictedGraph& graph : file.header().graphs) EXPECT_EQ(graph.split, "valid");
+  EXPECT_FALSE(scores_of(folder / "run").contains("out_of_fold"));
+}
+
+TEST(RunPredictions, CanBeWrittenByResumingARunThatHasEnded) {
+  const TempDir folder;
+  run(tiny_experiment(), folder / "run");
+  EXPECT_FALSE(fs::exists(folder / "run/predictions.h5"));
+  write_file_atomically(folder / "run/predictions.h5.1-2-3.tmp", "of a process that was killed");
+  run(tiny_experiment({"predictions.rows=5"}), folder / "run", 1, /*resume=*/true);
+  EXPECT_TRUE(fs::exists(folder / "run/predictions.h5"));
+  EXPECT_FALSE(fs::exists(folder / "run/predictions.h5.1-2-3.tmp"));
+}
+
+TEST(RunPredictions, AreInTheDryRun) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(1);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  EXPECT_THAT(describe_work(tiny_experiment({"predictions.rows=5"}), 1, context),
+              HasSubstr("predictions  35 rows"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,221 @@
+#include "train/loop/run_predictions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/aligned.hpp"
+#include "core/exact_pattern.hpp"
+#include "core/file_system.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "dist/agreement.hpp"
+#include "ensemble/predictions_file.hpp"
+#include "train/scoring/prediction_records.hpp"
+#include "train/scoring/scoring.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/loss_ends.hpp"
+#include "train/units/folds.hpp"
+#include "train/units/unit_builder.hpp"
+
+namespace tpudist {
+namespace {
+
+// The weights of some members, one behind the other. [members, P]
+AlignedFloats weights_of(std::span<const float> flat, std::size_t all,
+                         const std::vector<int>& members) {
+  const std::size_t length = flat.size() / all;
+  AlignedFloats weights;
+  for (const int member : members) {
+    const auto own = flat.subspan(static_cast<std::size_t>(member) * length, length);
+    weights.insert(weights.end(), own.begin(), own.end());
+  }
+  return weights;
+}
+
+bool has_graphs(const DatasetOptions& options) {
+  return !list_graphs(options.shards, options.collection, options.split).empty();
+}
+
+// A run that was killed may have left part of a file.
+void remove_leftovers(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> leftovers;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(path.filename().string() + ".") && name.ends_with(".tmp"))
+      leftovers.push_back(entry.path());
+  }
+  for (const auto& leftover : leftovers) posix_file_system().remove(leftover);
+}
+
+// One file of predictions while it is made.
+class RunPrediction {
+ public:
+  RunPrediction(const TrainingSetup& setup, const TrainedMembers& trained, JobContext& context)
+      : setup_(setup), experiment_(setup.experiment), trained_(trained), context_(context) {
+    for (PredictionPart& part :
+         prediction_parts(experiment_, setup.folds, setup.data, trained.alive)) {
+      if (part.fold >= 0 || has_graphs(part.data)) parts_.push_back(std::move(part));
+    }
+  }
+
+  std::optional<PredictionsHeader> write(const std::filesystem::path& path) {
+    make_header();
+    if (header_.graphs.empty()) return std::nullopt;
+    run_on_all_ranks(context_.world, [&] {
+      if (!root()) return;
+      remove_leftovers(path);
+      writer_.emplace(path, header_);
+    });
+    context_.progress.start("predict", scores_, "scores");
+    for (const PredictionPart& part : parts_) predict(part);
+    context_.progress.finish();
+    run_on_all_ranks(context_.world, [&] {
+      if (root()) writer_->finish();
+    });
+    return header_;
+  }
+
+ private:
+  bool root() const { return context_.world.rank() == 0; }
+  int members() const { return experiment_.ensemble.members; }
+
+  std::vector<bool> held_out(int fold) const {
+    std::vector<bool> flags;
+    for (int m = 0; m < members(); ++m)
+      flags.push_back(fold < 0 || experiment_.ensemble.held_out_fold(m) == fold);
+    return flags;
+  }
+
+  // Every rank makes the same one: training and validation data were compared when they were opened.
+  void make_header() {
+    header_.collection = experiment_.data.collection.name;
+    header_.most_rows = experiment_.predictions.most_rows;
+    const std::uint64_t hash =
+        parameter_hash(trained_.flat, members(), setup_.network.parameters());
+    header_.runs = {run_record(experiment_, trained_.step, hash,
+                               training_folds_hash(setup_.folds, setup_.data))};
+    std::vector<LossEnds> losses(static_cast<std::size_t>(members()));
+    run_on_all_ranks(context_.world, [&] {
+      if (root()) losses = read_loss_ends(trained_.metrics, members());
+    });
+    header_.members = member_records(experiment_, trained_.alive, losses, 0);
+    run_on_all_ranks(context_.world, [&] { add_graphs(); });
+  }
+
+  void add_graphs() {
+    for (const PredictionPart& part : parts_) {
+      for (const GraphEntry& entry : entries_of(part)) {
+        header_.graphs.push_back(
+            graph_record(entry, header_.most_rows, part.fold, held_out(part.fold)));
+        scores_ += header_.graphs.back().rows * std::ssize(part.members);
+      }
+    }
+  }
+
+  std::vector<GraphEntry> entries_of(const PredictionPart& part) const {
+    std::vector<GraphEntry> entries =
+        list_graphs(part.data.shards, part.data.collection, part.data.split);
+    std::erase_if(entries, [&](const GraphEntry& entry) {
+      return (!part.data.include.empty() && !glob_match_any(part.data.include, entry.name)) ||
+             glob_match_any(part.data.exclude, entry.name);
+    });
+    return entries;
+  }
+
+  void predict(const PredictionPart& part) {
+    std::optional<Dataset> opened;
+    run_on_all_ranks(context_.world,
+                     [&] { opened.emplace(Dataset::open(part.data, context_.pool)); });
+    const Dataset& dataset = *opened;
+    const AgreedValue data{fmt::format("data of {} {}", part.data.collection.name, part.data.split),
+                           to_hex(dataset.selection_hash())};
+    require_agreement(context_.world, std::span(&data, 1),
+                      "give all ranks the same shards (data.shards)");
+    const UnitBuilder units(dataset, setup_.network, experiment_.plan);
+    const AlignedFloats weights =
+        weights_of(trained_.flat, static_cast<std::size_t>(members()), part.members);
+    const auto count = static_cast<int>(part.members.size());
+    for (const GraphRange range : scoring_ranges(dataset, count, header_.most_rows)) {
+      const auto scored = score_graphs(setup_.network, weights, count, dataset, range, units,
+                                       {experiment_.evaluate_block, header_.most_rows}, context_);
+      run_on_all_ranks(context_.world, [&] {
+        if (!root()) return;
+        for (const GraphPrediction& prediction : scored) {
+          writer_->add(next_ + prediction.graph,
+                       scores_record(dataset, prediction, part.members, members()));
+        }
+      });
+    }
+    next_ += dataset.size();
+  }
+
+  const TrainingSetup& setup_;
+  const Experiment& experiment_;
+  const TrainedMembers& trained_;
+  JobContext& context_;
+  std::vector<PredictionPart> parts_;
+  PredictionsHeader header_;
+  std::int64_t scores_ = 0;
+  int next_ = 0;                             // first graph of the next part
+  std::optional<PredictionsWriter> writer_;  // on rank 0
+};
+
+}  // namespace
+
+std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
+                                             const Dataset& training,
+                                             const std::vector<bool>& alive) {
+  std::vector<PredictionPart> parts;
+  for (int fold = 0; fold <= folds.folds; ++fold) {
+    PredictionPart part;
+    part.fold = fold < folds.folds ? fold : -1;
+    part.data = experiment.data.evaluation(part.fold >= 0 ? "train" : "valid");
+    part.data.shards = training.options().shards;
+    for (int m = 0; m < experiment.ensemble.members; ++m) {
+      const bool holds_out = part.fold < 0 || experiment.ensemble.held_out_fold(m) == part.fold;
+      if (alive[static_cast<std::size_t>(m)] && holds_out) part.members.push_back(m);
+    }
+    if (part.fold >= 0) {
+      part.data.include.clear();
+      const std::vector<int> fold_of = graph_folds(folds, training);
+      for (int g = 0; g < training.size(); ++g) {
+        if (fold_of[static_cast<std::size_t>(g)] == part.fold)
+          part.data.include.push_back(exact_pattern(training.graph(g).name));
+      }
+      if (part.data.include.empty()) continue;
+    }
+    if (!part.members.empty()) parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::optional<PredictionsHeader> write_predictions(const std::filesystem::path& path,
+                                                   const TrainingSetup& setup,
+                                                   const TrainedMembers& trained,
+                                                   JobContext& context) {
+  return RunPrediction(setup, trained, context).write(path);
+}
+
+ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool) {
+  const Experiment& experiment = setup.experiment;
+  const std::vector<bool> alive(static_cast<std::size_t>(experiment.ensemble.members), true);
+  ScoringCost sum;
+  for (PredictionPart& part : prediction_parts(experiment, setup.folds, setup.data, alive)) {
+    if (part.fold < 0 && !has_graphs(part.data)) continue;
+    part.data.cache = CacheMode::stream;  // a few rows of each graph are read
+    const Dataset dataset = Dataset::open(part.data, pool);
+    const UnitBuilder units(dataset, setup.network, experiment.plan);
+    const ScoringCost cost =
+        scoring_cost(units, dataset, static_cast<int>(part.members.size()),
+                     experiment.predictions.most_rows, experiment.evaluate_block, pool);
+    sum.graphs += cost.graphs;
+    sum.rows += cost.rows;
+    sum.distinct += cost.distinct;
+    sum.flop += cost.flop;
+  }
+  return sum;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,80 @@
+#include "train/scoring/prediction_records.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "train/experiment/settings.hpp"
+
+namespace tpudist {
+
+std::uint64_t variant_hash(const std::vector<ConfigEntry>& entries) {
+  static constexpr std::array<std::string_view, 4> kOfRun = {
+      "seed.init", "seed.order", "ensemble.members", "ensemble.first_member"};
+  std::vector<ConfigEntry> rest;
+  std::ranges::copy_if(entries, std::back_inserter(rest), [](const ConfigEntry& entry) {
+    return std::ranges::find(kOfRun, entry.key) == kOfRun.end();
+  });
+  return hash_of_settings(rest);
+}
+
+PredictedRun run_record(const Experiment& experiment, std::int64_t step,
+                        std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash) {
+  PredictedRun run;
+  run.name = experiment.name;
+  run.step = step;
+  run.parameter_hash = parameter_hash;
+  run.settings_hash = experiment.numbers_hash;
+  run.variant_hash = variant_hash(experiment.entries);
+  run.fold_hash = fold_hash.value_or(0);
+  run.init_seed = static_cast<std::int64_t>(experiment.init_seed);
+  run.order_seed = static_cast<std::int64_t>(experiment.order_seed);
+  run.folds = experiment.ensemble.holds_out() ? experiment.ensemble.folds : 0;
+  return run;
+}
+
+std::vector<PredictedMember> member_records(const Experiment& experiment,
+                                            const std::vector<bool>& alive,
+                                            const std::vector<LossEnds>& losses, int run) {
+  std::vector<PredictedMember> members;
+  for (int m = 0; m < experiment.ensemble.members; ++m) {
+    const auto at = static_cast<std::size_t>(m);
+    members.push_back({run, experiment.ensemble.number_of(m), experiment.ensemble.held_out_fold(m),
+                       !alive[at], losses[at].first, losses[at].last});
+  }
+  return members;
+}
+
+PredictedGraph graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
+                            std::vector<bool> held_out) {
+  PredictedGraph graph;
+  graph.name = entry.name;
+  graph.split = entry.split;
+  graph.nodes = entry.nodes;
+  graph.configs = entry.configs;
+  graph.rows = most_rows > 0 ? std::min(most_rows, entry.configs) : entry.configs;
+  graph.fold = fold;
+  graph.held_out = std::move(held_out);
+  return graph;
+}
+
+GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& prediction,
+                               std::span<const int> which, int members) {
+  GraphPredictions record;
+  const RunTimes& times = dataset.run_times(prediction.graph);
+  for (const std::int64_t row : prediction.rows) {
+    const auto config = static_cast<std::size_t>(dataset.config_of(prediction.graph, row));
+    record.configs.push_back(static_cast<std::int32_t>(config));
+    record.runtime.push_back(times.runtime[config]);
+    if (!times.normalizer.empty()) record.normalizer.push_back(times.normalizer[config]);
+  }
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  record.scores.assign(static_cast<std::size_t>(members),
+                       std::vector<double>(prediction.rows.size(), kNone));
+  for (std::size_t i = 0; i < which.size(); ++i)
+    record.scores[static_cast<std::size_t>(which[i])] = prediction.scores[i];
+  return record;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "ensemble/predictions.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/scoring/scoring.hpp"
+#include "train/state/loss_ends.hpp"
+
+namespace tpudist {
+
+// How runs, members and graphs stand in a file of predictions.
+
+// Hash of the settings that decide the numbers, without the seeds and without which members a run has:
+// equal for runs that are to be compared as seeds of one variant.
+std::uint64_t variant_hash(const std::vector<ConfigEntry>& entries);
+
+// `parameter_hash`: of the weights that score; `fold_hash`: training_folds_hash.
+PredictedRun run_record(const Experiment& experiment, std::int64_t step,
+                        std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash);
+
+// `alive` [M], `losses` [M]; `run`: index of the run in the file.
+std::vector<PredictedMember> member_records(const Experiment& experiment,
+                                            const std::vector<bool>& alive,
+                                            const std::vector<LossEnds>& losses, int run);
+
+// A graph of a data set that keeps every measured row. `fold`: that it lies in, -1 where it lies in
+// none; `held_out` [M of the file].
+PredictedGraph graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
+                            std::vector<bool> held_out);
+
+// Scores of `prediction`, whose member i is member which[i] of the file's `members`; the others have
+// none.
+GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& prediction,
+                               std::span<const int> which, int members);
+
+}  // namespace tpudist

@@ -1,0 +1,91 @@
+#include "train/scoring/scored_graphs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "data/folds/fold_file.hpp"
+#include "data/schema/model_family.hpp"
+#include "train/scoring/prediction_records.hpp"
+#include "train/state/loss_ends.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+// [graphs] the fold of each graph of the training split in the run's folds.yaml; empty where there is
+// none that tells.
+std::vector<int> recorded_folds(const Dataset& dataset, const TrainedRun& run) {
+  std::vector<FoldedGraph> graphs;
+  for (int g = 0; g < dataset.size(); ++g) {
+    const std::string& name = dataset.graph(g).name;
+    graphs.push_back({name, model_family(name), dataset.graph(g).nodes, 0});
+  }
+  try {
+    return FoldFile::read(RunFolder(run.path).folds())
+        .folds_of(graphs, run.experiment.ensemble.folds);
+  } catch (const Error& error) {
+    spdlog::warn("{}; no training graph counts as held out", error.what());
+    return {};
+  }
+}
+
+}  // namespace
+
+PredictionsHeader prediction_file_header(const Dataset& dataset,
+                                         const std::vector<const TrainedRun*>& runs) {
+  PredictionsHeader header;
+  header.collection = dataset.options().collection.name;
+  const bool is_train = dataset.options().split == "train";
+  std::vector<std::vector<int>> folds;  // [runs]
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const TrainedRun& run = *runs[r];
+    header.runs.push_back(run_record(run.experiment, run.step, run.parameter_hash, run.fold_hash));
+    const auto losses =
+        read_loss_ends(RunFolder(run.path).metrics(), run.experiment.ensemble.members);
+    for (PredictedMember& member :
+         member_records(run.experiment, run.use, losses, static_cast<int>(r)))
+      header.members.push_back(member);
+    const bool told = is_train && run.experiment.ensemble.holds_out();
+    folds.push_back(told ? recorded_folds(dataset, run) : std::vector<int>());
+  }
+  for (int g = 0; g < dataset.size(); ++g) {
+    int fold = -1;
+    std::vector<bool> held_out;
+    for (const PredictedMember& member : header.members) {
+      const std::vector<int>& of_run = folds[static_cast<std::size_t>(member.run)];
+      const int own = of_run.empty() ? -1 : of_run[static_cast<std::size_t>(g)];
+      if (own >= 0) fold = own;
+      held_out.push_back(!is_train || (own >= 0 && own == member.fold));
+    }
+    header.graphs.push_back(graph_record(dataset.entry(g), 0, fold, std::move(held_out)));
+  }
+  return header;
+}
+
+ScoredGraphs::ScoredGraphs(const Dataset& dataset, PredictionsHeader header)
+    : dataset_(dataset), header_(std::move(header)) {
+  for (PredictedMember& member : header_.members) member.fold = -1;
+}
+
+void ScoredGraphs::add(std::vector<GraphPrediction> predictions) {
+  for (GraphPrediction& prediction : predictions) predictions_.push_back(std::move(prediction));
+}
+
+GraphPredictions ScoredGraphs::read(int graph) const {
+  const GraphPrediction& prediction = predictions_.at(static_cast<std::size_t>(graph));
+  std::vector<int> all(header_.members.size());
+  std::iota(all.begin(), all.end(), 0);
+  GraphPredictions record = scores_record(dataset_, prediction, all, static_cast<int>(all.size()));
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    if (header_.members[m].failed)
+      std::ranges::fill(record.scores[m], std::numeric_limits<double>::quiet_NaN());
+  }
+  return record;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "ensemble/prediction_source.hpp"
+#include "train/scoring/inference.hpp"
+#include "train/scoring/scoring.hpp"
+
+namespace tpudist {
+
+// What members of several runs of a collection predicted for a split, kept in memory so that they can
+// be judged before they are combined. Borrows the data set.
+class ScoredGraphs : public PredictionSource {
+ public:
+  // `header`: prediction_file_header of the runs whose members stand side by side in the predictions.
+  ScoredGraphs(const Dataset& dataset, PredictionsHeader header);
+
+  // The next graphs of the data set.
+  void add(std::vector<GraphPrediction> predictions);
+
+  // Members hold nothing out here: whoever asks for a split has all of them judged on all of it. Those
+  // that failed have no scores.
+  const PredictionsHeader& header() const override { return header_; }
+  GraphPredictions read(int graph) const override;
+  const std::vector<GraphPrediction>& predictions() const { return predictions_; }
+
+ private:
+  const Dataset& dataset_;
+  PredictionsHeader header_;
+  std::vector<GraphPrediction> predictions_;
+};
+
+// The header of a file with these predictions: folds, and which graph was held out by whom, as the
+// run folders say. A training graph whose fold is not known counts as trained on, with a warning.
+PredictionsHeader prediction_file_header(const Dataset& dataset,
+                                         const std::vector<const TrainedRun*>& runs);
+
+}  // namespace tpudist

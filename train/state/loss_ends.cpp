@@ -1,0 +1,43 @@
+#include "train/state/loss_ends.hpp"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+#include <string>
+
+#include "core/file_system.hpp"
+
+namespace tpudist {
+namespace {
+
+double mean_of(std::vector<double>::const_iterator begin, std::ptrdiff_t count) {
+  return std::accumulate(begin, begin + count, 0.0) / static_cast<double>(count);
+}
+
+}  // namespace
+
+std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int members) {
+  std::vector<std::vector<double>> losses(static_cast<std::size_t>(members));
+  if (std::filesystem::exists(metrics)) {
+    std::istringstream lines(read_text_file(metrics));
+    for (std::string line; std::getline(lines, line);) {
+      const auto record = nlohmann::json::parse(line, nullptr, false);
+      if (!record.is_object() || record.value("kind", "") != "step") continue;
+      const auto values = record.find("loss");
+      if (values == record.end() || values->size() != losses.size()) continue;
+      for (std::size_t m = 0; m < losses.size(); ++m) {
+        if ((*values)[m].is_number()) losses[m].push_back((*values)[m].get<double>());
+      }
+    }
+  }
+  std::vector<LossEnds> ends(losses.size());
+  for (std::size_t m = 0; m < losses.size(); ++m) {
+    const auto count = std::ssize(losses[m]);
+    if (count < kLeastLosses) continue;
+    const std::ptrdiff_t tenth = count / 10;
+    ends[m] = {mean_of(losses[m].begin(), tenth), mean_of(losses[m].end() - tenth, tenth)};
+  }
+  return ends;
+}
+
+}  // namespace tpudist
