@@ -13,6 +13,7 @@
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
+#include "launch/inspect_suspects.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {
@@ -22,6 +23,7 @@ struct Arguments {
   std::filesystem::path shard_root;
   std::vector<std::string> collections;
   InspectPlanArguments plan;
+  InspectSuspectArguments suspects;
   bool json = false;
 };
 
@@ -127,6 +129,9 @@ std::vector<Collection> collections_of(const Arguments& arguments) {
 
 void run(const Arguments& arguments) {
   const std::vector<Collection> collections = collections_of(arguments);
+  if (arguments.suspects.asked) {
+    return inspect_suspects(arguments.suspects, arguments.shard_root, collections, arguments.json);
+  }
   nlohmann::ordered_json json;
   for (const Collection& collection : collections) {
     const auto graphs = collection_statistics(arguments.shard_root, collection);
@@ -167,7 +172,11 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       "plan, which one `plan: auto` takes, rows before each layer and after the last, and of the "
       "last ones those\n"
       "that the backward pass needs.\n\n"
+      "With --suspects the graphs whose run times look corrupted, by their order and their "
+      "repetitions alone,\n"
+      "and the overrides that leave them out; nothing is left out by itself.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
+      "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect --plan experiments/xla.yaml --configs 16");
   command->validate_positionals();  // so that key=value is not taken for the folder
   command->add_option("shards", arguments->shard_root, "Folder of the shards")
@@ -178,12 +187,14 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
                                              "E.g. layout:xla:random (default: all that are there)")
                                 ->delimiter(',');
   command->add_flag("--json", arguments->json, "Print JSON");
+  add_suspect_options(*command, arguments->suspects);
   CLI::Option* plan =
       command
           ->add_option("--plan", arguments->plan.config,
                        "Experiment file (YAML) whose training data to plan; shards: as it says")
           ->check(CLI::ExistingFile)
-          ->excludes(collection);
+          ->excludes(collection)
+          ->excludes("--suspects");
   command
       ->add_option("--configs", arguments->plan.configs,
                    "Configurations of a slate (default: batch.configs)")

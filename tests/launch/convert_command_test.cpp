@@ -112,6 +112,30 @@ TEST_F(ConvertCommandTest, OwnCollectionsAreConvertedVerifiedAndInspectedLikeTpu
   EXPECT_EQ(nlohmann::json::parse(run({"inspect", shards_, "--json"})).size(), 3u);
 }
 
+TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut) {
+  NpzFixture frozen = NpzFixture::make_tile();
+  frozen.c = 200;
+  frozen.features.clear();
+  for (int i = 0; i < 200 * 24; ++i) frozen.features.push_back(static_cast<float>(i));
+  frozen.runtime.assign(200, 0);
+  for (int i = 0; i < 200; ++i) frozen.runtime[static_cast<std::size_t>(i)] = 1000 + i;
+  for (int i = 50; i < 62; ++i) frozen.runtime[static_cast<std::size_t>(i)] = 7777;
+  frozen.normalizers.assign(200, 50);
+  add("npz/tile/xla/train/stuck.npz", frozen);
+  add("npz/tile/xla/valid/b.npz", NpzFixture::make_tile());
+  run({"convert", npz_, shards_});
+  const std::string text = run({"inspect", shards_, "--suspects"});
+  EXPECT_THAT(text, HasSubstr("tile:xla: 2 graphs, 1 suspect"));
+  EXPECT_THAT(text, HasSubstr("train stuck (200 measurements)\n  frozen: measurements 50 to 61"));
+  EXPECT_THAT(text, HasSubstr("to leave them out: 'data.exclude.train=[\"stuck\"]'\n"));
+  const auto json = nlohmann::json::parse(run({"inspect", shards_, "--suspects", "--json"}));
+  EXPECT_EQ(json.at("tile:xla").at("order"), "searched");
+  EXPECT_EQ(json.at("tile:xla").at("graphs").at(0).at("suspect"), true);
+  EXPECT_EQ(json.at("tile:xla").at("graphs").at(1).at("suspect"), false);
+  run({"inspect", shards_, "--order", "random"});  // without --suspects
+  EXPECT_EQ(code, -1);
+}
+
 TEST_F(ConvertCommandTest, ACollectionThatIsNotThereIsAnErrorThatNamesTheNearest) {
   add("npz/layout/xla/random/train/a.npz", NpzFixture::layout());
   run({"convert", npz_, shards_, "--collections", "layout:xla:rndom"});

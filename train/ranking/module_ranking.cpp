@@ -13,14 +13,14 @@ namespace tpudist {
 namespace {
 
 // The members of all runs, with those named that cannot take part.
-std::vector<RankingMember> judged_members(const std::vector<TrainedRun>& runs,
+std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& runs,
                                           const GraphPrediction& prediction) {
   std::vector<RankingMember> members;
-  for (const TrainedRun& run : runs) {
-    for (std::size_t m = 0; m < run.use.size(); ++m) {
+  for (const TrainedRun* run : runs) {
+    for (std::size_t m = 0; m < run->use.size(); ++m) {
       const std::vector<double>& scores = prediction.scores[members.size()];
-      RankingMember member{run.path, static_cast<int>(m)};
-      if (!run.use[m]) {
+      RankingMember member{run->path, static_cast<int>(m)};
+      if (!run->use[m]) {
         member.why_left_out = "its loss was not finite in training";
       } else if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) {
         member.why_left_out = "its scores of this module are not finite";
@@ -70,7 +70,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   context.progress.finish();
 
   ModuleRanking result;
-  result.members = judged_members(runs, prediction);
+  result.members = judged_members(all, prediction);
   const auto equal = equal_configs(module.dataset.run_times(0).group);
   std::vector<bool> use;
   std::vector<std::vector<double>> distinct;  // scores of members that take part

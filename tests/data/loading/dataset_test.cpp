@@ -455,5 +455,12 @@ TEST_F(DatasetTest, ReadsTheRealAlexNet) {
             std::ranges::min(slate.targets));
 }
 
+TEST(DatasetOfGraphs, NeedsTheConfigurationsInMemory) {
+  std::vector<OpenGraph> graphs(1);
+  graphs.front().entry.name = "module";
+  graphs.front().entry.configs = 3;
+  EXPECT_THROW(Dataset::of_graphs({}, std::move(graphs)), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/schema/collection.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace tpudist {
+
+// What `inspect --suspects` takes.
+struct InspectSuspectArguments {
+  bool asked = false;
+  std::string order = "auto";  // auto (by the collection's name), random or searched
+};
+
+// Adds --suspects and --order. `arguments` must outlive the command.
+void add_suspect_options(CLI::App& command, InspectSuspectArguments& arguments);
+
+// Prints the graphs whose run times look corrupted, with the evidence, and what would leave them
+// out; leaves out nothing itself.
+void inspect_suspects(const InspectSuspectArguments& arguments,
+                      const std::filesystem::path& shard_root,
+                      const std::vector<Collection>& collections, bool json);
+
+}  // namespace tpudist
