@@ -30,8 +30,8 @@ struct GraphSizes {
 // Checks that every array is there with its type and shape, and returns the sizes.
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection);
 
-// Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is the
-// file's stem.
+// Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is
+// the file's stem.
 Graph read_graph(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes);
 
 // Reads config_runtime and config_runtime_normalizers, and leaves `group` empty. Run times must be
@@ -39,8 +39,8 @@ Graph read_graph(const NpzReader& npz, const Collection& collection, const Graph
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes);
 
-// Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures], to be
-// streamed.
+// Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures], to
+// be streamed.
 NpzArray open_config_features(const NpzReader& npz, const Collection& collection);
 
 }  // namespace tpudist

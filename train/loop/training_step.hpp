@@ -21,8 +21,8 @@ struct StepResult {
   double rate = 0;            // learning rate of the step
 };
 
-// Runs training steps: the units of this rank side by side on the threads of the pool, the sum of all
-// ranks' gradients, the clip, the check for numbers that are not finite, and the update of the
+// Runs training steps: the units of this rank side by side on the threads of the pool, the sum of
+// all ranks' gradients, the clip, the check for numbers that are not finite, and the update of the
 // parameters. One step at a time.
 class TrainingStep {
  public:
