@@ -48,9 +48,9 @@ class Communicator {
     broadcast_bytes(std::as_writable_bytes(data), root);
   }
 
-  // Replaces each element by the sum, minimum or maximum of that element over all ranks. Floating-point
-  // sums are added in no fixed order, so that their last bits may differ from run to run: gradients
-  // take a GradientReducer.
+  // Replaces each element by the sum, minimum or maximum of that element over all ranks.
+  // Floating-point sums are added in no fixed order, so that their last bits may differ from run to
+  // run: gradients take a GradientReducer.
   void all_reduce(std::span<float> data, ReduceOp op) { all_reduce_float(data, op); }
   void all_reduce(std::span<double> data, ReduceOp op) { all_reduce_double(data, op); }
   void all_reduce(std::span<std::int64_t> data, ReduceOp op) { all_reduce_int64(data, op); }

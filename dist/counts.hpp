@@ -30,8 +30,8 @@ Exchange exchange_of(std::span<const std::byte> send, std::span<const std::int64
                      std::span<const std::byte> recv, std::span<const std::int64_t> recv_counts,
                      std::int64_t element_bytes, int rank, int ranks);
 
-// Returns the parts of an all_gather. Throws DistError when counts and `recv` do not fit together, or
-// `send` has not the size of this rank's part.
+// Returns the parts of an all_gather. Throws DistError when counts and `recv` do not fit together,
+// or `send` has not the size of this rank's part.
 Parts gather_parts_of(std::span<const std::byte> send, std::span<const std::byte> recv,
                       std::span<const std::int64_t> counts, std::int64_t element_bytes, int rank,
                       int ranks);

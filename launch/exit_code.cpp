@@ -16,9 +16,8 @@ namespace {
 
 constexpr std::string_view kLessMemory =
     "lower batch.configs, batch.config_chunk, batch.member_chunk, data.cache_bytes, "
-    "evaluate.block_rows or evaluate.plan_floats, set train.recompute=true, or start fewer ranks "
-    "on "
-    "this machine";
+    "evaluate.block_rows or evaluate.plan_floats, set train.recompute=true, or start fewer "
+    "ranks on this machine";
 
 // LibTorch's words for the host (c10/core/impl/alloc_cpu.cpp) and for a GPU, and CUDA's own.
 bool lacks_memory(std::string_view message) {

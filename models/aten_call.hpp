@@ -31,9 +31,9 @@ class AtenCall {
   AtenCall(const AtenCall&) = delete;
   AtenCall& operator=(const AtenCall&) = delete;
 
-  // Copies in the unit's arrays and the members' parameters, each in one piece. The copies are still
-  // under way when this returns: the unit must live until results have been asked for, which waits
-  // for them.
+  // Copies in the unit's arrays and the members' parameters, each in one piece. The copies are
+  // still under way when this returns: the unit must live until results have been asked for, which
+  // waits for them.
   void load(const StagedUnit& staged, const MemberRange& members);
   // Copies in d loss / d value [members, rows] from the host.
   void load_row_gradient(const at::Tensor& gradient);

@@ -32,8 +32,8 @@ struct DeviceGatherIndex {
 // project's own kernels where these were built, otherwise ATen's operators. The functions that end
 // in _by_aten use ATen's on any device, for tests.
 
-// The product of a sparse matrix with dense rows, summed in float32. `type`: float32, or bfloat16 to
-// which the sums are rounded.
+// The product of a sparse matrix with dense rows, summed in float32. `type`: float32, or bfloat16
+// to which the sums are rounded.
 at::Tensor spmm(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x,
                 at::ScalarType type = at::kFloat);
 
@@ -42,8 +42,8 @@ at::Tensor spmm(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor
 at::Tensor spmm_max(const DeviceCsr& matrix, std::int64_t replicas, const at::Tensor& x);
 
 // d loss / d x from the gradient of best = spmm_max(matrix.forward, replicas, x): the sources that
-// equal a row's best share its gradient in proportion to their weights. A best of NaN passes nothing
-// on.
+// equal a row's best share its gradient in proportion to their weights. A best of NaN passes
+// nothing on.
 at::Tensor spmm_max_backward(const DeviceSparseMatrix& matrix, const at::Tensor& x,
                              const at::Tensor& best, const at::Tensor& gradient);
 

@@ -32,10 +32,10 @@ class Recorder {
  public:
   explicit Recorder(at::Device device) : device_(device) {}
 
-  // Records `work`, which may read and write only tensors that stay where they are, and no number on
-  // the host. It is run once before it is recorded, since libraries set themselves up in a first run.
-  // Tensors that it makes while it is recorded are kept and filled again in every run. What it refers
-  // to must outlive the recording.
+  // Records `work`, which may read and write only tensors that stay where they are, and no number
+  // on the host. It is run once before it is recorded, since libraries set themselves up in a first
+  // run. Tensors that it makes while it is recorded are kept and filled again in every run. What it
+  // refers to must outlive the recording.
   std::unique_ptr<Recording> record(std::function<void()> work);
 
  private:
@@ -45,8 +45,8 @@ class Recorder {
 };
 
 // Two calls with equal signatures launch the same work, apart from what their buffers hold. A
-// signature lists the number of members, the kind of call, the sizes of all arrays, how many rows are
-// needed, and the graphs.
+// signature lists the number of members, the kind of call, the sizes of all arrays, how many rows
+// are needed, and the graphs.
 using CallSignature = std::vector<std::int64_t>;
 CallSignature call_signature(const UnitInput& input, const StagedUnit& staged, int members,
                              bool backward);
@@ -78,8 +78,8 @@ class CallCache {
   // Keeps `limit` calls at most; 0: none, every call is new.
   CallCache(at::Device device, std::size_t limit) : recorder_(device), limit_(limit) {}
 
-  // Returns the kept call of this signature. Where the signature has not come lately, or the kept call
-  // is lent, it returns a new one, which is dropped afterwards.
+  // Returns the kept call of this signature. Where the signature has not come lately, or the kept
+  // call is lent, it returns a new one, which is dropped afterwards.
   Lease take(const AtenPass& pass, const UnitInput& input, const StagedUnit& staged, int members,
              bool backward);
 

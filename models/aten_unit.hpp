@@ -55,8 +55,8 @@ struct ArrayPlace {
   std::int64_t begin = 0;  // in bytes
 };
 
-// The arrays of a unit (the plan's integers and weights, and the states) one behind the other in one
-// host buffer, so that one copy takes them to the device. Immutable.
+// The arrays of a unit (the plan's integers and weights, and the states) one behind the other in
+// one host buffer, so that one copy takes them to the device. Immutable.
 struct StagedUnit {
   at::Tensor buffer;               // uint8; page-locked for a CUDA device
   std::vector<ArrayPlace> arrays;  // in the order in which view_unit takes them
@@ -65,8 +65,8 @@ struct StagedUnit {
 // Packs a complete unit for a device. `config_features`: F of its states.
 StagedUnit stage_unit(const UnitInput& input, std::int64_t config_features, at::Device device);
 
-// Returns the unit whose staged buffer has been copied to `buffer`, or will be: only the places of its
-// arrays are used, not the numbers in them.
+// Returns the unit whose staged buffer has been copied to `buffer`, or will be: only the places of
+// its arrays are used, not the numbers in them.
 DeviceUnit view_unit(const UnitInput& input, const StagedUnit& staged, const at::Tensor& buffer,
                      std::int64_t config_features);
 

@@ -36,8 +36,8 @@ enum class RunTimeNeed { required, optional };
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
                             RunTimeNeed need = RunTimeNeed::required);
 
-// Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is the
-// file's stem.
+// Reads node_feat, node_opcode, edge_index, node_config_ids and node_splits. The graph's name is
+// the file's stem.
 Graph read_graph(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes);
 
 // Reads config_runtime and config_runtime_normalizers, and leaves `group` empty. Run times must be

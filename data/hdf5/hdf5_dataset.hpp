@@ -51,8 +51,8 @@ class Hdf5Dataset {
 
   // Writes all rows. The pool deflates.
   void write_all(std::span<const std::byte> rows, ThreadPool& pool);
-  // Reads rows first .. first + count - 1. Throws std::out_of_range where there are no such rows, and
-  // DataError as read_chunk.
+  // Reads rows first .. first + count - 1. Throws std::out_of_range where there are no such rows,
+  // and DataError as read_chunk.
   void read_rows(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
 
   // Bytes that the elements take in the file.

@@ -28,8 +28,8 @@ class NpzArray {
   void read(std::span<float> out);
   void read(std::span<std::int64_t> out);
 
-  // Returns all elements that remain; memory grows with the bytes that really come, so that a header
-  // cannot ask for more. Throws as `read`.
+  // Returns all elements that remain; memory grows with the bytes that really come, so that a
+  // header cannot ask for more. Throws as `read`.
   std::vector<float> read_floats();
 
   // "FILE: NAME[i, j]" of an element by its number in C order.

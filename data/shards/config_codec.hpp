@@ -34,9 +34,9 @@ class ConfigEncoder {
   explicit ConfigEncoder(std::int64_t config_nodes);
   ConfigEncoder(std::int64_t config_nodes, Limits limits);
 
-  // Writes the codes of the next rows: `features` [count, nc, kLayoutConfigFeatures], `codes` [count,
-  // nc]. Code is uint8_t or uint16_t, the same in all calls. After another status than `coded` the
-  // encoder must not be used any more. Throws std::invalid_argument when the lengths do not fit.
+  // Writes the codes of the next rows: `features` [count, nc, kLayoutConfigFeatures], `codes`
+  // [count, nc]. Code is uint8_t or uint16_t, the same in all calls. The encoder must not be used
+  // after another status than `coded`. Throws std::invalid_argument when the lengths do not fit.
   template <typename Code>
   Status encode(std::span<const float> features, std::span<Code> codes);
 
@@ -65,8 +65,8 @@ class ConfigEncoder {
   std::int64_t rows_ = 0, state_count_ = 0;
 };
 
-// Writes out[i, j] = states[offsets[j] + codes[i, j]], `out` [count, nc, kLayoutConfigFeatures]. Codes
-// and offsets must be valid.
+// Writes out[i, j] = states[offsets[j] + codes[i, j]], `out` [count, nc, kLayoutConfigFeatures].
+// Codes and offsets must be valid.
 template <typename Code>
 void decode_configs(const ConfigStates& states, std::span<const Code> codes, std::span<float> out);
 

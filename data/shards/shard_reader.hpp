@@ -52,8 +52,8 @@ class GraphReader {
   // Reads the codes of configurations first .. first + count - 1, [count, nc]. Coded only.
   ConfigCodes read_codes(std::int64_t first, std::int64_t count) const;
 
-  // Reads configurations first .. first + count - 1 as float: [count, nc, kLayoutConfigFeatures] of an
-  // uncoded layout graph, [count, kTileConfigFeatures] of a tile graph.
+  // Reads configurations first .. first + count - 1 as float: [count, nc, kLayoutConfigFeatures] of
+  // an uncoded layout graph, [count, kTileConfigFeatures] of a tile graph.
   std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
   // Reads the same as they are stored: elements of feature_type(), which is i8, i16, i32 or f32.
   ElementType feature_type() const;

@@ -8,9 +8,9 @@
 
 namespace tpudist {
 
-// Gives keys, which are sequences of 32-bit words, colours: equal keys get equal colours, and colours
-// are numbered by the first occurrence of their key. A hash only finds candidates; keys are compared
-// in full. Not thread-safe.
+// Gives keys, which are sequences of 32-bit words, colours: equal keys get equal colours, and
+// colours are numbered by the first occurrence of their key. A hash only finds candidates; keys are
+// compared in full. Not thread-safe.
 class ColourTable {
  public:
   // `hash_bits` below 64 keeps only so many bits of the hash, so that tests make hashes collide.

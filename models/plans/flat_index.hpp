@@ -14,8 +14,8 @@ inline std::uint64_t mix_hash(std::uint64_t hash) {
   return hash ^ (hash >> 33);
 }
 
-// Finds items, which the caller keeps and numbers, by their hash, with open addressing. The hash only
-// finds candidates; the caller's `equal(item)` decides which of them is meant. Not thread-safe.
+// Finds items, which the caller keeps and numbers, by their hash, with open addressing. The hash
+// only finds candidates; the caller's `equal(item)` decides which one is meant. Not thread-safe.
 class FlatIndex {
  public:
   // Returns the item that was inserted with this hash and for which `equal` holds, or -1.

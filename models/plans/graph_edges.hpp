@@ -33,17 +33,17 @@ struct GraphEdges {
   Adjacency to_consumer;  // for each consumer its producers
 };
 
-// Returns, for each layer 0 .. depth (depth stands for behind the last), the nodes whose state before
-// that layer depends on the configuration, in rising order. Before layer 0 these are `config_nodes`
-// (all nodes where it is empty); each layer adds the nodes that take from one of them.
+// Returns for each layer 0 .. depth (depth stands for behind the last) the nodes whose state before
+// it depends on the configuration, in rising order. Before layer 0 these are `config_nodes` (all
+// nodes where it is empty); each layer adds the nodes that take from one of them.
 std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,
                                                      const PlanShape& shape);
 
-// Returns for each node the last layer 0 .. depth (depth stands for behind the last) before which its
-// state takes part in the differences between the scores of a slate, or -1 where it never does. Its
-// states before all earlier layers take part as well. `reached` are the nodes that configurations
-// reach behind the last layer. [nodes]
+// Returns for each node the last layer 0 .. depth (depth stands for behind the last) before which
+// its state takes part in the differences between the scores of a slate, or -1 where it never does.
+// Its states before all earlier layers take part as well. `reached` are the nodes that
+// configurations reach behind the last layer. [nodes]
 std::vector<std::int32_t> needed_levels(const GraphEdges& edges,
                                         std::span<const std::int32_t> reached,
                                         const PlanShape& shape);

@@ -9,8 +9,8 @@
 
 namespace tpudist {
 
-// Numbers pairs of non-negative integers 0, 1, ... by first occurrence: equal pairs have equal numbers.
-// Not thread-safe.
+// Numbers pairs of non-negative integers 0, 1, ... by first occurrence: equal pairs have equal
+// numbers. Not thread-safe.
 class PairTable {
  public:
   // `hash_bits` below 64 keeps only so many bits of the hash, so that tests make hashes collide.

@@ -21,8 +21,8 @@ struct NetworkWidths {
   std::vector<Layer> layers;
 };
 
-// What one member's passes over a plan cost. Arithmetic is counted in floating-point operations (two
-// for a multiply-add), and only that of the products with the weights, which is nearly all of it.
+// What one member's passes over a plan cost. Arithmetic is in floating-point operations (two for a
+// multiply-add), and only that of the products with the weights, which is nearly all of it.
 struct PlanCost {
   double forward = 0;
   double backward = 0;         // the backward pass over all rows

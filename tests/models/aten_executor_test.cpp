@@ -70,8 +70,8 @@ std::vector<SparseCase> sparse_cases() {
   return all;
 }
 
-// Float64 rows whose equal ones autograd tells apart: every source of every neighbourhood as often as it
-// has edges.
+// Float64 rows whose equal ones autograd tells apart: every source of every neighbourhood as often
+// as it has edges.
 struct Autograd {
   at::Tensor sum, max, max_gradient;
 };

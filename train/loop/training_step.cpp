@@ -15,11 +15,11 @@ namespace {
 constexpr std::int64_t kRowExtra = 16;  // floats behind a gradient: the loss, padded to 64 bytes
 
 // The part of a slate's gradient that belongs to a chunk of the slate's first configuration and the
-// `others` that begin at `next`. Where the loss is translation-invariant, the slate's values sum to 0,
-// and the first configuration is given what makes those of each chunk sum to 0 as well. Then a chunk
-// needs no gradient of what its configurations share, as a whole slate does not: computed chunk by
-// chunk, such gradients would cancel only but for their rounding, which can be larger than that of
-// all the rest.
+// `others` that begin at `next`. Where the loss is translation-invariant, the slate's values sum to
+// 0, and the first configuration is given what makes those of each chunk sum to 0 as well. Then a
+// chunk needs no gradient of what its configurations share, as a whole slate does not: computed
+// chunk by chunk, such gradients would cancel only but for their rounding, which can be larger than
+// that of all the rest.
 ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members, std::size_t next,
                                 std::size_t others) {
   ScoreGradient chunk{{}, slate.translation_invariant};
