@@ -75,7 +75,7 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
   const Outcome valid = run("rank " + valid_.string() + " --run run --top 3 2>&1");
   EXPECT_EQ(valid.exit_code, 0) << valid.output;
-  EXPECT_THAT(valid.output, HasSubstr("ranked by 2 of 2 members (mean): run step 3"));
+  EXPECT_THAT(valid.output, HasSubstr("ranked by 2 of 2 members (z_score): run step 3"));
   EXPECT_THAT(valid.output, ::testing::ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
   EXPECT_THAT(valid.output, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
   EXPECT_THAT(valid.output, HasSubstr("Kendall tau with the run times of the file"));

@@ -36,8 +36,8 @@ has_checkpoint() { compgen -G "$scratch/array/runs/*/checkpoints/step-*.h5" > /d
 "$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
 cat > "$scratch/folds.yaml" << END
 name: folds
-experiments: $PWD/experiments/demo.yaml
-set: {train.steps: $steps, train.evaluate_every: 0, train.checkpoint_every: 10, train.last_evaluation: sampled, train.evaluate_rows: 100, predictions.rows: 100, dist.threads: 1}
+experiments: $PWD/experiments/demo_folds.yaml
+set: {train.steps: $steps, train.checkpoint_every: 10, train.last_evaluation: sampled, train.evaluate_rows: 100, predictions.rows: 100, dist.threads: 1}
 sweep: {seeds: $seeds, folds: $folds}
 placement: split
 END
