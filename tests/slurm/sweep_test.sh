@@ -4,12 +4,12 @@
 # that fails, and the dependent ensemble job. Prints a line for each check; the exit code is 1 if one
 # of them fails. Some minutes on two cores.
 #
-#   tests/slurm/sweep_test.sh [SEEDS FOLDS STEPS]      3 seeds, 5 folds and 60 steps if not given
+#   tests/slurm/sweep_test.sh [SEEDS FOLDS STEPS]      3 seeds, 5 folds and 300 steps if not given
 #
 # TPUDIST_SLURM_DIR  where data, sweeps and logs go, kept; default a new folder in /tmp
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-seeds=${1:-3} folds=${2:-5} steps=${3:-60}
+seeds=${1:-3} folds=${2:-5} steps=${3:-300}
 tpudist=$PWD/build/release/tpudist
 scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
 mkdir -p "$scratch"
@@ -29,7 +29,7 @@ wait_until() {  # wait_until SECONDS COMMAND... : until the command succeeds
 }
 no_jobs() { [[ -z $(squeue -h) ]]; }
 is_running() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null | sort -u) == *RUNNING* ]]; }
-# Whether a run has left its step $2 behind.
+# Whether a run has got so far that it must go on from a checkpoint.
 has_checkpoint() { compgen -G "$scratch/array/runs/*/checkpoints/step-*.h5" > /dev/null; }
 
 "$tpudist" synth "$scratch/npz" --preset demo > "$scratch/log" 2>&1
