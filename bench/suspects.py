@@ -93,6 +93,8 @@ def main(root, work):
                  if len(times := np.load(file)["config_runtime"]) >= 300 and times.all()
                  and not ("electra" in file.name and "16_train" in file.name)
                  and not file.name.startswith("unet_3d.4x2.fp16")]
+        if not files:
+            continue
         print(f"{order}: {len(files)} graphs")
         for number, (name, spoil) in enumerate(FAULTS.items()):
             count, kinds = suspects(files, spoil, order, work, number)
