@@ -148,6 +148,26 @@ Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant
   return overrides;
 }
 
+// Runs that are compared must be scored on what they are compared by.
+void require_scores(const SweepPlan& plan, const Stage& stage, int variant,
+                    const Experiment& experiment) {
+  if (plan.file.choice == ChoiceScore::none) return;
+  const std::string& label = plan.labels[static_cast<std::size_t>(variant)];
+  const bool by_folds = plan.file.choice == ChoiceScore::out_of_fold && !stage.confirms;
+  if (by_folds && !experiment.predictions.wanted) {
+    throw ConfigError(fmt::format(
+        "variant {} ({}): choose.by: out_of_fold needs predictions of the graphs that members hold "
+        "out; set predictions.rows",
+        variant, label));
+  }
+  if (!by_folds && experiment.train.last_evaluation == LastEvaluation::none) {
+    throw ConfigError(fmt::format(
+        "variant {} ({}): runs are compared on the validation split; set train.last_evaluation to "
+        "sampled or all",
+        variant, label));
+  }
+}
+
 void require_different(const SweepPlan& plan, const std::vector<SweepRun>& runs) {
   std::map<std::string, const SweepRun*> seen;
   for (const SweepRun& run : runs) {
@@ -214,6 +234,7 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
     for (const auto& seed : seeds) {
       const Overrides seeded = overrides + seed_overrides(seed);
       const Experiment fused = resolve(plan, variant, seeded);
+      require_scores(plan, stage, variant, fused);
       if (file.placement == Placement::fused || fused.ensemble.members == 1) {
         runs.push_back(make_run(plan, variant, seed, 0, fused));
         continue;

@@ -143,6 +143,24 @@ TEST(SweepPlanTest, EqualRunsAreRefused) {
   }
 }
 
+TEST(SweepPlanTest, RunsThatAreComparedMustBeScored) {
+  const SweepCase files;
+  const auto refusal = [&](const std::string& text) -> std::string {
+    try {
+      plan_of(files, text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_THAT(refusal("sweep: {folds: 2}\nchoose: {by: out_of_fold}"),
+              HasSubstr("set predictions.rows"));
+  EXPECT_THAT(refusal("set: {train.last_evaluation: none}\nchoose: {by: valid}"),
+              HasSubstr("set train.last_evaluation"));
+  EXPECT_EQ(refusal("set: {predictions.rows: 10}\nsweep: {folds: 2}\nchoose: {by: out_of_fold}"),
+            "none");
+}
+
 TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
   const SweepCase files;
   try {
