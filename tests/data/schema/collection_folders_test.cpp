@@ -56,7 +56,8 @@ TEST(CollectionFolders, ARootThatIsNotThereHasNone) {
 
 TEST(CollectionFolders, WhatIsThereNamesTheNearestOrAll) {
   const std::vector<Collection> there{{"tile:xla"}, {"layout:own:v1"}};
-  EXPECT_EQ(what_is_there("layout:own:v2", there), " (did you mean layout:own:v1, which is there?)");
+  EXPECT_EQ(what_is_there("layout:own:v2", there),
+            " (did you mean layout:own:v1, which is there?)");
   EXPECT_EQ(what_is_there("layout:nlp:default", there), " (there are tile:xla, layout:own:v1)");
   EXPECT_EQ(what_is_there("tile:xla", {}), "");
 }
