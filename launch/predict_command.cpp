@@ -72,19 +72,6 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
   return options;
 }
 
-// With the runs of a sweep in the place of its folder.
-std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem::path>& paths) {
-  std::vector<std::filesystem::path> folders;
-  for (const auto& path : paths) {
-    if (holds_sweep(path)) {
-      std::ranges::move(finished_runs(path), std::back_inserter(folders));
-    } else {
-      folders.push_back(path);
-    }
-  }
-  return folders;
-}
-
 // Scores go to standard output. Where there are none the submission may go there alone.
 void tell(const CollectionResult& result) {
   const std::string notes = judgement_notes(result.judgement);

@@ -17,6 +17,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
+#include "sweep/finished_runs.hpp"
 #include "train/ranking/module_ranking.hpp"
 
 namespace tpudist {
@@ -56,7 +57,7 @@ void print_header(const Arguments& arguments, const Module& module,
         format_count(module.dataset.rows(0)), format_count(std::ssize(result.ranking)));
   print("ranked by {} of {} members ({}):", taking_part(result), result.members.size(),
         arguments.combine.rule);
-  for (const TrainedRun& run : runs) print(" {} step {}", run.path.string(), run.step);
+  for (const TrainedRun& run : runs) print(" {} {}", run.path.string(), opened_at(run));
   print("\n");
   for (const RankingMember& member : result.members) {
     if (member.why_left_out.empty()) continue;
@@ -106,7 +107,8 @@ nlohmann::ordered_json to_json(const Arguments& arguments, const Module& module,
       {"members", nlohmann::ordered_json::array()},
       {"ranking", nlohmann::ordered_json::array()}};
   for (const TrainedRun& run : runs)
-    json["runs"].push_back({{"run", run.path.string()}, {"step", run.step}});
+    json["runs"].push_back(
+        {{"run", run.path.string()}, {"step", run.step}, {"averaged", run.averaged}});
   for (const RankingMember& member : result.members) {
     nlohmann::ordered_json entry = {{"run", member.run.string()},
                                     {"member", member.member},
@@ -131,7 +133,7 @@ void run(const Arguments& arguments) {
   const Combination combination{combination_rule(arguments.combine.rule),
                                 arguments.combine.temperature};
   std::vector<TrainedRun> runs;
-  for (const auto& path : arguments.runs) runs.push_back(arguments.open(path));
+  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     const Module module = read_module(arguments.npz, runs.front().experiment.data.collection);
     const ModuleRanking result = rank_module(module, runs, combination, context);

@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "sweep/sweep_folder.hpp"
 
 namespace tpudist {
-
-bool holds_sweep(const std::filesystem::path& folder) {
-  return std::filesystem::exists(folder / "sweep.json");
-}
 
 std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder) {
   const SweepFolder sweep = SweepFolder::open(folder);
@@ -33,6 +32,18 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
                                   sweep.record().stages[static_cast<std::size_t>(stage)].name));
   }
   return finished;
+}
+
+std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& path : paths) {
+    if (std::filesystem::exists(path / "sweep.json")) {
+      std::ranges::move(finished_runs(path), std::back_inserter(folders));
+    } else {
+      folders.push_back(path);
+    }
+  }
+  return folders;
 }
 
 }  // namespace tpudist

@@ -19,7 +19,7 @@ std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& 
   for (const TrainedRun* run : runs) {
     for (std::size_t m = 0; m < run->use.size(); ++m) {
       const std::vector<double>& scores = prediction.scores[members.size()];
-      RankingMember member{run->path, static_cast<int>(m)};
+      RankingMember member{run->path, run->experiment.ensemble.number_of(static_cast<int>(m))};
       if (!run->use[m]) {
         member.why_left_out = "its loss was not finite in training";
       } else if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) {
@@ -64,6 +64,9 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
     }
     all.push_back(&run);
   }
+  // Runs that an ensemble was cut into, in the order of their members.
+  std::ranges::stable_sort(
+      all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   const RunScorers scorers(all, module.dataset, context);
   context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");
   const GraphPrediction prediction = scorers.score({0, 1}, context).front();
