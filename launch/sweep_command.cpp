@@ -19,7 +19,7 @@
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
 #include "sweep/sweep_tables.hpp"
-#include "train/experiment/experiment.hpp"
+#include "train/experiment/load_experiment.hpp"
 
 namespace tpudist {
 namespace {
@@ -91,9 +91,25 @@ SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
   return std::move(*folder);
 }
 
+// `dist:` of the first run, which holds for the whole job.
+DistConfig dist_of(const Arguments& arguments) {
+  if (fs::is_directory(arguments.sweep)) {
+    const SweepFolder folder = SweepFolder::open(arguments.sweep);
+    ConfigDocument document =
+        ConfigDocument::parse(folder.record().runs.at(0).config, "sweep.json");
+    return read_experiment(document).dist;
+  }
+  const SweepFile file = SweepFile::load(arguments.sweep, arguments.overrides);
+  return load_experiment(file.experiments.at(0), file.overrides).dist;
+}
+
 void run(const Arguments& arguments) {
   SweepOutcome outcome;
+  const DistConfig dist = dist_of(arguments);
   const JobOptions options{
+      .device = dist.device,
+      .threads = dist.threads,
+      .mixed_cpus = dist.mixed_cpus,
       .agreed = {{"the command", "sweep run"},
                  {"the sweep", arguments.sweep.string()},
                  {"--dir", arguments.dir.string()},

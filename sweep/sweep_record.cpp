@@ -98,7 +98,7 @@ SweepRecord record_from(const Json& json) {
                                   run.variant, variants));
     }
   }
-  if (record.stages.empty()) throw DataError("it has no stages");
+  if (record.stages.empty() || record.runs.empty()) throw DataError("it has no runs");
   return record;
 }
 
