@@ -16,6 +16,7 @@ set(TPUDIST_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
 if(TPUDIST_SANITIZE)
   list(APPEND TPUDIST_TEST_ENVIRONMENT
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp"
     "UBSAN_OPTIONS=print_stacktrace=1")
 endif()
 set(TPUDIST_MPI_ENVIRONMENT
