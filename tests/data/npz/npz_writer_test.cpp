@@ -38,7 +38,7 @@ std::vector<T> values_of(const std::string& npy) {
   const std::size_t start =
       10 + static_cast<unsigned char>(npy[8]) + 256 * static_cast<unsigned char>(npy[9]);
   std::vector<T> values((npy.size() - start) / sizeof(T));
-  std::memcpy(values.data(), npy.data() + start, values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), npy.data() + start, values.size() * sizeof(T));
   return values;
 }
 
