@@ -16,6 +16,7 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
+#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 
@@ -27,11 +28,6 @@ std::string user_name() {
   passwd entry{}, *found = nullptr;
   getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found);
   return found ? found->pw_name : fmt::format("{}", ::geteuid());
-}
-
-std::string host_name() {
-  std::array<char, 256> buffer{};
-  return ::gethostname(buffer.data(), buffer.size() - 1) == 0 ? buffer.data() : "an unknown host";
 }
 
 std::string describe_this_process(std::string_view command) {

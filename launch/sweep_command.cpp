@@ -77,14 +77,16 @@ void expand(const Arguments& arguments) {
   print("{}\n", (folder.path() / "sweep.json").string());
 }
 
-// The first process that comes makes the folder; under MPI all ranks may come at once.
+// The first rank makes the folder of a sweep file, and all read what it holds.
 SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
   std::optional<SweepFolder> folder;
   run_on_all_ranks(world, [&] {
     if (world.rank() == 0) folder = open_or_expand(arguments);
   });
   run_on_all_ranks(world, [&] {
-    if (world.rank() != 0) folder = open_or_expand(arguments);
+    if (world.rank() == 0) return;
+    const bool expanded = fs::is_directory(arguments.sweep);
+    folder = SweepFolder::open(expanded ? arguments.sweep : folder_of(arguments));
   });
   const AgreedValue list{"sweep.json", to_hex(hash_file(folder->path() / "sweep.json"))};
   require_agreement(world, std::span(&list, 1), "give all ranks the same folder of the sweep");

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "sweep/json_number.hpp"
 
 namespace tpudist {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFormat = "tpudist sweep result 1";
-
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
-}
 
 std::optional<double> number_from(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <memory>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -143,13 +142,12 @@ std::string command_line(const SlurmJob& job, const std::vector<std::string>& af
 
 std::string submit(const SlurmJob& job, const std::vector<std::string>& after_ids) {
   const std::string command = command_line(job, after_ids) + " 2>&1";
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"),
-                                                   [](FILE*) { return 0; });
+  FILE* const pipe = ::popen(command.c_str(), "r");
   if (!pipe) throw IoError("cannot start a shell for sbatch");
   std::string answer;
   std::array<char, 256> buffer{};
-  while (std::fgets(buffer.data(), buffer.size(), pipe.get())) answer += buffer.data();
-  const int status = ::pclose(pipe.get());
+  while (std::fgets(buffer.data(), buffer.size(), pipe)) answer += buffer.data();
+  const int status = ::pclose(pipe);
   if (status != 0) {
     throw Error(ErrorKind::failed, fmt::format("sbatch failed ({}): {}", job.name, trim(answer)));
   }

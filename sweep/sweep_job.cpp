@@ -1,7 +1,6 @@
 #include "sweep/sweep_job.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "sweep/labelled_progress.hpp"
@@ -31,11 +31,6 @@ constexpr milliseconds kForever = std::chrono::hours(24 * 365);
 constexpr milliseconds kPatience{60'000};
 // Between two looks at runs that others train.
 constexpr milliseconds kPause{500};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 int exit_code_of(const std::exception& error) {
   const auto* known = dynamic_cast<const Error*>(&error);

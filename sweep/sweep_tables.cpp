@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sweep/choice.hpp"
+#include "sweep/json_number.hpp"
 
 namespace tpudist {
 namespace {
@@ -51,10 +52,6 @@ std::string_view name_of(ChoiceScore score) {
 
 std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.4f}", *value) : "-";
-}
-
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
 }
 
 std::string seed_text(const SweepRun& run) {
