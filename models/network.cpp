@@ -1,12 +1,9 @@
 #include "models/network.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/random.hpp"
 #include "models/aten_executor.hpp"
 #include "models/cpu_executor.hpp"
 #include "models/executor.hpp"
@@ -55,19 +52,7 @@ void Network::initialise(std::span<float> flat, std::uint64_t key) const {
   if (static_cast<std::int64_t>(flat.size()) != parameters().length()) {
     throw Error(ErrorKind::failed, "initialise: the buffer is not one member's parameters");
   }
-  std::fill(flat.begin(), flat.end(), 0.0f);
-  std::int64_t fan_in = 1;
-  for (const ParameterEntry& entry : parameters().entries()) {
-    // Keyed by name: the same numbers whatever other parameters there are.
-    CounterRng rng(mix_key({key, hash64(entry.name)}));
-    const bool weight = entry.shape.size() == 2;
-    if (weight) fan_in = entry.shape[0];  // a bias follows a weight of its own layer
-    const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
-    for (float& value : flat.subspan(entry.offset, entry.size())) {
-      value = static_cast<float>(
-          entry.name == "encoder.opcode.weight" ? rng.normal() : rng.uniform(-bound, bound));
-    }
-  }
+  initialise_parameters(parameters(), flat, key);
 }
 
 std::shared_ptr<const GraphInput> Network::prepare_graph(

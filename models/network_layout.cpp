@@ -8,6 +8,10 @@
 namespace tpudist {
 namespace {
 
+Initialiser uniform(std::int64_t fan_in) {
+  return {Initialiser::Kind::fan_in, 0, fan_in};
+}
+
 LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int64_t in,
                       const std::string& prefix) {
   const std::int64_t edge_sets = config.mix.directions.size();
@@ -27,7 +31,15 @@ LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int6
     const std::string name = set == edge_sets ? "self"
                              : set == 0       ? "neighbours"
                                               : "neighbours_" + std::to_string(set);
-    const int index = table.add(prefix + name + ".weight", {in, config.width});
+    const std::string torch_name = set == edge_sets ? "lin_r"
+                                   : set == 0       ? "lin_l"
+                                                    : "lin_l_" + std::to_string(set);
+    const int index = table.add({prefix + name + ".weight",
+                                 {in, config.width},
+                                 ParameterGroup::weights,
+                                 uniform(in),
+                                 prefix + torch_name + ".weight",
+                                 true});
     layer.weights.push_back({set * layer.in_stride, in, offset(index)});
     if (layer.parts.empty() || in != layer.in_stride) {
       layer.parts.push_back(layer.weights.back());
@@ -35,7 +47,11 @@ LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int6
       layer.parts.back().width += in;
     }
   }
-  layer.bias = offset(table.add(prefix + "neighbours.bias", {config.width}));
+  layer.bias = offset(table.add({prefix + "neighbours.bias",
+                                 {config.width},
+                                 ParameterGroup::biases,
+                                 uniform(in),
+                                 prefix + "lin_l.bias"}));
   layer.end = table.length();
   return layer;
 }
@@ -48,18 +64,25 @@ NetworkLayout::NetworkLayout(const NetworkConfig& config, int config_features)
       node_width(config.encoder.node_width),
       width(config.encoder.width),
       config_features(config_features) {
-  const auto add = [&](const char* name, std::vector<std::int64_t> shape, bool output = false) {
-    return table.entries()[table.add(name, std::move(shape), output)].offset;
+  const auto add = [&](const char* name, std::vector<std::int64_t> shape, ParameterGroup group,
+                       const Initialiser& initialiser) {
+    const bool transposes = shape.size() == 2 && group != ParameterGroup::embeddings;
+    const int index = table.add({name, std::move(shape), group, initialiser, "", transposes});
+    return table.entries()[index].offset;
   };
+  using enum ParameterGroup;
   const std::int64_t node_columns = opcode_width + node_width;
   node_stride = pad16(node_columns);
   stride = pad16(width);
-  opcode_weight = add("encoder.opcode.weight", {kOpcodes, opcode_width});
-  node_weight = add("encoder.node.weight", {kNodeFeatures, node_width});
-  node_bias = add("encoder.node.bias", {node_width});
-  join_weight = add("encoder.join.weight", {node_columns + config_features, width});
+  opcode_weight = add("encoder.opcode.weight", {kOpcodes, opcode_width}, embeddings,
+                      {Initialiser::Kind::normal});
+  node_weight =
+      add("encoder.node.weight", {kNodeFeatures, node_width}, weights, uniform(kNodeFeatures));
+  node_bias = add("encoder.node.bias", {node_width}, biases, uniform(kNodeFeatures));
+  const std::int64_t join_columns = node_columns + config_features;
+  join_weight = add("encoder.join.weight", {join_columns, width}, weights, uniform(join_columns));
   join_config = join_weight + node_columns * width;
-  join_bias = add("encoder.join.bias", {width});
+  join_bias = add("encoder.join.bias", {width}, biases, uniform(join_columns));
   encoder_end = table.length();
   std::int64_t in = width;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
@@ -67,8 +90,8 @@ NetworkLayout::NetworkLayout(const NetworkConfig& config, int config_features)
         add_layer(table, config.layers[i], in, "blocks." + std::to_string(i) + ".sage."));
     in = config.layers[i].width;
   }
-  head_weight = add("head.weight", {in, 1}, true);
-  head_bias = add("head.bias", {1}, true);
+  head_weight = add("head.weight", {in, 1}, output, uniform(in));
+  head_bias = add("head.bias", {1}, output, uniform(in));
   head_end = table.length();
 }
 

@@ -80,10 +80,10 @@ TEST(ParameterTable, PadsEntriesTo64Bytes) {
   ParameterTable table;
   EXPECT_EQ(table.add("a", {3, 5}), 0);
   EXPECT_EQ(table.add("b", {17}), 1);
-  EXPECT_EQ(table.add("c", {1}, true), 2);
+  EXPECT_EQ(table.add("c", {1}, ParameterGroup::output), 2);
   EXPECT_EQ(table.entries()[1].offset, 16);
   EXPECT_EQ(table.find("c").offset, 48);
-  EXPECT_TRUE(table.find("c").output_layer);
+  EXPECT_EQ(table.find("c").group, ParameterGroup::output);
   EXPECT_EQ(table.length(), 64);
   EXPECT_EQ(table.parameters(), 33);
   EXPECT_THROW(table.find("d"), Error);
@@ -103,7 +103,7 @@ TEST(NetworkLayout, NamesAreTheStandardOnes) {
                 "blocks.0.sage.self.weight", "blocks.0.sage.neighbours.bias"}));
   EXPECT_EQ(layout.table.find("encoder.join.weight").shape, (std::vector<std::int64_t>{50, 32}));
   EXPECT_EQ(layout.table.find("head.weight").shape, (std::vector<std::int64_t>{256, 1}));
-  EXPECT_TRUE(layout.table.find("head.bias").output_layer);
+  EXPECT_EQ(layout.table.find("head.bias").group, ParameterGroup::output);
   EXPECT_EQ(layout.layers[0].parts.size(), 1u);  // both weights in one product
 }
 

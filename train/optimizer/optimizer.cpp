@@ -110,7 +110,7 @@ FlatOptimizer::FlatOptimizer(const OptimizerConfig& config, const ParameterTable
   // An entry's range reaches to the next entry, padding included.
   const auto& entries = table.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const double decay = entries[i].output_layer ? config.output_decay : config.decay;
+    const double decay = entries[i].group == ParameterGroup::output ? config.output_decay : config.decay;
     const std::int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : length_;
     if (!ranges_.empty() && ranges_.back().decay == decay) {
       ranges_.back().end = end;

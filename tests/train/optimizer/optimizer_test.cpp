@@ -27,7 +27,7 @@ class TwoMembers {
   TwoMembers() {
     table_.add("weight", {2, 3});
     table_.add("bias", {3});
-    table_.add("output.weight", {3, 1}, /*output_layer=*/true);
+    table_.add("output.weight", {3, 1}, ParameterGroup::output);
   }
 
   const ParameterTable& table() const { return table_; }
@@ -156,7 +156,7 @@ TEST(FlatOptimizer, NormsAreThoseOfEachMember) {
 TEST(FlatOptimizer, SameBitsForAnyNumberOfThreads) {
   ParameterTable table;
   table.add("weight", {301, 333});
-  table.add("output.weight", {40'000}, true);
+  table.add("output.weight", {40'000}, ParameterGroup::output);
   CounterRng random(7);
   std::vector<float> start(static_cast<std::size_t>(3 * table.length())), gradients(start.size());
   for (float& value : start) value = static_cast<float>(random.normal());

@@ -22,7 +22,7 @@ ParameterTable make_table() {
   ParameterTable table;
   table.add("encoder.weight", {3, 5});
   table.add("encoder.bias", {5});
-  table.add("output.weight", {5, 1}, true);
+  table.add("output.weight", {5, 1}, ParameterGroup::output);
   return table;
 }
 
@@ -164,10 +164,10 @@ TEST(Checkpoint, NamesTheFirstParameterThatDiffers) {
   ParameterTable wider, more, other;
   wider.add("encoder.weight", {3, 5});
   wider.add("encoder.bias", {6});
-  wider.add("output.weight", {5, 1}, true);
+  wider.add("output.weight", {5, 1}, ParameterGroup::output);
   more.add("encoder.weight", {3, 5});
   more.add("encoder.bias", {5});
-  more.add("output.weight", {5, 1}, true);
+  more.add("output.weight", {5, 1}, ParameterGroup::output);
   more.add("output.bias", {1}, true);
   other.add("encoder.weight", {3, 5});
   other.add("encoder.bias", {5});
