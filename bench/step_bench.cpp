@@ -87,7 +87,7 @@ Experiment experiment_of(const Arguments& arguments) {
   if (arguments.precision == "bf16") experiment.network.precision = Precision::bf16;
   for (SageConfig& layer : experiment.network.layers) {
     if (arguments.directions == "both")
-      layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
+      layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     if (arguments.aggregation == "max") layer.mix.aggregation = Aggregation::max;
   }
   experiment.plan = arguments.plan == "dense"     ? PlanMode::dense

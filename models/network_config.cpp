@@ -13,7 +13,7 @@ constexpr std::int64_t kMaxWidth = 16384;
 SageConfig sage(std::int64_t width, bool residual) {
   SageConfig layer;
   layer.width = width;
-  layer.mix.directions = {EdgeDirection::consumer_to_producer};
+  layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
   layer.residual = residual;
   return layer;
 }
@@ -31,12 +31,12 @@ void read_block(ConfigNode block, std::vector<SageConfig>& layers) {
   block.require("width");
   SageConfig layer =
       sage(block.integer("width", 64, {1, kMaxWidth}), block.boolean("residual", false));
-  layer.mix.directions.clear();
+  layer.mix.edge_kinds.clear();
   for (const std::string& direction : block.texts("directions", kDefaultDirections)) {
     if (direction == "consumer_to_producer") {
-      layer.mix.directions.push_back(EdgeDirection::consumer_to_producer);
+      layer.mix.edge_kinds.push_back(EdgeKind::consumer_to_producer);
     } else if (direction == "producer_to_consumer") {
-      layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
+      layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     } else {
       block.mistake("directions",
                     "must hold consumer_to_producer or producer_to_consumer, not " + direction);
@@ -111,7 +111,7 @@ NetworkWidths NetworkConfig::widths(std::int64_t config_features) const {
   NetworkWidths widths{kNodeFeatures,   encoder.node_width, encoder.opcode_width,
                        config_features, encoder.width,      {}};
   for (const SageConfig& layer : layers)
-    widths.layers.push_back({layer.width, static_cast<int>(layer.mix.directions.size())});
+    widths.layers.push_back({layer.width, static_cast<int>(layer.mix.edge_kinds.size())});
   return widths;
 }
 

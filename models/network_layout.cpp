@@ -14,7 +14,7 @@ Initialiser uniform(std::int64_t fan_in) {
 
 LayerLayout add_layer(ParameterTable& table, const SageConfig& config, std::int64_t in,
                       const std::string& prefix) {
-  const std::int64_t edge_sets = config.mix.directions.size();
+  const std::int64_t edge_sets = config.mix.edge_kinds.size();
   LayerLayout layer;
   layer.in = in;
   layer.out = config.width;

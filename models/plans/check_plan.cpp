@@ -95,11 +95,16 @@ void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t l
   }
 }
 
-void check_layer(const PlanLayer& layer, const std::string& name) {
+void check_layer(const PlanLayer& layer, std::int64_t states, const std::string& name) {
   check_gather(layer.self, layer.rows_out, layer.rows_in, name + ".self");
+  if (!layer.state.empty()) {
+    require(static_cast<std::int64_t>(layer.state.size()) == layer.rows_out,
+            name + ".state: wrong length");
+    check_index(layer.state, -1, states, layer.rows_of_state, name + ".state");
+  }
   for (const EdgeSet& edges : layer.edges) {
     const std::int64_t neighbourhoods = edges.aggregate.forward.rows() * edges.aggregate.replicas;
-    require(edges.neighbourhood.is_identity() == layer.self.is_identity(),
+    require(!edges.neighbourhood.is_identity() || layer.self.is_identity(),
             name + ": gathers only in part");
     check_matrix(edges.aggregate, layer.rows_in, neighbourhoods, name + ".aggregate");
     check_gather(edges.neighbourhood, layer.rows_out, neighbourhoods, name + ".neighbourhood");
@@ -159,10 +164,15 @@ void check_plan(const Plan& plan) {
     const std::string name = "layer " + std::to_string(i);
     require(layer.rows_in == rows, name + ": does not take the rows before it");
     require(layer.self.is_identity() != plan.is_refined(), name + ": gathers unlike the others");
-    check_layer(layer, name);
+    check_layer(layer, plan.states, name);
     check_needed_counts(layer, plan.needed_counts[i], plan.needed_rows(i), name);
     rows = layer.rows_out;
   }
+  for (const std::int32_t state : plan.state_of_config)
+    require(state >= 0 && state < plan.states, "state_of_config: out of range");
+  require(plan.state_of_config.empty() ||
+              static_cast<std::int64_t>(plan.state_of_config.size()) == plan.configs,
+          "state_of_config: wrong length");
   check_readout(plan, rows);
 }
 

@@ -128,8 +128,10 @@ class DenseRows {
   std::vector<std::int64_t> needed_places_;  // [depth + 1]
 };
 
-// The node's input row and state of every row.
-void fill_first_rows(std::span<const PlanSlate> slates, const DenseRows& rows, Plan& plan) {
+// The input row of every row's node, and the sizes of the plan. Returns where each slate's states
+// begin.
+std::vector<std::int64_t> fill_first_rows(std::span<const PlanSlate> slates, const DenseRows& rows,
+                                          Plan& plan) {
   std::vector<std::int64_t> first_input, first_state;
   for (const PlanSlate& slate : slates) {
     const std::int64_t inputs = slate.input_row.empty() ? slate.nodes : slate.input_rows;
@@ -143,13 +145,19 @@ void fill_first_rows(std::span<const PlanSlate> slates, const DenseRows& rows, P
     const std::int64_t input = slates[s].input_row.empty() ? node : slates[s].input_row[node];
     plan.node.insert(plan.node.end(), slates[s].configs, to_index32(first_input[s] + input));
   }
-  plan.state.assign(rows.rows(), -1);
+  return first_state;
+}
+
+// The state of every row, and of every configuration that has one state.
+std::vector<std::int32_t> states_of_rows(std::span<const PlanSlate> slates, const DenseRows& rows,
+                                         std::span<const std::int64_t> first_state) {
+  std::vector<std::int32_t> states(rows.rows(), -1);
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const PlanSlate& slate = slates[s];
     if (slate.states.empty()) continue;
     const std::int64_t config_nodes = slate.config_nodes.size();
     const auto set = [&](std::int32_t node, std::int64_t k, std::int32_t state) {
-      plan.state[rows.first_row(s, node) + k] = to_index32(first_state[s] + state);
+      states[rows.first_row(s, node) + k] = to_index32(first_state[s] + state);
     };
     for (std::int64_t k = 0; k < slate.configs; ++k) {
       for (std::int64_t j = 0; j < config_nodes; ++j) {
@@ -160,12 +168,24 @@ void fill_first_rows(std::span<const PlanSlate> slates, const DenseRows& rows, P
       }
     }
   }
+  return states;
 }
 
-// One edge set over all slates: every row takes the rows at the other ends of its edges. Parallel
+std::vector<std::int32_t> states_of_configs(std::span<const PlanSlate> slates,
+                                            std::span<const std::int64_t> first_state) {
+  std::vector<std::int32_t> states;
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    if (!slates[s].config_nodes.empty() || slates[s].states.empty()) return {};
+    for (const std::int32_t state : slates[s].states)
+      states.push_back(to_index32(first_state[s] + state));
+  }
+  return states;
+}
+
+// One edge set along the graphs over all slates: every row takes the rows at the other ends of its edges. Parallel
 // edges are merged by multiplicity, so that the sum of a row's weights stays exact.
-EdgeSet make_edge_set(std::span<const PlanSlate> slates, EdgeDirection direction,
-                      Aggregation aggregation, const DenseRows& rows) {
+EdgeSet make_graph_set(std::span<const PlanSlate> slates, EdgeKind direction,
+                       Aggregation aggregation, const DenseRows& rows) {
   EdgeSet set;
   Csr& matrix = set.aggregate.forward;
   matrix.begin.push_back(0);
@@ -193,6 +213,71 @@ EdgeSet make_edge_set(std::span<const PlanSlate> slates, EdgeDirection direction
   set.aggregate.replicas = static_cast<std::int32_t>(rows.replicas());
   set.aggregate.transposed = transpose(matrix, rows.rows() / rows.replicas());
   return set;
+}
+
+// Every row takes all rows of its configuration. With replicas the matrix has one row for each
+// slate, otherwise one for each configuration.
+EdgeSet make_nodes_set(std::span<const PlanSlate> slates, const DenseRows& rows) {
+  EdgeSet set;
+  Csr& matrix = set.aggregate.forward;
+  matrix.begin.push_back(0);
+  std::vector<std::vector<std::int64_t>> first_rows(slates.size());
+  for (const auto& [s, node] : rows.places()) first_rows[s].push_back(rows.first_row(s, node));
+  std::vector<std::int64_t> first_neighbourhood;
+  std::int64_t neighbourhoods = 0;
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    first_neighbourhood.push_back(neighbourhoods);
+    neighbourhoods += slates[s].configs;
+    for (std::int64_t k = 0; k < slates[s].configs / rows.replicas(); ++k) {
+      for (const std::int64_t row : first_rows[s])
+        matrix.source.push_back(to_index32(row / rows.replicas() + k));
+      matrix.begin.push_back(matrix.entries());
+    }
+  }
+  set.aggregate.replicas = static_cast<std::int32_t>(rows.replicas());
+  set.aggregate.transposed = transpose(matrix, rows.rows() / rows.replicas());
+  for (const auto& [s, node] : rows.places()) {
+    for (std::int64_t k = 0; k < slates[s].configs; ++k)
+      set.neighbourhood.index.push_back(to_index32(first_neighbourhood[s] + k));
+  }
+  set.neighbourhood.transposed = transpose_index(set.neighbourhood.index, neighbourhoods);
+  return set;
+}
+
+// Every row takes the rows of its node in all configurations of the slate.
+EdgeSet make_configs_set(std::span<const PlanSlate> slates, const DenseRows& rows) {
+  EdgeSet set;
+  Csr& matrix = set.aggregate.forward;
+  matrix.begin.push_back(0);
+  std::int64_t place = 0;
+  for (const auto& [s, node] : rows.places()) {
+    for (std::int64_t k = 0; k < slates[s].configs; ++k) {
+      matrix.source.push_back(to_index32(rows.first_row(place) + k));
+      set.neighbourhood.index.push_back(to_index32(place));
+    }
+    matrix.begin.push_back(matrix.entries());
+    ++place;
+  }
+  set.aggregate.transposed = transpose(matrix, rows.rows());
+  set.neighbourhood.transposed = transpose_index(set.neighbourhood.index, place);
+  return set;
+}
+
+EdgeSet make_edge_set(std::span<const PlanSlate> slates, EdgeKind kind, Aggregation aggregation,
+                      const DenseRows& rows) {
+  if (kind == EdgeKind::nodes) return make_nodes_set(slates, rows);
+  if (kind == EdgeKind::configs) return make_configs_set(slates, rows);
+  return make_graph_set(slates, kind, aggregation, rows);
+}
+
+// How many neighbourhoods of an edge set are needed, when the first `places` places behind the
+// layer are.
+std::int64_t needed_neighbourhoods(const EdgeSet& set, EdgeKind kind, const DenseRows& rows,
+                                   std::int64_t places) {
+  if (kind == EdgeKind::configs) return places;
+  if (kind == EdgeKind::nodes)
+    return places ? set.aggregate.forward.rows() * set.aggregate.replicas : 0;
+  return rows.first_row(places);
 }
 
 // 0, 1, ... n
@@ -248,29 +333,38 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
   for (const PlanSlate& slate : slates) check_slate(slate);
   const DenseRows rows(slates, shape);
   Plan plan;
-  fill_first_rows(slates, rows, plan);
+  const std::vector<std::int64_t> first_state = fill_first_rows(slates, rows, plan);
+  const std::vector<std::int32_t> states = states_of_rows(slates, rows, first_state);
+  plan.state = shape.early_join ? states : std::vector<std::int32_t>(states.size(), -1);
+  plan.state_of_config = states_of_configs(slates, first_state);
   plan.rows_of_node = transpose_index(plan.node, plan.nodes);
   plan.rows_of_state = transpose_index(plan.state, plan.states);
   plan.needed_first_rows = rows.needed(0);
   std::vector<std::pair<LayerShape, std::shared_ptr<const PlanLayer>>> made;
   for (std::size_t i = 0; i < shape.layers.size(); ++i) {
     const LayerShape& layer = shape.layers[i];
-    const std::int64_t needed = rows.needed(i + 1);
-    plan.needed_counts.push_back({needed, needed, {}});
-    plan.needed_counts.back().neighbourhoods.assign(layer.directions.size(), needed);
     const auto known = std::find_if(made.begin(), made.end(),
                                     [&](const auto& entry) { return entry.first == layer; });
-    if (known != made.end()) {
+    if (known == made.end()) {
+      auto made_layer = std::make_shared<PlanLayer>();
+      made_layer->rows_in = made_layer->rows_out = rows.rows();
+      for (const EdgeKind kind : layer.edge_kinds)
+        made_layer->edges.push_back(make_edge_set(slates, kind, layer.aggregation, rows));
+      if (layer.joins_states) {
+        made_layer->state = states;
+        made_layer->rows_of_state = transpose_index(states, plan.states);
+      }
+      made.emplace_back(layer, made_layer);
+      plan.layers.push_back(std::move(made_layer));
+    } else {
       plan.layers.push_back(known->second);
-      continue;
     }
-    auto made_layer = std::make_shared<PlanLayer>();
-    made_layer->rows_in = made_layer->rows_out = rows.rows();
-    for (const EdgeDirection direction : layer.directions) {
-      made_layer->edges.push_back(make_edge_set(slates, direction, layer.aggregation, rows));
+    const std::int64_t needed = rows.needed(i + 1);
+    NeededCounts& counts = plan.needed_counts.emplace_back(NeededCounts{needed, needed, {}});
+    for (std::size_t set = 0; set < layer.edge_kinds.size(); ++set) {
+      counts.neighbourhoods.push_back(needed_neighbourhoods(
+          plan.layers[i]->edges[set], layer.edge_kinds[set], rows, rows.needed_places(i + 1)));
     }
-    made.emplace_back(layer, made_layer);
-    plan.layers.push_back(std::move(made_layer));
   }
   plan.readout = make_readout(slates, shape.mean_readout, rows, shape.layers.size());
   return plan;

@@ -35,8 +35,12 @@ std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,
                                                      const PlanShape& shape) {
   std::vector<std::vector<std::int32_t>> layers;
-  std::vector<char> reached(edges.nodes, config_nodes.empty());
-  for (const std::int32_t node : config_nodes) reached[node] = 1;
+  std::vector<char> reached(edges.nodes, 0);
+  const auto join = [&](std::vector<char>& nodes) {
+    if (config_nodes.empty()) std::ranges::fill(nodes, 1);
+    for (const std::int32_t node : config_nodes) nodes[node] = 1;
+  };
+  if (shape.early_join) join(reached);
   const auto record = [&] {
     std::vector<std::int32_t>& nodes = layers.emplace_back();
     for (std::int64_t node = 0; node < edges.nodes; ++node) {
@@ -46,9 +50,11 @@ std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
   record();
   for (const LayerShape& layer : shape.layers) {
     std::vector<char> next = reached;
-    for (const EdgeDirection direction : layer.directions) {
-      for (std::int64_t node = 0; node < edges.nodes; ++node) {
-        const auto sources = edges.of(direction).of(static_cast<std::int32_t>(node));
+    if (layer.joins_states) join(next);
+    for (const EdgeKind kind : layer.edge_kinds) {
+      if (kind == EdgeKind::nodes && std::ranges::count(reached, 1) > 0) std::ranges::fill(next, 1);
+      for (std::int64_t node = 0; along_graph(kind) && node < edges.nodes; ++node) {
+        const auto sources = edges.of(kind).of(static_cast<std::int32_t>(node));
         if (std::any_of(sources.begin(), sources.end(),
                         [&](std::int32_t s) { return reached[s]; })) {
           next[node] = 1;
@@ -68,10 +74,14 @@ std::vector<std::int32_t> needed_levels(const GraphEdges& edges,
   std::vector<std::int32_t> level(edges.nodes, -1);
   for (const std::int32_t node : reached) level[node] = depth;
   for (std::int32_t layer = depth - 1; layer >= 0; --layer) {
-    for (const EdgeDirection direction : shape.layers[layer].directions) {
-      for (std::int64_t node = 0; node < edges.nodes; ++node) {
+    for (const EdgeKind kind : shape.layers[layer].edge_kinds) {
+      if (kind == EdgeKind::nodes &&
+          std::ranges::any_of(level, [&](std::int32_t l) { return l > layer; })) {
+        for (std::int32_t& l : level) l = std::max(l, layer);
+      }
+      for (std::int64_t node = 0; along_graph(kind) && node < edges.nodes; ++node) {
         if (level[node] <= layer) continue;
-        for (const std::int32_t source : edges.of(direction).of(static_cast<std::int32_t>(node))) {
+        for (const std::int32_t source : edges.of(kind).of(static_cast<std::int32_t>(node))) {
           level[source] = std::max(level[source], layer);
         }
       }

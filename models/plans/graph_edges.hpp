@@ -24,18 +24,25 @@ struct GraphEdges {
   // `edges` is [m, 2] (consumer, producer). Every entry must lie in 0 .. nodes - 1, which is not
   // checked here.
   GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges);
-  // The neighbours that a node takes from in an edge set of this direction.
-  const Adjacency& of(EdgeDirection direction) const {
-    return direction == EdgeDirection::consumer_to_producer ? to_producer : to_consumer;
+  // The neighbours that a node takes from in an edge set of this kind, which must be one along the
+  // edges of the graph.
+  const Adjacency& of(EdgeKind kind) const {
+    return kind == EdgeKind::consumer_to_producer ? to_producer : to_consumer;
   }
   std::int64_t nodes;
   Adjacency to_producer;  // for each producer its consumers
   Adjacency to_consumer;  // for each consumer its producers
 };
 
+// Whether an edge set of this kind runs along the edges of the graph.
+inline bool along_graph(EdgeKind kind) {
+  return kind == EdgeKind::consumer_to_producer || kind == EdgeKind::producer_to_consumer;
+}
+
 // Returns for each layer 0 .. depth (depth stands for behind the last) the nodes whose state before
-// it depends on the configuration, in rising order. Before layer 0 these are `config_nodes` (all
-// nodes where it is empty); each layer adds the nodes that take from one of them.
+// it depends on the configuration, in rising order. Where states are joined these are
+// `config_nodes` (all nodes where it is empty); each layer adds the nodes that take from one of
+// them.
 std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,
                                                      const PlanShape& shape);

@@ -31,7 +31,8 @@ std::int64_t Plan::total_rows() const {
 }
 
 std::uint64_t Plan::bytes() const {
-  std::uint64_t bytes = bytes_of(node) + bytes_of(state) + bytes_of(readout.slate_of_config);
+  std::uint64_t bytes = bytes_of(node) + bytes_of(state) + bytes_of(state_of_config) +
+                        bytes_of(readout.slate_of_config);
   bytes += bytes_of(rows_of_node) + bytes_of(rows_of_state);
   for (const SparseMatrix* matrix : {&readout.cells, &readout.scores, &readout.common}) {
     bytes += bytes_of(*matrix);
@@ -39,7 +40,7 @@ std::uint64_t Plan::bytes() const {
   std::set<const PlanLayer*> seen;
   for (const auto& layer : layers) {
     if (!seen.insert(layer.get()).second) continue;
-    bytes += bytes_of(layer->self);
+    bytes += bytes_of(layer->self) + bytes_of(layer->state) + bytes_of(layer->rows_of_state);
     for (const EdgeSet& edges : layer->edges) {
       bytes += bytes_of(edges.aggregate) + bytes_of(edges.neighbourhood);
     }

@@ -28,8 +28,10 @@ struct GatherIndex {
   }
 };
 
-// One edge set of a layer. A neighbourhood is what a node sees along the edges: the multiset of
-// its neighbours' rows. Rows that see the same one share it, so that it is aggregated once.
+// One edge set of a layer. A neighbourhood is what a node sees along the edges of the set: the
+// multiset of its neighbours' rows. Rows that see the same one share it, so that it is aggregated
+// once. All nodes of a configuration share one neighbourhood along EdgeKind::nodes, and all
+// configurations of a slate share one at each node along EdgeKind::configs.
 struct EdgeSet {
   // [neighbourhoods] <- the rows before the layer. A weight counts parallel edges; for a mean it is
   // divided by the number of edges. A maximum is taken over the sources; equal largest sources
@@ -43,6 +45,10 @@ struct PlanLayer {
   std::int64_t rows_in = 0, rows_out = 0;
   GatherIndex self;  // the row before the layer that holds the same node's state
   std::vector<EdgeSet> edges;
+  // [rows_out] the state that a row takes, -1: not configurable; and the transpose of this index.
+  // Both are empty in a layer that does not join states.
+  std::vector<std::int32_t> state;
+  Csr rows_of_state;
 };
 
 // How many rows and neighbourhoods of a layer get a gradient under a translation-invariant loss.
@@ -68,7 +74,7 @@ struct Readout {
 
 // Everything integer that a network needs to run on some configurations of some graphs: a pure
 // function of graphs, slates and the network's PlanShape. Nodes and states are numbered through
-// over the slates of a unit. Where one layer gathers (`self` is not the identity), all do.
+// over the slates of a unit. Where `self` of one layer is not the identity, that of none is.
 struct Plan {
   std::int64_t nodes = 0;              // rows of the graphs' inputs
   std::int64_t states = 0;             // rows of the slates' state tables
@@ -77,6 +83,8 @@ struct Plan {
   std::vector<std::int32_t> node;      // [first rows] input row of each row's node
   std::vector<std::int32_t> state;     // [first rows] state of each row; -1: not configurable
   Csr rows_of_node, rows_of_state;     // the transposes of these two, weights 1
+  // [configs] the state that all nodes of a configuration have; empty where states belong to nodes.
+  std::vector<std::int32_t> state_of_config;
   std::vector<std::shared_ptr<const PlanLayer>> layers;  // equal ones are one object
   std::vector<NeededCounts> needed_counts;               // [layers]
   Readout readout;

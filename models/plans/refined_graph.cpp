@@ -34,8 +34,10 @@ void RefinedGraph::refine_unreached() {
   for (int layer = 0; layer <= static_cast<int>(shape_.layers.size()); ++layer) {
     if (layer > 0) {
       std::vector<UnreachedNeighbourhoods>& sets = unreached_neighbourhoods_.emplace_back();
-      for (const EdgeDirection direction : shape_.layers[layer - 1].directions) {
-        sets.push_back(collect_unreached(layer - 1, direction));
+      for (const EdgeKind kind : shape_.layers[layer - 1].edge_kinds) {
+        sets.push_back(kind == EdgeKind::nodes     ? collect_unreached_graph(layer - 1)
+                       : kind == EdgeKind::configs ? collect_unreached_configs(layer - 1)
+                                                   : collect_unreached(layer - 1, kind));
       }
     }
     UnreachedLayer current;
@@ -61,14 +63,37 @@ void RefinedGraph::refine_unreached() {
   }
 }
 
-UnreachedNeighbourhoods RefinedGraph::collect_unreached(int layer, EdgeDirection direction) const {
+// All nodes see the whole graph, which is unreached where all nodes are.
+UnreachedNeighbourhoods RefinedGraph::collect_unreached_graph(int layer) const {
+  UnreachedNeighbourhoods neighbourhoods;
+  const bool unreached = reached_[layer].empty();
+  neighbourhoods.of_node.assign(nodes_, unreached ? 0 : -1);
+  if (!unreached) return neighbourhoods;
+  neighbourhoods.source = unreached_[layer].colour;
+  std::ranges::sort(neighbourhoods.source);
+  neighbourhoods.begin.push_back(nodes_);
+  return neighbourhoods;
+}
+
+// A node that no configuration reaches sees its own colour in every configuration.
+UnreachedNeighbourhoods RefinedGraph::collect_unreached_configs(int layer) const {
+  UnreachedNeighbourhoods neighbourhoods;
+  neighbourhoods.of_node = unreached_[layer].colour;
+  for (std::size_t colour = 0; colour < unreached_[layer].node.size(); ++colour) {
+    neighbourhoods.source.push_back(static_cast<std::int32_t>(colour));
+    neighbourhoods.begin.push_back(static_cast<std::int64_t>(colour) + 1);
+  }
+  return neighbourhoods;
+}
+
+UnreachedNeighbourhoods RefinedGraph::collect_unreached(int layer, EdgeKind kind) const {
   const std::vector<std::int32_t>& before = unreached_[layer].colour;
   UnreachedNeighbourhoods neighbourhoods;
   neighbourhoods.of_node.assign(nodes_, -1);
   ColourTable table;
   std::vector<std::uint32_t> key;
   for (std::int32_t node = 0; node < nodes_; ++node) {
-    const auto sources = adjacency(direction).of(node);
+    const auto sources = adjacency(kind).of(node);
     key.clear();
     for (const std::int32_t source : sources) {
       if (before[source] >= 0) key.push_back(before[source]);

@@ -21,7 +21,9 @@ struct UnreachedLayer {
 struct UnreachedNeighbourhoods {
   std::vector<std::int32_t> of_node;   // [n]; -1 where a configuration reaches a neighbour
   std::vector<std::int64_t> begin{0};  // [neighbourhoods + 1] into `source`
-  std::vector<std::int32_t> source;    // colours before the layer, sorted, with repetitions
+  // Colours before the layer, sorted, with repetitions; for EdgeKind::configs the one colour stands
+  // once, for however many configurations there are.
+  std::vector<std::int32_t> source;
   std::int64_t size() const { return static_cast<std::int64_t>(begin.size()) - 1; }
 };
 
@@ -43,8 +45,8 @@ class RefinedGraph {
   std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
-  // The neighbours that a node takes from in an edge set of this direction.
-  const Adjacency& adjacency(EdgeDirection direction) const { return edges_.of(direction); }
+  // The neighbours that a node takes from in an edge set of this kind, one along the graph's edges.
+  const Adjacency& adjacency(EdgeKind kind) const { return edges_.of(kind); }
   // The nodes, in order, whose state before layer `layer` (0 .. depth; depth: behind the last)
   // depends on the configuration.
   const std::vector<std::int32_t>& reached(int layer) const { return reached_[layer]; }
@@ -57,7 +59,9 @@ class RefinedGraph {
 
  private:
   void refine_unreached();
-  UnreachedNeighbourhoods collect_unreached(int layer, EdgeDirection direction) const;
+  UnreachedNeighbourhoods collect_unreached(int layer, EdgeKind kind) const;
+  UnreachedNeighbourhoods collect_unreached_graph(int layer) const;
+  UnreachedNeighbourhoods collect_unreached_configs(int layer) const;
 
   std::int64_t nodes_, classes_ = 0;
   std::vector<std::int32_t> config_nodes_, node_class_;

@@ -10,13 +10,17 @@
 namespace tpudist {
 namespace {
 
+// The slates that are refined together: those of one graph, or each by itself where a layer mixes
+// the configurations of a slate.
 std::vector<GraphSlates> collect_by_graph(std::span<const RefinedSlate> slates,
                                           std::span<const SlateOffsets> offsets) {
   std::vector<GraphSlates> graphs;
+  const bool apart = slates[0].graph->shape().mixes_configs();
   for (std::size_t s = 0; s < slates.size(); ++s) {
     auto known = std::find_if(graphs.begin(), graphs.end(),
                               [&](const GraphSlates& g) { return g.graph == slates[s].graph; });
-    if (known == graphs.end()) {
+    if (known == graphs.end() || apart) {
+      known = graphs.end();
       known = graphs.insert(known, GraphSlates{slates[s].graph, {}, 0, offsets[s].node});
     }
     known->slates.push_back(s);
@@ -49,13 +53,13 @@ RawPlan refine(std::span<const GraphSlates> graphs, std::span<const RefinedSlate
   std::vector<SlateRefiner> refiners;
   refiners.reserve(graphs.size());
   for (const GraphSlates& graph : graphs) {
-    refiners.emplace_back(graph, slates, hash_bits).start(offsets, raw);
+    refiners.emplace_back(graph, slates, offsets, hash_bits).start(raw);
   }
   const PlanShape& shape = graphs[0].graph->shape();
   for (std::size_t layer = 0; layer < shape.layers.size(); ++layer) {
     RawLayer& raw_layer = raw.layers.emplace_back();
-    raw_layer.neighbourhood.resize(shape.layers[layer].directions.size());
-    raw_layer.neighbourhoods.resize(shape.layers[layer].directions.size());
+    raw_layer.neighbourhood.resize(shape.layers[layer].edge_kinds.size());
+    raw_layer.neighbourhoods.resize(shape.layers[layer].edge_kinds.size());
     std::int64_t base = 0;
     for (SlateRefiner& refiner : refiners) {
       const std::int64_t before = refiner.rows();
@@ -190,7 +194,7 @@ GatherIndex make_gather(std::span<const std::int32_t> index, const Order& rows,
 }
 
 EdgeSet make_edge_set(const RowLists& lists, const Order& neighbourhoods, const Order& rows_in,
-                      Aggregation aggregation) {
+                      bool mean) {
   EdgeSet set;
   Csr& matrix = set.aggregate.forward;
   matrix.begin.reserve(lists.size() + 1);
@@ -200,8 +204,9 @@ EdgeSet make_edge_set(const RowLists& lists, const Order& neighbourhoods, const 
   std::vector<std::int32_t> scratch;
   for (const std::int32_t found : neighbourhoods.found) {
     const auto list = lists.of(found);
-    const bool mean = aggregation == Aggregation::mean && !list.empty();
-    append_row(list, rows_in, mean ? 1.0 / static_cast<double>(list.size()) : 1.0, scratch, matrix);
+    const bool divided = mean && !list.empty();
+    append_row(list, rows_in, divided ? 1.0 / static_cast<double>(list.size()) : 1.0, scratch,
+               matrix);
   }
   set.aggregate.transposed = transpose(matrix, static_cast<std::int64_t>(rows_in.place.size()));
   return set;
@@ -209,14 +214,20 @@ EdgeSet make_edge_set(const RowLists& lists, const Order& neighbourhoods, const 
 
 std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShape& shape,
                                             const Order& rows_in, const Order& rows_out,
-                                            std::span<const Order> neighbourhoods) {
+                                            std::span<const Order> neighbourhoods,
+                                            std::int64_t states) {
   auto layer = std::make_shared<PlanLayer>();
   layer->rows_in = static_cast<std::int64_t>(rows_in.place.size());
   layer->rows_out = static_cast<std::int64_t>(rows_out.place.size());
   layer->self = make_gather(raw.self, rows_out, rows_in);
+  if (shape.joins_states) {
+    layer->state = reorder(raw.state, rows_out, nullptr);
+    layer->rows_of_state = transpose_index(layer->state, states);
+  }
   for (std::size_t set = 0; set < raw.neighbourhood.size(); ++set) {
+    const bool mean = shape.aggregation == Aggregation::mean && along_graph(shape.edge_kinds[set]);
     EdgeSet& edges = layer->edges.emplace_back(
-        make_edge_set(raw.neighbourhoods[set], neighbourhoods[set], rows_in, shape.aggregation));
+        make_edge_set(raw.neighbourhoods[set], neighbourhoods[set], rows_in, mean));
     edges.neighbourhood = make_gather(raw.neighbourhood[set], rows_out, neighbourhoods[set]);
   }
   return layer;
@@ -280,11 +291,15 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   plan.needed_first_rows = orders.rows[0].needed;
   plan.node = reorder(raw.node, orders.rows[0], nullptr);
   plan.state = reorder(raw.state, orders.rows[0], nullptr);
+  for (std::size_t s = 0; s < slates.size() && slates[s].graph->config_nodes().empty(); ++s) {
+    for (const std::int32_t state : slates[s].states)
+      plan.state_of_config.push_back(to_index32(offsets[s].state + state));
+  }
   plan.rows_of_node = transpose_index(plan.node, plan.nodes);
   plan.rows_of_state = transpose_index(plan.state, plan.states);
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     plan.layers.push_back(make_layer(raw.layers[i], shape.layers[i], orders.rows[i],
-                                     orders.rows[i + 1], orders.neighbourhoods[i]));
+                                     orders.rows[i + 1], orders.neighbourhoods[i], plan.states));
     NeededCounts& needed = plan.needed_counts.emplace_back();
     needed.rows = orders.rows[i + 1].needed;
     needed.self_rows = orders.rows[i].self_rows;

@@ -8,51 +8,58 @@
 namespace tpudist {
 
 SlateRefiner::SlateRefiner(const GraphSlates& graph_slates, std::span<const RefinedSlate> slates,
-                           int hash_bits)
+                           std::span<const SlateOffsets> offsets, int hash_bits)
     : graph_(*graph_slates.graph),
       graph_slates_(graph_slates),
       slates_(slates),
+      offsets_(offsets),
       hash_bits_(hash_bits),
       partitions_(graph_slates.configs),
-      of_node_(graph_.nodes()) {}
+      of_node_(graph_.nodes()) {
+  label_configs();
+}
 
-// Lists, for every configuration, the class of its state at one configurable node, and the state's
-// row in the plan.
-void SlateRefiner::label_configs(std::size_t config_index, std::vector<std::int32_t>& labels,
-                                 std::vector<std::int32_t>& states,
-                                 std::span<const SlateOffsets> offsets) const {
-  const std::size_t width = std::max<std::size_t>(graph_.config_nodes().size(), 1);
-  labels.clear();
-  states.clear();
-  for (const std::size_t s : graph_slates_.slates) {
-    for (std::int64_t k = 0; k < slates_[s].configs; ++k) {
-      const std::int32_t state = slates_[s].states[k * width + config_index];
-      labels.push_back(slates_[s].state_class[state]);
-      states.push_back(to_index32(offsets[s].state + state));
-    }
+void SlateRefiner::label_configs() {
+  const std::vector<std::int32_t>& config_nodes = graph_.config_nodes();
+  if (config_nodes.empty()) {
+    states_.push_back(label_configs(0));
+    return;
+  }
+  states_.emplace_back();
+  node_states_.assign(graph_.nodes(), 0);
+  for (std::size_t j = 0; j < config_nodes.size(); ++j) {
+    node_states_[config_nodes[j]] = static_cast<std::int32_t>(states_.size());
+    states_.push_back(label_configs(j));
   }
 }
 
-void SlateRefiner::start(std::span<const SlateOffsets> offsets, RawPlan& plan) {
-  PairTable table(hash_bits_);
-  std::vector<std::int32_t> labels, states, index_of(graph_.nodes(), 0);
-  const std::vector<std::int32_t>& config_nodes = graph_.config_nodes();
-  for (std::size_t j = 0; j < config_nodes.size(); ++j)
-    index_of[config_nodes[j]] = static_cast<std::int32_t>(j);
-  const bool everywhere = config_nodes.empty();
-  std::int32_t partition = 0;
-  for (const std::int32_t node : graph_.reached(0)) {
-    if (!everywhere || labels.empty()) {
-      label_configs(index_of[node], labels, states, offsets);
-      partition = partitions_.of_labels(labels);
+// Lists, for every configuration, the class of its state at one configurable node, and the state's
+// row in the plan.
+SlateRefiner::NodeStates SlateRefiner::label_configs(std::size_t config_index) {
+  const std::size_t width = std::max<std::size_t>(graph_.config_nodes().size(), 1);
+  NodeStates states;
+  for (const std::size_t s : graph_slates_.slates) {
+    for (std::int64_t k = 0; k < slates_[s].configs; ++k) {
+      const std::int32_t state = slates_[s].states[k * width + config_index];
+      states.label.push_back(slates_[s].state_class[state]);
+      states.state.push_back(to_index32(offsets_[s].state + state));
     }
-    of_node_[node] = {partition, static_cast<std::int64_t>(colours_.size())};
-    for (const std::int32_t config : partitions_.first_config(partition)) {
+  }
+  states.partition = partitions_.of_labels(states.label);
+  return states;
+}
+
+void SlateRefiner::start(RawPlan& plan) {
+  PairTable table(hash_bits_);
+  for (const std::int32_t node : graph_.reached(0)) {
+    const NodeStates& states = states_of(node);
+    of_node_[node] = {states.partition, static_cast<std::int64_t>(colours_.size())};
+    for (const std::int32_t config : partitions_.first_config(states.partition)) {
       bool fresh = false;
-      colours_.push_back(table.number(graph_.node_class()[node], labels[config], fresh));
+      colours_.push_back(table.number(graph_.node_class()[node], states.label[config], fresh));
       if (!fresh) continue;
       plan.node.push_back(to_index32(graph_slates_.first_node + graph_.node_class()[node]));
-      plan.state.push_back(states[config]);
+      plan.state.push_back(states.state[config]);
     }
   }
   reached_rows_ = table.size();
@@ -70,9 +77,12 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
   several_[set] = ColourTable(hash_bits_);
   neighbourhood_of_colour_[set].clear();
   const UnreachedNeighbourhoods& unreached = graph_.unreached_neighbourhoods(layer, set);
+  const bool configs = graph_.shape().layers[layer].edge_kinds[set] == EdgeKind::configs;
+  const std::int64_t copies = configs ? graph_slates_.configs : 1;
   for (std::int64_t g = 0; g < unreached.size(); ++g) {
     for (std::int64_t i = unreached.begin[g]; i < unreached.begin[g + 1]; ++i) {
-      lists.row.push_back(to_index32(base + reached_rows_ + unreached.source[i]));
+      lists.row.insert(lists.row.end(), copies,
+                       to_index32(base + reached_rows_ + unreached.source[i]));
     }
     lists.close();
   }
@@ -97,6 +107,25 @@ std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::int64_t ba
   return neighbourhood_of_colour_[set][colour];
 }
 
+// The neighbourhood that all nodes share: the rows of the whole graph in each configuration.
+void SlateRefiner::collect_whole_graph(int layer, std::size_t set, std::int64_t base,
+                                       RowLists& lists, NodeNeighbourhoods& result) {
+  result = {};
+  if (graph_.reached(layer).empty()) {
+    result.neighbourhood.push_back(to_index32(first_neighbourhood_[set]));
+    return;
+  }
+  for (const std::int32_t node : graph_.reached(layer))
+    result.partition = partitions_.refine(result.partition, of_node_[node].partition);
+  for (const std::int32_t config : partitions_.first_config(result.partition)) {
+    key_.clear();
+    for (std::int32_t node = 0; node < graph_.nodes(); ++node)
+      key_.push_back(static_cast<std::uint32_t>(row_of(node, config)));
+    std::sort(key_.begin(), key_.end());
+    result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
+  }
+}
+
 void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32_t node,
                                           std::int64_t base, RowLists& lists,
                                           NodeNeighbourhoods& result) {
@@ -107,7 +136,17 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
     result.neighbourhood.push_back(to_index32(first_neighbourhood_[set] + unreached));
     return;
   }
-  const auto sources = graph_.adjacency(graph_.shape().layers[layer].directions[set]).of(node);
+  const EdgeKind kind = graph_.shape().layers[layer].edge_kinds[set];
+  if (kind == EdgeKind::configs) {
+    key_.clear();
+    for (std::int64_t config = 0; config < graph_slates_.configs; ++config) {
+      key_.push_back(static_cast<std::uint32_t>(row_of(node, static_cast<std::int32_t>(config))));
+    }
+    std::sort(key_.begin(), key_.end());
+    result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
+    return;
+  }
+  const auto sources = graph_.adjacency(kind).of(node);
   for (const std::int32_t source : sources) {
     if (graph_.unreached(layer).colour[source] < 0) {
       result.partition = partitions_.refine(result.partition, of_node_[source].partition);
@@ -129,27 +168,38 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
 
 void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
   layer_ = layer;
-  const std::size_t sets = graph_.shape().layers[layer].directions.size();
+  const LayerShape& shape = graph_.shape().layers[layer];
+  const std::size_t sets = shape.edge_kinds.size();
   first_neighbourhood_.resize(sets);
   single_.resize(sets);
   several_.resize(sets);
   neighbourhood_of_colour_.resize(sets);
-  for (std::size_t set = 0; set < sets; ++set)
+  std::vector<NodeNeighbourhoods> around(sets);
+  for (std::size_t set = 0; set < sets; ++set) {
     start_neighbourhoods(layer, set, base, raw_layer.neighbourhoods[set]);
+    if (shape.edge_kinds[set] == EdgeKind::nodes)
+      collect_whole_graph(layer, set, base, raw_layer.neighbourhoods[set], around[set]);
+  }
 
   std::vector<NodeColours> next_of_node(graph_.nodes());
   std::vector<std::int32_t> next_colours;
   next_colours.reserve(2 * colours_.size());
-  std::vector<PairTable> tables(std::max<std::size_t>(sets, 1),
+  // A row is told apart by its own row before the layer, a neighbourhood of each set, and the class
+  // of the state that it joins.
+  const std::size_t parts = sets + (shape.joins_states ? 1 : 0);
+  std::vector<PairTable> tables(std::max<std::size_t>(parts, 1),
                                 PairTable(hash_bits_, 2 * colours_.size()));
-  std::vector<NodeNeighbourhoods> around(sets);
   for (const std::int32_t node : graph_.reached(layer + 1)) {
     const bool unreached = graph_.unreached(layer).colour[node] >= 0;
     std::int32_t partition = unreached ? 0 : of_node_[node].partition;
     for (std::size_t set = 0; set < sets; ++set) {
-      collect_neighbourhoods(layer, set, node, base, raw_layer.neighbourhoods[set], around[set]);
+      if (shape.edge_kinds[set] != EdgeKind::nodes)
+        collect_neighbourhoods(layer, set, node, base, raw_layer.neighbourhoods[set], around[set]);
       partition = partitions_.refine(partition, around[set].partition);
     }
+    const NodeStates* const states = shape.joins_states ? &states_of(node) : nullptr;
+    if (states) partition = partitions_.refine(partition, states->partition);
+    const bool configurable = states && !states->label.empty();
     next_of_node[node] = {partition, static_cast<std::int64_t>(next_colours.size())};
     for (const std::int32_t config : partitions_.first_config(partition)) {
       const auto neighbourhood_at = [&](std::size_t set) {
@@ -157,15 +207,17 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
             .neighbourhood[partitions_.class_of_config(around[set].partition)[config]];
       };
       const std::int32_t own = row_of(node, config);
-      // A row is told apart by its own row before the layer and a neighbourhood of each set.
       bool fresh = false;
-      std::int32_t row = sets ? own : tables[0].number(own, 0, fresh);
+      std::int32_t row = parts ? own : tables[0].number(own, 0, fresh);
       for (std::size_t set = 0; set < sets; ++set) {
         row = tables[set].number(row, neighbourhood_at(set), fresh);
       }
+      if (states)
+        row = tables[sets].number(row, configurable ? states->label[config] + 1 : 0, fresh);
       next_colours.push_back(row);
       if (!fresh) continue;
       raw_layer.self.push_back(to_index32(base + own));
+      if (states) raw_layer.state.push_back(configurable ? states->state[config] : -1);
       for (std::size_t set = 0; set < sets; ++set)
         raw_layer.neighbourhood[set].push_back(neighbourhood_at(set));
     }
@@ -180,6 +232,7 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
 void SlateRefiner::add_unreached_rows(int layer, std::int64_t base, RawLayer& raw_layer) const {
   for (const std::int32_t node : graph_.unreached(layer + 1).node) {
     raw_layer.self.push_back(to_index32(base + row_of(node, 0)));
+    if (graph_.shape().layers[layer].joins_states) raw_layer.state.push_back(-1);
     for (std::size_t set = 0; set < raw_layer.neighbourhood.size(); ++set) {
       const std::int32_t neighbourhood = graph_.unreached_neighbourhoods(layer, set).of_node[node];
       raw_layer.neighbourhood[set].push_back(to_index32(first_neighbourhood_[set] + neighbourhood));

@@ -24,7 +24,8 @@ struct RowLists {
 
 // A layer whose rows and neighbourhoods stand in the order in which refinement found them.
 struct RawLayer {
-  std::vector<std::int32_t> self;                        // [rows] row before the layer
+  std::vector<std::int32_t> self;   // [rows] row before the layer
+  std::vector<std::int32_t> state;  // [rows], -1: not configurable; empty: joins no states
   std::vector<std::vector<std::int32_t>> neighbourhood;  // [edge sets][rows]
   std::vector<RowLists> neighbourhoods;                  // [edge sets] rows before the layer
 };
@@ -62,11 +63,11 @@ class SlateRefiner {
  public:
   // Everything is borrowed and must outlive the refiner.
   SlateRefiner(const GraphSlates& graph_slates, std::span<const RefinedSlate> slates,
-               int hash_bits);
+               std::span<const SlateOffsets> offsets, int hash_bits);
 
   // Colours the first rows by (class of the node, class of the state) and appends their nodes and
   // states to the plan.
-  void start(std::span<const SlateOffsets> offsets, RawPlan& plan);
+  void start(RawPlan& plan);
   // Colours the rows behind layer `layer` and appends them to `raw_layer`. This graph's rows before
   // the layer begin at `base`.
   void advance(int layer, std::int64_t base, RawLayer& raw_layer);
@@ -90,9 +91,17 @@ class SlateRefiner {
     std::vector<std::int32_t> neighbourhood;
   };
 
-  void label_configs(std::size_t config_index, std::vector<std::int32_t>& labels,
-                     std::vector<std::int32_t>& states,
-                     std::span<const SlateOffsets> offsets) const;
+  // What configurations give to one node.
+  struct NodeStates {
+    std::int32_t partition = 0;
+    std::vector<std::int32_t> label;  // [configurations] class of the state; empty: none has one
+    std::vector<std::int32_t> state;  // [configurations] the state's row in the plan
+  };
+  const NodeStates& states_of(std::int32_t node) const {
+    return states_[node_states_.empty() ? 0 : node_states_[node]];
+  }
+  void label_configs();
+  NodeStates label_configs(std::size_t config_index);
   // Row of a node and configuration before the current layer, counted from this graph's first.
   std::int32_t row_of(std::int32_t node, std::int32_t config) const {
     const std::int32_t unreached = graph_.unreached(layer_).colour[node];
@@ -101,6 +110,8 @@ class SlateRefiner {
     return colours_[colours.begin + partitions_.class_of_config(colours.partition)[config]];
   }
   void start_neighbourhoods(int layer, std::size_t set, std::int64_t base, RowLists& lists);
+  void collect_whole_graph(int layer, std::size_t set, std::int64_t base, RowLists& lists,
+                           NodeNeighbourhoods& result);
   void collect_neighbourhoods(int layer, std::size_t set, std::int32_t node, std::int64_t base,
                               RowLists& lists, NodeNeighbourhoods& result);
   std::int32_t neighbourhood_of_key(std::size_t set, std::int64_t base, RowLists& lists);
@@ -109,8 +120,13 @@ class SlateRefiner {
   const RefinedGraph& graph_;
   const GraphSlates& graph_slates_;
   std::span<const RefinedSlate> slates_;
+  std::span<const SlateOffsets> offsets_;
   int hash_bits_;
   ConfigPartitions partitions_;
+  // The states of nodes: number 0 is that of nodes without any. In a tile graph all nodes have
+  // number 0.
+  std::vector<NodeStates> states_;
+  std::vector<std::int32_t> node_states_;  // [n], or empty
   int layer_ = 0;
   std::vector<NodeColours> of_node_;   // [n], valid for reached nodes
   std::vector<std::int32_t> colours_;  // of the classes of all reached nodes: the current rows

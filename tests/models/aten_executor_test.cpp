@@ -163,14 +163,14 @@ TEST(AtenOperators, NanGoesThroughAMaxWhereItIs) {
 }
 
 NetworkConfig mixed_network(Aggregation aggregation) {
-  const auto sage = [&](std::int64_t width, std::vector<EdgeDirection> directions) {
+  const auto sage = [&](std::int64_t width, std::vector<EdgeKind> directions) {
     SageConfig layer;
     layer.width = width;
     layer.mix = {std::move(directions), aggregation};
     return layer;
   };
-  const auto forth = EdgeDirection::consumer_to_producer,
-             back = EdgeDirection::producer_to_consumer;
+  const auto forth = EdgeKind::consumer_to_producer,
+             back = EdgeKind::producer_to_consumer;
   NetworkConfig config;
   config.encoder = {4, 8, 16};
   config.layers = {sage(16, {forth, back}), sage(16, {forth}), sage(7, {back})};

@@ -25,7 +25,7 @@ NetworkConfig network_of(std::vector<std::int64_t> widths, bool residual) {
     SageConfig layer;
     layer.width = width;
     layer.residual = residual;
-    layer.mix.directions = {EdgeDirection::consumer_to_producer};
+    layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
     config.layers.push_back(layer);
   }
   return config;
@@ -72,7 +72,7 @@ TEST(FloatError, RefinedIsAtMostTwiceDenseInADeepNetwork) {
 TEST(FloatError, RefinedIsAtMostTwiceDenseInBothDirectionsWithSums) {
   NetworkConfig config = network_of({48, 48, 64}, true);
   for (SageConfig& layer : config.layers) {
-    layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
+    layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     layer.mix.aggregation = Aggregation::sum;
   }
   config.layers[1].activation = Activation::none;

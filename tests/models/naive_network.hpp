@@ -53,11 +53,11 @@ class NaiveNetwork {
   const at::Tensor& p(const std::string& name) const { return parameters_.at(name); }
 
   // [nodes, nodes] how many edges
-  static at::Tensor adjacency(const SlateCase& slate, EdgeDirection direction) {
+  static at::Tensor adjacency(const SlateCase& slate, EdgeKind direction) {
     at::Tensor matrix = at::zeros({slate.nodes, slate.nodes}, at::kDouble);
     for (std::size_t e = 0; e < slate.edges.size(); e += 2) {
       const std::int64_t consumer = slate.edges[e], producer = slate.edges[e + 1];
-      const bool to_producer = direction == EdgeDirection::consumer_to_producer;
+      const bool to_producer = direction == EdgeKind::consumer_to_producer;
       matrix[to_producer ? producer : consumer][to_producer ? consumer : producer] += 1;
     }
     return matrix;
@@ -65,7 +65,7 @@ class NaiveNetwork {
 
   static at::Tensor aggregate(const SlateCase& slate, const LayerShape& mix, std::size_t set,
                               const at::Tensor& x) {
-    const at::Tensor edges = adjacency(slate, mix.directions[set]);
+    const at::Tensor edges = adjacency(slate, mix.edge_kinds[set]);
     if (mix.aggregation == Aggregation::sum) return at::mm(edges, x);
     if (mix.aggregation == Aggregation::mean)
       return at::mm(edges / edges.sum(1, true).clamp_min(1), x);
@@ -108,7 +108,7 @@ class NaiveNetwork {
       const SageConfig& layer = config.layers[i];
       const std::string prefix = "blocks." + std::to_string(i) + ".sage.";
       at::Tensor out = at::mm(x, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
-      for (std::size_t d = 0; d < layer.mix.directions.size(); ++d) {
+      for (std::size_t d = 0; d < layer.mix.edge_kinds.size(); ++d) {
         const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
         out = out + at::mm(aggregate(slate, layer.mix, d, x), p(prefix + name + ".weight"));
       }

@@ -58,11 +58,11 @@ TEST(NetworkConfig, ReadsBlocksSpelledOut) {
   ASSERT_EQ(network.layers.size(), 4u);
   EXPECT_EQ(network.layers[1].width, 48);
   EXPECT_TRUE(network.layers[1].residual);
-  EXPECT_EQ(network.layers[0].mix.directions, std::vector{EdgeDirection::consumer_to_producer});
-  EXPECT_EQ(network.layers[2].mix.directions.size(), 2u);
+  EXPECT_EQ(network.layers[0].mix.edge_kinds, std::vector{EdgeKind::consumer_to_producer});
+  EXPECT_EQ(network.layers[2].mix.edge_kinds.size(), 2u);
   EXPECT_EQ(network.layers[2].mix.aggregation, Aggregation::sum);
   EXPECT_EQ(network.layers[2].activation, Activation::none);
-  EXPECT_TRUE(network.layers[3].mix.directions.empty());
+  EXPECT_TRUE(network.layers[3].mix.edge_kinds.empty());
 }
 
 TEST(NetworkConfig, NamesMistakes) {

@@ -90,7 +90,7 @@ void expect_golden(const Golden& golden) {
     SageConfig layer;
     layer.width = i < 2 ? 16 : 8;
     layer.mix.aggregation = golden.aggregations[i];
-    layer.mix.directions = {EdgeDirection::consumer_to_producer};
+    layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
     layer.residual = true;
     config.layers.push_back(layer);
   }

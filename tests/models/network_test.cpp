@@ -28,10 +28,10 @@ using test::Shift;
 using test::SlateCase;
 
 SageConfig sage(std::int64_t width,
-                std::vector<EdgeDirection> directions = {EdgeDirection::consumer_to_producer}) {
+                std::vector<EdgeKind> directions = {EdgeKind::consumer_to_producer}) {
   SageConfig layer;
   layer.width = width;
-  layer.mix.directions = std::move(directions);
+  layer.mix.edge_kinds = std::move(directions);
   return layer;
 }
 
@@ -67,8 +67,8 @@ std::vector<Case> cases() {
 
   NetworkConfig odd;
   odd.encoder = {3, 5, 7};
-  const auto forth = EdgeDirection::consumer_to_producer,
-             back = EdgeDirection::producer_to_consumer;
+  const auto forth = EdgeKind::consumer_to_producer,
+             back = EdgeKind::producer_to_consumer;
   odd.layers = {sage(7, {forth, back}), sage(5, {back}), sage(5), sage(9, {})};
   odd.layers[0].residual = odd.layers[2].residual = true;
   odd.layers[1].mix.aggregation = Aggregation::sum;

@@ -36,6 +36,21 @@ struct PlanNetwork {
     return y;
   }
 
+  // Keeps sums over whole graphs small enough that tanh still tells them apart.
+  static void damp(const Csr& csr, std::int32_t replicas, std::vector<Row>& y) {
+    for (std::int64_t i = 0; i < csr.rows(); ++i) {
+      double total = 1;
+      for (std::int64_t e = csr.begin[i]; e < csr.begin[i + 1]; ++e) total += csr.weight_of(e);
+      for (std::int32_t replica = 0; replica < replicas; ++replica) {
+        for (double& value : y[i * replicas + replica]) value *= 2 / total;
+      }
+    }
+  }
+
+  static double state_term(std::span<const double> state_value, std::int32_t state) {
+    return state < 0 ? 0.37 : state_value[state];
+  }
+
   static void mix(const std::vector<Row>& x, int layer, int set, std::vector<Row>& y) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       for (int to = 0; to < kChannels; ++to) {
@@ -58,7 +73,7 @@ struct PlanNetwork {
                                     std::span<const double> state_value, bool needed_only = false) {
     std::vector<Row> x;
     for (std::size_t i = 0; i < plan.node.size(); ++i) {
-      const double state = plan.state[i] < 0 ? 0.37 : state_value[plan.state[i]];
+      const double state = state_term(state_value, plan.state[i]);
       Row row;
       for (int c = 0; c < kChannels; ++c)
         row.push_back(std::sin((c + 1) * node_value[plan.node[i]] + state * (c + 2)));
@@ -76,9 +91,14 @@ struct PlanNetwork {
       mix(select(plan_layer->self, x, plan_layer->rows_out), layer, 0, y);
       for (std::size_t d = 0; d < plan_layer->edges.size(); ++d) {
         const EdgeSet& edges = plan_layer->edges[d];
-        const auto sums = multiply(edges.aggregate.forward, x, edges.aggregate.replicas);
+        auto sums = multiply(edges.aggregate.forward, x, edges.aggregate.replicas);
+        damp(edges.aggregate.forward, edges.aggregate.replicas, sums);
         mix(select(edges.neighbourhood, sums, plan_layer->rows_out), layer, static_cast<int>(d) + 1,
             y);
+      }
+      for (std::size_t i = 0; i < plan_layer->state.size(); ++i) {
+        for (int c = 0; c < kChannels; ++c)
+          y[i][c] += std::cos((c + 1) * state_term(state_value, plan_layer->state[i]));
       }
       for (Row& row : y) {
         for (double& value : row) value = std::tanh(value);

@@ -39,8 +39,8 @@ NetworkConfig random_network(CounterRng& random) {
     layer.width = before = layer.residual ? before : width();
     const std::uint64_t directions = random.below(10);  // now and then none
     if (directions % 3 != 1 && directions != 9)
-      layer.mix.directions.push_back(EdgeDirection::consumer_to_producer);
-    if (directions % 3 != 0) layer.mix.directions.push_back(EdgeDirection::producer_to_consumer);
+      layer.mix.edge_kinds.push_back(EdgeKind::consumer_to_producer);
+    if (directions % 3 != 0) layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     layer.mix.aggregation = static_cast<Aggregation>(random.below(3));
     layer.activation = random.below(3) ? Activation::relu : Activation::none;
     config.layers.push_back(layer);
@@ -179,7 +179,7 @@ TEST(RefinedEquality, SeesOneWrongMultiplicity) {
   config.layers.resize(2);
   for (SageConfig& layer : config.layers) {
     layer.width = 5;
-    layer.mix.directions = {EdgeDirection::consumer_to_producer};
+    layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
   }
   const Network network(config, kLayoutConfigFeatures, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 1, 5);

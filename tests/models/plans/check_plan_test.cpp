@@ -22,7 +22,7 @@ using Ints = std::vector<std::int32_t>;
 struct Example {
   Ints edges = {1, 0, 1, 3, 2, 1}, config_nodes = {1}, states = {0, 1}, node_class = {0, 1, 2, 0},
        state_class = {0, 1};
-  LayerShape layer{{EdgeDirection::consumer_to_producer}, Aggregation::sum};
+  LayerShape layer{{EdgeKind::consumer_to_producer}, Aggregation::sum};
   PlanShape shape{{layer, layer}, false};
 };
 

@@ -17,8 +17,8 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 using Floats = std::vector<float>;
 
-const LayerShape kForth{{EdgeDirection::consumer_to_producer}, Aggregation::mean};
-const LayerShape kBack{{EdgeDirection::producer_to_consumer}, Aggregation::sum};
+const LayerShape kForth{{EdgeKind::consumer_to_producer}, Aggregation::mean};
+const LayerShape kBack{{EdgeKind::producer_to_consumer}, Aggregation::sum};
 
 // Nodes 0 <- 1, 0 <- 2 (twice), 1 <- 2; node 1 configurable.
 struct SmallGraph {
@@ -46,7 +46,7 @@ TEST(DensePlan, IsOneRowForEachNodeAndConfiguration) {
 TEST(DensePlan, NodesNeededInMoreLayersComeFirst) {
   const Ints edges = {1, 3, 0, 1, 2, 0}, config_nodes = {3}, states = {1, 0};
   const PlanSlate slate{4, edges, config_nodes, 2, states, 2};  // 3 -> 1 -> 0 -> 2
-  const LayerShape back{{EdgeDirection::producer_to_consumer}, Aggregation::mean};
+  const LayerShape back{{EdgeKind::producer_to_consumer}, Aggregation::mean};
   const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, back}, false});
   check_plan(plan);
   // Node 3 is configurable; node 1 takes from it in the last layer.

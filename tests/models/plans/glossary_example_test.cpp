@@ -21,7 +21,7 @@ using Floats = std::vector<float>;
 struct Example {
   Ints edges = {1, 0, 1, 3, 2, 1}, config_nodes = {1}, states = {0, 1}, node_class = {0, 1, 2, 0},
        state_class = {0, 1};
-  PlanShape shape{{{{EdgeDirection::consumer_to_producer}, Aggregation::sum}}, false};
+  PlanShape shape{{{{EdgeKind::consumer_to_producer}, Aggregation::sum}}, false};
 };
 
 TEST(GlossaryExample, DensePlanHasARowForEachNodeAndConfiguration) {

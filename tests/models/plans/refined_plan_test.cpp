@@ -83,15 +83,27 @@ Case random_case(CounterRng& random, int slates, bool tile) {
   return made;
 }
 
-PlanShape random_shape(CounterRng& random) {
+// Which layers a random network has.
+enum class Mixing { graph, all };
+
+PlanShape random_shape(CounterRng& random, Mixing mixing) {
   PlanShape shape;
+  if (mixing == Mixing::all) shape.early_join = random.below(3) > 0;
   const std::uint64_t depth = 1 + random.below(5);
   for (std::uint64_t l = 0; l < depth; ++l) {
     LayerShape layer;
     const std::uint64_t kind = random.below(3);
-    if (kind != 1) layer.directions.push_back(EdgeDirection::consumer_to_producer);
-    if (kind != 0) layer.directions.push_back(EdgeDirection::producer_to_consumer);
+    if (kind != 1) layer.edge_kinds.push_back(EdgeKind::consumer_to_producer);
+    if (kind != 0) layer.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     layer.aggregation = random.below(2) ? Aggregation::mean : Aggregation::sum;
+    if (mixing == Mixing::all) {
+      const std::uint64_t further = random.below(6);
+      if (further == 0) layer.edge_kinds = {EdgeKind::nodes};
+      if (further == 1) layer.edge_kinds = {EdgeKind::configs};
+      if (further == 2) layer.edge_kinds.push_back(EdgeKind::nodes);
+      if (further == 3) layer.edge_kinds.insert(layer.edge_kinds.begin(), EdgeKind::configs);
+      layer.joins_states = random.below(4) == 0;
+    }
     shape.layers.push_back(layer);
   }
   shape.mean_readout = random.below(2);
@@ -134,12 +146,13 @@ void expect_equal_scores(const Plan& dense, const Plan& refined, const std::vect
 
 // Weights are floats (count / degree), merged differently: 1e-6 is their rounding, far below what a
 // wrong merge would change.
-void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bits) {
+void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bits,
+               Mixing mixing = Mixing::graph) {
   for (int i = 0; i < cases; ++i) {
     SCOPED_TRACE(testing::Message() << "case " << i);
     CounterRng random(seed, i);
     const Case made = random_case(random, slates, tile);
-    const PlanShape shape = random_shape(random);
+    const PlanShape shape = random_shape(random, mixing);
     const RefinedGraph graph(made.nodes, made.edges, made.config_nodes, made.node_class, shape);
     std::vector<PlanSlate> dense;
     std::vector<RefinedSlate> refined;
@@ -169,9 +182,63 @@ TEST(RefinedPlan, ComparesKeysInFullWhenHashesCollide) {
   run_cases(5, 200, 2, false, 8);
 }
 
+TEST(RefinedPlan, RefinesLayersOfEveryKind) {
+  run_cases(7, 400, 1, false, 64, Mixing::all);
+}
+TEST(RefinedPlan, RefinesLayersOfEveryKindOverSeveralSlates) {
+  run_cases(8, 300, 3, false, 8, Mixing::all);
+}
+TEST(RefinedPlan, RefinesLayersOfEveryKindInTileGraphs) {
+  run_cases(9, 200, 2, true, 64, Mixing::all);
+}
+
+TEST(RefinedPlan, MixesAllNodesOfAConfigurationOnce) {
+  // Two nodes, of which node 0 is configurable with two states; three configurations, two equal.
+  const std::vector<std::int32_t> config_nodes{0}, states{0, 1, 0}, classes{0, 1};
+  const PlanShape shape{{{{EdgeKind::nodes}, Aggregation::sum}}, false};
+  const RefinedGraph graph(2, {}, config_nodes, {0, 1}, shape);
+  const std::vector<RefinedSlate> slates{{&graph, 3, states, classes, 2}};
+  const Plan plan = build_refined_plan(slates);
+  const PlanLayer& layer = *plan.layers[0];
+  EXPECT_EQ(plan.first_rows(), 3);                        // two states of node 0, and node 1
+  EXPECT_EQ(layer.edges[0].aggregate.forward.rows(), 2);  // two distinct configurations
+  EXPECT_EQ(layer.rows_out, 4);                           // each node in each of them
+  EXPECT_EQ(layer.edges[0].aggregate.forward.entries(), 4);
+}
+
+TEST(RefinedPlan, MixesConfigurationsByNode) {
+  // As above: node 0 sees {0, 0, 1} in every configuration, node 1 itself three times.
+  const std::vector<std::int32_t> config_nodes{0}, states{0, 1, 0}, classes{0, 1};
+  const PlanShape shape{{{{EdgeKind::configs}, Aggregation::sum}}, false};
+  const RefinedGraph graph(2, {}, config_nodes, {0, 1}, shape);
+  const std::vector<RefinedSlate> slates{{&graph, 3, states, classes, 2}};
+  const Plan plan = build_refined_plan(slates);
+  const Csr& matrix = plan.layers[0]->edges[0].aggregate.forward;
+  EXPECT_EQ(plan.layers[0]->rows_out, 3);
+  EXPECT_EQ(matrix.rows(), 2);
+  std::vector<float> counts = matrix.weight;
+  std::ranges::sort(counts);
+  EXPECT_EQ(counts, (std::vector<float>{1, 2, 3}));
+}
+
+TEST(RefinedPlan, JoinsStatesLateWithoutRowsForThemBefore) {
+  const std::vector<std::int32_t> edges{1, 0}, config_nodes{1}, states{0, 1, 2}, classes{0, 1, 2};
+  const PlanShape shape{
+      {{{EdgeKind::consumer_to_producer}, Aggregation::mean}, {{}, Aggregation::mean, true}},
+      false,
+      false};
+  const RefinedGraph graph(2, edges, config_nodes, {0, 1}, shape);
+  const std::vector<RefinedSlate> slates{{&graph, 3, states, classes, 3}};
+  const Plan plan = build_refined_plan(slates);
+  EXPECT_EQ(plan.first_rows(), 2);
+  EXPECT_EQ(plan.layers[0]->rows_out, 2);
+  EXPECT_EQ(plan.layers[1]->rows_out, 4);  // three states of node 1, and node 0
+  EXPECT_EQ(plan.layers[1]->state, (std::vector<std::int32_t>{0, 1, 2, -1}));
+}
+
 TEST(RefinedPlan, JoinsUnitsOfSeveralGraphs) {
   CounterRng random(6);
-  const PlanShape shape = random_shape(random);
+  const PlanShape shape = random_shape(random, Mixing::all);
   const Case a = random_case(random, 2, false), b = random_case(random, 1, false);
   const RefinedGraph graph_a(a.nodes, a.edges, a.config_nodes, a.node_class, shape);
   const RefinedGraph graph_b(b.nodes, b.edges, b.config_nodes, b.node_class, shape);
@@ -192,7 +259,7 @@ TEST(RefinedPlan, JoinsUnitsOfSeveralGraphs) {
 TEST(RefinedPlan, GivesEqualConfigurationsTheSameRows) {
   // A chain 0 <- 1 <- 2 with node 1 configurable, both configurations equal.
   const std::vector<std::int32_t> edges{1, 0, 2, 1}, config_nodes{1}, states{0, 0}, classes{0, 1};
-  const PlanShape shape{{{{EdgeDirection::consumer_to_producer}, Aggregation::mean}}, false};
+  const PlanShape shape{{{{EdgeKind::consumer_to_producer}, Aggregation::mean}}, false};
   const RefinedGraph graph(3, edges, config_nodes, {0, 1, 2}, shape);
   const std::vector<RefinedSlate> slates{{&graph, 2, states, classes, 2}};
   const Plan plan = build_refined_plan(slates);
@@ -206,7 +273,7 @@ TEST(RefinedPlan, GivesEqualConfigurationsTheSameRows) {
 TEST(RefinedPlan, MergesRepeatedBlocksAndSplitsWhereConfigurationsDiffer) {
   // Two equal chains without configuration, and one node whose two states differ.
   const std::vector<std::int32_t> edges{1, 0, 3, 2}, config_nodes{4}, states{0, 1}, classes{0, 1};
-  const PlanShape shape{{{{EdgeDirection::consumer_to_producer}, Aggregation::mean}}, false};
+  const PlanShape shape{{{{EdgeKind::consumer_to_producer}, Aggregation::mean}}, false};
   const RefinedGraph graph(5, edges, config_nodes, {0, 1, 0, 1, 2}, shape);
   const std::vector<RefinedSlate> slates{{&graph, 2, states, classes, 2}};
   const Plan plan = build_refined_plan(slates);
