@@ -16,10 +16,10 @@
 #include "core/aligned.hpp"
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
-#include "models/gemm.hpp"
+#include "models/kernels/gemm.hpp"
 #include "models/plans/csr.hpp"
-#include "models/row_kernels.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/row_kernels.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
 namespace tpudist {

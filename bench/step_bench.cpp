@@ -19,7 +19,7 @@
 #include "dist/self_communicator.hpp"
 #include "models/list_mle.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/scoring/evaluation.hpp"

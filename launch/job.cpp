@@ -21,8 +21,8 @@
 #include "launch/cores.hpp"
 #include "launch/display.hpp"
 #include "launch/exit_code.hpp"
-#include "models/cpu_kernels.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/cpu_kernels.hpp"
+#include "models/kernels/threads.hpp"
 
 namespace tpudist {
 namespace {

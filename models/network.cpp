@@ -4,11 +4,11 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "models/aten_executor.hpp"
-#include "models/cpu_executor.hpp"
-#include "models/executor.hpp"
-#include "models/graph_input.hpp"
-#include "models/network_layout.hpp"
+#include "models/executors/aten_executor.hpp"
+#include "models/executors/cpu_executor.hpp"
+#include "models/executors/executor.hpp"
+#include "models/inputs/graph_input.hpp"
+#include "models/network/network_layout.hpp"
 
 namespace tpudist {
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/tpugraphs.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/repeated_case.hpp"
 

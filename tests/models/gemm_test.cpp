@@ -1,4 +1,4 @@
-#include "models/bf16_gemm.hpp"
+#include "models/kernels/bf16_gemm.hpp"
 
 #include <c10/util/BFloat16.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/fp32_gemm.hpp"
-#include "models/row_kernels.hpp"
+#include "models/kernels/fp32_gemm.hpp"
+#include "models/kernels/row_kernels.hpp"
 
 namespace tpudist {
 namespace {

@@ -65,7 +65,7 @@ inline std::vector<double> score_weights(const Plan& plan, Shift shift) {
 }
 
 // The loss of `call`, which keeps the scores it is given.
-inline Network::LossGradient weighted_sum(const Plan& plan, Shift shift, UnitScores& seen) {
+inline LossGradient weighted_sum(const Plan& plan, Shift shift, UnitScores& seen) {
   return [&plan, shift, &seen](const UnitScores& scores) {
     seen = scores;
     ScoreGradient gradient;

@@ -1,10 +1,10 @@
-#include "models/network_config.hpp"
+#include "models/network/network_config.hpp"
 
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
 #include "core/tpugraphs.hpp"
-#include "models/network_layout.hpp"
+#include "models/network/network_layout.hpp"
 
 namespace tpudist {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/tpugraphs.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/models/network_case.hpp"
 
 // Scores and gradients of PyTorch Geometric's SAGEConv: tests/golden/sage_network.py.

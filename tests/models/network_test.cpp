@@ -8,14 +8,14 @@
 
 #include "core/error.hpp"
 #include "core/tpugraphs.hpp"
-#include "models/aten_executor.hpp"
-#include "models/executor.hpp"
-#include "models/graph_input.hpp"
-#include "models/network_layout.hpp"
+#include "models/executors/aten_executor.hpp"
+#include "models/executors/executor.hpp"
+#include "models/inputs/graph_input.hpp"
+#include "models/network/network_layout.hpp"
 #include "models/plans/check_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/models/naive_network.hpp"
 
 namespace tpudist {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/graph_input.hpp"
+#include "models/inputs/graph_input.hpp"
 #include "models/network.hpp"
 
 namespace tpudist::test {

@@ -5,7 +5,7 @@
 
 #include "core/tpugraphs.hpp"
 #include "models/plans/check_plan.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/plan_autograd.hpp"

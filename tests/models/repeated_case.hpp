@@ -9,7 +9,7 @@
 
 #include "core/random.hpp"
 #include "core/tpugraphs.hpp"
-#include "models/graph_input.hpp"
+#include "models/inputs/graph_input.hpp"
 #include "models/network.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"

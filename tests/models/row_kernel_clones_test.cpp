@@ -8,7 +8,7 @@
 #include "core/aligned.hpp"
 #include "core/random.hpp"
 #include "models/plans/csr.hpp"
-#include "models/row_kernels.hpp"
+#include "models/kernels/row_kernels.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
 // The library compiles every loop once for each vector width and takes the widest one that the CPU
@@ -36,19 +36,19 @@ TPUDIST_ROW_TYPES
 
 #define tpudist tpudist_sse2
 #define TPUDIST_VECTORISED __attribute__((optimize("O3")))
-#include "models/row_kernels.cpp"
+#include "models/kernels/row_kernels.cpp"
 #undef tpudist
 #undef TPUDIST_VECTORISED
 
 #define tpudist tpudist_avx2
 #define TPUDIST_VECTORISED __attribute__((target("avx2"), optimize("O3")))
-#include "models/row_kernels.cpp"
+#include "models/kernels/row_kernels.cpp"
 #undef tpudist
 #undef TPUDIST_VECTORISED
 
 #define tpudist tpudist_avx512
 #define TPUDIST_VECTORISED __attribute__((target("avx512f"), optimize("O3")))
-#include "models/row_kernels.cpp"
+#include "models/kernels/row_kernels.cpp"
 #undef tpudist
 #undef TPUDIST_VECTORISED
 

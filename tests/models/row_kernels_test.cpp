@@ -1,4 +1,4 @@
-#include "models/row_kernels.hpp"
+#include "models/kernels/row_kernels.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/aligned.hpp"
 #include "core/random.hpp"
-#include "models/gemm.hpp"
+#include "models/kernels/gemm.hpp"
 #include "models/plans/csr.hpp"
 #include "tests/models/plans/make_csr.hpp"
 

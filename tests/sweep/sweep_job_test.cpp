@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "sweep/sweep_tables.hpp"
 #include "tests/sweep/sweep_case.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "core/progress.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "train/loop/trainer.hpp"
 
 namespace tpudist::testing {

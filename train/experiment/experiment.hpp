@@ -11,7 +11,7 @@
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
 #include "models/losses.hpp"
-#include "models/network_config.hpp"
+#include "models/network/network_config.hpp"
 #include "train/experiment/scoring_block.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/schedule.hpp"

@@ -10,7 +10,7 @@
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/network_layout.hpp"
+#include "models/network/network_layout.hpp"
 #include "train/loop/run_predictions.hpp"
 #include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"

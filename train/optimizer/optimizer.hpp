@@ -7,7 +7,7 @@
 
 #include "core/config/config.hpp"
 #include "core/thread_pool.hpp"
-#include "models/parameter_table.hpp"
+#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

@@ -10,7 +10,7 @@
 
 #include "core/config/config_entries.hpp"
 #include "core/file_system.hpp"
-#include "models/parameter_table.hpp"
+#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

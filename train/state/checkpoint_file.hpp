@@ -10,7 +10,7 @@
 
 #include "data/hdf5/element_type.hpp"
 #include "data/hdf5/hdf5.hpp"
-#include "models/parameter_table.hpp"
+#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "models/graph_input.hpp"
+#include "models/inputs/graph_input.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"

@@ -9,7 +9,7 @@
 
 #include "core/file_system.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/inference.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"
 

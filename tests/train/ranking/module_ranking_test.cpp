@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "statistics/metrics.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

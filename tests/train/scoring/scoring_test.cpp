@@ -8,7 +8,7 @@
 #include "core/aligned.hpp"
 #include "core/tpugraphs.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/scoring/evaluation.hpp"
 #include "train/scoring/scoring_blocks.hpp"

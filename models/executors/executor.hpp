@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "core/thread_pool.hpp"
+#include "models/network/unit.hpp"
+#include "models/network/network_layout.hpp"
+
+namespace tpudist {
+
+struct DeviceGraph;
+
+// Members first .. first + count - 1 of the flat parameters [M, P]: those of one call.
+struct MemberRange {
+  std::span<const float> flat;
+  int first = 0, count = 0;
+};
+
+// How a network computes. There are two implementations of the same formulas, on the CPU and on a
+// device, and both take dense and refined plans. Thread-safe.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Returns the graph's inputs on the device (GraphInput::device); null where there is no device.
+  virtual std::shared_ptr<const DeviceGraph> upload(const GraphInput&) const { return nullptr; }
+  // Returns the unit's arrays packed for the device (UnitInput::staged); null likewise.
+  virtual std::shared_ptr<const StagedUnit> stage(const UnitInput&) const { return nullptr; }
+  // With how many members a call on this plan takes the least time for each.
+  virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
+  virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
+  virtual void gradient(const MemberRange& members, const UnitInput& input,
+                        const LossGradient& loss_gradient,
+                        std::span<const std::span<float>> gradients, bool common) const = 0;
+};
+
+// Throws Error when plan, graphs, states, parameters and layers of a call do not fit together.
+void check_call(const NetworkLayout& layout, const MemberRange& members, const UnitInput& input);
+
+// Throws Error unless the loss gave one number for each score.
+void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
+
+// Computes one member's scores from `values` [rows behind the last layer]: adds them up over each
+// configuration (`delta` [configurations]) and over the common rows (`common` [slates]), times
+// `scale`, in double and in the order of the plan. Where `values` holds the needed rows alone,
+// `common` is 0.
+void read_out_scores(const Readout& readout, std::span<const double> values, double scale,
+                     std::span<double> delta, std::span<double> common);
+// The transpose of read_out_scores in two parts. spread_to_cells gives d loss / d cell [cells] and
+// d loss / d common sum [slates] from d loss / d score [configurations]. spread_to_rows gives from
+// these d loss / d value of rows first .. first + rows.size() - 1.
+struct CellGradient {
+  std::vector<double> cell, slate;
+};
+CellGradient spread_to_cells(const Readout& readout, std::span<const double> score_gradient,
+                             double scale);
+void spread_to_rows(const Readout& readout, const CellGradient& gradient, std::int64_t first,
+                    std::span<float> rows);
+
+}  // namespace tpudist

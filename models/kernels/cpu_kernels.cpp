@@ -1,0 +1,66 @@
+#include "models/kernels/cpu_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <initializer_list>
+
+#include "models/kernels/bf16_gemm.hpp"
+#include "models/kernels/fp32_gemm.hpp"
+
+namespace tpudist {
+namespace {
+
+#if defined(__x86_64__)
+
+// The widest instructions of the list in models/kernels/row_kernels.cpp that the CPU has.
+const char* row_kernels() {
+  if (__builtin_cpu_supports("avx512f")) return "avx512f";
+  return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
+}
+
+// BLAS libraries choose by the maker of the CPU and by these sets of instructions.
+std::string kind_of_cpu() {
+  std::string kind = __builtin_cpu_is("intel") ? "Intel"
+                     : __builtin_cpu_is("amd") ? "AMD"
+                                               : "other";
+  if (__builtin_cpu_supports("fma")) kind += " fma";
+  if (__builtin_cpu_supports("avx2")) kind += " avx2";
+  if (__builtin_cpu_supports("avx512f")) kind += " avx512f";
+  if (__builtin_cpu_supports("avx512vnni")) kind += " avx512vnni";
+  if (__builtin_cpu_supports("avx512bf16")) kind += " avx512bf16";
+  return kind;
+}
+
+#else
+
+const char* row_kernels() {
+  return "baseline";
+}
+
+std::string kind_of_cpu() {
+  return "other";
+}
+
+#endif
+
+// Variables with which a user makes a BLAS choose otherwise, as far as they are set.
+std::string blas_settings() {
+  std::string text;
+  for (const char* name : {"MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE",
+                           "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY"}) {
+    if (const char* value = std::getenv(name)) text += fmt::format(", {}={}", name, value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string cpu_kernels() {
+  return fmt::format("rows {}, float32 {}, bf16 {} ({}{})", row_kernels(),
+                     tiles_beat_blas() ? "own tiles" : "BLAS",
+                     has_bf16_dot_products() ? "dot products" : "rounded", kind_of_cpu(),
+                     blas_settings());
+}
+
+}  // namespace tpudist
