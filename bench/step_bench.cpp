@@ -17,7 +17,7 @@
 #include "core/memory.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/list_mle.hpp"
+#include "models/losses/list_mle.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/threads.hpp"
 #include "train/loop/training_state.hpp"
