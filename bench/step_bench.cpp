@@ -96,7 +96,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.loss = loss_of(arguments);
   experiment.optimizer.eps = 1e-6;
   experiment.optimizer.clip_norm = 100;
-  experiment.optimizer.output_decay = 1e-4;
+  experiment.optimizer.set_decay(ParameterGroup::output, 1e-4);
   experiment.train.steps = arguments.steps;
   experiment.train.recompute = arguments.recompute;
   experiment.evaluate_block.configs = arguments.block;
