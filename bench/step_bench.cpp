@@ -17,7 +17,7 @@
 #include "core/memory.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/list_mle.hpp"
+#include "models/losses/list_mle.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/kernels/threads.hpp"
 #include "train/loop/training_state.hpp"
@@ -96,7 +96,7 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.loss = loss_of(arguments);
   experiment.optimizer.eps = 1e-6;
   experiment.optimizer.clip_norm = 100;
-  experiment.optimizer.output_decay = 1e-4;
+  experiment.optimizer.set_decay(ParameterGroup::output, 1e-4);
   experiment.train.steps = arguments.steps;
   experiment.train.recompute = arguments.recompute;
   experiment.evaluate_block.configs = arguments.block;

@@ -10,6 +10,7 @@ namespace tpudist {
 // What a parameter is for: `optimizer.decay` names these groups. Statistics are measured on the
 // training data and not trained.
 enum class ParameterGroup { weights, biases, embeddings, norms, output, statistics };
+inline constexpr int kParameterGroups = 6;
 
 // How a parameter begins.
 struct Initialiser {

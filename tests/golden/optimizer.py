@@ -41,3 +41,18 @@ def run(title, optimizer, lr, decay, output_decay, clip, **options):
 
 run("adamw, clip", torch.optim.AdamW, 1e-2, 0.01, 0.5, 1.5, eps=1e-6)
 run("adam, L2", torch.optim.Adam, 1e-1, 0.25, 0.5, None, betas=(0.8, 0.9))
+
+
+def run_groups():
+    """One decay for each group of parameters, two steps."""
+    print("groups")
+    parameters = [torch.nn.Parameter(torch.tensor([0.5 + g, -0.25])) for g in range(5)]
+    adam = torch.optim.AdamW([{"params": [p], "weight_decay": d} for p, d in zip(parameters, (0.1, 0, 0.2, 0.3, 0.4))], lr=1e-2)
+    for _ in range(2):
+        for parameter in parameters:
+            parameter.grad = torch.tensor([0.125, -2.0])
+        adam.step()
+    print("    {" + ", ".join(f"{v:.9g}f" for p in parameters for v in p.tolist()) + "},")
+
+
+run_groups()

@@ -62,8 +62,8 @@ TEST(Experiments, TakeOverTheSecondPlacesNumbers) {
     EXPECT_EQ(experiment.train.steps, 400'000);
     EXPECT_EQ(experiment.optimizer.name, "adamw");
     EXPECT_EQ(experiment.optimizer.eps, 1e-6);
-    EXPECT_EQ(experiment.optimizer.decay, 0);
-    EXPECT_EQ(experiment.optimizer.output_decay, 1e-4);
+    EXPECT_EQ(experiment.optimizer.decay_of(ParameterGroup::weights), 0);
+    EXPECT_EQ(experiment.optimizer.decay_of(ParameterGroup::output), 1e-4);
     EXPECT_EQ(experiment.optimizer.clip_norm, 100);
     EXPECT_NEAR(experiment.schedule(399'999, 400'000), 1e-2, 1e-7);
   }

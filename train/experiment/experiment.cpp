@@ -7,6 +7,7 @@
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
+#include "models/losses/read_loss.hpp"
 #include "train/experiment/settings.hpp"
 
 namespace tpudist {
@@ -249,7 +250,9 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.network.precision = root.choice("precision", "fp32", {"fp32", "bf16"}) == "bf16"
                                      ? Precision::bf16
                                      : Precision::fp32;
-  experiment.loss = read_loss(root.child("loss"));
+  experiment.loss =
+      read_loss(root.child("loss"), experiment.data.collection.is_tile() ? TargetKind::normalised
+                                                                         : TargetKind::nanoseconds);
   experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
   experiment.schedule = ScheduleConfig::read(root.child("schedule"));
   experiment.train = read_train(root.child("train"));

@@ -10,7 +10,7 @@
 #include "core/config/config.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
-#include "models/losses.hpp"
+#include "models/losses/slate_loss.hpp"
 #include "models/network/network_config.hpp"
 #include "train/experiment/scoring_block.hpp"
 #include "train/optimizer/optimizer.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -82,6 +83,17 @@ void set_decay(Coefficients& c, const OptimizerConfig& config, double rate, doub
   c.l2 = decoupled ? 0.0f : static_cast<float>(decay);
 }
 
+void read_decay(ConfigNode node, OptimizerConfig& config) {
+  using enum ParameterGroup;
+  static constexpr std::pair<const char*, ParameterGroup> kTrained[] = {
+      {"weights", weights}, {"biases", biases}, {"embeddings", embeddings},
+      {"norms", norms},     {"output", output},
+  };
+  const double all = node.number("all", 0, {0, 1e6});
+  for (const auto& [name, group] : kTrained)
+    config.set_decay(group, node.number(name, all, {0, 1e6}));
+}
+
 }  // namespace
 
 OptimizerConfig OptimizerConfig::read(ConfigNode node) {
@@ -94,9 +106,7 @@ OptimizerConfig OptimizerConfig::read(ConfigNode node) {
   config.clip_norm = node.number("clip_norm", config.clip_norm, {0, 1e30});
   if (config.beta1 >= 1) node.mistake("beta1", "must be below 1");
   if (config.beta2 >= 1) node.mistake("beta2", "must be below 1");
-  ConfigNode decay = node.child("decay");
-  config.decay = decay.number("all", 0, {0, 1e6});
-  config.output_decay = decay.number("output", config.decay, {0, 1e6});
+  read_decay(node.child("decay"), config);
   return config;
 }
 
@@ -110,12 +120,19 @@ FlatOptimizer::FlatOptimizer(const OptimizerConfig& config, const ParameterTable
   // An entry's range reaches to the next entry, padding included.
   const auto& entries = table.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const double decay = entries[i].group == ParameterGroup::output ? config.output_decay : config.decay;
+    if (entries[i].group == ParameterGroup::statistics) continue;
+    const double decay = config.decay_of(entries[i].group);
     const std::int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : length_;
-    if (!ranges_.empty() && ranges_.back().decay == decay) {
+    const bool touches = !ranges_.empty() && ranges_.back().end == entries[i].offset;
+    if (touches && ranges_.back().decay == decay) {
       ranges_.back().end = end;
     } else {
       ranges_.push_back({entries[i].offset, end, decay});
+    }
+    if (touches) {
+      trained_.back().second = end;
+    } else {
+      trained_.emplace_back(entries[i].offset, end);
     }
   }
 }
@@ -136,9 +153,14 @@ std::vector<double> FlatOptimizer::gradient_norms(std::span<const float> gradien
   const std::int64_t blocks = block_count(length_);
   std::vector<double> sums(static_cast<std::size_t>(blocks * members()));
   pool.parallel_for(blocks * members(), [&](std::int64_t index) {
-    const std::int64_t member = index / blocks, begin = index % blocks * kBlock;
-    sums[index] = sum_of_squares(gradients.data() + member * stride + begin,
-                                 std::min(kBlock, length_ - begin));
+    const std::int64_t member = index / blocks, block_begin = index % blocks * kBlock;
+    const std::int64_t block_end = std::min(block_begin + kBlock, length_);
+    for (const auto& [trained_begin, trained_end] : trained_) {
+      const std::int64_t begin = std::max(block_begin, trained_begin);
+      const std::int64_t end = std::min(block_end, trained_end);
+      if (begin < end)
+        sums[index] += sum_of_squares(gradients.data() + member * stride + begin, end - begin);
+    }
   });
   std::vector<double> norms;
   for (int member = 0; member < members(); ++member) {

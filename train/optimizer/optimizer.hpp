@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config/config.hpp"
@@ -17,24 +19,31 @@ struct OptimizerConfig {
   double rate = 1e-3;          // lr
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
-  double clip_norm = 0;     // largest norm of a member's gradient; 0 = no clip
-  double decay = 0;         // decay.all: of every parameter
-  double output_decay = 0;  // decay.output: of the output layer instead (weight and bias)
+  double clip_norm = 0;  // largest norm of a member's gradient; 0 = no clip
 
-  // Where `decay.output` is not given, the output layer takes `decay.all`.
+  // Weight decay of each group of parameters, `decay.weights` and so on; 0 of statistics. A group
+  // that is not given takes `decay.all`.
+  double decay_of(ParameterGroup group) const { return decay[static_cast<std::size_t>(group)]; }
+  void set_decay(ParameterGroup group, double value) {
+    decay[static_cast<std::size_t>(group)] = value;
+  }
   static OptimizerConfig read(ConfigNode node);
+
+  std::array<double, kParameterGroups> decay{};  // by ParameterGroup
 };
 
 // Adam and AdamW (Kingma & Ba 2015; Loshchilov & Hutter 2019), equal to torch.optim to rounding,
 // on the flat buffer [M, P] of all members. Every member has a step count of its own and may sit a
-// step out. The update is elementwise, so its bits do not depend on threads; padding stays zero.
-// Not thread-safe; one call at a time.
+// step out. Statistics are no part of it: they keep their bits and count in no norm. The update is
+// elementwise, so its bits do not depend on threads; padding stays zero. Not thread-safe; one call at
+// a time.
 class FlatOptimizer {
  public:
   FlatOptimizer(const OptimizerConfig& config, const ParameterTable& table, int members);
 
   // Norm of each member's gradient, [M], in double over fixed blocks: the same bits for any number
   // of threads. Members lie `stride` >= P floats apart. NaN or infinite where the gradient is.
+  // Statistics are left out.
   std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
                                      ThreadPool& pool) const;
 
@@ -52,7 +61,7 @@ class FlatOptimizer {
   std::span<std::int64_t> steps() { return steps_; }    // [M] steps taken
 
  private:
-  struct Range {  // floats of one member that share a decay
+  struct Range {  // floats of one member that are trained with the same decay
     std::int64_t begin, end;
     double decay;
   };
@@ -64,7 +73,9 @@ class FlatOptimizer {
   std::int64_t length_;
   std::vector<float> first_, second_;
   std::vector<std::int64_t> steps_;
-  std::vector<Range> ranges_;  // all of [0, P), rising
+  std::vector<Range> ranges_;  // rising: all of [0, P) but statistics
+  // The same whatever the decay, neighbours merged: the norm's bits depend on no decay.
+  std::vector<std::pair<std::int64_t, std::int64_t>> trained_;
 };
 
 }  // namespace tpudist

@@ -38,7 +38,8 @@ struct AverageConfig {
 //         section 3). The first point counts in full, so that neither zero nor the initial weights
 //         are part of it, however short the run.
 //
-// In float32, elementwise: the bits do not depend on threads, and padding stays zero. Without an
+// In float32, elementwise: the bits do not depend on threads, padding stays zero, and what training
+// does not change, such as statistics, has the same bits in the average. Without an
 // average it holds nothing and does nothing. Not thread-safe; one call at a time.
 class WeightAverage {
  public:

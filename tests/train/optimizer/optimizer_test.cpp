@@ -114,6 +114,58 @@ TEST(FlatOptimizer, MatchesTorchAdamWithDecayInTheGradient) {
                                     -0.252422512f, -0.193617806f, 0.546349883f, 0.0261097625f});
 }
 
+// Each group by itself, in tests/golden/optimizer.py.
+TEST(FlatOptimizer, DecaysEachGroupAsTorchDoes) {
+  using enum ParameterGroup;
+  ParameterTable table;
+  const ParameterGroup groups[] = {weights, biases, embeddings, norms, output};
+  for (const ParameterGroup group : groups)
+    table.add("entry" + std::to_string(static_cast<int>(group)), {2}, group);
+  const OptimizerConfig config = read(
+      "optimizer: {lr: 1e-2, decay: {all: 9, weights: 0.1, biases: 0, embeddings: 0.2, norms: "
+      "0.3, output: 0.4}}");
+  ThreadPool pool(1);
+  FlatOptimizer optimizer(config, table, 1);
+  std::vector<float> flat(static_cast<std::size_t>(table.length())), gradients(flat.size());
+  for (std::size_t g = 0; g < 5; ++g) {
+    flat[16 * g] = 0.5f + static_cast<float>(g);
+    flat[16 * g + 1] = -0.25f;
+    gradients[16 * g] = 0.125f;
+    gradients[16 * g + 1] = -2;
+  }
+  for (int step = 0; step < 2; ++step)
+    optimizer.step(flat, gradients, table.length(), {}, {true}, 1, pool);
+  std::vector<float> values;
+  for (std::size_t g = 0; g < 5; ++g) values.insert(values.end(), {flat[16 * g], flat[16 * g + 1]});
+  expect_near(values, {0.479010522f, -0.229510248f, 1.48000002f, -0.229999989f, 2.47003031f,
+                       -0.229020998f, 3.45906138f, -0.228532225f, 4.44411135f, -0.228043988f});
+}
+
+TEST(FlatOptimizer, LeavesStatisticsAlone) {
+  ParameterTable table, without;
+  table.add("a", {3});
+  table.add("means", {5}, ParameterGroup::statistics);
+  table.add("b", {3}, ParameterGroup::output);
+  without.add("a", {3});
+  without.add("b", {3}, ParameterGroup::output);
+  const OptimizerConfig config = read("optimizer: {clip_norm: 0.1, decay: {all: 0.5}}");
+  ThreadPool pool(1);
+  FlatOptimizer optimizer(config, table, 1), other(config, without, 1);
+  std::vector<float> flat(48, 0.7f), gradients(48, 0.3f), few(32, 0.7f), of_few(32, 0.3f);
+  for (int step = 0; step < 3; ++step) {
+    const auto norms = optimizer.gradient_norms(gradients, 48, pool);
+    EXPECT_NEAR(norms[0], other.gradient_norms(of_few, 32, pool)[0], 1e-12);
+    optimizer.step(flat, gradients, 48, norms, {true}, 1, pool);
+    other.step(few, of_few, 32, norms, {true}, 1, pool);
+  }
+  EXPECT_NE(flat[0], 0.7f);
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_FLOAT_EQ(flat[i], few[i]);
+    EXPECT_EQ(flat[16 + i], 0.7f);
+    EXPECT_FLOAT_EQ(flat[32 + i], few[16 + i]);
+  }
+}
+
 TEST(FlatOptimizer, KeepsPaddingZero) {
   const TwoMembers two;
   const auto flat = train(two, read("optimizer: {decay: {all: 0.1}, eps: 1e-30}"));
@@ -163,7 +215,7 @@ TEST(FlatOptimizer, SameBitsForAnyNumberOfThreads) {
   for (float& value : gradients) value = static_cast<float>(random.normal());
   OptimizerConfig config;
   config.clip_norm = 10;
-  config.output_decay = 0.1;
+  config.set_decay(ParameterGroup::output, 0.1);
 
   std::vector<std::vector<float>> flats;
   std::vector<std::vector<double>> norms;
@@ -194,12 +246,16 @@ TEST(FlatOptimizer, RefusesBuffersThatDoNotFit) {
   EXPECT_THROW(optimizer.step(flat, flat, length, {}, {true}, 1, pool), Error);
 }
 
-TEST(OptimizerConfig, OutputDecayDefaultsToTheDecayOfAll) {
-  EXPECT_EQ(read("optimizer: {decay: {all: 0.5}}").output_decay, 0.5);
-  EXPECT_EQ(read("optimizer: {decay: {all: 0.5, output: 0}}").output_decay, 0);
-  const OptimizerConfig config = read("optimizer: {decay: {output: 1e-4}}");
-  EXPECT_EQ(config.decay, 0);
-  EXPECT_EQ(config.output_decay, 1e-4);
+TEST(OptimizerConfig, DecayOfAGroupDefaultsToTheDecayOfAll) {
+  using enum ParameterGroup;
+  const OptimizerConfig all = read("optimizer: {decay: {all: 0.5}}");
+  for (const ParameterGroup group : {weights, biases, embeddings, norms, output})
+    EXPECT_EQ(all.decay_of(group), 0.5);
+  EXPECT_EQ(all.decay_of(statistics), 0);
+  EXPECT_EQ(read("optimizer: {decay: {all: 0.5, output: 0}}").decay_of(output), 0);
+  const OptimizerConfig one = read("optimizer: {decay: {output: 1e-4}}");
+  EXPECT_EQ(one.decay_of(weights), 0);
+  EXPECT_EQ(one.decay_of(output), 1e-4);
 }
 
 TEST(OptimizerConfig, NamesAllMistakesAtOnce) {

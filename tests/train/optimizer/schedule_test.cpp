@@ -67,6 +67,52 @@ TEST(Schedule, CosineFallsFromTheWarmUpToItsFloor) {
   for (int step = 3; step < 10; ++step) EXPECT_LT(cosine(step, 10), cosine(step - 1, 10));
 }
 
+// tests/golden/schedule.py
+TEST(Schedule, CosineWithWarmUpEqualsThatOfTorch) {
+  const double golden[] = {0.166666666666667,
+                           0.333333333333333,
+                           0.5,
+                           0.666666666666667,
+                           0.833333333333333,
+                           1,
+                           1,
+                           0.997973733740141,
+                           0.991912222349853,
+                           0.981867180507089,
+                           0.967924308967069,
+                           0.950202563393655,
+                           0.928853139471567,
+                           0.904058182958114,
+                           0.876029235679813,
+                           0.845005430732115,
+                           0.811251452280147,
+                           0.775055277366744,
+                           0.736725718993856,
+                           0.696589791438898,
+                           0.654989920284239,
+                           0.612281020962871,
+                           0.568827470745068,
+                           0.525,
+                           0.481172529254932,
+                           0.437718979037129,
+                           0.395010079715761,
+                           0.353410208561102,
+                           0.313274281006145,
+                           0.274944722633256,
+                           0.238748547719853,
+                           0.204994569267885,
+                           0.173970764320187,
+                           0.145941817041886,
+                           0.121146860528433,
+                           0.0997974366063455,
+                           0.0820756910329311,
+                           0.068132819492911,
+                           0.0580877776501467,
+                           0.0520262662598586};
+  const ScheduleConfig cosine = read("schedule: {name: cosine, warmup: 0.15, floor: 0.05}");
+  for (int step = 0; step < 40; ++step) EXPECT_NEAR(cosine(step, 40), golden[step], 1e-13) << step;
+}
+
 TEST(Schedule, NamesMistakes) {
   EXPECT_THAT(mistake("schedule: {name: multistep}"), HasSubstr("at"));
   EXPECT_THAT(mistake("schedule: {name: multistep, at: [0.5, 0.5]}"), HasSubstr("rising"));

@@ -60,6 +60,14 @@ TEST(WeightAverage, TakesItsPointsFromAShareOfAllStepsOn) {
       ElementsAre(0, 0, 0, 0, 0, 6, 6, 7));
 }
 
+// Such as statistics of the data, which training never changes.
+TEST(WeightAverage, HasTheBitsOfWhatDoesNotChange) {
+  for (const char* yaml : {"average: {kind: swa, from: 0}", "average: {kind: ema, decay: 0.97}"}) {
+    for (const float value : averages_of(read(yaml), std::vector<float>(50, 0.1f)))
+      EXPECT_EQ(value, 0.1f);
+  }
+}
+
 TEST(WeightAverage, PassesOverMembersThatDoNotTrain) {
   ThreadPool pool(2);
   WeightAverage average(read("average: {kind: swa, from: 0}"), 2, 3);

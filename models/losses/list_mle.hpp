@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/losses.hpp"
+#include "models/losses/slate_loss.hpp"
 
 namespace tpudist {
 

@@ -1,4 +1,4 @@
-#include "models/list_mle.hpp"
+#include "models/losses/list_mle.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -37,14 +37,9 @@ bool ListMle::is_translation_invariant() const {
 SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<const double> targets,
                                    std::uint64_t tie_key, std::span<double> gradient) const {
   const std::size_t n = scores.size();
-  if (targets.size() != n || gradient.size() != n) {
-    throw Error(ErrorKind::failed, "list_mle: scores, targets and gradient differ in length");
-  }
+  check_slate("list_mle", scores, targets, gradient);
   std::fill(gradient.begin(), gradient.end(), 0.0);
   if (n < 2) return {};
-  for (const double target : targets) {
-    if (!std::isfinite(target)) throw DataError("list_mle: a run time is not a finite number");
-  }
 
   double square = 0;
   for (const double score : scores) square += score * score;

@@ -1,4 +1,4 @@
-#include "models/losses.hpp"
+#include "models/losses/list_mle.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,19 +10,11 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "models/list_mle.hpp"
 
 namespace tpudist {
 namespace {
 
 constexpr double kNoClip = std::numeric_limits<double>::infinity();
-
-std::unique_ptr<SlateLoss> read(const char* yaml) {
-  ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
-  auto loss = read_loss(document.root().child("loss"));
-  document.finish();
-  return loss;
-}
 
 // tests/golden/list_mle.py
 TEST(ListMle, EqualsAllRankWithAutograd) {
@@ -175,23 +167,6 @@ TEST(ListMle, PassesNotANumberOn) {
       ListMle(500)
           .evaluate(std::vector<double>{std::nan(""), 1}, std::vector<double>{1, 2}, 0, gradient)
           .loss));
-}
-
-TEST(ReadLoss, WeighsTheTerm) {
-  const std::vector<double> scores = {1, 5}, targets = {2, 1};
-  std::vector<double> gradient(2), plain(2);
-  const double loss = read("loss: {list_mle: {weight: 2.5, clip_norm: 3}}")
-                          ->evaluate(scores, targets, 0, gradient)
-                          .loss;
-  EXPECT_DOUBLE_EQ(loss, 2.5 * ListMle(3).evaluate(scores, targets, 0, plain).loss);
-  EXPECT_DOUBLE_EQ(gradient[0], 2.5 * plain[0]);
-}
-
-TEST(ReadLoss, NamesMistakes) {
-  EXPECT_THROW(read("loss: {}"), ConfigError);
-  EXPECT_THROW(read("loss: {list_mel: {weight: 1}}"), ConfigError);
-  EXPECT_THROW(read("loss: {list_mle: {weight: -1}}"), ConfigError);
-  EXPECT_THROW(read("loss: {list_mle: {clip_norm: 0}}"), ConfigError);
 }
 
 }  // namespace

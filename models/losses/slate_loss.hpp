@@ -1,17 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <vector>
-
-#include "core/config/config.hpp"
+#include <string_view>
 
 namespace tpudist {
 
-// A ranking loss on the K scores of one slate, in double and without LibTorch. Immutable,
-// thread-safe.
+// A loss on the K scores of one slate, in double. Immutable, thread-safe.
 class SlateLoss {
  public:
   virtual ~SlateLoss() = default;
@@ -25,16 +20,18 @@ class SlateLoss {
 
   // Returns the loss of scores [K] against targets [K], and writes d loss / d score into `gradient`
   // [K]. A smaller target is better and should get a smaller score. `tie_key` decides the order of
-  // equal targets; it is a pure function of seed, member, step and slate. K = 1 gives 0 and a zero
-  // gradient.
+  // equal targets where the loss needs one; it is a pure function of seed, member, step and slate.
+  // A loss that compares configurations gives 0 and a zero gradient for K = 1. A score that is not a
+  // number makes the loss none either, unless nothing is compared with it. Throws DataError when a
+  // target is not finite, Error when the lengths differ.
   virtual Value evaluate(std::span<const double> scores, std::span<const double> targets,
                          std::uint64_t tie_key, std::span<double> gradient) const = 0;
   // Whether the loss is translation-invariant at all scores.
   virtual bool is_translation_invariant() const = 0;
 };
 
-// Reads `loss:`, a map of weighted terms, e.g. {list_mle: {weight: 1, clip_norm: 500}}. Throws
-// ConfigError when there is no term.
-std::unique_ptr<SlateLoss> read_loss(ConfigNode loss);
+// Throws what SlateLoss::evaluate throws; `name` is that of the loss.
+void check_slate(std::string_view name, std::span<const double> scores,
+                 std::span<const double> targets, std::span<const double> gradient);
 
 }  // namespace tpudist

@@ -1,0 +1,136 @@
+#include "models/losses/read_loss.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "models/losses/diff_mat.hpp"
+#include "models/losses/list_mle.hpp"
+#include "models/losses/pairwise.hpp"
+#include "models/losses/regression.hpp"
+
+namespace tpudist {
+namespace {
+
+// Weighted sum of losses.
+class LossSum : public SlateLoss {
+ public:
+  void add(double weight, std::unique_ptr<SlateLoss> loss) {
+    terms_.emplace_back(weight, std::move(loss));
+  }
+
+  Value evaluate(std::span<const double> scores, std::span<const double> targets,
+                 std::uint64_t tie_key, std::span<double> gradient) const override {
+    std::vector<double> part(gradient.size());
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    Value sum;
+    for (const auto& [weight, loss] : terms_) {
+      const Value term = loss->evaluate(scores, targets, tie_key, part);
+      sum.loss += weight * term.loss;
+      sum.translation_invariant = sum.translation_invariant && term.translation_invariant;
+      for (std::size_t i = 0; i < part.size(); ++i) gradient[i] += weight * part[i];
+    }
+    return sum;
+  }
+
+  bool is_translation_invariant() const override {
+    for (const auto& [weight, loss] : terms_) {
+      if (!loss->is_translation_invariant()) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::pair<double, std::unique_ptr<SlateLoss>>> terms_;
+};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPositive = std::numeric_limits<double>::min();
+constexpr double kLargest = 1e30;
+
+std::unique_ptr<SlateLoss> read_list_mle(ConfigNode term, TargetKind) {
+  const double clip_norm = term.number("clip_norm", kInfinity, {kPositive, kInfinity});
+  return std::make_unique<ListMle>(clip_norm, term.number("temperature", 1, {1e-6, 1e6}));
+}
+
+std::unique_ptr<SlateLoss> read_diff_mat(ConfigNode term, TargetKind) {
+  const double margin = term.number("margin", 0.01, {0, kLargest});
+  const bool inverse = term.choice("scale", "none", {"none", "inverse_margin"}) != "none";
+  if (!inverse) return std::make_unique<DiffMat>(margin, 1);
+  if (margin > 0) return std::make_unique<DiffMat>(margin, 1 / margin);
+  term.mistake("scale", "inverse_margin divides by the margin, which is 0: give a larger one");
+  return std::make_unique<DiffMat>(margin, 1);
+}
+
+PairReduction read_reduction(ConfigNode& term) {
+  return term.choice("reduction", "mean", {"mean", "sum"}) == "sum" ? PairReduction::sum
+                                                                    : PairReduction::mean;
+}
+
+std::unique_ptr<SlateLoss> read_pairwise_hinge(ConfigNode term, TargetKind) {
+  const double margin = term.number("margin", 1, {0, kLargest});
+  return std::make_unique<PairwiseHinge>(margin, read_reduction(term));
+}
+
+std::unique_ptr<SlateLoss> read_pairwise_logistic(ConfigNode term, TargetKind) {
+  const double sigma = term.number("sigma", 1, {1e-6, 1e6});
+  return std::make_unique<PairwiseLogistic>(sigma, read_reduction(term));
+}
+
+// What targets are multiplied by before they are compared with scores.
+double read_unit(ConfigNode& term, TargetKind targets) {
+  if (targets == TargetKind::normalised) {
+    if (term.choice("unit", "normalised", {"normalised", "nanoseconds", "seconds"}) !=
+        "normalised") {
+      term.mistake("unit",
+                   "run times of tile collections are divided by their normalizers and have no "
+                   "unit: leave it out");
+    }
+    return 1;
+  }
+  const std::string unit =
+      term.choice("unit", "nanoseconds", {"nanoseconds", "milliseconds", "seconds"});
+  return unit == "seconds" ? 1e-9 : unit == "milliseconds" ? 1e-6 : 1;
+}
+
+std::unique_ptr<SlateLoss> read_mape(ConfigNode term, TargetKind targets) {
+  return std::make_unique<Mape>(read_unit(term, targets));
+}
+
+std::unique_ptr<SlateLoss> read_mse(ConfigNode term, TargetKind targets) {
+  return std::make_unique<Mse>(read_unit(term, targets));
+}
+
+}  // namespace
+
+std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
+  // A further loss is one more line here.
+  static constexpr std::pair<const char*, std::unique_ptr<SlateLoss> (*)(ConfigNode, TargetKind)>
+      kinds[] = {
+          {"list_mle", read_list_mle},
+          {"diff_mat", read_diff_mat},
+          {"pairwise_hinge", read_pairwise_hinge},
+          {"pairwise_logistic", read_pairwise_logistic},
+          {"mape", read_mape},
+          {"mse", read_mse},
+      };
+  auto sum = std::make_unique<LossSum>();
+  bool any = false;
+  for (const auto& [name, read] : kinds) {
+    if (!loss.has(name)) continue;
+    ConfigNode term = loss.child(name);
+    const double weight = term.number("weight", 1, {0, std::numeric_limits<double>::max()});
+    sum->add(weight, read(term, targets));
+    any = true;
+  }
+  if (!any) {
+    loss.mistake(
+        "list_mle",
+        "give at least one loss, e.g. list_mle: {weight: 1}; there are list_mle, diff_mat, "
+        "pairwise_hinge, pairwise_logistic, mape and mse");
+  }
+  return sum;
+}
+
+}  // namespace tpudist

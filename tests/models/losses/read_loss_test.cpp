@@ -1,0 +1,110 @@
+#include "models/losses/read_loss.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "models/losses/list_mle.hpp"
+#include "tests/models/losses/golden_losses.hpp"
+#include "tests/models/losses/read_any_loss.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string mistake(const char* yaml, TargetKind targets = TargetKind::nanoseconds) {
+  try {
+    read_any_loss(yaml, targets);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// Every loss and sums of them, with ties, equal targets, large scores and run times in seconds.
+TEST(ReadLoss, GivesTheLossesAndGradientsOfPyTorch) {
+  ASSERT_EQ(kGoldenLosses.size(), 55u);
+  for (const GoldenLoss& golden : kGoldenLosses) {
+    SCOPED_TRACE(std::string(golden.slate) + " " + golden.yaml);
+    std::vector<double> gradient(golden.scores.size());
+    const double loss =
+        read_any_loss(golden.yaml)->evaluate(golden.scores, golden.targets, 1, gradient).loss;
+    EXPECT_NEAR(loss, golden.loss, 1e-12 * std::abs(golden.loss));
+    double largest = 0;
+    for (const double g : golden.gradient) largest = std::max(largest, std::abs(g));
+    for (std::size_t k = 0; k < gradient.size(); ++k)
+      EXPECT_NEAR(gradient[k], golden.gradient[k], 1e-12 * largest) << k;
+  }
+}
+
+TEST(ReadLoss, WeighsTheTerm) {
+  const std::vector<double> scores = {1, 5}, targets = {2, 1};
+  std::vector<double> gradient(2), plain(2);
+  const double loss = read_any_loss("loss: {list_mle: {weight: 2.5, clip_norm: 3}}")
+                          ->evaluate(scores, targets, 0, gradient)
+                          .loss;
+  EXPECT_DOUBLE_EQ(loss, 2.5 * ListMle(3).evaluate(scores, targets, 0, plain).loss);
+  EXPECT_DOUBLE_EQ(gradient[0], 2.5 * plain[0]);
+}
+
+// A sum ignores a shift of the scores only where all of its terms do.
+TEST(ReadLoss, KnowsWhetherASumIgnoresShifts) {
+  const std::vector<double> scores = {1, 5}, targets = {2, 1};
+  std::vector<double> gradient(2);
+  const struct {
+    const char* yaml;
+    bool ignores;
+  } cases[] = {
+      {"loss: {list_mle: {}}", true},
+      {"loss: {list_mle: {clip_norm: 500}}", false},
+      {"loss: {diff_mat: {}}", true},
+      {"loss: {pairwise_hinge: {}}", true},
+      {"loss: {pairwise_logistic: {}}", true},
+      {"loss: {mape: {}}", false},
+      {"loss: {mse: {}}", false},
+      {"loss: {pairwise_hinge: {}, diff_mat: {}}", true},
+      {"loss: {pairwise_hinge: {}, mse: {}}", false},
+  };
+  for (const auto& expected : cases) {
+    const auto loss = read_any_loss(expected.yaml);
+    EXPECT_EQ(loss->is_translation_invariant(), expected.ignores) << expected.yaml;
+    const bool clipped = std::string(expected.yaml).find("clip") != std::string::npos;
+    EXPECT_EQ(loss->evaluate(scores, targets, 0, gradient).translation_invariant,
+              expected.ignores || clipped)  // at these scores nothing is clipped
+        << expected.yaml;
+  }
+}
+
+TEST(ReadLoss, TakesTargetsOfTilesAsTheyAre) {
+  const std::vector<double> scores = {1, 5}, targets = {2, 1};
+  std::vector<double> gradient(2);
+  EXPECT_DOUBLE_EQ(read_any_loss("loss: {mape: {}}", TargetKind::normalised)
+                       ->evaluate(scores, targets, 0, gradient)
+                       .loss,
+                   (0.5 + 4) / 2);
+  EXPECT_THAT(mistake("loss: {mape: {unit: seconds}}", TargetKind::normalised),
+              HasSubstr("have no unit"));
+  EXPECT_EQ(mistake("loss: {mse: {unit: normalised}}", TargetKind::normalised), "none");
+}
+
+TEST(ReadLoss, NamesMistakes) {
+  EXPECT_THAT(mistake("loss: {}"), HasSubstr("pairwise_hinge"));
+  EXPECT_THAT(mistake("loss: {list_mel: {weight: 1}}"), HasSubstr("list_mle"));
+  EXPECT_THAT(mistake("loss: {list_mle: {weight: -1}}"), HasSubstr("weight"));
+  EXPECT_THAT(mistake("loss: {list_mle: {clip_norm: 0}}"), HasSubstr("clip_norm"));
+  EXPECT_THAT(mistake("loss: {diff_mat: {margin: -1}}"), HasSubstr("margin"));
+  EXPECT_THAT(mistake("loss: {diff_mat: {margin: 0, scale: inverse_margin}}"),
+              HasSubstr("divides by the margin"));
+  EXPECT_THAT(mistake("loss: {diff_mat: {scale: 100}}"), HasSubstr("inverse_margin"));
+  EXPECT_THAT(mistake("loss: {pairwise_hinge: {reduction: max}}"), HasSubstr("sum"));
+  EXPECT_THAT(mistake("loss: {pairwise_hinge: {margn: 1}}"), HasSubstr("margin"));
+  EXPECT_THAT(mistake("loss: {pairwise_logistic: {sigma: 0}}"), HasSubstr("sigma"));
+  EXPECT_THAT(mistake("loss: {mape: {unit: minutes}}"), HasSubstr("milliseconds"));
+}
+
+}  // namespace
+}  // namespace tpudist
