@@ -232,19 +232,19 @@ class StepBench {
     line["rows"] = rows;
     line["rows_dense"] = dense;
     const PlanCost cost = dense_plan_cost(dense, std::vector<std::int64_t>(layers, dense),
-                                          nodes * arguments_.slates, 0, widths());
+                                          nodes * arguments_.slates, 0, network_work());
     line["gflop_dense"] = arguments_.members * 1e-9 * (cost.forward + cost.backward);
   }
 
-  NetworkWidths widths() const {
-    return experiment_.network.widths(setup_.network.config_features());
+  NetworkWork network_work() const {
+    return experiment_.network.work(setup_.network.config_features());
   }
 
   // Floating-point operations of a step in units of 1e9, while the scores are not clipped.
   double gflop(const StepWork& work) const {
     double sum = 0;
     for (const UnitPass& pass : work.passes) {
-      sum += pass.members * 1e-9 * plan_cost(*pass.data->input.plan, widths()).step();
+      sum += pass.members * 1e-9 * plan_cost(*pass.data->input.plan, network_work()).step();
     }
     return sum;
   }

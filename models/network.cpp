@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "models/executors/aten_executor.hpp"
+#include "models/executors/composed_executor.hpp"
 #include "models/executors/cpu_executor.hpp"
 #include "models/executors/executor.hpp"
 #include "models/inputs/graph_input.hpp"
@@ -15,21 +16,50 @@ namespace tpudist {
 struct Network::Impl {
   Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
        const NetworkOptions& options)
-      : config(config),
-        layout(config, config_features),
-        executor(
-            device_index < 0
-                ? make_cpu_executor(layout, config.output_scale, options.recompute, pool)
-                : make_aten_executor(layout, config.output_scale, device_index, options.replay)) {}
+      : config(config), plan_shape(config.plan_shape()) {
+    if (config.is_composed()) {
+      table = composed_parameters(config, config_features);
+      executor = make_composed_executor(config, config_features, pool);
+    } else {
+      layout = std::make_unique<const NetworkLayout>(config, config_features);
+      table = layout->table;
+      executor =
+          device_index < 0
+              ? make_cpu_executor(*layout, config.output_scale, options.recompute, pool)
+              : make_aten_executor(*layout, config.output_scale, device_index, options.replay);
+    }
+    call_shape.parameters = table.length();
+    call_shape.config_features = config_features;
+    for (const LayerShape& layer : plan_shape.layers)
+      call_shape.edge_sets.push_back(layer.edge_kinds.size());
+  }
 
   const NetworkConfig config;
-  const NetworkLayout layout;
-  const std::unique_ptr<Executor> executor;
+  const PlanShape plan_shape;
+  std::unique_ptr<const NetworkLayout> layout;  // of a stack of plain SAGE layers
+  ParameterTable table;
+  CallShape call_shape;
+  std::unique_ptr<Executor> executor;
 };
+
+namespace {
+
+// Networks of layers have no pass on GPUs yet, and no bf16 products.
+void refuse_what_is_plain(const NetworkConfig& config, int device_index,
+                          const NetworkOptions& options) {
+  const std::string what = "a network other than a stack of plain SAGE layers runs ";
+  if (device_index >= 0) throw ConfigError(what + "on the CPU: set dist.device to cpu");
+  if (config.precision != Precision::fp32) throw ConfigError(what + "with precision: fp32");
+  if (options.recompute) throw ConfigError(what + "without train.recompute");
+}
+
+}  // namespace
 
 Network::Network(const NetworkConfig& config, int config_features, int device_index,
                  ThreadPool& pool, const NetworkOptions& options) {
-  if (config.layers.empty()) throw ConfigError("model: a network needs at least one block");
+  if (config.layers.empty() && config.blocks.empty())
+    throw ConfigError("model: a network needs at least one block");
+  if (config.is_composed()) refuse_what_is_plain(config, device_index, options);
   impl_ = std::make_unique<Impl>(config, config_features, device_index, pool, options);
 }
 
@@ -39,13 +69,13 @@ const NetworkConfig& Network::config() const {
   return impl_->config;
 }
 const ParameterTable& Network::parameters() const {
-  return impl_->layout.table;
+  return impl_->table;
 }
 int Network::config_features() const {
-  return static_cast<int>(impl_->layout.config_features);
+  return static_cast<int>(impl_->call_shape.config_features);
 }
 PlanShape Network::plan_shape() const {
-  return impl_->config.plan_shape();
+  return impl_->plan_shape;
 }
 
 void Network::initialise(std::span<float> flat, std::uint64_t key) const {
@@ -64,6 +94,7 @@ std::shared_ptr<const GraphInput> Network::prepare_graph(
 
 void Network::stage(UnitInput& input) const {
   input.staged = impl_->executor->stage(input);
+  input.prepared = impl_->executor->prepare(input);
 }
 
 int Network::members_together(const Plan& plan) const {
@@ -71,17 +102,19 @@ int Network::members_together(const Plan& plan) const {
 }
 
 UnitScores Network::scores(std::span<const float> flat, int first_member, int count,
-                           const UnitInput& input) const {
-  const MemberRange members{flat, first_member, count};
-  check_call(impl_->layout, members, input);
+                           const UnitInput& input,
+                           std::span<const std::uint64_t> dropout_keys) const {
+  const MemberRange members{flat, first_member, count, dropout_keys};
+  check_call(impl_->call_shape, members, input);
   return impl_->executor->scores(members, input);
 }
 
 void Network::gradient(std::span<const float> flat, int first_member, int count,
                        const UnitInput& input, const LossGradient& loss_gradient,
-                       std::span<const std::span<float>> gradients, bool common) const {
-  const MemberRange members{flat, first_member, count};
-  check_call(impl_->layout, members, input);
+                       std::span<const std::span<float>> gradients, bool common,
+                       std::span<const std::uint64_t> dropout_keys) const {
+  const MemberRange members{flat, first_member, count, dropout_keys};
+  check_call(impl_->call_shape, members, input);
   bool fits = static_cast<int>(gradients.size()) == count;
   for (const std::span<float> gradient : gradients) {
     fits = fits && static_cast<std::int64_t>(gradient.size()) == parameters().length();

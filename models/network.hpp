@@ -65,8 +65,9 @@ class Network {
   // throw Error when plan, graphs, states and parameters do not fit together.
   //
   // Returns the scores without a gradient, for members first .. first + count - 1 of `flat` [M, P].
+  // `dropout_keys`: one for each member of `flat`, or none, and then nothing is dropped.
   UnitScores scores(std::span<const float> flat, int first_member, int count,
-                    const UnitInput& input) const;
+                    const UnitInput& input, std::span<const std::uint64_t> dropout_keys = {}) const;
 
   // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
   // pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten, padding
@@ -75,7 +76,7 @@ class Network {
   // out and scores.common is 0: for losses that are translation-invariant at all scores.
   void gradient(std::span<const float> flat, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
-                bool common = true) const;
+                bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;
 
  private:
   struct Impl;

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "core/thread_pool.hpp"
-#include "models/network/unit.hpp"
 #include "models/network/network_layout.hpp"
+#include "models/network/unit.hpp"
 
 namespace tpudist {
 
@@ -17,6 +17,8 @@ struct DeviceGraph;
 struct MemberRange {
   std::span<const float> flat;
   int first = 0, count = 0;
+  // [members of `flat`] what their dropout is drawn by; empty: nothing is dropped.
+  std::span<const std::uint64_t> dropout_keys = {};
 };
 
 // How a network computes. There are two implementations of the same formulas, on the CPU and on a
@@ -28,6 +30,8 @@ class Executor {
   virtual std::shared_ptr<const DeviceGraph> upload(const GraphInput&) const { return nullptr; }
   // Returns the unit's arrays packed for the device (UnitInput::staged); null likewise.
   virtual std::shared_ptr<const StagedUnit> stage(const UnitInput&) const { return nullptr; }
+  // Returns what layers need of the unit (UnitInput::prepared); null where there are none.
+  virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
   // With how many members a call on this plan takes the least time for each.
   virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
@@ -36,8 +40,15 @@ class Executor {
                         std::span<const std::span<float>> gradients, bool common) const = 0;
 };
 
+// What a call must fit: the parameters of the network, and its plans' layers and states.
+struct CallShape {
+  std::int64_t parameters;  // P
+  std::int64_t config_features;
+  std::vector<std::size_t> edge_sets;  // [plan layers]
+};
+
 // Throws Error when plan, graphs, states, parameters and layers of a call do not fit together.
-void check_call(const NetworkLayout& layout, const MemberRange& members, const UnitInput& input);
+void check_call(const CallShape& shape, const MemberRange& members, const UnitInput& input);
 
 // Throws Error unless the loss gave one number for each score.
 void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);

@@ -15,6 +15,7 @@ GraphInput::GraphInput(std::span<const float> node_features,
                     std::to_string(nodes * kNodeFeatures) + " node features, not " +
                     std::to_string(node_features.size()));
   }
+  raw_.assign(node_features.begin(), node_features.end());
   opcode_.reserve(nodes);
   for (const std::uint8_t opcode : opcodes) {
     if (opcode >= kOpcodes) {

@@ -13,8 +13,8 @@ namespace tpudist {
 
 struct DeviceGraph;
 
-// The node inputs of one graph in the form that networks take: features as sign(x) * log1p|x|, and
-// opcodes. Made once for each graph and shared between threads. Immutable after set_device.
+// The node inputs of one graph in the form that networks take: features raw and as sign(x) *
+// log1p|x|, and opcodes. Made once for each graph and shared between threads. Immutable after set_device.
 class GraphInput {
  public:
   static constexpr std::int64_t stride =
@@ -28,6 +28,8 @@ class GraphInput {
   // [nodes, stride], aligned to 64 bytes.
   const float* feature_rows() const { return features_.data(); }
   std::span<const std::int32_t> opcode() const { return opcode_; }
+  // [nodes, kNodeFeatures] as they were given.
+  std::span<const float> raw_features() const { return raw_; }
 
   // The executor's copy on its device, set once before the graph is shared. Null on the CPU.
   const std::shared_ptr<const DeviceGraph>& device() const { return device_; }
@@ -35,6 +37,7 @@ class GraphInput {
 
  private:
   AlignedFloats features_;
+  std::vector<float> raw_;
   std::vector<std::int32_t> opcode_;
   std::shared_ptr<const DeviceGraph> device_;
 };

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "models/inputs/graph_input.hpp"
+#include "models/layers/registry.hpp"
+#include "models/network/composed_network.hpp"
 
 namespace tpudist {
 namespace {
-
-constexpr std::int64_t kMaxWidth = 16384;
 
 SageConfig sage(std::int64_t width, bool residual) {
   SageConfig layer;
@@ -24,31 +23,73 @@ std::vector<SageConfig> sage_stack(std::initializer_list<std::int64_t> widths, b
   return layers;
 }
 
-const std::vector<std::string> kDefaultDirections = {"consumer_to_producer"};
-
-void read_block(ConfigNode block, std::vector<SageConfig>& layers) {
-  block.choice("layer", "sage", {"sage"});
-  block.require("width");
-  SageConfig layer =
-      sage(block.integer("width", 64, {1, kMaxWidth}), block.boolean("residual", false));
-  layer.mix.edge_kinds.clear();
-  for (const std::string& direction : block.texts("directions", kDefaultDirections)) {
-    if (direction == "consumer_to_producer") {
-      layer.mix.edge_kinds.push_back(EdgeKind::consumer_to_producer);
-    } else if (direction == "producer_to_consumer") {
-      layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
-    } else {
-      block.mistake("directions",
-                    "must hold consumer_to_producer or producer_to_consumer, not " + direction);
+// Takes the blocks as plain SAGE layers where all of them are.
+void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig& network) {
+  network.layers.clear();
+  network.blocks.clear();
+  for (const auto& block : blocks) {
+    const SageConfig* config = sage_config_of(*block);
+    if (!config || !config->is_plain()) {
+      network.layers.clear();
+      network.blocks = std::move(blocks);
+      return;
     }
+    network.layers.push_back(*config);
   }
-  const std::string aggregation = block.choice("aggregation", "mean", {"mean", "sum", "max"});
-  layer.mix.aggregation = aggregation == "mean"  ? Aggregation::mean
-                          : aggregation == "sum" ? Aggregation::sum
-                                                 : Aggregation::max;
-  const bool relu = block.choice("activation", "relu", {"relu", "none"}) == "relu";
-  layer.activation = relu ? Activation::relu : Activation::none;
-  layers.insert(layers.end(), block.integer("repeat", 1, {1, 64}), layer);
+}
+
+void read_blocks(ConfigNode model, NetworkConfig& network) {
+  LayerPlace place;
+  place.channels = network.encoder.width ? network.encoder.width : 1;
+  auto blocks = read_layers(model.items("blocks"), "blocks.", place);
+  if (!blocks.empty()) set_blocks(std::move(blocks), network);
+  if (!network.layers.empty() || !network.blocks.empty()) return;
+  network.layers = sage_stack({64}, false);
+  model.mistake("preset", "give a preset, or blocks: [{layer: sage, width: 64}, ...]");
+}
+
+std::vector<std::int64_t> read_widths(ConfigNode node, const char* key,
+                                      const std::vector<std::int64_t>& fallback) {
+  std::vector<std::string> names;
+  for (const std::int64_t width : fallback) names.push_back(std::to_string(width));
+  std::vector<std::int64_t> widths;
+  for (const std::string& text : node.texts(key, names)) {
+    const auto number = parse_integer(text);
+    if (number.error || number.value < 1 || number.value > kMaxWidth) {
+      node.mistake(key, "must hold widths from 1 to " + std::to_string(kMaxWidth));
+      return {};
+    }
+    widths.push_back(number.value);
+  }
+  return widths;
+}
+
+void read_readout(ConfigNode readout, NetworkConfig& network) {
+  std::vector<std::string> names{network.mean_readout ? "mean" : "sum"};
+  std::vector<Aggregation> pools;
+  for (const std::string& name : readout.texts("pool", names)) {
+    if (name != "sum" && name != "mean" && name != "max") {
+      readout.mistake("pool", "must be sum, mean, max or a list of them, not " + name);
+      continue;
+    }
+    pools.push_back(name == "sum"    ? Aggregation::sum
+                    : name == "mean" ? Aggregation::mean
+                                     : Aggregation::max);
+  }
+  if (pools.empty()) readout.mistake("pool", "name at least one of sum, mean, max");
+  network.pools.clear();
+  if (pools.size() == 1 && pools[0] != Aggregation::max) {
+    network.mean_readout = pools[0] == Aggregation::mean;
+  } else {
+    network.pools = std::move(pools);
+  }
+  network.head.widths = read_widths(readout, "widths", network.head.widths);
+  network.head.config_widths = read_widths(readout, "config_widths", network.head.config_widths);
+  const std::string& activation =
+      activation_names()[static_cast<std::size_t>(network.head.activation)];
+  network.head.activation =
+      activation_of(readout.choice("activation", activation, activation_names()));
+  network.output_scale = readout.number("scale", network.output_scale, {1e-12, 1e12});
 }
 
 }  // namespace
@@ -78,41 +119,56 @@ NetworkConfig NetworkConfig::read(ConfigNode model) {
   const std::string name = model.choice(
       "preset", "none", {"none", "latenciaga_xla", "latenciaga_nlp", "latenciaga_tile"});
   if (name != "none") network = preset(name);
-
   ConfigNode encoder = model.child("encoder");
-  EncoderConfig& widths = network.encoder;
-  widths.opcode_width = encoder.integer("opcode_width", widths.opcode_width, {1, kMaxWidth});
-  widths.node_width = encoder.integer("node_width", widths.node_width, {1, kMaxWidth});
-  widths.width = encoder.integer("width", widths.width, {1, kMaxWidth});
-
-  std::vector<SageConfig> layers;
-  for (ConfigNode block : model.items("blocks")) read_block(block, layers);
-  if (!layers.empty()) network.layers = std::move(layers);
-  if (network.layers.empty()) {
-    network.layers = sage_stack({64}, false);
-    model.mistake("preset", "give a preset, or blocks: [{layer: sage, width: 64}, ...]");
-  }
-
-  ConfigNode readout = model.child("readout");
-  network.mean_readout =
-      readout.choice("pool", network.mean_readout ? "mean" : "sum", {"sum", "mean"}) == "mean";
-  network.output_scale = readout.number("scale", network.output_scale, {1e-12, 1e12});
+  network.encoder = EncoderConfig::read(encoder, network.encoder);
+  if (network.encoder.width == 0)
+    encoder.mistake("width", "must be at least 1: the Linear over [opcode | node | state]");
+  read_blocks(model, network);
+  read_readout(model.child("readout"), network);
+  network.general = model.choice("engine", "auto", {"auto", "general"}) == "general";
   return network;
+}
+
+bool NetworkConfig::is_composed() const {
+  return general || !blocks.empty() || !encoder.is_plain() || !pools.empty() ||
+         !head.widths.empty() || !head.config_widths.empty();
+}
+
+std::vector<std::shared_ptr<const Layer>> NetworkConfig::all_blocks() const {
+  if (!blocks.empty()) return blocks;
+  std::vector<std::shared_ptr<const Layer>> made;
+  LayerPlace place;
+  place.channels = encoder.width;
+  for (const SageConfig& layer : layers) {
+    place.prefix = "blocks." + std::to_string(made.size()) + ".";
+    made.push_back(make_sage(layer, place));
+    place.channels = made.back()->channels();
+    ++place.step;
+  }
+  return made;
 }
 
 PlanShape NetworkConfig::plan_shape() const {
   PlanShape shape;
+  if (is_composed()) {
+    shape.early_join = encoder.early_join;
+    for (const auto& block : all_blocks()) {
+      for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
+    }
+    return shape;
+  }
   for (const SageConfig& layer : layers) shape.layers.push_back(layer.mix);
   shape.mean_readout = mean_readout;
   return shape;
 }
 
-NetworkWidths NetworkConfig::widths(std::int64_t config_features) const {
-  NetworkWidths widths{kNodeFeatures,   encoder.node_width, encoder.opcode_width,
-                       config_features, encoder.width,      {}};
-  for (const SageConfig& layer : layers)
-    widths.layers.push_back({layer.width, static_cast<int>(layer.mix.edge_kinds.size())});
-  return widths;
+NetworkWork NetworkConfig::work(std::int64_t config_features) const {
+  NetworkWork work;
+  const Encoder inputs(encoder, config_features);
+  inputs.add_work(work);
+  work.skips_unneeded = !is_composed();
+  for (const auto& block : all_blocks()) block->add_work(work);
+  return work;
 }
 
 }  // namespace tpudist

@@ -1,50 +1,65 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/config/config.hpp"
+#include "core/tpugraphs.hpp"
+#include "models/inputs/encoder_config.hpp"
+#include "models/kernels/precision.hpp"
+#include "models/layers/sage.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/plans/plan_shape.hpp"
-#include "models/kernels/precision.hpp"
 
 namespace tpudist {
 
-enum class Activation { none, relu };
+class Layer;
 
-// One message-passing layer: SAGE with separate weights for the neighbours and the node itself.
-struct SageConfig {
-  std::int64_t width = 64;  // output channels
-  LayerShape mix;           // directions and aggregation
-  bool residual = false;    // add the input where widths agree
+// What turns the pooled states of a configuration into its score: an MLP with these hidden widths,
+// and a Linear to one number.
+struct HeadConfig {
+  std::vector<std::int64_t> widths;
   Activation activation = Activation::relu;
+  // Hidden widths of an MLP over the one state that a configuration has (tile collections), whose
+  // output joins the pooled states; empty: none.
+  std::vector<std::int64_t> config_widths;
 };
 
-struct EncoderConfig {
-  std::int64_t opcode_width = 12;  // columns of the opcode embedding
-  std::int64_t node_width = 20;    // Linear over the kNodeFeatures columns of a node
-  std::int64_t width = 32;         // Linear over [opcode | node | config] -> ReLU
-};
-
-// A network as composed from YAML. `preset` names: latenciaga_xla, latenciaga_nlp, latenciaga_tile
-// (the 2nd place of "Fast or Slow?").
+// A network as composed from YAML: encoder, blocks, readout. `preset` names: latenciaga_xla,
+// latenciaga_nlp, latenciaga_tile (the 2nd place of "Fast or Slow?").
 struct NetworkConfig {
   EncoderConfig encoder;
+  // The blocks, where all are plain SAGE layers, which has a pass of its own on the CPU and on GPUs;
+  // and where they are not.
   std::vector<SageConfig> layers;
-  bool mean_readout = false;   // sum otherwise
+  std::vector<std::shared_ptr<const Layer>> blocks;
+  bool mean_readout = false;  // sum otherwise
+  // What is pooled over the nodes of a configuration, side by side, where it is more than one sum or
+  // mean; empty: mean_readout says it.
+  std::vector<Aggregation> pools;
+  HeadConfig head;
   double output_scale = 1e-3;  // scores = scale * readout
   // Operands of the products with the weights, except those of embedding and head. An experiment's
   // `precision`, not read from `model:`.
   Precision precision = Precision::fp32;
+  // Runs a stack of plain SAGE layers by the general operators too, for tests and comparisons.
+  bool general = false;
 
   // Reads `model:`: {preset: name} and/or encoder, blocks, readout spelled out (a key beside a
   // preset overrides it).
   static NetworkConfig read(ConfigNode model);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
+
+  // Whether the layers run by the general operators (ComposedNetwork).
+  bool is_composed() const;
+  // All blocks as layers, for the general operators.
+  std::vector<std::shared_ptr<const Layer>> all_blocks() const;
+  bool mixes_configs() const { return plan_shape().mixes_configs(); }
   PlanShape plan_shape() const;
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
-  NetworkWidths widths(std::int64_t config_features) const;
+  NetworkWork work(std::int64_t config_features) const;
 };
 
 }  // namespace tpudist

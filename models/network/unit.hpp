@@ -10,6 +10,7 @@
 namespace tpudist {
 
 class GraphInput;
+struct PreparedUnit;
 struct StagedUnit;
 
 // What a network call computes on: the slates of one unit. Shared parts are held by pointer.
@@ -21,6 +22,9 @@ struct UnitInput {
   // The unit's arrays packed for the network's device by Network::stage. Null: every call packs them
   // anew.
   std::shared_ptr<const StagedUnit> staged;
+  // What layers need of the unit besides its plan, likewise made by Network::stage where the network
+  // is composed of layers.
+  std::shared_ptr<const PreparedUnit> prepared;
 };
 
 // The scores of all configurations of a unit, for the members of the call. A score is common +

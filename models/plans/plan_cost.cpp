@@ -3,62 +3,63 @@
 namespace tpudist {
 namespace {
 
-double flops(std::int64_t rows, std::int64_t in, std::int64_t out) {
-  return 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+// How many rows and neighbourhoods one step works on.
+struct StepSizes {
+  std::int64_t before = 0, neighbourhoods = 0, behind = 0;
+};
+
+double forward_work(const StepWork& work, const StepSizes& sizes) {
+  return work.before * static_cast<double>(sizes.before) +
+         work.neighbourhood * static_cast<double>(sizes.neighbourhoods) +
+         work.behind * static_cast<double>(sizes.behind);
 }
 
-double encoder_flops(std::int64_t input_rows, std::int64_t states, const NetworkWidths& network) {
-  return flops(input_rows, network.node_features, network.node_width) +
-         flops(input_rows, network.opcode_width + network.node_width, network.encoder_width) +
-         flops(states, network.config_features, network.encoder_width);
+PlanCost first_rows_cost(std::int64_t rows, std::int64_t input_rows, std::int64_t states,
+                         const NetworkWork& network) {
+  PlanCost cost;
+  cost.forward = network.input_row * static_cast<double>(input_rows) +
+                 network.state * static_cast<double>(states) +
+                 forward_work(network.steps[0], {0, 0, rows});
+  cost.backward = cost.needed_backward = 2 * cost.forward;
+  cost.states = static_cast<double>(rows * network.steps[0].floats);
+  return cost;
+}
+
+void add_step(const StepWork& work, const StepSizes& all, const StepSizes& needed,
+              const NetworkWork& network, PlanCost& cost) {
+  const double forward = forward_work(work, all);
+  cost.forward += forward;
+  cost.backward += 2 * forward;
+  cost.needed_backward += 2 * (network.skips_unneeded ? forward_work(work, needed) : forward);
+  cost.states += static_cast<double>(all.behind * work.floats);
 }
 
 }  // namespace
 
-PlanCost plan_cost(const Plan& plan, const NetworkWidths& network) {
-  PlanCost cost;
-  const double encoder = encoder_flops(plan.nodes, plan.states, network);
-  cost.forward = encoder;
-  cost.backward = cost.needed_backward = 2 * encoder;
-  std::int64_t in = network.encoder_width;
-  cost.states = static_cast<double>(plan.first_rows() * in);
-  for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    // The weights multiply each row before the layer once, as a node's own state, and each
-    // neighbourhood once. In a dense plan both are as many as the rows.
+PlanCost plan_cost(const Plan& plan, const NetworkWork& network) {
+  PlanCost cost = first_rows_cost(plan.first_rows(), plan.nodes, plan.states, network);
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const PlanLayer& layer = *plan.layers[i];
     const NeededCounts& counts = plan.needed_counts[i];
-    std::int64_t all = layer.rows_in, needed = counts.self_rows;
+    StepSizes all{layer.rows_in, 0, layer.rows_out}, needed{counts.self_rows, 0, counts.rows};
     for (std::size_t set = 0; set < layer.edges.size(); ++set) {
       const SparseMatrix& matrix = layer.edges[set].aggregate;
-      all += matrix.forward.rows() * matrix.replicas;
-      needed += counts.neighbourhoods[set];
+      all.neighbourhoods += matrix.forward.rows() * matrix.replicas;
+      needed.neighbourhoods += counts.neighbourhoods[set];
     }
-    const std::int64_t out = network.layers[i].width;
-    cost.forward += flops(all, in, out);
-    cost.backward += 2 * flops(all, in, out);
-    cost.needed_backward += 2 * flops(needed, in, out);
-    cost.states += static_cast<double>(plan.rows(i + 1) * out);
-    in = out;
+    add_step(network.steps[i + 1], all, needed, network, cost);
   }
   return cost;
 }
 
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
-                         std::int64_t input_rows, std::int64_t states,
-                         const NetworkWidths& network) {
-  PlanCost cost;
-  cost.forward = encoder_flops(input_rows, states, network);
-  cost.backward = cost.needed_backward = 2 * cost.forward;
-  std::int64_t in = network.encoder_width;
-  cost.states = static_cast<double>(rows * in);
-  for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const NetworkWidths::Layer& layer = network.layers[i];
-    const std::int64_t inputs = layer.edge_sets + 1;
-    cost.forward += flops(rows, inputs * in, layer.width);
-    cost.backward += 2 * flops(rows, inputs * in, layer.width);
-    cost.needed_backward += 2 * flops(needed_rows[i], inputs * in, layer.width);
-    cost.states += static_cast<double>(rows * layer.width);
-    in = layer.width;
+                         std::int64_t input_rows, std::int64_t states, const NetworkWork& network) {
+  PlanCost cost = first_rows_cost(rows, input_rows, states, network);
+  for (std::size_t i = 0; i < needed_rows.size(); ++i) {
+    const StepWork& work = network.steps[i + 1];
+    const std::int64_t needed = needed_rows[i];
+    add_step(work, {rows, work.edge_sets * rows, rows}, {needed, work.edge_sets * needed, needed},
+             network, cost);
   }
   return cost;
 }

@@ -8,21 +8,27 @@
 
 namespace tpudist {
 
-// The columns of a network's weight matrices. Nothing else of a network enters its cost.
-struct NetworkWidths {
-  std::int64_t node_features = 0, node_width = 0;  // input and output of the Linear over a node
-  std::int64_t opcode_width = 0;                   // columns of the opcode embedding
-  std::int64_t config_features = 0;                // kLayoutConfigFeatures or kTileConfigFeatures
-  std::int64_t encoder_width = 0;                  // what [opcode | node | config] is mapped to
-  struct Layer {
-    std::int64_t width = 0;  // output channels
-    int edge_sets = 1;       // each has weights of its own, beside those for the node's own state
-  };
-  std::vector<Layer> layers;
+// The arithmetic of one plan layer and of what follows it up to the next, in floating-point
+// operations (two for a multiply-add) of the forward pass.
+struct StepWork {
+  double before = 0;         // for each row before the plan layer
+  double neighbourhood = 0;  // for each neighbourhood of each edge set
+  double behind = 0;         // for each row behind it
+  std::int64_t floats = 0;   // numbers that a row behind it keeps
+  int edge_sets = 0;
 };
 
-// What one member's passes over a plan cost. Arithmetic is in floating-point operations (two for a
-// multiply-add), and only that of the products with the weights, which is nearly all of it.
+// The arithmetic of a network's products with its weights, which is nearly all of it.
+struct NetworkWork {
+  double input_row = 0, state = 0;  // for each input row and each state
+  // At each depth: the first is that of the rows before the first plan layer, which only has
+  // `behind` and `floats`.
+  std::vector<StepWork> steps{1};
+  // Whether the backward pass of a translation-invariant loss leaves out what is not needed.
+  bool skips_unneeded = true;
+};
+
+// What one member's passes over a plan cost, in floating-point operations.
 struct PlanCost {
   double forward = 0;
   double backward = 0;         // the backward pass over all rows
@@ -33,13 +39,12 @@ struct PlanCost {
 };
 
 // Returns the cost of a plan that was built. `network` must have the layers of the plan.
-PlanCost plan_cost(const Plan& plan, const NetworkWidths& network);
+PlanCost plan_cost(const Plan& plan, const NetworkWork& network);
 
 // Returns what a dense plan would cost, without building it: one with `rows` rows (nodes x
 // configurations) before and behind each layer, `input_rows` distinct nodes and `states` states.
 // `needed_rows` [layers] says how many of the rows behind each layer are needed.
 PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed_rows,
-                         std::int64_t input_rows, std::int64_t states,
-                         const NetworkWidths& network);
+                         std::int64_t input_rows, std::int64_t states, const NetworkWork& network);
 
 }  // namespace tpudist

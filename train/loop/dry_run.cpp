@@ -10,7 +10,6 @@
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
 #include "dist/self_communicator.hpp"
-#include "models/network/network_layout.hpp"
 #include "train/loop/run_predictions.hpp"
 #include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
@@ -285,9 +284,8 @@ std::string largest_unit_text(const TrainingSetup& setup) {
   const int together =
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
   // States of all layers, kept for the backward pass, and as much for their gradients.
-  const NetworkLayout layout(experiment.network, setup.network.config_features());
   const auto activations =
-      static_cast<std::uint64_t>(2 * 4 * state_floats(layout, *unit.input.plan) * together);
+      static_cast<std::uint64_t>(2 * 4 * setup.units.state_floats(*unit.input.plan) * together);
   return fmt::format(
       "largest unit\n  slates       {}\n  graph        {} ({} nodes, {} edges)\n"
       "  plan         {} rows over all layers, {}\n"

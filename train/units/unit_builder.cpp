@@ -147,10 +147,10 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
   plans.refined = refined_plan(slates);
   plans.build_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const NetworkWidths widths = network_.config().widths(config_features_);
-  plans.refined_cost = plan_cost(plans.refined, widths);
+  const NetworkWork work = network_.config().work(config_features_);
+  plans.refined_cost = plan_cost(plans.refined, work);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
-                                     plans.refined.states, widths);
+                                     plans.refined.states, work);
   return plans;
 }
 
@@ -161,7 +161,7 @@ UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates) const {
 }
 
 double UnitBuilder::state_floats(const Plan& plan) const {
-  return plan_cost(plan, network_.config().widths(config_features_)).states;
+  return plan_cost(plan, network_.config().work(config_features_)).states;
 }
 
 int UnitBuilder::members_together(const Unit& unit) const {

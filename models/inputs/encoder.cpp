@@ -1,0 +1,213 @@
+#include "models/inputs/encoder.hpp"
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "core/error.hpp"
+#include "core/tpugraphs.hpp"
+#include "models/inputs/graph_input.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+// The integers that the code embedding has a row for: -2 (no state) .. 5.
+constexpr std::int64_t kFirstCode = -2, kCodes = 8;
+// The node columns that hold such integers: the minor-to-major order of the layout.
+constexpr std::int64_t kFirstCodeColumn = 134, kCodeColumns = 6;
+
+at::Tensor transformed(const at::Tensor& x, FeatureTransform transform) {
+  if (transform == FeatureTransform::log_positive) return at::log1p(at::relu(x));
+  if (transform != FeatureTransform::log) return x;
+  return at::copysign(at::log1p(x.abs()), x);
+}
+
+// Rows of the code embedding for integers that stand as floats.
+std::unique_ptr<StateIndex> code_index(const at::Tensor& values, const std::string& what) {
+  const at::Tensor flat = values.to(at::kFloat).contiguous().view(-1);
+  std::vector<std::int32_t> codes;
+  for (std::int64_t i = 0; i < flat.numel(); ++i) {
+    const float value = flat.const_data_ptr<float>()[i];
+    const float code = value - static_cast<float>(kFirstCode);
+    if (!(code >= 0 && code < kCodes) || code != static_cast<float>(static_cast<int>(code))) {
+      throw DataError(what + " " + std::to_string(value) +
+                      " has no row in the code embedding, which knows the integers -2 to 5: use "
+                      "model.encoder.code_width 0");
+    }
+    codes.push_back(static_cast<std::int32_t>(code));
+  }
+  return std::make_unique<StateIndex>(codes, kCodes - 1);
+}
+
+// Rows of an embedding [M, n, w] as [rows, M, w].
+at::Tensor embed(const at::Tensor& weight, const StateIndex& index, ThreadPool& pool) {
+  return take_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, pool);
+}
+
+// `per_row` codes of each row, side by side: [rows, M, per_row * w].
+at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::int64_t per_row,
+                       ThreadPool& pool) {
+  const at::Tensor all = embed(weight, index, pool);
+  const std::int64_t members = all.size(1), width = all.size(2);
+  return all.view({-1, per_row, members, width})
+      .transpose(1, 2)
+      .reshape({-1, members, per_row * width});
+}
+
+// (x - mean) * scale for each member, with the statistics under `name`: [rows, M, F].
+at::Tensor for_members(const at::Tensor& x, FeatureTransform transform, const Weights& weights,
+                       const std::string& name, std::int64_t members) {
+  const at::Tensor rows = x.unsqueeze(1).expand({x.size(0), members, x.size(1)});
+  if (transform != FeatureTransform::standardised) return rows.contiguous();
+  return (rows - weights[name + ".mean"]) * weights[name + ".scale"];
+}
+
+ParameterEntry statistic(const std::string& name, std::int64_t columns, double value) {
+  ParameterEntry entry{name, {columns}};
+  entry.group = ParameterGroup::statistics;
+  entry.initialiser = {Initialiser::Kind::constant, value};
+  return entry;
+}
+
+ParameterEntry embedding(const std::string& name, std::int64_t rows, std::int64_t width) {
+  ParameterEntry entry{name, {rows, width}};
+  entry.group = ParameterGroup::embeddings;
+  entry.initialiser = {Initialiser::Kind::normal};
+  return entry;
+}
+
+}  // namespace
+
+Encoder::Encoder(const EncoderConfig& config, std::int64_t config_features)
+    : config_(config), config_features_(config_features) {
+  for (std::int64_t c = 0; config_.node_columns.empty() && c < kNodeFeatures; ++c)
+    config_.node_columns.push_back(c);
+}
+
+std::int64_t Encoder::node_channels() const {
+  const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
+  return config_.opcode_width + (config_.node_width ? config_.node_width : columns) +
+         config_.code_width * kCodeColumns;
+}
+
+std::int64_t Encoder::state_channels() const {
+  return config_features_ * (config_.code_width ? config_.code_width : 1);
+}
+
+std::int64_t Encoder::channels() const {
+  if (config_.width) return config_.width;
+  return node_channels() + (config_.early_join ? state_channels() : 0);
+}
+
+std::vector<ParameterEntry> Encoder::parameters() const {
+  const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
+  std::vector<ParameterEntry> entries{
+      embedding("encoder.opcode.weight", kOpcodes, config_.opcode_width)};
+  if (config_.code_width)
+    entries.push_back(embedding("encoder.code.weight", kCodes, config_.code_width));
+  const auto add_statistics = [&](const std::string& name, std::int64_t count) {
+    entries.push_back(statistic(name + ".mean", count, 0));
+    entries.push_back(statistic(name + ".scale", count, 1));
+  };
+  if (config_.node_transform == FeatureTransform::standardised)
+    add_statistics("encoder.node", columns);
+  if (config_.config_transform == FeatureTransform::standardised)
+    add_statistics("encoder.config", config_features_);
+  if (config_.node_width) {
+    entries.push_back(linear_weight("encoder.node.weight", columns, config_.node_width));
+    entries.push_back(linear_bias("encoder.node.bias", columns, config_.node_width));
+  }
+  if (config_.width) {
+    const std::int64_t in = node_channels() + (config_.early_join ? state_channels() : 0);
+    entries.push_back(linear_weight("encoder.join.weight", in, config_.width));
+    entries.push_back(linear_bias("encoder.join.bias", in, config_.width));
+    config_.start.apply(entries[entries.size() - 2], entries.back());
+  }
+  return entries;
+}
+
+void Encoder::add_work(NetworkWork& network) const {
+  const auto columns = static_cast<std::int64_t>(config_.node_columns.size());
+  network.input_row += product_work(columns, config_.node_width);
+  network.input_row += product_work(node_channels(), config_.width);
+  if (config_.early_join) network.state += product_work(state_channels(), config_.width);
+  network.steps.back().floats += channels();
+}
+
+UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const {
+  UnitTensors tensors;
+  std::vector<at::Tensor> features;
+  std::vector<std::int32_t> opcodes;
+  for (const auto& graph : unit.graphs) {
+    const std::span<const float> raw = graph->raw_features();
+    features.push_back(
+        at::from_blob(const_cast<float*>(raw.data()), {graph->nodes(), kNodeFeatures}, at::kFloat));
+    opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
+  }
+  const at::Tensor nodes = at::cat(features), columns = at::tensor(config_.node_columns, at::kLong);
+  tensors.node_features =
+      transformed(nodes.to(dtype).index_select(1, columns), config_.node_transform).contiguous();
+  tensors.opcode = std::make_unique<StateIndex>(opcodes, kOpcodes - 1);
+  const at::Tensor states = at::from_blob(const_cast<float*>(unit.states.data()),
+                                          {unit.plan->states, config_features_}, at::kFloat);
+  const double none = config_.code_width ? static_cast<double>(kFirstCode) : 0.0;
+  const at::Tensor with_none = at::cat({states, at::full({1, config_features_}, none, at::kFloat)});
+  tensors.state_features = transformed(with_none.to(dtype), config_.config_transform);
+  if (config_.code_width) {
+    tensors.node_codes = code_index(nodes.narrow(1, kFirstCodeColumn, kCodeColumns),
+                                    "the layout value (columns 134 to 139) of a node");
+    tensors.state_codes = code_index(with_none, "the configuration value");
+  }
+  tensors.state = std::make_unique<StateIndex>(unit.plan->state, unit.plan->states);
+  tensors.state_of_config =
+      std::make_unique<StateIndex>(unit.plan->state_of_config, unit.plan->states);
+  return tensors;
+}
+
+at::Tensor Encoder::states(const UnitTensors& unit, const Weights& weights,
+                           ThreadPool& pool) const {
+  if (config_.code_width)
+    return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_, pool);
+  const std::int64_t members = weights["encoder.opcode.weight"].size(0);
+  return for_members(unit.state_features, config_.config_transform, weights, "encoder.config",
+                     members);
+}
+
+at::Tensor Encoder::nodes(const UnitTensors& unit, const Weights& weights, ThreadPool& pool) const {
+  const at::Tensor& opcodes = weights["encoder.opcode.weight"];
+  at::Tensor features = for_members(unit.node_features, config_.node_transform, weights,
+                                    "encoder.node", opcodes.size(0));
+  if (config_.node_width) features = apply_linear(features, weights, "encoder.node", pool);
+  std::vector<at::Tensor> parts{embed(opcodes, *unit.opcode, pool), features};
+  if (config_.code_width)
+    parts.push_back(
+        embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, pool));
+  return at::cat(parts, 2);
+}
+
+RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
+                        const Weights& weights, ThreadPool& pool) const {
+  const at::Tensor inputs = nodes(unit, weights, pool);
+  const TakeIndex node(plan.node, plan.rows_of_node),
+      state(unit.state->index, unit.state->transposed);
+  if (!config_.width) {
+    const at::Tensor rows = take_rows(inputs, node, pool);
+    if (!config_.early_join) return rows;
+    return at::cat({rows, take_rows(states, state, pool)}, 2);
+  }
+  // The Linear over [node | state] is a sum of two, each computed once for what rows share.
+  const at::Tensor& weight = weights["encoder.join.weight"];
+  const std::int64_t in = node_channels();
+  std::vector<TakenTerm> terms{
+      {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], pool), node}};
+  if (config_.early_join) {
+    const at::Tensor own = weight.narrow(1, in, state_channels());
+    terms.push_back({linear_rows(states, own, at::Tensor(), pool), state});
+  }
+  return activate_rows(sum_of_taken(terms, pool), config_.activation, pool);
+}
+
+}  // namespace tpudist

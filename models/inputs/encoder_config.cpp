@@ -1,0 +1,71 @@
+#include "models/inputs/encoder_config.hpp"
+
+#include <algorithm>
+
+#include "core/config/yaml_scalar.hpp"
+#include "core/tpugraphs.hpp"
+
+namespace tpudist {
+namespace {
+
+const std::vector<std::string> kTransforms = {"raw", "log", "log_positive", "standardised"};
+
+FeatureTransform read_transform(ConfigNode node, const char* key, FeatureTransform fallback) {
+  const std::string name =
+      node.choice(key, kTransforms[static_cast<std::size_t>(fallback)], kTransforms);
+  return static_cast<FeatureTransform>(std::ranges::find(kTransforms, name) - kTransforms.begin());
+}
+
+// Columns as a list of numbers and ranges, e.g. "0-133" or "0-20,30".
+std::vector<std::int64_t> read_columns(ConfigNode node) {
+  const std::string text = node.text("node_columns", "all");
+  std::vector<std::int64_t> columns;
+  if (text == "all") return columns;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    const std::size_t dash = part.find('-');
+    const auto first = parse_integer(part.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : parse_integer(part.substr(dash + 1));
+    if (first.error || last.error || first.value < 0 || last.value < first.value ||
+        last.value >= kNodeFeatures) {
+      node.mistake("node_columns", "must be `all` or numbers and ranges below " +
+                                       std::to_string(kNodeFeatures) + ", e.g. 0-133,139");
+      return {};
+    }
+    for (std::int64_t column = first.value; column <= last.value; ++column)
+      columns.push_back(column);
+    at = comma + 1;
+  }
+  std::vector<std::int64_t> sorted = columns;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end())
+    node.mistake("node_columns", "names a column twice");
+  return columns;
+}
+
+}  // namespace
+
+EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start) {
+  EncoderConfig config = start;
+  config.opcode_width = node.integer("opcode_width", start.opcode_width, {1, kMaxWidth});
+  config.node_transform = read_transform(node, "node_transform", start.node_transform);
+  config.node_columns = read_columns(node);
+  config.node_width = node.integer("node_width", start.node_width, {0, kMaxWidth});
+  config.config_transform = read_transform(node, "config_transform", start.config_transform);
+  config.code_width = node.integer("code_width", start.code_width, {0, kMaxWidth});
+  config.early_join = node.choice("join", "early", {"early", "late"}) == "early";
+  config.width = node.integer("width", start.width, {0, kMaxWidth});
+  config.start = LinearStart::read(node);
+  const std::string& activation = activation_names()[static_cast<std::size_t>(start.activation)];
+  config.activation = activation_of(node.choice("activation", activation, activation_names()));
+  return config;
+}
+
+bool EncoderConfig::is_plain() const {
+  return node_transform == FeatureTransform::log && node_columns.empty() && node_width > 0 &&
+         config_transform == FeatureTransform::raw && code_width == 0 && early_join && width > 0 &&
+         !start.xavier && activation == Activation::relu;
+}
+
+}  // namespace tpudist

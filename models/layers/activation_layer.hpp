@@ -1,0 +1,12 @@
+#pragma once
+
+#include "core/config/config.hpp"
+#include "models/layers/activation.hpp"
+#include "models/layers/layer.hpp"
+
+namespace tpudist {
+
+// {layer: activation, kind}
+std::shared_ptr<const Layer> read_activation(ConfigNode block, const LayerPlace& place);
+
+}  // namespace tpudist

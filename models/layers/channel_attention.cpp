@@ -1,0 +1,57 @@
+#include "models/layers/channel_attention.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/layers/member_linear.hpp"
+#include "models/operators/map_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+class ChannelAttention : public Layer {
+ public:
+  ChannelAttention(const LayerPlace& place, std::int64_t reduction)
+      : prefix_(place.prefix + "channel_attention."),
+        channels_(place.channels),
+        inner_(std::max<std::int64_t>(1, place.channels / reduction)) {}
+
+  std::string description() const override {
+    return "channel_attention through " + std::to_string(inner_);
+  }
+  std::int64_t channels() const override { return channels_; }
+  std::vector<ParameterEntry> parameters() const override {
+    return {linear_weight(prefix_ + "squeeze.weight", channels_, inner_),
+            linear_bias(prefix_ + "squeeze.bias", channels_, inner_),
+            linear_weight(prefix_ + "excite.weight", inner_, channels_),
+            linear_bias(prefix_ + "excite.bias", inner_, channels_)};
+  }
+  void add_work(NetworkWork& network) const override {
+    network.steps.back().behind += 2 * product_work(channels_, inner_);
+    network.steps.back().floats += channels_;
+  }
+
+  RowStates forward(const RowStates& x, const Weights& weights,
+                    const LayerCall& call) const override {
+    return map_rows(
+        [](const auto& rows, const auto& p) {
+          const at::Tensor inner = at::relu(member_linear(rows[0], p[0], p[1]));
+          return rows[0] * at::sigmoid(member_linear(inner, p[2], p[3]));
+        },
+        {x},
+        {weights[prefix_ + "squeeze.weight"], weights[prefix_ + "squeeze.bias"],
+         weights[prefix_ + "excite.weight"], weights[prefix_ + "excite.bias"]},
+        call.pool);
+  }
+
+ private:
+  std::string prefix_;
+  std::int64_t channels_, inner_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_channel_attention(ConfigNode block, const LayerPlace& place) {
+  return std::make_shared<ChannelAttention>(place, block.integer("reduction", 8, {1, 4096}));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,85 @@
+#include "models/layers/group_norm.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/operators/map_rows.hpp"
+#include "models/operators/normalise_groups.hpp"
+#include "models/operators/sparse_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+ParameterEntry norm_entry(const std::string& name, std::int64_t channels, double value) {
+  ParameterEntry entry{name, {channels}};
+  entry.group = ParameterGroup::norms;
+  entry.initialiser = {Initialiser::Kind::constant, value};
+  return entry;
+}
+
+// A norm over the nodes of each configuration.
+class NodeNorm : public Layer {
+ public:
+  // `shift`: whether the share of the mean that is taken off is learned.
+  NodeNorm(const LayerPlace& place, const char* name, bool shift, bool affine, double eps)
+      : name_(name),
+        prefix_(place.prefix + name + "."),
+        channels_(place.channels),
+        step_(place.step),
+        shift_(shift),
+        affine_(affine),
+        eps_(eps) {}
+
+  std::string description() const override { return name_; }
+  std::int64_t channels() const override { return channels_; }
+  std::vector<LayerShape> steps() const override {
+    return {{{EdgeKind::nodes}, Aggregation::sum, false}};
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    if (affine_) {
+      entries.push_back(norm_entry(prefix_ + "weight", channels_, 1));
+      entries.push_back(norm_entry(prefix_ + "bias", channels_, 0));
+    }
+    if (shift_) entries.push_back(norm_entry(prefix_ + "mean_scale", channels_, 1));
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    network.steps.push_back({0, 0, 0, channels_, 0});
+  }
+
+  RowStates forward(const RowStates& x, const Weights& weights,
+                    const LayerCall& call) const override {
+    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.pool);
+    const at::Tensor y =
+        normalise_groups(own, shift_ ? weights[prefix_ + "mean_scale"] : at::Tensor(), eps_,
+                         *call.context.groups[step_], call.pool);
+    if (!affine_) return y;
+    return map_rows([](const auto& rows,
+                       const auto& parameters) { return rows[0] * parameters[0] + parameters[1]; },
+                    {y}, {weights[prefix_ + "weight"], weights[prefix_ + "bias"]}, call.pool);
+  }
+
+ private:
+  std::string name_, prefix_;
+  std::int64_t channels_;
+  int step_;
+  bool shift_, affine_;
+  double eps_;
+};
+
+double read_eps(ConfigNode block) {
+  return block.number("eps", 1e-5, {1e-30, 1});
+}
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_instance_norm(ConfigNode block, const LayerPlace& place) {
+  const bool affine = block.boolean("affine", false);
+  return std::make_shared<NodeNorm>(place, "instance_norm", false, affine, read_eps(block));
+}
+
+std::shared_ptr<const Layer> read_graph_norm(ConfigNode block, const LayerPlace& place) {
+  return std::make_shared<NodeNorm>(place, "graph_norm", true, true, read_eps(block));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,55 @@
+#include "models/layers/layer.hpp"
+
+#include "core/error.hpp"
+#include "models/operators/linear_rows.hpp"
+
+namespace tpudist {
+
+const at::Tensor& Weights::operator[](const std::string& name) const {
+  const auto found = of_name_.find(name);
+  if (found == of_name_.end()) throw Error(ErrorKind::failed, "no weights are named " + name);
+  return found->second;
+}
+
+StateIndex::StateIndex(std::span<const std::int32_t> state, std::int64_t states)
+    : index(state.begin(), state.end()) {
+  for (std::int32_t& value : index) {
+    if (value < 0) value = to_index32(states);
+  }
+  transposed = transpose_index(index, states + 1);
+}
+
+PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
+                         std::vector<std::vector<std::uint64_t>> row_keys)
+    : groups(plan.layers.size()), state_index(plan.layers.size()), row_keys(std::move(row_keys)) {
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const LayerShape& layer = shape.layers[i];
+    if (layer.edge_kinds == std::vector{EdgeKind::nodes} ||
+        layer.edge_kinds == std::vector{EdgeKind::configs}) {
+      groups[i] = std::make_unique<RowGroups>(*plan.layers[i]);
+    }
+    if (layer.joins_states)
+      state_index[i] = std::make_unique<StateIndex>(plan.layers[i]->state, plan.states);
+  }
+}
+
+ParameterEntry linear_weight(const std::string& name, std::int64_t in, std::int64_t out) {
+  ParameterEntry entry{name, {in, out}};
+  entry.initialiser = {Initialiser::Kind::fan_in, 0, in, out};
+  entry.torch_transposes = true;
+  return entry;
+}
+
+ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_t out) {
+  ParameterEntry entry{name, {out}};
+  entry.group = ParameterGroup::biases;
+  entry.initialiser = {Initialiser::Kind::fan_in, 0, in, out};
+  return entry;
+}
+
+at::Tensor apply_linear(const at::Tensor& x, const Weights& weights, const std::string& name,
+                        ThreadPool& pool) {
+  return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], pool);
+}
+
+}  // namespace tpudist

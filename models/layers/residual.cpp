@@ -1,0 +1,110 @@
+#include "models/layers/residual.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/layers/registry.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+enum class Skip { identity, project, concat };
+
+using Layers = std::vector<std::shared_ptr<const Layer>>;
+
+class Residual : public Layer {
+ public:
+  Residual(const LayerPlace& place, Layers blocks, Skip skip)
+      : name_(place.prefix + "skip"),
+        in_(place.channels),
+        step_(place.step),
+        blocks_(std::move(blocks)),
+        skip_(skip) {}
+
+  std::string description() const override {
+    std::string text = skip_ == Skip::identity  ? "residual ["
+                       : skip_ == Skip::project ? "projected residual ["
+                                                : "concatenated residual [";
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      text += (i ? " | " : "") + blocks_[i]->description();
+    return text + "]";
+  }
+  std::int64_t channels() const override { return inner() + (skip_ == Skip::concat ? in_ : 0); }
+  std::vector<LayerShape> steps() const override {
+    std::vector<LayerShape> steps;
+    for (const auto& block : blocks_) {
+      for (LayerShape& step : block->steps()) steps.push_back(std::move(step));
+    }
+    return steps;
+  }
+  int drops() const override {
+    int drops = 0;
+    for (const auto& block : blocks_) drops += block->drops();
+    return drops;
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    for (const auto& block : blocks_) {
+      for (ParameterEntry& entry : block->parameters()) entries.push_back(std::move(entry));
+    }
+    if (skip_ == Skip::project) entries.push_back(linear_weight(name_ + ".weight", in_, inner()));
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    for (const auto& block : blocks_) block->add_work(network);
+    if (skip_ == Skip::project) network.steps.back().behind += product_work(in_, inner());
+    network.steps.back().floats += channels();
+  }
+
+  RowStates forward(const RowStates& x, const Weights& weights,
+                    const LayerCall& call) const override {
+    RowStates y = x, skip = x;
+    int step = step_;
+    for (const auto& block : blocks_) {
+      y = block->forward(y, weights, call);
+      for (std::size_t taken = block->steps().size(); taken > 0; --taken)
+        skip = take_rows(skip, call.plan.layers[step++]->self, call.pool);
+    }
+    if (skip_ == Skip::project)
+      skip = linear_rows(skip, weights[name_ + ".weight"], at::Tensor(), call.pool);
+    if (skip_ == Skip::concat) {
+      return map_rows(
+          [](const auto& rows, const auto&) {
+            return at::cat({rows[0], rows[1]}, 2);
+          },
+          {skip, y}, {}, call.pool);
+    }
+    return sum_of_taken({{skip, {}}, {y, {}}}, call.pool);
+  }
+
+ private:
+  std::int64_t inner() const { return blocks_.empty() ? in_ : blocks_.back()->channels(); }
+
+  std::string name_;
+  std::int64_t in_;
+  int step_;
+  Layers blocks_;
+  Skip skip_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_residual(ConfigNode block, const LayerPlace& place) {
+  const std::string name = block.choice("skip", "identity", {"identity", "project", "concat"});
+  LayerPlace inner = place;
+  Layers blocks = read_layers(block.items("blocks"), place.prefix + "blocks.", inner);
+  if (blocks.empty()) block.mistake("blocks", "give the blocks that the residual goes around");
+  if (name == "identity" && inner.channels != place.channels) {
+    block.mistake("skip", "the blocks turn " + std::to_string(place.channels) + " channels into " +
+                              std::to_string(inner.channels) +
+                              ": use skip: project or concat, or blocks that keep the width");
+  }
+  return std::make_shared<Residual>(place, std::move(blocks),
+                                    name == "identity"  ? Skip::identity
+                                    : name == "project" ? Skip::project
+                                                        : Skip::concat);
+}
+
+}  // namespace tpudist

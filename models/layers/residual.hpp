@@ -1,0 +1,13 @@
+#pragma once
+
+#include "core/config/config.hpp"
+#include "models/layers/layer.hpp"
+
+namespace tpudist {
+
+// {layer: residual, blocks: [...], skip: identity | project | concat}: y = x + f(x) where f is the
+// chain of blocks; with project y = x W + f(x), with concat y = [x | f(x)]. The identity needs as many
+// channels behind the blocks as before them.
+std::shared_ptr<const Layer> read_residual(ConfigNode block, const LayerPlace& place);
+
+}  // namespace tpudist

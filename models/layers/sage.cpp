@@ -1,0 +1,179 @@
+#include "models/layers/sage.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/layers/linear.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+const std::vector<std::string> kDefaultDirections = {"consumer_to_producer"};
+
+std::vector<EdgeKind> read_directions(ConfigNode block) {
+  std::vector<EdgeKind> kinds;
+  for (const std::string& direction : block.texts("directions", kDefaultDirections)) {
+    if (direction == "consumer_to_producer") {
+      kinds.push_back(EdgeKind::consumer_to_producer);
+    } else if (direction == "producer_to_consumer") {
+      kinds.push_back(EdgeKind::producer_to_consumer);
+    } else {
+      block.mistake("directions",
+                    "must hold consumer_to_producer or producer_to_consumer, not " + direction);
+    }
+  }
+  return kinds;
+}
+
+class Sage : public Layer {
+ public:
+  Sage(const SageConfig& config, const LayerPlace& place)
+      : config_(config), prefix_(place.prefix + "sage."), in_(place.channels), step_(place.step) {}
+
+  const SageConfig& config() const { return config_; }
+
+  std::string description() const override {
+    static const char* const aggregations[] = {"mean", "sum", "max"};
+    std::string text = "sage " + std::to_string(channels()) + ", " +
+                       aggregations[static_cast<int>(config_.mix.aggregation)];
+    for (const EdgeKind kind : config_.mix.edge_kinds)
+      text += kind == EdgeKind::consumer_to_producer ? " from consumers" : " from producers";
+    if (config_.normalise) text += ", L2 normalised";
+    if (adds_input()) text += ", residual";
+    return text + ", " + activation_names()[static_cast<std::size_t>(config_.activation)];
+  }
+  std::int64_t channels() const override { return config_.channels(); }
+  // The operators divide for the mean: the plan carries multiplicities.
+  std::vector<LayerShape> steps() const override {
+    const bool max = config_.mix.aggregation == Aggregation::max;
+    return {{config_.mix.edge_kinds, max ? Aggregation::max : Aggregation::sum, false}};
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    const auto add = [&](const std::string& name, const std::string& torch, bool bias) {
+      entries.push_back(linear_weight(prefix_ + name + ".weight", in_, config_.width));
+      entries.back().torch_name = prefix_ + torch + ".weight";
+      if (!bias) return;
+      entries.push_back(linear_bias(prefix_ + name + ".bias", in_, config_.width));
+      entries.back().torch_name = prefix_ + torch + ".bias";
+    };
+    for (std::size_t set = 0; set < sets(); ++set)
+      add(name_of("neighbours", set), name_of("lin_l", set), bias_with(set));
+    for (std::size_t part = 0; part < (config_.concat ? sets() : 1); ++part)
+      add(name_of("self", part), name_of("lin_r", part), sets() == 0);
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    const double product = product_work(in_, config_.width);
+    network.steps.push_back({product * (config_.concat ? static_cast<double>(sets()) : 1.0),
+                             product, 0, channels(), static_cast<int>(sets())});
+  }
+
+  RowStates forward(const RowStates& x, const Weights& weights,
+                    const LayerCall& call) const override {
+    const PlanLayer& step = *call.plan.layers[step_];
+    at::Tensor y;
+    if (config_.concat) {
+      std::vector<at::Tensor> parts;
+      for (std::size_t set = 0; set < sets(); ++set)
+        parts.push_back(convolve(x, weights, call, {set}, set));
+      y = map_rows([](const auto& rows, const auto&) { return at::cat(rows, 2); }, parts, {},
+                   call.pool);
+    } else {
+      std::vector<std::size_t> all(sets());
+      for (std::size_t set = 0; set < sets(); ++set) all[set] = set;
+      y = convolve(x, weights, call, all, 0);
+    }
+    if (config_.normalise) {
+      y = map_rows(
+          [](const auto& rows, const auto&) {
+            return rows[0] / rows[0].square().sum(-1, true).sqrt().clamp_min(1e-12);
+          },
+          {y}, {}, call.pool);
+    }
+    if (adds_input()) y = sum_of_taken({{y, {}}, {x, step.self}}, call.pool);
+    return activate_rows(y, config_.activation, call.pool);
+  }
+
+ private:
+  std::size_t sets() const { return config_.mix.edge_kinds.size(); }
+  bool adds_input() const { return config_.residual && in_ == channels(); }
+  // Without `concat` the one bias stands with the first direction.
+  bool bias_with(std::size_t set) const { return set == 0 || config_.concat; }
+  static std::string name_of(const std::string& name, std::size_t number) {
+    return number == 0 ? name : name + "_" + std::to_string(number);
+  }
+
+  // One SAGEConv over these edge sets. Products come before the rows are gathered, so that each is
+  // computed once for all rows that share it.
+  at::Tensor convolve(const RowStates& x, const Weights& weights, const LayerCall& call,
+                      const std::vector<std::size_t>& edge_sets, std::size_t part) const {
+    const PlanLayer& step = *call.plan.layers[step_];
+    const std::string self = prefix_ + name_of("self", part);
+    const at::Tensor self_bias = sets() == 0 ? weights[self + ".bias"] : at::Tensor();
+    std::vector<TakenTerm> terms{
+        {linear_rows(x, weights[self + ".weight"], self_bias, call.pool), step.self}};
+    for (const std::size_t set : edge_sets) {
+      const std::string name = prefix_ + name_of("neighbours", set);
+      const EdgeSet& edges = step.edges[set];
+      const at::Tensor around =
+          aggregate_rows(edges.aggregate, x, config_.mix.aggregation, call.pool);
+      terms.push_back(
+          {linear_rows(around, weights[name + ".weight"],
+                       bias_with(set) ? weights[name + ".bias"] : at::Tensor(), call.pool),
+           edges.neighbourhood});
+    }
+    return sum_of_taken(terms, call.pool);
+  }
+
+  SageConfig config_;
+  std::string prefix_;
+  std::int64_t in_;
+  int step_;
+};
+
+}  // namespace
+
+std::int64_t SageConfig::channels() const {
+  return concat ? width * static_cast<std::int64_t>(mix.edge_kinds.size()) : width;
+}
+
+bool SageConfig::is_plain() const {
+  return !concat && !normalise &&
+         (activation == Activation::relu || activation == Activation::none);
+}
+
+SageConfig read_sage_config(ConfigNode block) {
+  SageConfig config;
+  block.require("width");
+  config.width = block.integer("width", 64, {1, kMaxWidth});
+  config.residual = block.boolean("residual", false);
+  config.mix.edge_kinds = read_directions(block);
+  const std::string aggregation = block.choice("aggregation", "mean", {"mean", "sum", "max"});
+  config.mix.aggregation = aggregation == "mean"  ? Aggregation::mean
+                           : aggregation == "sum" ? Aggregation::sum
+                                                  : Aggregation::max;
+  config.concat = block.choice("join", "sum", {"sum", "concat"}) == "concat";
+  if (config.concat && config.mix.edge_kinds.empty())
+    block.mistake("join", "there are no directions to concatenate");
+  config.normalise = block.boolean("normalise", false);
+  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
+  return config;
+}
+
+std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerPlace& place) {
+  return std::make_shared<Sage>(config, place);
+}
+
+std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerPlace& place) {
+  return make_sage(read_sage_config(block), place);
+}
+
+const SageConfig* sage_config_of(const Layer& layer) {
+  const auto* sage = dynamic_cast<const Sage*>(&layer);
+  return sage ? &sage->config() : nullptr;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,149 @@
+#include "models/network/composed_network.hpp"
+
+#include <ATen/ATen.h>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "models/inputs/graph_input.hpp"
+#include "models/operators/pool_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/plans/row_keys.hpp"
+
+namespace tpudist {
+namespace {
+
+// A hash of each row's floats, with -0.0 as 0.
+std::vector<std::uint64_t> hashes_of_rows(std::span<const float> values, std::int64_t width) {
+  std::vector<std::uint64_t> hashes;
+  std::vector<float> row(static_cast<std::size_t>(width));
+  for (std::size_t at = 0; at < values.size(); at += row.size()) {
+    for (std::size_t c = 0; c < row.size(); ++c) row[c] = values[at + c] + 0.0f;
+    hashes.push_back(hash64(std::as_bytes(std::span(row))));
+  }
+  return hashes;
+}
+
+std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
+                                                     std::int64_t config_features) {
+  std::vector<std::uint64_t> nodes;
+  for (const auto& graph : input.graphs) {
+    const auto own = hashes_of_rows(graph->raw_features(), kNodeFeatures);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      nodes.push_back(own[i] ^ (static_cast<std::uint64_t>(graph->opcode()[i]) << 56));
+  }
+  return row_keys(*input.plan, nodes, hashes_of_rows(input.states, config_features));
+}
+
+}  // namespace
+
+ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t config_features)
+    : config_(config),
+      shape_(config.plan_shape()),
+      encoder_(config.encoder, config_features),
+      blocks_(config.all_blocks()),
+      pools_(config.pools) {
+  if (pools_.empty()) pools_ = {config.mean_readout ? Aggregation::mean : Aggregation::sum};
+  for (const ParameterEntry& entry : encoder_.parameters()) table_.add(entry);
+  std::int64_t channels = encoder_.channels();
+  for (const auto& block : blocks_) {
+    for (const ParameterEntry& entry : block->parameters()) table_.add(entry);
+    channels = block->channels();
+    drops_ = drops_ || block->drops() > 0;
+  }
+  channels *= static_cast<std::int64_t>(pools_.size());
+  if (!config.head.config_widths.empty()) {
+    if (config_features != kTileConfigFeatures) {
+      throw ConfigError(
+          "model.readout.config_widths: only the configurations of a tile collection "
+          "have one state each; remove it for a layout collection");
+    }
+    add_mlp("config.", encoder_.state_channels(), config.head.config_widths,
+            ParameterGroup::weights);
+    channels += config.head.config_widths.back();
+  }
+  add_mlp("head.", channels, config.head.widths, ParameterGroup::weights);
+  if (!config.head.widths.empty()) channels = config.head.widths.back();
+  ParameterEntry weight = linear_weight("head.weight", channels, 1),
+                 bias = linear_bias("head.bias", channels, 1);
+  weight.group = bias.group = ParameterGroup::output;
+  table_.add(weight);
+  table_.add(bias);
+}
+
+void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
+                              const std::vector<std::int64_t>& widths, ParameterGroup group) {
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    ParameterEntry weight = linear_weight(name + std::to_string(i) + ".weight", in, widths[i]);
+    weight.group = group;
+    table_.add(weight);
+    table_.add(linear_bias(name + std::to_string(i) + ".bias", in, widths[i]));
+    in = widths[i];
+  }
+}
+
+std::shared_ptr<const PreparedUnit> ComposedNetwork::prepare(const UnitInput& input,
+                                                             at::ScalarType dtype) const {
+  std::vector<std::vector<std::uint64_t>> keys;
+  if (drops_) {
+    const std::int64_t states = std::max<std::int64_t>(input.plan->states, 1);
+    keys = keys_of_unit(input, static_cast<std::int64_t>(input.states.size()) / states);
+  }
+  return std::make_shared<const PreparedUnit>(PreparedUnit{
+      encoder_.prepare(input, dtype), PlanContext(*input.plan, shape_, std::move(keys))});
+}
+
+Weights ComposedNetwork::views(const float* member, bool trained) const {
+  Weights weights;
+  for (const ParameterEntry& entry : table_.entries()) {
+    std::vector<std::int64_t> sizes{1};
+    sizes.insert(sizes.end(), entry.shape.begin(), entry.shape.end());
+    at::Tensor view = at::from_blob(const_cast<float*>(member) + entry.offset, sizes, at::kFloat);
+    view.set_requires_grad(trained && entry.group != ParameterGroup::statistics);
+    weights.add(entry.name, view);
+  }
+  return weights;
+}
+
+// What an MLP makes of the state of every configuration, [configurations, M, width] in double.
+at::Tensor ComposedNetwork::config_branch(const UnitTensors& unit, const at::Tensor& states,
+                                          const Weights& weights, ThreadPool& pool) const {
+  at::Tensor x = states;
+  for (std::size_t i = 0; i < config_.head.config_widths.size(); ++i) {
+    const std::string name = "config." + std::to_string(i);
+    x = activate_rows(apply_linear(x, weights, name, pool), config_.head.activation, pool);
+  }
+  const StateIndex& state = *unit.state_of_config;
+  return take_rows(x, {state.index, state.transposed}, pool).to(at::kDouble);
+}
+
+at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Weights& weights,
+                                 ThreadPool& pool) const {
+  const auto linear = [&](const at::Tensor& x, const std::string& name) {
+    Weights doubles;
+    doubles.add(name + ".weight", weights[name + ".weight"].to(at::kDouble));
+    doubles.add(name + ".bias", weights[name + ".bias"].to(at::kDouble));
+    return apply_linear(x, doubles, name, pool);
+  };
+  at::Tensor x = pooled;
+  for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
+    x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation, pool);
+  return linear(x, "head").squeeze(2) * config_.output_scale;
+}
+
+at::Tensor ComposedNetwork::scores(const UnitInput& input, const PreparedUnit& unit,
+                                   const Weights& weights, ThreadPool& pool,
+                                   std::span<const std::uint64_t> dropout_keys) const {
+  const Plan& plan = *input.plan;
+  const at::Tensor states = encoder_.states(unit.tensors, weights, pool);
+  RowStates x = encoder_.rows(unit.tensors, states, plan, weights, pool);
+  const LayerCall call{plan, unit.context, pool, states, dropout_keys};
+  for (const auto& block : blocks_) x = block->forward(x, weights, call);
+  std::vector<at::Tensor> pooled;
+  for (const Aggregation aggregation : pools_)
+    pooled.push_back(pool_rows(x, plan.readout, aggregation, pool));
+  if (!config_.head.config_widths.empty())
+    pooled.push_back(config_branch(unit.tensors, states, weights, pool));
+  return head(pooled.size() == 1 ? pooled[0] : at::cat(pooled, 2), weights, pool);
+}
+
+}  // namespace tpudist

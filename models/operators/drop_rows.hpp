@@ -1,0 +1,22 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+
+namespace tpudist {
+
+// Dropout that depends on what a row holds and not on where it lies: each channel of a row is kept
+// with probability 1 - rate and divided by it. The draw is a pure function (Philox4x32-10, Salmon et
+// al. 2011) of the member's key, `layer`, the channel and the row's key, so that equal rows of dense,
+// refined and chunked plans lose the same channels. x is [rows, M, C]; `member_keys` [M], `row_keys`
+// [rows]; 0 <= rate < 1, exact to 2^-16. Differentiable. `row_keys` must outlive the recorded graph.
+at::Tensor drop_rows(const at::Tensor& x, double rate, std::span<const std::uint64_t> member_keys,
+                     std::uint32_t layer, std::span<const std::uint64_t> row_keys,
+                     ThreadPool& pool);
+
+}  // namespace tpudist

@@ -1,0 +1,174 @@
+#include "models/operators/linear_rows.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "models/kernels/gemm.hpp"
+#include "models/kernels/threads.hpp"
+#include "models/operators/row_tasks.hpp"
+
+namespace tpudist {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// A matrix inside a contiguous tensor: element (i, j) lies `i * stride + j` behind `offset`.
+struct Matrix {
+  const at::Tensor& tensor;
+  std::int64_t offset, stride;
+  Transpose transpose = Transpose::no;
+};
+
+// c[m, n] = a[m, k] b[k, n] + beta * c, where c lies like `a` in its tensor.
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix& a, const Matrix& b,
+              double beta, at::Tensor& c, std::int64_t c_offset, std::int64_t c_stride) {
+  if (c.scalar_type() == at::kFloat) {
+    gemm(m, n, k, {a.tensor.const_data_ptr<float>() + a.offset, a.stride, a.transpose},
+         {b.tensor.const_data_ptr<float>() + b.offset, b.stride, b.transpose},
+         static_cast<float>(beta), c.mutable_data_ptr<float>() + c_offset, c_stride);
+    return;
+  }
+  const auto view = [](const Matrix& matrix, std::int64_t rows, std::int64_t columns) {
+    const bool transposed = matrix.transpose == Transpose::yes;
+    return matrix.tensor.as_strided(
+        {rows, columns},
+        transposed ? at::IntArrayRef{1, matrix.stride} : at::IntArrayRef{matrix.stride, 1},
+        matrix.offset);
+  };
+  use_one_thread_per_worker();
+  at::Tensor target = c.as_strided({m, n}, {c_stride, 1}, c_offset);
+  const at::Tensor left = view(a, m, k), right = view(b, k, n);
+  if (beta == 0) {
+    at::mm_out(target, left, right);
+  } else {
+    target.addmm_(left, right, beta, 1);
+  }
+}
+
+// Adds the rows of y to `sums`, both [columns], in order.
+template <typename T>
+void add_rows_to(const T* y, std::int64_t rows, std::int64_t stride, std::int64_t columns,
+                 T* sums) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t c = 0; c < columns; ++c) sums[c] += y[i * stride + c];
+  }
+}
+
+template <typename T>
+void set_rows(T* y, std::int64_t rows, std::int64_t stride, std::int64_t columns, const T* value) {
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(value, columns, y + i * stride);
+}
+
+// The sizes of one call.
+struct Sizes {
+  Sizes(const at::Tensor& x, const at::Tensor& weight)
+      : rows(x.size(0)), members(x.size(1)), in(x.size(2)), out(weight.size(2)) {}
+  std::int64_t rows, members, in, out;
+};
+
+at::Tensor forward_of(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                      ThreadPool& pool) {
+  const Sizes n(x, weight);
+  at::Tensor y = at::empty({n.rows, n.members, n.out}, x.options());
+  for_row_blocks(pool, n.rows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t m = 0; m < n.members; ++m) {
+      const std::int64_t begin = (first * n.members + m) * n.out;
+      if (bias.defined()) {
+        AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "linear_rows", [&] {
+          set_rows(y.mutable_data_ptr<scalar_t>() + begin, count, n.members * n.out, n.out,
+                   bias.const_data_ptr<scalar_t>() + m * n.out);
+        });
+      }
+      multiply(count, n.out, n.in, {x, (first * n.members + m) * n.in, n.members * n.in},
+               {weight, m * n.in * n.out, n.out}, bias.defined() ? 1 : 0, y, begin,
+               n.members * n.out);
+    }
+  });
+  return y;
+}
+
+at::Tensor gradient_of_rows(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
+                            ThreadPool& pool) {
+  const Sizes n(x, weight);
+  at::Tensor d_x = at::empty_like(x);
+  for_row_blocks(pool, n.rows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t m = 0; m < n.members; ++m) {
+      multiply(count, n.in, n.out, {d_y, (first * n.members + m) * n.out, n.members * n.out},
+               {weight, m * n.in * n.out, n.out, Transpose::yes}, 0, d_x,
+               (first * n.members + m) * n.in, n.members * n.in);
+    }
+  });
+  return d_x;
+}
+
+// Partial sums [chunks, M, I, O] and [chunks, M, O], added up over the chunks in order.
+void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
+                             ThreadPool& pool, at::Tensor& d_weight, at::Tensor& d_bias) {
+  const Sizes n(x, weight);
+  const std::int64_t step = chunk_rows(n.rows), chunks = (n.rows + step - 1) / step;
+  at::Tensor weights = at::empty({chunks, n.members, n.in, n.out}, x.options()),
+             biases = at::zeros({chunks, n.members, n.out}, x.options());
+  pool.parallel_for(chunks * n.members, [&](std::int64_t task) {
+    const std::int64_t chunk = task / n.members, m = task % n.members;
+    const std::int64_t first = chunk * step, count = std::min(step, n.rows - first);
+    multiply(n.in, n.out, count,
+             {x, (first * n.members + m) * n.in, n.members * n.in, Transpose::yes},
+             {d_y, (first * n.members + m) * n.out, n.members * n.out}, 0, weights,
+             task * n.in * n.out, n.out);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "linear_rows", [&] {
+      add_rows_to(d_y.const_data_ptr<scalar_t>() + (first * n.members + m) * n.out, count,
+                  n.members * n.out, n.out, biases.mutable_data_ptr<scalar_t>() + task * n.out);
+    });
+  });
+  d_weight = weights[0];
+  d_bias = biases[0];
+  const std::int64_t pieces = n.members * n.in;
+  for_row_blocks(pool, pieces, [&](std::int64_t first, std::int64_t count) {
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "linear_rows", [&] {
+      scalar_t* const sum = weights.mutable_data_ptr<scalar_t>() + first * n.out;
+      for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
+        const scalar_t* const part = sum + chunk * pieces * n.out;
+        for (std::int64_t i = 0; i < count * n.out; ++i) sum[i] += part[i];
+      }
+    });
+  });
+  for (std::int64_t chunk = 1; chunk < chunks; ++chunk) d_bias.add_(biases[chunk]);
+}
+
+class LinearRows : public torch::autograd::Function<LinearRows> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, ThreadPool* pool) {
+    context->save_for_backward({x, weight});
+    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
+    return forward_of(x, weight, bias, *pool);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor d_y = gradients[0].contiguous(), &x = saved[0], &weight = saved[1];
+    at::Tensor d_x, d_weight, d_bias;
+    if (context->needs_input_grad(0)) d_x = gradient_of_rows(d_y, x, weight, pool);
+    gradients_of_parameters(d_y, x, weight, pool, d_weight, d_bias);
+    return {d_x, d_weight, context->needs_input_grad(2) ? d_bias : at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       ThreadPool& pool) {
+  if (x.dim() != 3 || weight.dim() != 3 || x.size(1) != weight.size(0) ||
+      x.size(2) != weight.size(1)) {
+    throw Error(ErrorKind::failed, "linear_rows: rows and weight do not fit together");
+  }
+  return LinearRows::apply(x.contiguous(), weight.contiguous(),
+                           bias.defined() ? bias.contiguous() : bias, &pool);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,164 @@
+#include "models/operators/map_rows.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "models/kernels/threads.hpp"
+#include "models/operators/row_tasks.hpp"
+
+namespace tpudist {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+std::vector<at::Tensor> block_of(const std::vector<at::Tensor>& rows, std::int64_t first,
+                                 std::int64_t count) {
+  std::vector<at::Tensor> block;
+  for (const at::Tensor& input : rows) block.push_back(input.narrow(0, first, count));
+  return block;
+}
+
+// The tensors that a backward pass of `function` needs, split in inputs and parameters.
+struct Saved {
+  std::vector<at::Tensor> rows, parameters;
+};
+
+// Runs a block again with a graph of its own and writes the inputs' gradients into `d_rows`.
+// Returns the parameters' gradients.
+std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Saved& saved,
+                                          const at::Tensor& gradient, std::int64_t first,
+                                          std::int64_t count,
+                                          const std::vector<at::Tensor>& d_rows) {
+  std::vector<at::Tensor> rows = block_of(saved.rows, first, count), parameters, leaves;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!d_rows[i].defined()) continue;
+    rows[i] = rows[i].detach().requires_grad_(true);
+    leaves.push_back(rows[i]);
+  }
+  for (const at::Tensor& parameter : saved.parameters) {
+    parameters.push_back(parameter.detach().requires_grad_(parameter.is_floating_point()));
+    leaves.push_back(parameters.back());
+  }
+  at::Tensor result;
+  {
+    const at::AutoGradMode with_graph(true);
+    result = function(rows, parameters);
+  }
+  variable_list gradients = torch::autograd::grad(
+      {result}, leaves, {gradient.narrow(0, first, count)}, false, false, /*allow_unused=*/true);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!d_rows[i].defined()) continue;
+    const at::Tensor& own = gradients[next++];
+    at::Tensor target = d_rows[i].narrow(0, first, count);
+    if (own.defined()) {
+      target.copy_(own);
+    } else {
+      target.zero_();
+    }
+  }
+  return {gradients.begin() + static_cast<std::ptrdiff_t>(next), gradients.end()};
+}
+
+// Adds up the gradients of the parameters over the blocks of one chunk, in order.
+void add_in_order(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
+  if (sums.empty()) sums.resize(more.size());
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    if (!more[i].defined()) continue;
+    if (sums[i].defined()) {
+      sums[i].add_(more[i]);
+    } else {
+      sums[i] = more[i].clone();
+    }
+  }
+}
+
+class MapRows : public torch::autograd::Function<MapRows> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const variable_list& rows,
+                            const variable_list& parameters, std::shared_ptr<RowFunction> function,
+                            ThreadPool* pool) {
+    const std::int64_t count = rows.front().size(0);
+    const at::NoGradGuard no_graph;
+    at::Tensor first = (*function)(block_of(rows, 0, std::min(kTaskRows, count)), parameters);
+    at::Tensor result = first;
+    if (count > kTaskRows) {
+      std::vector<std::int64_t> sizes = first.sizes().vec();
+      sizes[0] = count;
+      result = at::empty(sizes, first.options());
+      result.narrow(0, 0, kTaskRows).copy_(first);
+      for_row_blocks(*pool, count - kTaskRows, [&](std::int64_t begin, std::int64_t size) {
+        use_one_thread_per_worker();
+        const at::NoGradGuard task_no_graph;
+        begin += kTaskRows;
+        result.narrow(0, begin, size).copy_((*function)(block_of(rows, begin, size), parameters));
+      });
+    }
+    variable_list saved = rows;
+    saved.insert(saved.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(saved);
+    context->saved_data["inputs"] = static_cast<std::int64_t>(rows.size());
+    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
+    // The function lives as long as the graph does.
+    context->saved_data["function"] =
+        c10::IValue::make_capsule(c10::make_intrusive<Holder>(std::move(function)));
+    return result;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const std::size_t inputs = static_cast<std::size_t>(context->saved_data["inputs"].toInt());
+    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
+    const auto holder = context->saved_data["function"].toCapsule();
+    const RowFunction& function = *static_cast<Holder*>(holder.get())->function;
+    variable_list all = context->get_saved_variables();
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(inputs);
+    const Saved saved{{all.begin(), middle}, {middle, all.end()}};
+    const at::Tensor gradient = gradients[0].contiguous();
+    const std::int64_t count = gradient.size(0);
+
+    std::vector<at::Tensor> d_rows(inputs);
+    for (std::size_t i = 0; i < inputs; ++i) {
+      if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(saved.rows[i]);
+    }
+    const std::int64_t step = chunk_rows(count), chunks = (count + step - 1) / step;
+    std::vector<std::vector<at::Tensor>> partial(static_cast<std::size_t>(chunks));
+    pool.parallel_for(chunks, [&](std::int64_t chunk) {
+      use_one_thread_per_worker();
+      const std::int64_t end = std::min(count, (chunk + 1) * step);
+      for (std::int64_t first = chunk * step; first < end; first += kTaskRows) {
+        add_in_order(partial[static_cast<std::size_t>(chunk)],
+                     backward_of_block(function, saved, gradient, first,
+                                       std::min(kTaskRows, end - first), d_rows));
+      }
+    });
+    std::vector<at::Tensor> d_parameters(saved.parameters.size());
+    for (const std::vector<at::Tensor>& own : partial) add_in_order(d_parameters, own);
+
+    variable_list result = d_rows;
+    result.insert(result.end(), d_parameters.begin(), d_parameters.end());
+    result.resize(result.size() + 2);  // the function and the pool
+    return result;
+  }
+
+ private:
+  struct Holder : torch::CustomClassHolder {
+    explicit Holder(std::shared_ptr<RowFunction> function) : function(std::move(function)) {}
+    std::shared_ptr<RowFunction> function;
+  };
+};
+
+}  // namespace
+
+at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
+                    const std::vector<at::Tensor>& parameters, ThreadPool& pool) {
+  if (rows.empty() || rows.front().size(0) == 0)
+    throw Error(ErrorKind::failed, "map_rows: there are no rows");
+  return MapRows::apply(rows, parameters, std::make_shared<RowFunction>(function), &pool);
+}
+
+}  // namespace tpudist

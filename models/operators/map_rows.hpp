@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+
+namespace tpudist {
+
+// A function of single rows, written with differentiable operations of ATen: it gets a block of rows
+// of every input, each [rows, M, C_i], and the parameters, each [M, ...], and returns a tensor whose
+// row i depends on row i of the inputs alone. It is called from several threads at once.
+using RowFunction = std::function<at::Tensor(const std::vector<at::Tensor>& rows,
+                                             const std::vector<at::Tensor>& parameters)>;
+
+// Applies a row-wise function to inputs of equally many rows (at least one), block by block, in the
+// threads of the pool. Differentiable: the backward pass runs each block again with a graph of its
+// own, and the gradients of parameters are partial sums over fixed chunks of rows, added in order.
+// Nothing but the inputs is kept for it. The bits do not depend on the number of threads.
+at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
+                    const std::vector<at::Tensor>& parameters, ThreadPool& pool);
+
+}  // namespace tpudist

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/thread_pool.hpp"
+#include "models/plans/plan.hpp"
+#include "models/plans/plan_shape.hpp"
+
+namespace tpudist {
+
+// Pools the rows behind the last layer over the nodes of every configuration: x [rows, M, C], float32
+// or double, gives [configurations, M, C] in double, so that sums over thousands of nodes do not
+// swallow the differences between configurations. The weights of the readout must be multiplicities
+// (PlanShape::mean_readout false); the mean divides by the number of nodes. Equal largest rows share
+// the gradient of a maximum by how many nodes they stand for. Differentiable. Sums have a fixed
+// order. Readout and pool must outlive the recorded graph.
+at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
+                     ThreadPool& pool);
+
+}  // namespace tpudist

@@ -1,0 +1,48 @@
+#include "models/operators/row_groups.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+namespace {
+
+const EdgeSet& only_edge_set(const PlanLayer& layer) {
+  if (layer.edges.size() != 1 || layer.edges[0].neighbourhood.is_identity() || !layer.state.empty())
+    throw Error(ErrorKind::failed,
+                "row groups need a layer with one edge set along nodes or "
+                "configurations");
+  return layer.edges[0];
+}
+
+// The weight of an entry, found by its source.
+float weight_at(const Csr& matrix, std::int64_t row, std::int32_t source) {
+  const auto first = matrix.source.begin() + matrix.begin[row],
+             last = matrix.source.begin() + matrix.begin[row + 1];
+  const auto found = std::lower_bound(first, last, source);
+  if (found == last || *found != source)
+    throw Error(ErrorKind::failed, "a row of a plan does not stand in its own group");
+  return matrix.weight_of(found - matrix.source.begin());
+}
+
+}  // namespace
+
+RowGroups::RowGroups(const PlanLayer& layer) : rows(only_edge_set(layer).neighbourhood.transposed) {
+  const EdgeSet& edges = layer.edges[0];
+  const Csr& matrix = edges.aggregate.forward;
+  const std::int64_t replicas = edges.aggregate.replicas;
+  count.assign(static_cast<std::size_t>(layer.rows_out), 1);
+  size.assign(static_cast<std::size_t>(matrix.rows() * replicas), 0);
+  if (!matrix.weight.empty()) {
+    for (std::int64_t row = 0; row < layer.rows_out; ++row) {
+      const std::int32_t group = edges.neighbourhood(row), own = layer.self(row);
+      count[row] = weight_at(matrix, group / replicas, static_cast<std::int32_t>(own / replicas));
+    }
+  }
+  for (std::int64_t group = 0; group < groups(); ++group) {
+    for (std::int64_t e = rows.begin[group]; e < rows.begin[group + 1]; ++e)
+      size[group] += count[rows.source[e]];
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plans/plan.hpp"
+
+namespace tpudist {
+
+// The rows behind a plan layer whose only edge set runs along nodes or along configurations, by
+// their neighbourhood, which is called a group here: all nodes of a configuration, or all
+// configurations of a node. A row stands in one group, with a multiplicity. Borrows the plan layer.
+struct RowGroups {
+  // Throws Error when the layer has another shape than that.
+  explicit RowGroups(const PlanLayer& layer);
+
+  std::int64_t groups() const { return static_cast<std::int64_t>(size.size()); }
+  const Csr& rows;           // for each group its rows
+  std::vector<float> count;  // [rows behind the layer] how often a row stands in its group
+  std::vector<double> size;  // [groups] sum of the counts
+};
+
+}  // namespace tpudist

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/thread_pool.hpp"
+#include "models/operators/row_groups.hpp"
+
+namespace tpudist {
+
+// Cross-configuration attention of the 1st place of "Fast or Slow?": channel by channel
+//
+//     y = x * softmax(x / temperature)
+//
+// where the softmax runs over the rows of a group, each counted as often as it stands there. x and y
+// are [rows, M, C], `temperature` is [M], all float32 or all double; sums are in double.
+// Differentiable in both. Groups are tasks of the pool. `groups` and pool must outlive the recorded
+// graph.
+at::Tensor softmax_gate(const at::Tensor& x, const at::Tensor& temperature, const RowGroups& groups,
+                        ThreadPool& pool);
+
+}  // namespace tpudist

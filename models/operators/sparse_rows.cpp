@@ -1,0 +1,203 @@
+#include "models/operators/sparse_rows.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "models/kernels/row_kernels.hpp"
+#include "models/operators/row_tasks.hpp"
+#include "models/operators/typed_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+template <typename T>
+T* pointer_in(const c10::IValue& value) {
+  return reinterpret_cast<T*>(value.toInt());
+}
+
+template <typename T>
+std::int64_t as_integer(const T* pointer) {
+  return reinterpret_cast<std::int64_t>(pointer);
+}
+
+std::int64_t width_of(const at::Tensor& x) {
+  return x.size(1) * x.size(2);
+}
+
+at::Tensor rows_like(const at::Tensor& x, std::int64_t rows) {
+  return at::empty({rows, x.size(1), x.size(2)}, x.options());
+}
+
+// The product of a matrix with dense rows.
+at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x,
+                    ThreadPool& pool) {
+  at::Tensor y = rows_like(x, matrix.rows() * replicas);
+  for_row_blocks(pool, y.size(0), [&](std::int64_t first, std::int64_t count) {
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
+      add_entries(matrix, replicas, first, count, x.const_data_ptr<scalar_t>(), width_of(x),
+                  y.mutable_data_ptr<scalar_t>() + first * width_of(x));
+    });
+  });
+  return y;
+}
+
+class SumOfTaken : public torch::autograd::Function<SumOfTaken> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const variable_list& x,
+                            std::vector<TakeIndex> index, ThreadPool* pool) {
+    std::int64_t rows = 0;
+    std::vector<std::int64_t> transposed;
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      rows =
+          index[t].is_identity() ? x[t].size(0) : static_cast<std::int64_t>(index[t].index.size());
+      transposed.push_back(as_integer(index[t].transposed));
+    }
+    at::Tensor y = rows_like(x[0], rows);
+    const std::int64_t width = width_of(y);
+    for_row_blocks(*pool, rows, [&](std::int64_t first, std::int64_t count) {
+      AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_taken", [&] {
+        scalar_t* const out = y.mutable_data_ptr<scalar_t>() + first * width;
+        for (std::size_t t = 0; t < x.size(); ++t) {
+          const std::int32_t* const taken =
+              index[t].is_identity() ? nullptr : index[t].index.data() + first;
+          const scalar_t* const in = x[t].const_data_ptr<scalar_t>() + (taken ? 0 : first * width);
+          if (t == 0) {
+            copy_taken(in, taken, count, width, out);
+          } else {
+            add_taken(in, taken, count, width, out);
+          }
+        }
+      });
+    });
+    context->saved_data["transposed"] = transposed;
+    context->saved_data["pool"] = as_integer(pool);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    ThreadPool& pool = *pointer_in<ThreadPool>(context->saved_data["pool"]);
+    const std::vector<std::int64_t> transposed = context->saved_data["transposed"].toIntVector();
+    const at::Tensor d_y = gradients[0].contiguous();
+    variable_list result;
+    for (std::size_t t = 0; t < transposed.size(); ++t) {
+      at::Tensor& own = result.emplace_back();
+      if (!context->needs_input_grad(t)) continue;
+      own = transposed[t] ? multiply(*reinterpret_cast<const Csr*>(transposed[t]), 1, d_y, pool)
+                          : d_y;
+    }
+    result.resize(result.size() + 2);
+    return result;
+  }
+};
+
+class SumRows : public torch::autograd::Function<SumRows> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const SparseMatrix* matrix, bool mean, ThreadPool* pool) {
+    context->saved_data["matrix"] = as_integer(matrix);
+    context->saved_data["mean"] = mean;
+    context->saved_data["pool"] = as_integer(pool);
+    at::Tensor y = multiply(matrix->forward, matrix->replicas, x, *pool);
+    if (mean) divide(*matrix, y, *pool);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const SparseMatrix& matrix = *pointer_in<const SparseMatrix>(context->saved_data["matrix"]);
+    ThreadPool& pool = *pointer_in<ThreadPool>(context->saved_data["pool"]);
+    at::Tensor d_y = gradients[0].contiguous();
+    if (context->saved_data["mean"].toBool()) {
+      d_y = d_y.clone();
+      divide(matrix, d_y, pool);
+    }
+    return {multiply(matrix.transposed, matrix.replicas, d_y, pool), {}, {}, {}};
+  }
+
+ private:
+  // Divides each row by the number of its neighbours.
+  static void divide(const SparseMatrix& matrix, const at::Tensor& y, ThreadPool& pool) {
+    for_row_blocks(pool, y.size(0), [&](std::int64_t first, std::int64_t count) {
+      AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "divide", [&] {
+        divide_by_totals(matrix.forward, matrix.replicas, first, count, width_of(y),
+                         y.mutable_data_ptr<scalar_t>() + first * width_of(y));
+      });
+    });
+  }
+};
+
+class LargestRows : public torch::autograd::Function<LargestRows> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const SparseMatrix* matrix, ThreadPool* pool) {
+    at::Tensor best = rows_like(x, matrix->forward.rows() * matrix->replicas);
+    for_row_blocks(*pool, best.size(0), [&](std::int64_t first, std::int64_t count) {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
+        largest_entries(matrix->forward, matrix->replicas, first, count,
+                        x.const_data_ptr<scalar_t>(), width_of(x),
+                        best.mutable_data_ptr<scalar_t>() + first * width_of(x));
+      });
+    });
+    context->save_for_backward({x, best});
+    context->saved_data["matrix"] = as_integer(matrix);
+    context->saved_data["pool"] = as_integer(pool);
+    return best;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const SparseMatrix& matrix = *pointer_in<const SparseMatrix>(context->saved_data["matrix"]);
+    ThreadPool& pool = *pointer_in<ThreadPool>(context->saved_data["pool"]);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &best = saved[1];
+    const std::int64_t width = width_of(x);
+    at::Tensor share = gradients[0].contiguous().clone(), d_x = at::empty_like(x);
+    for_row_blocks(pool, share.size(0), [&](std::int64_t first, std::int64_t count) {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "shares", [&] {
+        share_of_largest(matrix.forward, matrix.replicas, first, count,
+                         x.const_data_ptr<scalar_t>(),
+                         best.const_data_ptr<scalar_t>() + first * width, width,
+                         share.mutable_data_ptr<scalar_t>() + first * width);
+      });
+    });
+    for_row_blocks(pool, x.size(0), [&](std::int64_t first, std::int64_t count) {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest_backward", [&] {
+        gradient_of_largest(matrix.transposed, matrix.replicas, first, count,
+                            x.const_data_ptr<scalar_t>() + first * width,
+                            best.const_data_ptr<scalar_t>(), share.const_data_ptr<scalar_t>(),
+                            width, d_x.mutable_data_ptr<scalar_t>() + first * width);
+      });
+    });
+    return {d_x, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor take_rows(const at::Tensor& x, const TakeIndex& index, ThreadPool& pool) {
+  if (index.is_identity()) return x;
+  return sum_of_taken({{x, index}}, pool);
+}
+
+at::Tensor sum_of_taken(const std::vector<TakenTerm>& terms, ThreadPool& pool) {
+  variable_list x;
+  std::vector<TakeIndex> index;
+  for (const TakenTerm& term : terms) {
+    x.push_back(term.x.contiguous());
+    index.push_back(term.index);
+  }
+  if (x.empty()) throw Error(ErrorKind::failed, "sum_of_taken: there are no terms");
+  return SumOfTaken::apply(x, index, &pool);
+}
+
+at::Tensor aggregate_rows(const SparseMatrix& matrix, const at::Tensor& x, Aggregation aggregation,
+                          ThreadPool& pool) {
+  if (aggregation == Aggregation::max) return LargestRows::apply(x.contiguous(), &matrix, &pool);
+  return SumRows::apply(x.contiguous(), &matrix, aggregation == Aggregation::mean, &pool);
+}
+
+}  // namespace tpudist

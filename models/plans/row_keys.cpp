@@ -1,0 +1,61 @@
+#include "models/plans/row_keys.hpp"
+
+#include "models/plans/flat_index.hpp"
+
+namespace tpudist {
+namespace {
+
+std::uint64_t join(std::uint64_t a, std::uint64_t b) {
+  return mix_hash(mix_hash(a + 0x9e3779b97f4a7c15ull) ^ b);
+}
+
+std::uint64_t key_of_state(std::int32_t state, std::span<const std::uint64_t> state_keys) {
+  return state < 0 ? 0x5bd1e995u : state_keys[state];
+}
+
+// The hash of a multiset: the sum of its members' hashes.
+std::vector<std::uint64_t> neighbourhood_keys(const SparseMatrix& matrix,
+                                              const std::vector<std::uint64_t>& rows) {
+  const Csr& csr = matrix.forward;
+  std::vector<std::uint64_t> keys;
+  for (std::int64_t i = 0; i < csr.rows(); ++i) {
+    for (std::int64_t replica = 0; replica < matrix.replicas; ++replica) {
+      std::uint64_t sum = 0;
+      for (std::int64_t e = csr.begin[i]; e < csr.begin[i + 1]; ++e) {
+        const auto count = static_cast<std::uint64_t>(csr.weight_of(e));
+        sum += count * mix_hash(rows[csr.source[e] * matrix.replicas + replica]);
+      }
+      keys.push_back(sum);
+    }
+  }
+  return keys;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint64_t>> row_keys(const Plan& plan,
+                                                 std::span<const std::uint64_t> node_keys,
+                                                 std::span<const std::uint64_t> state_keys) {
+  std::vector<std::vector<std::uint64_t>> levels(1);
+  for (std::size_t row = 0; row < plan.node.size(); ++row) {
+    levels[0].push_back(join(node_keys[plan.node[row]], key_of_state(plan.state[row], state_keys)));
+  }
+  for (const auto& layer : plan.layers) {
+    const std::vector<std::uint64_t>& before = levels.back();
+    std::vector<std::uint64_t> behind;
+    for (std::int64_t row = 0; row < layer->rows_out; ++row) {
+      std::uint64_t key = join(before[layer->self(row)], 1);
+      if (!layer->state.empty()) key = join(key, key_of_state(layer->state[row], state_keys));
+      behind.push_back(key);
+    }
+    for (const EdgeSet& edges : layer->edges) {
+      const std::vector<std::uint64_t> around = neighbourhood_keys(edges.aggregate, before);
+      for (std::int64_t row = 0; row < layer->rows_out; ++row)
+        behind[row] = join(behind[row], around[edges.neighbourhood(row)]);
+    }
+    levels.push_back(std::move(behind));
+  }
+  return levels;
+}
+
+}  // namespace tpudist

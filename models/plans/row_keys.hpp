@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/plans/plan.hpp"
+
+namespace tpudist {
+
+// Returns a key for every row of a plan, before layer 0 .. depth (depth: behind the last): a hash of
+// what the row's state is made of. Rows of equal content have equal keys in dense and refined plans
+// and in parts of a slate, so that random draws by key are the same in all of them. `node_keys`
+// [plan.nodes] and `state_keys` [plan.states] are hashes of the contents of input rows and states.
+// Only for plans whose weights are multiplicities. Pure, thread-safe.
+std::vector<std::vector<std::uint64_t>> row_keys(const Plan& plan,
+                                                 std::span<const std::uint64_t> node_keys,
+                                                 std::span<const std::uint64_t> state_keys);
+
+}  // namespace tpudist
