@@ -24,8 +24,8 @@ struct StoredTensor {
 
 // A safetensors file (https://github.com/huggingface/safetensors), opened to read: 8 bytes with the
 // length of the header, the header, a JSON object that gives each tensor its type, shape and place,
-// and the bytes of the tensors. Opening reads the header alone and checks all of it against the size
-// of the file: each byte behind the header belongs to exactly one tensor. Not thread-safe.
+// and the bytes of the tensors. Opening reads the header alone and checks all of it against the
+// size of the file: each byte behind the header belongs to exactly one tensor. Not thread-safe.
 //
 // Everything that is wrong in the file is a DataError "FILE: what", one line; a file that cannot be
 // read is an IoError.

@@ -21,8 +21,8 @@ struct SafetensorsHeader {
 };
 
 // Reads the JSON text of a header. Strict: no other keys, no key twice, no number that is not a
-// whole one, and the places of the tensors must join without a hole or an overlap and end at `bytes`,
-// how many there are behind the header. Calls `refuse` with what is wrong, which throws.
+// whole one, and the places of the tensors must join without a hole or an overlap and end at
+// `bytes`, how many there are behind the header. Calls `refuse` with what is wrong, which throws.
 SafetensorsHeader parse_safetensors_header(
     std::string_view text, std::uint64_t bytes,
     const std::function<void(const std::string& what)>& refuse);

@@ -13,9 +13,9 @@
 
 namespace tpudist {
 
-// Collects tensors and writes them as one safetensors file, in the order of the safetensors package:
-// the widest types first, then by name, the header filled up with spaces to a multiple of 8 bytes.
-// The bytes are a pure function of what was added. Keeps copies. Not thread-safe.
+// Collects tensors and writes them as one safetensors file, in the order of the safetensors
+// package: the widest types first, then by name, the header filled up with spaces to a multiple of
+// 8 bytes. The bytes are a pure function of what was added. Keeps copies. Not thread-safe.
 class SafetensorsWriter {
  public:
   // `values` in row-major order: as many as the product of `shape`, else Error. Throws Error when

@@ -1,13 +1,13 @@
 #pragma once
 
-// The part of CUDA that the kernels of this project use, on the CPU: a launch runs the kernel once for
-// each thread of the grid, one thread after the other. There is no shared memory, no __syncthreads and
-// no warp: kernels that need them do not compile.
+// The part of CUDA that the kernels of this project use, on the CPU: a launch runs the kernel once
+// for each thread of the grid, one thread after the other. There is no shared memory, no
+// __syncthreads and no warp: kernels that need them do not compile.
 //
-// What a GPU refuses is refused: a launch that no device takes gives cudaErrorInvalidConfiguration, a
-// misaligned vector load ends the program. Memory that a kernel may not touch is found by
-// GuardedArray (guarded_array.hpp), and threads that write what others read by running them in
-// both orders (emulation::Order).
+// What a GPU refuses is refused: a launch that no device takes gives cudaErrorInvalidConfiguration,
+// a misaligned vector load ends the program. Memory that a kernel may not touch is found by
+// GuardedArray (guarded_array.hpp), and threads that write what others read by running them in both
+// orders (emulation::Order).
 
 #include <cmath>
 #include <cstddef>

@@ -10,7 +10,8 @@
 #include "models/cuda_launch.hpp"
 #include "tests/cuda_emulation/guarded_array.hpp"
 
-// What is wrong with a launch on purpose is seen: otherwise the tests of kernels would prove nothing.
+// What is wrong with a launch on purpose is seen: otherwise the tests of kernels would prove
+// nothing.
 
 namespace tpudist {
 namespace {

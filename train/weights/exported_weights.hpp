@@ -14,9 +14,9 @@ struct ExportedMember {
   std::filesystem::path path;
 };
 
-// The files for a run's members that did not fail: `file` itself for the member `number` or where the
-// run has one member, else NAME-member-N.EXTENSION beside it, N the number of the member. Throws
-// ConfigError when the run has no member `number`, or it failed.
+// The files for a run's members that did not fail: `file` itself for the member `number` or where
+// the run has one member, else NAME-member-N.EXTENSION beside it, N the number of the member.
+// Throws ConfigError when the run has no member `number`, or it failed.
 std::vector<ExportedMember> exported_members(const TrainedRun& run,
                                              const std::filesystem::path& file,
                                              std::optional<int> number);

@@ -20,9 +20,9 @@ struct ImportedRun {
 
 // Makes a complete run of weights that were trained elsewhere: `files` holds one safetensors file
 // (read_weights) for each member of the experiment, in the order of their numbers. The folder `run`
-// gets config.yaml, a checkpoint of step 0 with these weights, and folds.yaml where members hold graphs
-// out; it can be scored, and trained further with `train --resume` where the shards are there now.
-// Nothing is written before all files have been read. For one rank.
+// gets config.yaml, a checkpoint of step 0 with these weights, and folds.yaml where members hold
+// graphs out; it can be scored, and trained further with `train --resume` where the shards are
+// there now. Nothing is written before all files have been read. For one rank.
 //
 // Throws ConfigError when there are more or fewer files than members, and when `run` holds a run or
 // anything else; DataError when a file is damaged or of another network.

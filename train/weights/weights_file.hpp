@@ -10,10 +10,10 @@
 
 namespace tpudist {
 
-// Writes one member's parameters, flat [P], as a safetensors file: a float32 tensor for each entry of
-// the table, under the name and in the layout that PyTorch and PyTorch Geometric give it
-// (ParameterEntry::torch_name, torch_transposes), without padding. Statistics are entries like others.
-// Throws IoError.
+// Writes one member's parameters, flat [P], as a safetensors file: a float32 tensor for each entry
+// of the table, under the name and in the layout that PyTorch and PyTorch Geometric give it
+// (ParameterEntry::torch_name, torch_transposes), without padding. Statistics are entries like
+// others. Throws IoError.
 void write_weights(const std::filesystem::path& path, const ParameterTable& table,
                    std::span<const float> flat, const std::map<std::string, std::string>& metadata);
 
@@ -22,8 +22,8 @@ void write_weights(const std::filesystem::path& path, const ParameterTable& tabl
 //
 // Throws DataError, one line, when the file is damaged, and when it is not of a network with this
 // table: it names the first parameter of the table that is missing or has another shape, else the
-// first tensor of the file that the network does not have, and what was expected; also when a number
-// is not finite.
+// first tensor of the file that the network does not have, and what was expected; also when a
+// number is not finite.
 std::vector<std::string> read_weights(const std::filesystem::path& path,
                                       const ParameterTable& table, std::span<float> flat);
 

@@ -10,6 +10,7 @@
 #include "core/file_system.hpp"
 #include "core/random.hpp"
 #include "core/safetensors/safetensors_file.hpp"
+#include "core/text.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -88,6 +89,11 @@ TEST(SafetensorsDamage, TellsWhatIsWrongInOneLine) {
     EXPECT_THAT(said, HasSubstr("w.safetensors: ")) << item.header.substr(0, 100);
     EXPECT_THAT(said, Not(HasSubstr("\n")));
   }
+  std::string letters;
+  for (int i = 0; i < 500; ++i) letters += "\xc3\xa4";
+  const std::string cut = said_of_header("{\"" + letters + "\":1}", 0);
+  EXPECT_TRUE(is_utf8(cut)) << cut;
+  EXPECT_THAT(cut, HasSubstr("tensor \"" + letters.substr(0, 300)));
   EXPECT_EQ(said_of_header("{" + whole + "}", 8), "");
   EXPECT_EQ(said_of_header("{" + whole + "}   ", 8), "");
   EXPECT_EQ(said_of_header("{}", 0), "");
