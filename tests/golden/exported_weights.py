@@ -13,7 +13,7 @@ import json
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch_geometric.nn import SAGEConv
 
@@ -67,6 +67,7 @@ if __name__ == "__main__":
     parser.add_argument("weights")
     parser.add_argument("ranking")
     parser.add_argument("--residual", action="store_true")
+    parser.add_argument("--save", help="write the module's weights to this file, for `tpudist weights import`")
     parser.add_argument("--configs", type=int, default=200, help="how many are compared")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -75,6 +76,8 @@ if __name__ == "__main__":
     ranking = ranking[::step][:arguments.configs]
     ours = np.array([entry["score"] for entry in ranking])
     network = Network(load_file(arguments.weights), arguments.residual)
+    if arguments.save:
+        save_file(network.state_dict(), arguments.save)
     arrays = np.load(arguments.graph)
     worst = 0
     for dtype in (torch.float64, torch.float32):

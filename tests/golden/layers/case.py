@@ -1,4 +1,5 @@
 """What all golden cases share: graphs, a fixed encoder, and the file format (see README.md)."""
+import copy
 import json
 
 import torch
@@ -74,20 +75,36 @@ def gradients(module, output, coefficients, inputs):
             for name, gradient in zip(names, torch.autograd.grad(loss, tensors))}
 
 
+def float32_errors(exact, single):
+    """The largest difference of each result in float32 from that in float64, [1]."""
+    return {f"float32_error.{name}": (single[name].double() - value).abs().max().reshape(1)
+            for name, value in exact.items()}
+
+
 def save_layer(folder, name, module, layer, options, width=WIDTH):
     """Runs module(x) on the graph above and writes everything."""
     generator = generator_of(name)
     randomise(module, generator)
     nodes = random(generator, 6, width)[NODE_CLASS].requires_grad_()
     states = random(generator, 3, width).requires_grad_()
-    x = encode(nodes, states)
-    output = module(x)
-    coefficients = random(generator, *output.shape)
-    inputs = {"x": x, "nodes": nodes, "states": states}
+    coefficients = random(generator, *module(encode(nodes, states)).shape)
+
+    def results(module, nodes, states, coefficients):
+        x = encode(nodes, states)
+        output = module(x)
+        inputs = {"x": x, "nodes": nodes, "states": states}
+        return {"inputs.x": x}, {"output": output,
+                                 **gradients(module, output, coefficients, inputs)}
+
+    x, exact = results(module, nodes, states, coefficients)
+    _, single = results(copy.deepcopy(module).float(),
+                        *[t.detach().float().requires_grad_() for t in (nodes, states)],
+                        coefficients.float())
     save(folder, name, {
         "graph.edges": EDGES, "graph.config_nodes": CONFIG_NODES, "graph.node_class": NODE_CLASS,
-        "inputs.nodes": nodes, "inputs.states": states, "inputs.codes": CODES, "inputs.x": x,
+        "inputs.nodes": nodes, "inputs.states": states, "inputs.codes": CODES, **x,
         **{f"weights.{key}": value for key, value in module.named_parameters()},
-        "output": output, "coefficients": coefficients,
-        **gradients(module, output, coefficients, inputs)}, layer=layer, options=options)
+        "coefficients": coefficients, **exact, **float32_errors(exact, single)},
+        layer=layer, options=options)
+    output = exact["output"]
     return list(dict(module.named_parameters())), list(output.shape)

@@ -3,6 +3,7 @@
 The networks of the 1st and the 2nd place of the Kaggle competition "Fast or Slow?", from their
 descriptions, narrower. Needs torch, torch_geometric and safetensors.
 """
+import copy
 import sys
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch_geometric.nn import SAGEConv
 
-from case import (CODES, CONFIG_NODES, CONFIGS, EDGES, NODE_CLASS, NODES, generator_of, gradients,
-                  random, randomise, rounded, save)
+from case import (CODES, CONFIG_NODES, CONFIGS, EDGES, NODE_CLASS, NODES, float32_errors, generator_of,
+                  gradients, random, randomise, rounded, save)
 
 OPCODES, NODE_FEATURES, LAYOUT_FEATURES, TILE_FEATURES = 120, 140, 18, 24
 PADDED = 134  # columns from here on are dimensions, padded with -1
@@ -173,7 +174,7 @@ class FirstPlaceLayout(FirstPlace):
 
     def forward(self, graph, configs, statistics):
         nodes = self.nodes(graph, statistics)
-        values = torch.full((CONFIGS, len(nodes), LAYOUT_FEATURES), -2.0)
+        values = torch.full((CONFIGS, len(nodes), LAYOUT_FEATURES), -2.0, dtype=configs.dtype)
         values[:, graph["config_nodes"]] = configs
         x = torch.cat([nodes.expand(CONFIGS, *nodes.shape), self.tokens(values)], 2)
         return self.head(self.run(x, graph["edges"]).mean(1))[:, 0]
@@ -222,19 +223,27 @@ def statistics_of(features, prefix):
 def finish(folder, name, network, graph, run_graph, configs, statistics, source):
     generator = generator_of(name)
     randomise(network, generator, scale=1.5)
-    arguments = [run_graph, configs[1]] + ([statistics] if statistics else [])
-    output = network(*arguments)
     coefficients = random(generator, CONFIGS)
+
+    def results(network, convert):
+        graph = {key: convert(value) for key, value in run_graph.items()}
+        arguments = [{key: convert(value) for key, value in statistics.items()}] if statistics else []
+        output = network(graph, convert(configs[1]), *arguments)
+        return {"output": output, **gradients(network, output, convert(coefficients), {})}
+
+    exact = results(network, lambda tensor: tensor)
+    single = results(copy.deepcopy(network).float(),
+                     lambda tensor: tensor.float() if tensor.is_floating_point() else tensor)
     tensors = {f"graph.{key}": value for key, value in graph.items()}
     if run_graph is not graph:
         tensors |= {f"reduced.{key}": run_graph[key] for key in ("nodes", "edges", "config_nodes")}
     save(folder, name, {
-        **tensors, "configs": configs[0], "output": output, "coefficients": coefficients,
+        **tensors, "configs": configs[0], "coefficients": coefficients,
         **{f"weights.{key}": value for key, value in network.named_parameters()},
         **{f"statistics.{key}": value for key, value in statistics.items()},
-        **gradients(network, output, coefficients, {})}, source=source)
+        **exact, **float32_errors(exact, single)}, source=source)
     count = sum(p.numel() for p in network.parameters())
-    spread = (output.max() - output.min()).item()
+    spread = (exact["output"].max() - exact["output"].min()).item()
     print(f"| `{name}` | {source} | {count} | {spread:.3g} |")
 
 
