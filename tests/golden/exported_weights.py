@@ -90,4 +90,4 @@ if __name__ == "__main__":
               f"largest difference {whole:.3g}, about the mean {error:.3g} "
               f"({error / largest:.3g} of the largest score, {error / spread:.3g} of the spread)")
         worst = max(worst, error / largest)
-    raise SystemExit(worst > 1e-5)
+    raise SystemExit(int(worst > 1e-5))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,8 +20,10 @@ using tpudist::testing::TempDir;
 
 class WeightsCommand : public ::testing::Test {
  protected:
-  WeightsCommand() {
-    std::ofstream(folder_ / "tiny.yaml")
+  // Trained once for all tests.
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempDir>();
+    std::ofstream(*folder_ / "tiny.yaml")
         << "name: tiny\ndata: {shards: '" << testing::tiny_shards().string() << R"(',
   collection: layout:xla:random}
 batch: {slates: 2, configs: 4}
@@ -30,28 +33,28 @@ train: {steps: 3, last_evaluation: none}
 ensemble: {members: 2}
 dist: {threads: 1, device: cpu}
 )";
-    trained_ = run("train tiny.yaml --run-dir run 2>&1");
+    const Outcome trained = run("train tiny.yaml --run-dir run 2>&1");
+    ASSERT_EQ(trained.exit_code, 0) << trained.output;
   }
+  static void TearDownTestSuite() { folder_.reset(); }
 
-  Outcome run(const std::string& arguments) const {
-    return testing::run_program(arguments, "cd " + folder_.path().string() + " && ");
+  static Outcome run(const std::string& arguments) {
+    return testing::run_program(arguments, "cd " + folder_->path().string() + " && ");
   }
 
   // The scores of each graph and member on the validation split.
   nlohmann::json scores(const std::string& run_folder) const {
     const Outcome outcome = run("evaluate " + run_folder + " --json scores.json --quiet 2>&1");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    nlohmann::json scores = nlohmann::json::parse(read_text_file(folder_ / "scores.json"));
+    nlohmann::json scores = nlohmann::json::parse(read_text_file(*folder_ / "scores.json"));
     scores.erase("step");
     return scores;
   }
 
-  const TempDir folder_;
-  Outcome trained_;
+  static inline std::unique_ptr<TempDir> folder_;
 };
 
 TEST_F(WeightsCommand, ImportsWhatItExportedWithEqualScores) {
-  ASSERT_EQ(trained_.exit_code, 0) << trained_.output;
   const Outcome exported = run("weights export run w.safetensors 2>&1");
   ASSERT_EQ(exported.exit_code, 0) << exported.output;
   EXPECT_THAT(exported.output, HasSubstr("member 1: w-member-1.safetensors"));
@@ -70,9 +73,9 @@ TEST_F(WeightsCommand, ImportsWhatItExportedWithEqualScores) {
 TEST_F(WeightsCommand, TakesOverridesBesideFiles) {
   ASSERT_EQ(run("weights export run one.safetensors --member 1 2>&1").exit_code, 0);
   const Outcome imported =
-      run("weights import tiny.yaml one.safetensors ensemble.members=1 --run-dir imported 2>&1");
+      run("weights import tiny.yaml one.safetensors ensemble.members=1 --run-dir one 2>&1");
   EXPECT_EQ(imported.exit_code, 0) << imported.output;
-  EXPECT_EQ(run("rank missing.npz --run imported 2>&1").exit_code, 2);
+  EXPECT_EQ(scores("one").at("members").size(), 1u);
 }
 
 TEST_F(WeightsCommand, TellsMistakesInOneLine) {
@@ -92,7 +95,7 @@ TEST_F(WeightsCommand, TellsMistakesInOneLine) {
   EXPECT_THAT(
       line("weights import tiny.yaml " + files + " model.preset=latenciaga_nlp --run-dir new", 3),
       HasSubstr("encoder.join.weight"));
-  std::ofstream(folder_ / "bad.safetensors") << "{\"a\": 1}";
+  std::ofstream(*folder_ / "bad.safetensors") << "{\"a\": 1}";
   EXPECT_THAT(line("weights import tiny.yaml bad.safetensors ensemble.members=1 --run-dir new", 3),
               HasSubstr("bad.safetensors: is no whole safetensors file"));
 }
