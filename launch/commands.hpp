@@ -27,5 +27,6 @@ void add_rank_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_weights_command(CLI::App& app);
 
 }  // namespace tpudist

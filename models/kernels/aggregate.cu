@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/error.hpp"
+#include "models/cuda_launch.hpp"
 
 namespace tpudist {
 namespace {
@@ -192,8 +193,9 @@ void launch(std::int64_t rows, std::int64_t width, const Work& work, CUstream_st
   while (across < kThreads && across < width / N) across *= 2;
   const dim3 block(across, kThreads / across);
   const std::int64_t blocks = (rows + block.y - 1) / block.y;
-  for_rows<N><<<static_cast<unsigned>(std::min(blocks, kMaxBlocks)), block, 0, stream>>>(
-      rows, width, work);
+  const dim3 grid(static_cast<unsigned>(std::min(blocks, kMaxBlocks)));
+  const auto kernel = for_rows<N, Work>;
+  TPUDIST_LAUNCH(kernel, grid, block, stream, rows, width, work);
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess) {
     throw Error(ErrorKind::failed,

@@ -1,0 +1,261 @@
+#include "models/aggregate.hpp"
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/random.hpp"
+#include "models/row_kernels.hpp"
+#include "tests/cuda_emulation/guarded_array.hpp"
+#include "tests/models/plans/make_csr.hpp"
+
+// The kernels of models/aggregate.cu, run by the emulation in both orders of their threads and on
+// memory that ends where their arrays end, against the row kernels of the CPU.
+
+namespace tpudist {
+namespace {
+
+using testing::GuardedArray;
+
+struct Case {
+  std::int64_t rows = 0, sources = 0, width = 0, replicas = 1;
+  bool weighted = false, nan = false;
+  std::size_t slack = 0;  // GuardedArray: 1 makes every row misaligned for vectors
+
+  std::string text() const {
+    return std::to_string(rows) + " rows of " + std::to_string(sources) + ", width " +
+           std::to_string(width) + " x " + std::to_string(replicas) +
+           (weighted ? ", weighted" : "") + (nan ? ", NaN" : "") +
+           (slack > 0 ? ", misaligned" : "");
+  }
+};
+
+// Rows of no entries, of one, and of many; parallel entries are merged into weights.
+Csr random_matrix(const Case& item, CounterRng& rng) {
+  std::vector<test::CsrEntry> entries;
+  for (std::int64_t i = 0; i < item.rows; ++i) {
+    const std::uint64_t degree = rng.below(4) == 0 ? 0 : rng.below(i % 7 == 3 ? 40 : 6);
+    for (std::uint64_t e = 0; e < degree; ++e)
+      entries.push_back({static_cast<std::int32_t>(i),
+                         static_cast<std::int32_t>(rng.below(item.sources)),
+                         item.weighted ? static_cast<float>(rng.uniform(0.25, 2)) : 1.0f});
+  }
+  Csr matrix = test::make_csr(item.rows, entries);
+  if (!item.weighted) matrix.weight.clear();
+  return matrix;
+}
+
+// A Csr in the memory of the emulated device.
+struct DeviceMatrix {
+  explicit DeviceMatrix(const Csr& matrix)
+      : begin(matrix.begin), source(matrix.source), weight(matrix.weight) {}
+  CsrPointers pointers() const {
+    return {begin.data(), source.data(), weight.size() == 0 ? nullptr : weight.data(),
+            static_cast<std::int64_t>(begin.size()) - 1};
+  }
+  GuardedArray<std::int64_t> begin;
+  GuardedArray<std::int32_t> source;
+  GuardedArray<float> weight;
+};
+
+// Few different values, so that many sources tie for the maximum.
+std::vector<float> random_rows(std::int64_t size, CounterRng& rng) {
+  std::vector<float> values(static_cast<std::size_t>(size));
+  for (float& value : values)
+    value =
+        rng.below(2) == 0 ? static_cast<float>(rng.below(4)) - 2 : static_cast<float>(rng.normal());
+  return values;
+}
+
+bool same(float a, float b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+void expect_equal(const GuardedArray<float>& got, const std::vector<float>& expected,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_TRUE(same(got[i], expected[i]))
+        << what << " at " << i << ": " << got[i] << " for " << expected[i];
+}
+
+// Runs `launch` into a new array twice, with the threads in either order: both must write the same.
+template <typename T, typename Launch>
+void run_both_ways(GuardedArray<T>& result, const Launch& launch) {
+  GuardedArray<T> again(result.size(), 0);
+  std::memset(static_cast<void*>(result.data()), 0xff, result.size() * sizeof(T));
+  emulation::order = emulation::Order::backward;
+  launch(result.data());
+  std::memcpy(static_cast<void*>(again.data()), result.data(), result.size() * sizeof(T));
+  std::memset(static_cast<void*>(result.data()), 0xff, result.size() * sizeof(T));
+  emulation::order = emulation::Order::forward;
+  launch(result.data());
+  ASSERT_EQ(std::memcmp(again.data(), result.data(), result.size() * sizeof(T)), 0);
+}
+
+// The kernels know no replicas: K of them are K times as many channels.
+class AggregateCase {
+ public:
+  AggregateCase(const Case& item, std::uint64_t seed)
+      : item_(item),
+        rng_(seed),
+        matrix_(random_matrix(item, rng_)),
+        device_(matrix_),
+        wide_(item.width * item.replicas),
+        rows_(random_rows(item.sources * wide_, rng_)) {
+    if (item.nan && !rows_.empty())
+      rows_[rng_.below(rows_.size())] = std::numeric_limits<float>::quiet_NaN();
+  }
+
+  void check() {
+    SCOPED_TRACE(item_.text());
+    const GuardedArray<float> x(rows_, item_.slack);
+    check_sums(x);
+    check_maxima(x);
+  }
+
+ private:
+  std::int64_t count() const { return item_.rows * item_.replicas; }
+  std::size_t size() const { return static_cast<std::size_t>(item_.rows * wide_); }
+  ConstRows host() const { return {rows_.data(), item_.width}; }
+  Rows rows_of(std::vector<float>& values) const { return {values.data(), item_.width}; }
+
+  void check_sums(const GuardedArray<float>& x) {
+    std::vector<float> expected(size());
+    spmm_rows(matrix_, 0, count(), host(), item_.width, rows_of(expected),
+              {.replicas = item_.replicas});
+    GuardedArray<float> y(size(), item_.slack);
+    run_both_ways(
+        y, [&](float* to) { launch_aggregate(device_.pointers(), wide_, x.data(), to, nullptr); });
+    expect_equal(y, expected, "sum");
+
+    GuardedArray<__nv_bfloat16> half(size(), item_.slack);
+    run_both_ways(half, [&](__nv_bfloat16* to) {
+      launch_aggregate(device_.pointers(), wide_, x.data(), to, nullptr);
+    });
+    std::vector<float> rounded(size());
+    round_rows({expected.data(), item_.width}, count(), item_.width, rows_of(rounded));
+    for (std::size_t i = 0; i < size(); ++i) {
+      const float value = std::bit_cast<float>(std::uint32_t{half[i].bits} << 16);
+      ASSERT_TRUE(same(value, rounded[i])) << "bfloat16 sum at " << i;
+    }
+  }
+
+  void check_maxima(const GuardedArray<float>& x) {
+    std::vector<float> expected(size());
+    spmm_max_rows(matrix_, 0, count(), host(), item_.width, rows_of(expected), item_.replicas);
+    GuardedArray<float> best(size(), item_.slack);
+    run_both_ways(best,
+                  [&](float* to) { launch_max(device_.pointers(), wide_, x.data(), to, nullptr); });
+    expect_equal(best, expected, "maximum");
+
+    const std::vector<float> gradient = random_rows(item_.rows * wide_, rng_);
+    const GuardedArray<float> device_gradient(gradient, item_.slack);
+    GuardedArray<float> share(size(), item_.slack);
+    run_both_ways(share, [&](float* to) {
+      launch_max_shares(device_.pointers(), wide_, x.data(), best.data(), device_gradient.data(),
+                        to, nullptr);
+    });
+    std::vector<float> shares = gradient;
+    spmm_max_shares(matrix_, 0, count(), host(), {expected.data(), item_.width}, item_.width,
+                    rows_of(shares), item_.replicas);
+    expect_equal_shares(share, shares, expected);
+
+    const Csr transposed = transpose(matrix_, item_.sources);
+    const DeviceMatrix device(transposed);
+    GuardedArray<float> back(rows_.size(), item_.slack);
+    run_both_ways(back, [&](float* to) {
+      launch_max_gradient(device.pointers(), wide_, x.data(), best.data(), share.data(), to,
+                          nullptr);
+    });
+    std::vector<float> expected_back(rows_.size());
+    spmm_max_backward_rows(transposed, 0, item_.sources * item_.replicas, host(),
+                           {expected.data(), item_.width}, {shares.data(), item_.width},
+                           item_.width, rows_of(expected_back), {.replicas = item_.replicas});
+    expect_equal(back, expected_back, "gradient of the maximum");
+  }
+
+  // The CPU leaves shares that nothing takes as they were: those of rows without entries, and of
+  // some maxima that are NaN. On the GPU they are 0.
+  void expect_equal_shares(const GuardedArray<float>& share, const std::vector<float>& expected,
+                           const std::vector<float>& best) const {
+    for (std::size_t i = 0; i < share.size(); ++i) {
+      const std::size_t row = i / static_cast<std::size_t>(wide_);
+      const bool taken = matrix_.begin[row] < matrix_.begin[row + 1] && !std::isnan(best[i]);
+      ASSERT_TRUE(same(share[i], taken ? expected[i] : 0)) << "share at " << i;
+    }
+  }
+
+  const Case item_;
+  CounterRng rng_;
+  const Csr matrix_;
+  const DeviceMatrix device_;
+  const std::int64_t wide_;  // floats of all replicas of a row
+  std::vector<float> rows_;
+};
+
+TEST(Aggregate, EqualsTheRowKernelsOfTheCpu) {
+  std::uint64_t seed = 0;
+  for (const std::int64_t width : {1, 2, 3, 4, 5, 8, 12, 16, 20, 33, 64, 100, 260, 1024, 1028}) {
+    for (const std::int64_t rows : {1, 2, 17, 63}) {
+      for (const std::size_t slack : {0, 1}) {
+        const bool weighted = seed % 2 == 0, nan = seed % 3 == 0;
+        const Case item{rows, rows / 2 + 3, width, 1, weighted, nan, slack};
+        AggregateCase(item, seed++).check();
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Aggregate, TakesReplicasAsChannels) {
+  std::uint64_t seed = 1000;
+  for (const std::int64_t replicas : {2, 3, 8}) {
+    for (const std::int64_t width : {1, 4, 15, 16, 64}) {
+      const Case item{19, 23, width, replicas, seed % 2 == 0, seed % 3 == 0, seed % 2};
+      AggregateCase(item, seed).check();
+      if (::testing::Test::HasFatalFailure()) return;
+      ++seed;
+    }
+  }
+}
+
+// More rows than a block has threads, and short rows, many of which make a block.
+TEST(Aggregate, FillsBlocksWithManyRows) {
+  for (const std::int64_t width : {1, 4, 8}) {
+    AggregateCase({3000, 900, width, 1, true, false, 0}, 77 + width).check();
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Aggregate, DoesNothingWhereThereIsNothing) {
+  AggregateCase({0, 3, 8, 1, false, false, 0}, 1).check();
+  AggregateCase({5, 3, 0, 1, false, false, 0}, 2).check();
+}
+
+// The harness sees a kernel that is given less memory than it writes or reads.
+TEST(AggregateDeathTest, EndsWhereMemoryIsTooShort) {
+  const Csr matrix =
+      test::make_csr(4, std::vector<test::CsrEntry>{{0, 1, 1}, {2, 0, 1}, {3, 2, 1}});
+  const DeviceMatrix device(matrix);
+  GuardedArray<float> three(3 * 8), four(4 * 8);
+  launch_aggregate(device.pointers(), 8, three.data(), four.data(), nullptr);
+  EXPECT_DEATH(launch_aggregate(device.pointers(), 8, three.data(), three.data(), nullptr), "");
+  GuardedArray<float> two(2 * 8);
+  EXPECT_DEATH(launch_aggregate(device.pointers(), 8, two.data(), four.data(), nullptr), "");
+  CsrPointers long_matrix = device.pointers();
+  ++long_matrix.rows;
+  GuardedArray<float> five(5 * 8);
+  EXPECT_DEATH(launch_aggregate(long_matrix, 8, three.data(), five.data(), nullptr), "");
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,200 @@
+"""Golden cases of single layers: `layer_cases.py FOLDER` writes them and prints the table of README.md.
+
+Needs torch, torch_geometric and safetensors.
+"""
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch_geometric.nn import GCNConv, GINConv, GraphNorm, InstanceNorm, SAGEConv
+
+from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
+
+OUT = 6  # channels behind a layer that changes the width
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class Sage(nn.Module):
+    """SAGEConv in one direction, or in both with weights of their own for each."""
+
+    def __init__(self, aggregation, direction, out=OUT, both="sum", normalise=False):
+        super().__init__()
+        self.direction, self.both = direction, both
+        whole = SAGEConv(WIDTH, out, aggr=aggregation, normalize=normalise)
+        self.lin_l, self.lin_r = whole.lin_l, whole.lin_r
+        self.conv = [whole]
+        if direction == "both" and both == "sum":
+            reverse = SAGEConv(WIDTH, out, aggr=aggregation, root_weight=False, bias=False)
+            self.lin_l_1 = reverse.lin_l
+            self.conv.append(reverse)
+        if direction == "both" and both == "concat":
+            reverse = SAGEConv(WIDTH, out, aggr=aggregation)
+            self.reverse = nn.ModuleDict({"lin_l": reverse.lin_l, "lin_r": reverse.lin_r})
+            self.conv.append(reverse)
+
+    def forward(self, x):
+        if self.direction != "both":
+            return self.conv[0](x, U_TO_V if self.direction == "u_to_v" else V_TO_U)
+        there, back = self.conv[0](x, U_TO_V), self.conv[1](x, V_TO_U)
+        return there + back if self.both == "sum" else torch.cat([there, back], -1)
+
+
+class Graph(nn.Module):
+    """A layer of PyTorch Geometric that takes x and edges, in one direction."""
+
+    def __init__(self, conv, direction):
+        super().__init__()
+        self.conv, self.edges = conv, U_TO_V if direction == "u_to_v" else V_TO_U
+
+    def forward(self, x):
+        return self.conv(x, self.edges)
+
+    def named_parameters(self, *_, **__):
+        return self.conv.named_parameters()
+
+
+class OverNodes(nn.Module):
+    """A norm of PyTorch Geometric, each configuration a graph of its own."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x):
+        graph = torch.arange(CONFIGS).repeat_interleave(NODES)
+        return self.norm(x.reshape(CONFIGS * NODES, -1), graph).reshape(x.shape)
+
+    def named_parameters(self, *_, **__):
+        return self.norm.named_parameters()
+
+
+class Mlp(nn.Module):
+    def __init__(self, widths, activation, activate_last=False):
+        super().__init__()
+        self.lins = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+        self.activation, self.activate_last = activation, activate_last
+
+    def forward(self, x):
+        for i, linear in enumerate(self.lins):
+            x = linear(x)
+            if i + 1 < len(self.lins) or self.activate_last:
+                x = self.activation(x)
+        return x
+
+
+class Residual(nn.Module):
+    """relu(sage(x) + x), relu(sage(x) + skip(x)) or [relu(sage(x)), x]."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        out = WIDTH if kind == "same" else OUT
+        self.sage = Sage("mean", "u_to_v", out)
+        if kind == "projected":
+            self.skip = nn.Linear(WIDTH, OUT, bias=False)
+
+    def forward(self, x):
+        y = self.sage(x)
+        if self.kind == "concat":
+            return torch.cat([y.relu(), x], -1)
+        return (y + (x if self.kind == "same" else self.skip(x))).relu()
+
+
+class ChannelAttention(nn.Module):
+    """x * sigmoid(linear2(relu(linear1(x)))), per row."""
+
+    def __init__(self, width, reduction=8):
+        super().__init__()
+        self.linear1 = nn.Linear(width, width // reduction)
+        self.linear2 = nn.Linear(width // reduction, width)
+
+    def forward(self, x):
+        return x * self.linear2(self.linear1(x).relu()).sigmoid()
+
+
+class CrossConfigAttention(nn.Module):
+    """[x, x * softmax over the configurations of x / temperature]."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor([0.5]))
+
+    def forward(self, x):
+        return torch.cat([x, x * (x / self.temperature).softmax(0)], -1)
+
+
+class Readout(nn.Module):
+    """The poolings over nodes side by side, then a Linear or an MLP to one score."""
+
+    def __init__(self, poolings, hidden=None):
+        super().__init__()
+        self.poolings = poolings
+        width = WIDTH * len(poolings)
+        self.head = nn.Linear(width, 1) if hidden is None else Mlp([width, hidden, 1], F.relu)
+
+    def forward(self, x):
+        pools = {"sum": lambda x: x.sum(1), "mean": lambda x: x.mean(1), "max": lambda x: x.amax(1)}
+        return self.head(torch.cat([pools[name](x) for name in self.poolings], -1))[:, 0]
+
+
+def cases():
+    """Name, module, layer, options, and the width before the layer."""
+    for aggregation in ("mean", "sum", "max"):
+        for direction in ("u_to_v", "v_to_u"):
+            yield (f"sage_{aggregation}_{direction}", Sage(aggregation, direction), "sage",
+                   {"aggregation": aggregation, "direction": direction})
+        for both in ("sum", "concat"):
+            yield (f"sage_{aggregation}_both_{both}", Sage(aggregation, "both", both=both), "sage",
+                   {"aggregation": aggregation, "direction": "both", "both": both})
+    yield ("sage_mean_normalised", Sage("mean", "u_to_v", normalise=True), "sage",
+           {"aggregation": "mean", "direction": "u_to_v", "normalise": True})
+    for direction in ("u_to_v", "v_to_u"):
+        yield (f"gcn_{direction}", Graph(GCNConv(WIDTH, OUT), direction), "gcn",
+               {"direction": direction, "self_loops": True})
+        mlp = nn.Sequential(nn.Linear(WIDTH, OUT), nn.ReLU(), nn.Linear(OUT, OUT))
+        yield (f"gin_{direction}", Graph(GINConv(mlp, eps=0.1, train_eps=True), direction), "gin",
+               {"direction": direction, "hidden": OUT, "train_eps": True})
+    yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}
+    yield ("mlp", Mlp([WIDTH, 5, OUT], lambda x: F.leaky_relu(x, 0.01)), "mlp",
+           {"widths": [5, OUT], "activation": "leaky_relu"})
+    yield ("mlp_activated", Mlp([WIDTH, 5, OUT], F.gelu, True), "mlp",
+           {"widths": [5, OUT], "activation": "gelu", "activate_last": True})
+    for kind in ("same", "projected", "concat"):
+        yield f"residual_{kind}", Residual(kind), "residual", {"kind": kind}
+    yield "layer_norm", nn.LayerNorm(WIDTH), "layer_norm", {"eps": 1e-5}
+    yield "instance_norm", OverNodes(InstanceNorm(WIDTH)), "instance_norm", {"eps": 1e-5}
+    yield "graph_norm", OverNodes(GraphNorm(WIDTH)), "graph_norm", {"eps": 1e-5}
+    activations = {"relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.01), "gelu": F.gelu,
+                   "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "elu": F.elu}
+    for name, function in activations.items():
+        options = {"slope": 0.01} if name == "leaky_relu" else {}
+        yield name, Function(function), "activation", {"kind": name, **options}
+    yield ("channel_attention", ChannelAttention(16), "channel_attention", {"reduction": 8}, 16)
+    yield "cross_config_attention", CrossConfigAttention(), "cross_config_attention", {}
+    for poolings in (["sum"], ["mean"], ["max"], ["sum", "mean"], ["max", "mean"],
+                     ["sum", "mean", "max"]):
+        name = "_".join(poolings)
+        yield f"readout_{name}", Readout(poolings), "readout", {"pool": poolings, "head": "affine"}
+        yield (f"readout_{name}_mlp", Readout(poolings, 5), "readout",
+               {"pool": poolings, "head": "mlp", "hidden": 5, "activation": "relu"})
+
+
+def main(folder):
+    for name, module, layer, options, *width in cases():
+        names, shape = save_layer(folder, name, module, layer, options, *width)
+        settings = ", ".join(f"{key} {value}" for key, value in options.items())
+        print(f"| `{name}` | {layer} | {settings} | {', '.join(f'`{n}`' for n in names)} | {shape} |")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

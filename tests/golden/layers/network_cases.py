@@ -1,0 +1,291 @@
+"""Golden cases of complete networks: `network_cases.py FOLDER` writes them and prints the table of README.md.
+
+The networks of the 1st and the 2nd place of the Kaggle competition "Fast or Slow?", from their
+descriptions, narrower. Needs torch, torch_geometric and safetensors.
+"""
+import copy
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch_geometric.nn import SAGEConv
+
+from case import (CODES, CONFIG_NODES, CONFIGS, EDGES, NODE_CLASS, NODES, float32_errors, generator_of,
+                  gradients, random, randomise, rounded, save)
+
+OPCODES, NODE_FEATURES, LAYOUT_FEATURES, TILE_FEATURES = 120, 140, 18, 24
+PADDED = 134  # columns from here on are dimensions, padded with -1
+
+
+def graph_inputs(name):
+    """Raw features and opcodes like those of TpuGraphs: counts, a few negative and a few constant
+    columns, dimensions padded with -1. Nodes of equal class are equal."""
+    generator = generator_of("graph of " + name)
+    counts = torch.randint(0, 200, (6, PADDED), generator=generator).double()
+    counts = counts * (torch.rand(6, PADDED, generator=generator) < 0.3)
+    counts[:, 3] = -counts[:, 4] / 2
+    counts[:, 7] = 5
+    dimensions = torch.randint(-1, 6, (6, NODE_FEATURES - PADDED), generator=generator).double()
+    opcodes = torch.randint(0, OPCODES, (6,), generator=generator)
+    return torch.cat([counts, dimensions], 1)[NODE_CLASS], opcodes[NODE_CLASS]
+
+
+def layout_inputs(name):
+    """[configs, configurable nodes, 18], whole numbers from -1 to 5."""
+    generator = generator_of("configurations of " + name)
+    return torch.randint(-1, 6, (3, LAYOUT_FEATURES), generator=generator).double()[CODES]
+
+
+def tile_inputs(name):
+    """[configs, 24] of a kernel; the last two configurations share many columns."""
+    generator = generator_of("configurations of " + name)
+    features = torch.randint(0, 65, (CONFIGS, TILE_FEATURES), generator=generator).double()
+    features[2, 6:] = features[1, 6:]
+    features[:, 5] = 1
+    return features
+
+
+class Latenciaga(nn.Module):
+    """The 2nd place. `features`: signed_log (ListMLE) or log_relu (DiffMat)."""
+
+    def __init__(self, config_features, encoder, widths, features, residual, scale):
+        super().__init__()
+        self.features, self.residual, self.scale = features, residual, scale
+        self.encoder = nn.ModuleDict({"opcode": nn.Embedding(OPCODES, 4),
+                                      "node": nn.Linear(NODE_FEATURES, 4),
+                                      "join": nn.Linear(4 + 4 + config_features, encoder)})
+        self.blocks = nn.ModuleList(nn.ModuleDict({"sage": SAGEConv(a, b)})
+                                    for a, b in zip([encoder, *widths], widths))
+        self.head = nn.Linear(widths[-1], 1)
+
+    def forward(self, graph, configs):
+        raw = graph["node_features"]
+        x = raw.sign() * raw.abs().log1p() if self.features == "signed_log" else raw.relu().log1p()
+        x = torch.cat([self.encoder["opcode"](graph["opcodes"]), self.encoder["node"](x)], 1)
+        x = self.encoder["join"](torch.cat([x.expand(CONFIGS, *x.shape), configs], 2)).relu()
+        for block in self.blocks:
+            y = block["sage"](x, graph["edges"].T)
+            x = (y + x if self.residual and y.shape == x.shape else y).relu()
+        return self.scale * self.head(x).sum(1)[:, 0]
+
+
+def at_config_nodes(features):
+    """Layout features at configurable nodes, zeros elsewhere: [configs, nodes, 18]."""
+    x = torch.zeros(CONFIGS, NODES, LAYOUT_FEATURES)
+    x[:, CONFIG_NODES] = features
+    return x
+
+
+def on_every_node(features):
+    return features[:, None].expand(CONFIGS, NODES, TILE_FEATURES)
+
+
+class ChannelAttention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear1, self.linear2 = nn.Linear(width, width // 8), nn.Linear(width // 8, width)
+
+    def forward(self, x):
+        return x * self.linear2(self.linear1(x).relu()).sigmoid()
+
+
+class CrossConfigAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor([0.5]))
+
+    def forward(self, x):
+        return torch.cat([x, x * (x / self.temperature).softmax(0)], 2)
+
+
+def instance_norm(x):
+    """Over the nodes of each configuration, x [configs, nodes, C]; no affine part."""
+    mean = x.mean(1, keepdim=True)
+    variance = (x - mean).square().mean(1, keepdim=True)
+    return (x - mean) / (variance + 1e-5).sqrt()
+
+
+class NormLinear(nn.Module):
+    """Linear, InstanceNorm, channel attention, cross-config attention or none, GELU."""
+
+    def __init__(self, before, width, cross):
+        super().__init__()
+        inner = width // 2 if cross else width
+        self.linear, self.channel = nn.Linear(before, inner), ChannelAttention(inner)
+        if cross:
+            self.cross = CrossConfigAttention()
+
+    def forward(self, x, edges):
+        x = self.channel(instance_norm(self.linear(x)))
+        return F.gelu(self.cross(x) if hasattr(self, "cross") else x)
+
+
+class NormSage(nn.Module):
+    """InstanceNorm, SAGE, channel attention, cross-config attention or none, + input, GELU."""
+
+    def __init__(self, width, cross):
+        super().__init__()
+        inner = width // 2 if cross else width
+        self.sage, self.channel = SAGEConv(width, inner), ChannelAttention(inner)
+        if cross:
+            self.cross = CrossConfigAttention()
+
+    def forward(self, x, edges):
+        y = self.channel(self.sage(instance_norm(x), edges.T))
+        return F.gelu((self.cross(y) if hasattr(self, "cross") else y) + x)
+
+
+def body(columns, width, cross):
+    return nn.ModuleList([NormLinear(columns, width, cross), NormLinear(width, width, cross),
+                          NormSage(width, cross), NormSage(width, cross)])
+
+
+class FirstPlace(nn.Module):
+    """What layout and tile have in common. [opcode | standardised | dimensions (| configuration)]."""
+
+    def __init__(self, columns, width, cross):
+        super().__init__()
+        self.encoder = nn.ModuleDict({"opcode": nn.Embedding(OPCODES, 4),
+                                      "layout": nn.Embedding(8, 2)})
+        self.blocks = body(4 + PADDED + 2 * (NODE_FEATURES - PADDED) + columns, width, cross)
+
+    def tokens(self, values):
+        """The one embedding of whole numbers from -2 (not configurable) to 5, joined column by column."""
+        return self.encoder["layout"](values.long() + 2).flatten(-2)
+
+    def nodes(self, graph, statistics):
+        raw = graph["node_features"]
+        standardised = (raw[:, :PADDED] - statistics["node_mean"]) * statistics["node_scale"]
+        return torch.cat([self.encoder["opcode"](graph["opcodes"]), standardised,
+                          self.tokens(raw[:, PADDED:])], 1)
+
+    def run(self, x, edges):
+        for block in self.blocks:
+            x = block(x, edges)
+        return x
+
+
+class FirstPlaceLayout(FirstPlace):
+    def __init__(self, cross, width=32):
+        super().__init__(2 * LAYOUT_FEATURES, width, cross)
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, graph, configs, statistics):
+        nodes = self.nodes(graph, statistics)
+        values = torch.full((CONFIGS, len(nodes), LAYOUT_FEATURES), -2.0, dtype=configs.dtype)
+        values[:, graph["config_nodes"]] = configs
+        x = torch.cat([nodes.expand(CONFIGS, *nodes.shape), self.tokens(values)], 2)
+        return self.head(self.run(x, graph["edges"]).mean(1))[:, 0]
+
+
+class FirstPlaceTile(FirstPlace):
+    """The graph once, without configurations; its pooled states beside those of the configurations."""
+
+    def __init__(self, width=32):
+        super().__init__(0, width, False)
+        self.config = nn.ModuleList([nn.Linear(TILE_FEATURES, width), nn.Linear(width, width)])
+        self.head = nn.ModuleList([nn.Linear(3 * width, width), nn.Linear(width, width),
+                                   nn.Linear(width, 1)])
+
+    def forward(self, graph, configs, statistics):
+        x = self.run(self.nodes(graph, statistics)[None], graph["edges"])[0]
+        pooled = torch.cat([x.amax(0), x.mean(0)])
+        y = (configs - statistics["config_mean"]) * statistics["config_scale"]
+        for linear in self.config:
+            y = F.gelu(linear(y))
+        y = torch.cat([y, pooled.expand(CONFIGS, -1)], 1)
+        for linear in self.head[:-1]:
+            y = F.gelu(linear(y))
+        return self.head[-1](y)[:, 0]
+
+
+def reduced(graph):
+    """Configurable nodes and their direct neighbours, with the edges that touch a configurable node."""
+    configurable = torch.zeros(NODES, dtype=torch.bool)
+    configurable[CONFIG_NODES] = True
+    edges = EDGES[configurable[EDGES].any(1)]
+    kept = torch.cat([edges.flatten(), CONFIG_NODES]).unique()
+    place = torch.full((NODES,), -1)
+    place[kept] = torch.arange(len(kept))
+    return {"nodes": kept, "edges": place[edges], "config_nodes": place[CONFIG_NODES],
+            "node_features": graph["node_features"][kept], "opcodes": graph["opcodes"][kept]}
+
+
+def statistics_of(features, prefix):
+    """Mean and 1 / standard deviation of each column; 0 where it is constant."""
+    mean, deviation = features.mean(0), features.std(0, unbiased=False)
+    scale = torch.where(deviation > 0, 1 / deviation.clamp(min=1e-12), torch.zeros(()))
+    return {f"{prefix}_mean": rounded(mean), f"{prefix}_scale": rounded(scale)}
+
+
+def finish(folder, name, network, graph, run_graph, configs, statistics, source):
+    generator = generator_of(name)
+    randomise(network, generator, scale=1.5)
+    coefficients = random(generator, CONFIGS)
+
+    def results(network, convert):
+        graph = {key: convert(value) for key, value in run_graph.items()}
+        arguments = [{key: convert(value) for key, value in statistics.items()}] if statistics else []
+        output = network(graph, convert(configs[1]), *arguments)
+        return {"output": output, **gradients(network, output, convert(coefficients), {})}
+
+    exact = results(network, lambda tensor: tensor)
+    single = results(copy.deepcopy(network).float(),
+                     lambda tensor: tensor.float() if tensor.is_floating_point() else tensor)
+    tensors = {f"graph.{key}": value for key, value in graph.items()}
+    if run_graph is not graph:
+        tensors |= {f"reduced.{key}": run_graph[key] for key in ("nodes", "edges", "config_nodes")}
+    save(folder, name, {
+        **tensors, "configs": configs[0], "coefficients": coefficients,
+        **{f"weights.{key}": value for key, value in network.named_parameters()},
+        **{f"statistics.{key}": value for key, value in statistics.items()},
+        **exact, **float32_errors(exact, single)}, source=source)
+    count = sum(p.numel() for p in network.parameters())
+    spread = (exact["output"].max() - exact["output"].min()).item()
+    print(f"| `{name}` | {source} | {count} | {spread:.3g} |")
+
+
+def latenciaga(folder, name, widths, encoder, features, residual, tile):
+    graph = dict(zip(("node_features", "opcodes"), graph_inputs(name)), edges=EDGES)
+    if not tile:
+        graph["config_nodes"] = CONFIG_NODES
+    raw = tile_inputs(name) if tile else layout_inputs(name)
+    placed = on_every_node(raw) if tile else at_config_nodes(raw)
+    network = Latenciaga(placed.shape[2], encoder, widths, features, residual, 1 if tile else 1e-3)
+    finish(folder, name, network, graph, graph, (raw, placed), {}, "2nd place")
+
+
+def first_place(folder, name, cross):
+    graph = dict(zip(("node_features", "opcodes"), graph_inputs(name)), edges=EDGES,
+                 config_nodes=CONFIG_NODES)
+    raw = layout_inputs(name)
+    statistics = statistics_of(graph["node_features"][:, :PADDED], "node")
+    finish(folder, name, FirstPlaceLayout(cross), graph, reduced(graph), (raw, raw), statistics,
+           "1st place")
+
+
+def first_place_tile(folder, name):
+    graph = dict(zip(("node_features", "opcodes"), graph_inputs(name)), edges=EDGES)
+    raw = tile_inputs(name)
+    statistics = {**statistics_of(graph["node_features"][:, :PADDED], "node"),
+                  **statistics_of(raw, "config")}
+    finish(folder, name, FirstPlaceTile(), graph, graph, (raw, raw), statistics, "1st place")
+
+
+def main(folder):
+    xla, wide = [8, 8, 16, 16, 32, 32], [16] * 4 + [32] * 4
+    latenciaga(folder, "latenciaga_xla_diff_mat", xla, 4, "log_relu", False, False)
+    latenciaga(folder, "latenciaga_xla_list_mle", xla, 4, "signed_log", False, False)
+    latenciaga(folder, "latenciaga_nlp_diff_mat", wide, 8, "log_relu", False, False)
+    latenciaga(folder, "latenciaga_nlp_list_mle", wide, 8, "signed_log", True, False)
+    latenciaga(folder, "latenciaga_tile_diff_mat", wide, 8, "log_relu", False, True)
+    latenciaga(folder, "latenciaga_tile_list_mle", wide, 8, "signed_log", False, True)
+    first_place(folder, "first_place_layout", False)
+    first_place(folder, "first_place_layout_crossattn", True)
+    first_place_tile(folder, "first_place_tile")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

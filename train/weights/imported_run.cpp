@@ -1,0 +1,77 @@
+#include "train/weights/imported_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.hpp"
+#include "data/loading/dataset.hpp"
+#include "data/shards/converted_collections.hpp"
+#include "train/loop/recorded_folds.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/scoring/inference.hpp"
+#include "train/state/checkpoint_folder.hpp"
+#include "train/state/run_folder.hpp"
+#include "train/units/folds.hpp"
+#include "train/weights/weights_file.hpp"
+
+namespace tpudist {
+namespace {
+
+bool has_shards(const Experiment& experiment) {
+  const auto collections = std::filesystem::exists(experiment.data.shards)
+                               ? converted_collections(experiment.data.shards)
+                               : std::vector<Collection>{};
+  return std::ranges::any_of(collections, [&](const Collection& collection) {
+    return collection.name == experiment.data.collection.name;
+  });
+}
+
+void require_a_file_for_each_member(const Experiment& experiment, std::size_t files) {
+  if (files == static_cast<std::size_t>(experiment.ensemble.members)) return;
+  throw ConfigError(
+      fmt::format("ensemble.members is {}, but {} {} given; give one file for each member, or "
+                  "ensemble.members={}",
+                  experiment.ensemble.members, files, files == 1 ? "file is" : "files are", files));
+}
+
+}  // namespace
+
+ImportedRun import_run(const Experiment& experiment,
+                       const std::vector<std::filesystem::path>& files,
+                       const std::filesystem::path& run, JobContext& context) {
+  require_a_file_for_each_member(experiment, files.size());
+  RunClaim claim(run, /*resume=*/false);
+  const Network network = make_network(experiment, -1, context.pool);
+  const ParameterTable& table = network.parameters();
+  TrainingState state(experiment, network);
+  state.initialise(experiment, network);
+  ImportedRun imported;
+  const auto length = static_cast<std::size_t>(table.length());
+  for (std::size_t m = 0; m < files.size(); ++m) {
+    const auto flat = std::span<float>(state.flat).subspan(m * length, length);
+    for (std::string& name : read_weights(files[m], table, flat)) {
+      if (std::ranges::find(imported.absent_statistics, name) == imported.absent_statistics.end())
+        imported.absent_statistics.push_back(std::move(name));
+    }
+  }
+  std::optional<Dataset> data;
+  FoldTable folds;
+  if (has_shards(experiment)) {
+    data.emplace(Dataset::open(experiment.data.training(), context.pool));
+    folds = training_folds(experiment.ensemble, data->options());
+  }
+  Checkpoint checkpoint = state.checkpoint(experiment, data ? data->selection_hash() : 0);
+  if (data) checkpoint.fold_hash = training_folds_hash(folds, *data);
+  const RunFolder folder(run);
+  claim.begin(experiment.resolved_yaml);
+  record_folds(folder, folds);
+  save_checkpoint(checkpoint_path(folder.checkpoints(), 0), checkpoint, table);
+  imported.parameter_hash =
+      parameter_hash(state.flat, experiment.ensemble.members, network.parameters());
+  imported.can_resume = data.has_value();
+  return imported;
+}
+
+}  // namespace tpudist

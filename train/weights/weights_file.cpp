@@ -1,0 +1,140 @@
+#include "train/weights/weights_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/safetensors/safetensors_file.hpp"
+#include "core/safetensors/safetensors_writer.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+bool is_transposed(const ParameterEntry& entry) {
+  return entry.torch_transposes && entry.shape.size() == 2;
+}
+
+std::vector<std::int64_t> stored_shape(const ParameterEntry& entry) {
+  std::vector<std::int64_t> shape = entry.shape;
+  if (is_transposed(entry)) std::ranges::reverse(shape);
+  return shape;
+}
+
+// Row-major [columns, rows] of row-major [rows, columns].
+void transpose_into(std::span<const float> from, std::int64_t rows, std::int64_t columns,
+                    std::span<float> to) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
+  }
+}
+
+// One file against the table of the network that it should be of.
+class WeightsReader {
+ public:
+  WeightsReader(const std::filesystem::path& path, const ParameterTable& table)
+      : file_(path), table_(table) {
+    for (const StoredTensor& tensor : file_.tensors()) names_.push_back(tensor.name);
+  }
+
+  std::vector<std::string> read(std::span<float> flat) {
+    std::vector<std::string> absent;
+    for (const ParameterEntry& entry : table_.entries()) {
+      if (is_there(entry)) continue;
+      absent.push_back(entry.torch_name);
+    }
+    refuse_superfluous();
+    for (const ParameterEntry& entry : table_.entries()) {
+      if (file_.find(entry.torch_name)) read(entry, flat.subspan(entry.offset, entry.size()));
+    }
+    return absent;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw DataError(fmt::format("{}: {}", file_.path().string(), what));
+  }
+
+  std::string hint(std::string_view word, const std::vector<std::string>& names) const {
+    const std::string near = nearest_of(word, names);
+    return near.empty() ? "" : fmt::format(" (did it mean \"{}\"?)", near);
+  }
+
+  // False where a statistic is absent.
+  bool is_there(const ParameterEntry& entry) const {
+    const StoredTensor* tensor = file_.find(entry.torch_name);
+    const std::string wanted = shape_text(stored_shape(entry));
+    if (!tensor) {
+      if (entry.group == ParameterGroup::statistics) return false;
+      refuse(fmt::format("holds no tensor \"{}\"; the network has {} of shape {} there{}",
+                         entry.torch_name, entry.name, wanted, hint(entry.torch_name, names_)));
+    }
+    if (tensor->shape != stored_shape(entry)) {
+      refuse(fmt::format("tensor \"{}\" has the shape {}, but the network's {} has {}{}",
+                         entry.torch_name, shape_text(tensor->shape), entry.name, wanted,
+                         is_transposed(entry) ? " (as PyTorch has it: outputs, inputs)" : ""));
+    }
+    if (!is_floating(tensor->type)) {
+      refuse(fmt::format("tensor \"{}\" has dtype {}, but weights are F32, F64, F16 or BF16",
+                         entry.torch_name, to_text(tensor->type)));
+    }
+    return true;
+  }
+
+  void refuse_superfluous() const {
+    std::set<std::string> known;
+    for (const ParameterEntry& entry : table_.entries()) known.insert(entry.torch_name);
+    for (const StoredTensor& tensor : file_.tensors()) {
+      if (known.contains(tensor.name)) continue;
+      refuse(fmt::format(
+          "tensor \"{}\" of shape {} is of another network: this one has {} tensors, none of that "
+          "name{}",
+          tensor.name, shape_text(tensor.shape), known.size(),
+          hint(tensor.name, {known.begin(), known.end()})));
+    }
+  }
+
+  void read(const ParameterEntry& entry, std::span<float> to) {
+    const std::vector<float> values = file_.floats(entry.torch_name);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      refuse(fmt::format("tensor \"{}\" is not finite in float32 at index {} ({})",
+                         entry.torch_name, i, values[i]));
+    }
+    if (is_transposed(entry)) {
+      transpose_into(values, entry.shape[1], entry.shape[0], to);
+    } else {
+      std::ranges::copy(values, to.begin());
+    }
+  }
+
+  SafetensorsFile file_;
+  const ParameterTable& table_;
+  std::vector<std::string> names_;  // of all tensors of the file
+};
+
+}  // namespace
+
+void write_weights(const std::filesystem::path& path, const ParameterTable& table,
+                   std::span<const float> flat,
+                   const std::map<std::string, std::string>& metadata) {
+  SafetensorsWriter writer;
+  for (const auto& [key, text] : metadata) writer.add_metadata(key, text);
+  for (const ParameterEntry& entry : table.entries()) {
+    const auto own = flat.subspan(entry.offset, entry.size());
+    std::vector<float> values(own.begin(), own.end());
+    if (is_transposed(entry)) transpose_into(own, entry.shape[0], entry.shape[1], values);
+    writer.add(entry.torch_name, stored_shape(entry), std::span<const float>(values));
+  }
+  writer.write(path);
+}
+
+std::vector<std::string> read_weights(const std::filesystem::path& path,
+                                      const ParameterTable& table, std::span<float> flat) {
+  return WeightsReader(path, table).read(flat);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/parameter_table.hpp"
+
+namespace tpudist {
+
+// Writes one member's parameters, flat [P], as a safetensors file: a float32 tensor for each entry
+// of the table, under the name and in the layout that PyTorch and PyTorch Geometric give it
+// (ParameterEntry::torch_name, torch_transposes), without padding. Statistics are entries like
+// others. Throws IoError.
+void write_weights(const std::filesystem::path& path, const ParameterTable& table,
+                   std::span<const float> flat, const std::map<std::string, std::string>& metadata);
+
+// Reads such a file into `flat` [P], F32, F64, F16 or BF16; padding stays as it is. Entries of
+// statistics may be absent: their numbers stay as they are too. Returns the names of these.
+//
+// Throws DataError, one line, when the file is damaged, and when it is not of a network with this
+// table: it names the first parameter of the table that is missing or has another shape, else the
+// first tensor of the file that the network does not have, and what was expected; also when a
+// number is not finite.
+std::vector<std::string> read_weights(const std::filesystem::path& path,
+                                      const ParameterTable& table, std::span<float> flat);
+
+}  // namespace tpudist
