@@ -54,6 +54,26 @@ DuplicatesPolicy read_duplicates(ConfigNode& data) {
   return DuplicatesPolicy::min;
 }
 
+GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
+  GraphReduction reduction;
+  reduction.wanted = reduce.choice("keep", "none", {"none", "config_neighbours"}) != "none";
+  if (!reduction.wanted) return reduction;
+  if (collection.is_tile()) {
+    reduce.mistake(
+        "keep", "tile graphs have no configurable nodes to keep the neighbours of: leave it out");
+  }
+  reduction.hops = positive(reduce, "hops", 1);
+  const std::string direction =
+      reduce.choice("direction", "both", {"both", "to_producer", "to_consumer"});
+  reduction.direction = direction == "both"          ? ReachDirection::both
+                        : direction == "to_producer" ? ReachDirection::to_producer
+                                                     : ReachDirection::to_consumer;
+  reduction.edges = reduce.choice("edges", "touching_config", {"touching_config", "all"}) == "all"
+                        ? KeptEdges::all
+                        : KeptEdges::touching_config;
+  return reduction;
+}
+
 DataConfig read_data(ConfigNode data) {
   DataConfig config;
   data.require("shards");
@@ -65,6 +85,7 @@ DataConfig read_data(ConfigNode data) {
   config.include_valid = include.texts("valid", {});
   config.exclude_train = exclude.texts("train", {});
   config.exclude_valid = exclude.texts("valid", {});
+  config.reduction = read_reduction(data.child("reduce"), config.collection);
   const std::string cache = data.choice("cache", "auto", {"auto", "memory", "stream"});
   config.cache = cache == "memory"   ? CacheMode::memory
                  : cache == "stream" ? CacheMode::stream
@@ -241,6 +262,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
   experiment.data = read_data(root.child("data"));
+  options.reduction = reduction;
   experiment.batch = read_batch(root.child("batch"));
   experiment.network = NetworkConfig::read(root.child("model"));
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});

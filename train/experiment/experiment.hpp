@@ -35,6 +35,7 @@ struct DataConfig {
   // Policy for training; evaluation keeps every measured row.
   DuplicatesPolicy duplicates = DuplicatesPolicy::min;
   std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
+  GraphReduction reduction;  // of training and of all that is scored
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;
 

@@ -70,6 +70,13 @@ void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
         "exclude differ); give --data, or combine runs of equal selections",
         run.path.string(), request.split));
   }
+  if (mine.reduction != other.reduction) {
+    throw ConfigError(fmt::format(
+        "{}: its graphs are reduced otherwise (data.reduce: {}) than those of the runs before it "
+        "({}); score it by itself with `tpudist predict --scores FILE`, and combine the files with "
+        "`tpudist ensemble`",
+        run.path.string(), to_text(other.reduction), to_text(mine.reduction)));
+  }
 }
 
 void require_same_data(const Dataset& dataset, Communicator& world) {

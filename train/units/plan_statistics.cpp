@@ -18,6 +18,7 @@ GraphPlanStatistics statistics_of(const TrainingSetup& setup, int g,
   GraphPlanStatistics statistics;
   statistics.name = graph.name;
   statistics.nodes = graph.nodes;
+  statistics.whole_nodes = data.entry(g).nodes;
   statistics.config_nodes = data.options().collection.is_tile()
                                 ? graph.nodes
                                 : static_cast<std::int64_t>(graph.config_nodes.size());
