@@ -201,6 +201,29 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
 PredictionsConfig read_predictions(ConfigNode predictions) {
   PredictionsConfig config;
   const std::string rows = predictions.text("rows", "none");
+ScoringSlates read_slates(ConfigNode node) {
+  ScoringSlates slates;
+  slates.configs = node.integer("configs", 0, {0, 1 << 20});
+  if (slates.configs == 1)
+    node.mistake("configs", "a slate needs at least 2 configurations; 0 scores without slates");
+  if (!slates.wanted()) return slates;
+  slates.permutations = positive(node, "permutations", slates.permutations, 10'000);
+  slates.seed = static_cast<std::uint64_t>(
+      node.integer("seed", static_cast<std::int64_t>(slates.seed), {0, kMany}));
+  return slates;
+}
+
+ScoringBlock read_evaluate(ConfigNode evaluate) {
+  ScoringBlock block;
+  block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
+  block.rows = evaluate.integer("block_rows", block.rows, {1, kMany});
+  block.plan_floats = evaluate.integer("plan_floats", block.plan_floats, {1, kMany});
+  block.slates = read_slates(evaluate.child("slate"));
+  if (block.slates.wanted() && block.configs > 0)
+    evaluate.mistake("block", "slates are computed whole: leave out block, or slate");
+  return block;
+}
+
   if (rows == "none" || rows == "all") {
     config.wanted = rows == "all";
     return config;
@@ -278,12 +301,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
   experiment.schedule = ScheduleConfig::read(root.child("schedule"));
   experiment.train = read_train(root.child("train"));
-  ConfigNode evaluate = root.child("evaluate");
-  experiment.evaluate_block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
-  experiment.evaluate_block.rows =
-      evaluate.integer("block_rows", experiment.evaluate_block.rows, {1, kMany});
-  experiment.evaluate_block.plan_floats =
-      evaluate.integer("plan_floats", experiment.evaluate_block.plan_floats, {1, kMany});
+  experiment.evaluate_block = read_evaluate(root.child("evaluate"));
   experiment.ensemble = read_ensemble(root.child("ensemble"));
   experiment.predictions = read_predictions(root.child("predictions"));
   experiment.dist = read_dist(root.child("dist"));

@@ -123,7 +123,9 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  ScoringBlock evaluate_block;  // configurations of a graph that are scored in one plan
+  // Configurations of a graph that are scored in one plan. A network that mixes configurations
+  // needs evaluate_block.slates.wanted().
+  ScoringBlock evaluate_block;
   EnsembleConfig ensemble;
   PredictionsConfig predictions;
   DistConfig dist;

@@ -98,6 +98,14 @@ std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   return names;
 }
 
+// Those in which the members of all runs are scored.
+std::vector<ScoringSlates> slates_of(const std::vector<const TrainedRun*>& runs) {
+  std::vector<ScoringSlates> slates;
+  for (const TrainedRun* run : runs)
+    slates.insert(slates.end(), run->use.size(), run->experiment.evaluate_block.slates);
+  return slates;
+}
+
 std::span<const float> parameters_of(const TrainedRun& run, int member) {
   const std::size_t length = run.flat.size() / run.use.size();
   return std::span(run.flat).subspan(static_cast<std::size_t>(member) * length, length);
@@ -134,6 +142,7 @@ CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& data
   if (dataset.options().split == "test") return result;
   result.evaluation = start_evaluation(dataset, judgement.used, 0, request.combination);
   result.evaluation->names = names_of(runs);
+  result.evaluation->slates = slates_of(runs);
   result.evaluation->weights = weights;
   for (const Rejection& rejection : judgement.rejected)
     result.evaluation->left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
