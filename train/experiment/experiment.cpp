@@ -113,6 +113,9 @@ BatchConfig read_batch(ConfigNode batch) {
                      : RowOrder::per_member;
   config.draw = batch.choice("draw", "rows", {"rows", "graphs"}) == "rows" ? DrawMode::rows
                                                                            : DrawMode::graphs;
+  config.edge_dropout = batch.number("edge_dropout", 0, {0, 1});
+  if (config.edge_dropout >= 1)
+    batch.mistake("edge_dropout", "must be a share of the edges below 1");
   if (config.configs < 2)
     batch.mistake("configs", "a ranking needs at least 2 configurations in a slate");
   return config;
@@ -198,9 +201,6 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   return config;
 }
 
-PredictionsConfig read_predictions(ConfigNode predictions) {
-  PredictionsConfig config;
-  const std::string rows = predictions.text("rows", "none");
 ScoringSlates read_slates(ConfigNode node) {
   ScoringSlates slates;
   slates.configs = node.integer("configs", 0, {0, 1 << 20});
@@ -224,6 +224,9 @@ ScoringBlock read_evaluate(ConfigNode evaluate) {
   return block;
 }
 
+PredictionsConfig read_predictions(ConfigNode predictions) {
+  PredictionsConfig config;
+  const std::string rows = predictions.text("rows", "none");
   if (rows == "none" || rows == "all") {
     config.wanted = rows == "all";
     return config;
@@ -259,6 +262,7 @@ DatasetOptions DataConfig::training() const {
   options.include = include_train;
   options.exclude = exclude_train;
   options.duplicates = duplicates;
+  options.reduction = reduction;
   options.cache = cache;
   options.cache_bytes = cache_bytes;
   return options;
@@ -285,7 +289,6 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
   experiment.data = read_data(root.child("data"));
-  options.reduction = reduction;
   experiment.batch = read_batch(root.child("batch"));
   experiment.network = NetworkConfig::read(root.child("model"));
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});

@@ -53,6 +53,7 @@ struct BatchConfig {
   int member_chunk = 0;  // members that are computed together; 0 = by the plan
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
+  double edge_dropout = 0;  // share of edges that a graph loses in a step, below 1 (EdgeDraw)
 };
 
 // `train.early_stop`: EarlyStop says what it does.
