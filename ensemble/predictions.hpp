@@ -19,6 +19,9 @@ struct PredictedRun {
   std::uint64_t fold_hash = 0;  // hash_of_folds; 0 where members hold nothing out
   std::int64_t init_seed = 0, order_seed = 0;
   int folds = 0;  // 0: members hold nothing out
+  // Where configurations were scored in slates: the most configurations of one (0: they were not),
+  // over how many permutations the mean was taken, and the seed of these.
+  std::int64_t slate_configs = 0, slate_permutations = 0, slate_seed = 0;
 
   bool operator==(const PredictedRun&) const = default;
 };

@@ -84,6 +84,10 @@ void write_runs(const Hdf5Id& file, const std::vector<PredictedRun>& runs,
     write_attribute(group, "folds", static_cast<std::int64_t>(run.folds));
     write_attribute(group, "init_seed", run.init_seed);
     write_attribute(group, "order_seed", run.order_seed);
+    if (run.slate_configs == 0) continue;
+    write_attribute(group, "slate_configs", run.slate_configs);
+    write_attribute(group, "slate_permutations", run.slate_permutations);
+    write_attribute(group, "slate_seed", run.slate_seed);
   }
 }
 
@@ -100,6 +104,10 @@ PredictedRun read_run(const Hdf5Id& file, std::size_t number, const std::string&
   run.folds = static_cast<int>(read_integer_attribute(group, "folds", at));
   run.init_seed = read_integer_attribute(group, "init_seed", at);
   run.order_seed = read_integer_attribute(group, "order_seed", at);
+  if (!has_attribute(group, "slate_configs")) return run;
+  run.slate_configs = read_integer_attribute(group, "slate_configs", at);
+  run.slate_permutations = read_integer_attribute(group, "slate_permutations", at);
+  run.slate_seed = read_integer_attribute(group, "slate_seed", at);
   return run;
 }
 

@@ -41,7 +41,9 @@ std::string_view auto_plan(const GraphPlanStatistics& graph) {
 
 Row cells(const GraphPlanStatistics& graph) {
   Row row{graph.name,
-          std::to_string(graph.nodes),
+          graph.nodes == graph.whole_nodes
+              ? std::to_string(graph.nodes)
+              : fmt::format("{} of {}", graph.nodes, graph.whole_nodes),
           std::to_string(graph.config_nodes),
           std::to_string(graph.distinct_configs),
           std::to_string(graph.configs),
@@ -64,8 +66,11 @@ void print_table(const Experiment& experiment, const std::vector<GraphPlanStatis
   header.push_back("needed");
   std::vector<Row> table{header};
   for (const GraphPlanStatistics& graph : graphs) table.push_back(cells(graph));
-  print("{} train, plans of a slate of {} configurations\n{}", experiment.data.collection.name,
-        experiment.batch.configs, aligned(table));
+  const GraphReduction& reduction = experiment.data.reduction;
+  print("{} train, plans of a slate of {} configurations{}\n{}", experiment.data.collection.name,
+        experiment.batch.configs,
+        reduction.wanted ? fmt::format("; graphs reduced to {}", to_text(reduction)) : "",
+        aligned(table));
 }
 
 void print_summary(const std::vector<GraphPlanStatistics>& graphs) {
@@ -78,6 +83,7 @@ void print_summary(const std::vector<GraphPlanStatistics>& graphs) {
 nlohmann::ordered_json to_json(const GraphPlanStatistics& graph) {
   return {{"name", graph.name},
           {"nodes", graph.nodes},
+          {"whole_nodes", graph.whole_nodes},
           {"config_nodes", graph.config_nodes},
           {"distinct_configs", graph.distinct_configs},
           {"configs", graph.configs},
@@ -97,6 +103,7 @@ nlohmann::ordered_json to_json(const Experiment& experiment,
   nlohmann::ordered_json json = {{"experiment", experiment.name},
                                  {"collection", experiment.data.collection.name},
                                  {"split", "train"},
+                                 {"reduce", to_text(experiment.data.reduction)},
                                  {"configs", experiment.batch.configs},
                                  {"graphs", nlohmann::ordered_json::array()},
                                  {"median_saving", summary.median_saving},

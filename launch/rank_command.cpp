@@ -53,7 +53,9 @@ std::size_t taking_part(const ModuleRanking& result) {
 void print_header(const Arguments& arguments, const Module& module,
                   const std::vector<TrainedRun>& runs, const ModuleRanking& result) {
   const Graph& graph = module.dataset.graph(0);
-  print("{}: {} nodes, {} configurations, {} distinct\n", graph.name, format_count(graph.nodes),
+  const std::int64_t whole = module.dataset.entry(0).nodes;
+  print("{}: {} nodes{}, {} configurations, {} distinct\n", graph.name, format_count(graph.nodes),
+        graph.nodes == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
         format_count(module.dataset.rows(0)), format_count(std::ssize(result.ranking)));
   print("ranked by {} of {} members ({}):", taking_part(result), result.members.size(),
         arguments.combine.rule);
@@ -135,7 +137,8 @@ void run(const Arguments& arguments) {
   std::vector<TrainedRun> runs;
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
-    const Module module = read_module(arguments.npz, runs.front().experiment.data.collection);
+    const DataConfig& data = runs.front().experiment.data;
+    const Module module = read_module(arguments.npz, data.collection, data.reduction);
     const ModuleRanking result = rank_module(module, runs, combination, context);
     if (context.world.rank() != 0) return;
     const std::size_t all = result.ranking.size();

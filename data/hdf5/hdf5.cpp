@@ -178,6 +178,11 @@ void write_attribute(const Hdf5Id& object, const std::string& name, std::string_
   write_scalar(object, name, type.get(), &pointer);
 }
 
+bool has_attribute(const Hdf5Id& object, const std::string& name) {
+  const Hdf5Lock lock;
+  return H5Aexists(object.get(), name.c_str()) > 0;
+}
+
 std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& name,
                                     std::string_view where) {
   const Hdf5Lock lock;

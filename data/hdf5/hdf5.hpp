@@ -70,6 +70,7 @@ std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& nam
                                     std::string_view where);
 std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
                                 std::string_view where);
+bool has_attribute(const Hdf5Id& object, const std::string& name);
 // A hash that was written as text, by to_hex. Throws DataError where the text is none.
 std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
                                   std::string_view where);

@@ -78,6 +78,8 @@ void Dataset::Impl::open_all(const std::vector<GraphEntry>& entries, ThreadPool&
   pool.parallel_for(static_cast<std::int64_t>(entries.size()), [&](std::int64_t index) {
     const auto i = static_cast<std::size_t>(index);
     graphs[i] = OpenGraph::open(entries[i], options.collection, options.duplicates);
+    if (options.reduction.wanted)
+      graphs[i].graph = reduced_graph(graphs[i].graph, options.reduction);
     if (estimate) bytes[i] = graphs[i].config_bytes();
   });
   const std::uint64_t total = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
@@ -143,6 +145,9 @@ Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph>
   impl->options = options;
   impl->options.duplicates = DuplicatesPolicy::keep;
   impl->graphs = std::move(graphs);
+  for (OpenGraph& g : impl->graphs) {
+    if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
+  }
   impl->selection = hash_selection(impl->options, impl->graphs);
   impl->in_memory = true;
   return Dataset(std::move(impl));

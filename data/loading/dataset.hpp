@@ -9,6 +9,7 @@
 
 #include "core/thread_pool.hpp"
 #include "data/loading/duplicates.hpp"
+#include "data/loading/graph_reduction.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
 #include "data/shards/shard_reader.hpp"
@@ -29,6 +30,7 @@ struct DatasetOptions {
   std::vector<std::string> include;  // glob patterns over graph names; empty = all
   std::vector<std::string> exclude;
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
+  GraphReduction reduction;  // layouts only
   CacheMode cache = CacheMode::automatic;
   // Budget of `automatic` and bound of the cache; configurations only.
   std::uint64_t cache_bytes = 2ull << 30;
@@ -54,20 +56,20 @@ struct Slate {
 // says. Immutable after `open`; all methods are thread-safe.
 class Dataset {
  public:
-  // Graphs are read side by side. Throws DataError or ConfigError (no graph left: says what was
+  // Graphs are read side by side, and reduced where `options` say so. Throws DataError or ConfigError (no graph left: says what was
   // filtered).
   static Dataset open(const DatasetOptions& options, ThreadPool& pool);
   // Of graphs that are in memory already, configurations included, and come from no shards. Of
-  // `options`, collection and split count. Throws std::invalid_argument where chunks are missing.
+  // `options`, collection, split and reduction count. Throws std::invalid_argument where chunks are missing.
   static Dataset of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
   ~Dataset();
 
   const DatasetOptions& options() const;
-  int size() const;  // number of graphs
-  const Graph& graph(int i) const;
-  const GraphEntry& entry(int i) const;
+  int size() const;                         // number of graphs
+  const Graph& graph(int i) const;          // what the reduction leaves of it
+  const GraphEntry& entry(int i) const;     // of the whole graph
   const RunTimes& run_times(int i) const;   // every measured row
   const ConfigStates& states(int i) const;  // empty for tile and uncoded graphs
   bool coded(int i) const;
@@ -83,7 +85,7 @@ class Dataset {
   Slate slate(int i, std::span<const std::int64_t> rows) const;
 
   // XXH3 over everything that decides what row r of graph i is: names, source hashes, filters'
-  // outcome, duplicates policy.
+  // outcome, duplicates policy. The reduction leaves rows as they are.
   std::uint64_t selection_hash() const;
 
   bool in_memory() const;                // what the cache mode came to

@@ -118,7 +118,8 @@ void require_kind(const NpzReader& npz, const Collection& collection) {
 
 }  // namespace
 
-Module read_module(const std::filesystem::path& path, const Collection& collection) {
+Module read_module(const std::filesystem::path& path, const Collection& collection,
+                   const GraphReduction& reduction) {
   const NpzReader npz(path);
   require_kind(npz, collection);
   const GraphSizes sizes = read_graph_sizes(npz, collection, RunTimeNeed::optional);
@@ -143,6 +144,7 @@ Module read_module(const std::filesystem::path& path, const Collection& collecti
   options.shards = path;
   options.collection = collection;
   options.split = "test";
+  options.reduction = reduction;
   std::vector<OpenGraph> graphs;
   graphs.push_back(std::move(graph));
   return {Dataset::of_graphs(options, std::move(graphs)), has_times};

@@ -18,8 +18,10 @@ struct Module {
 // Reads a file without converting it: the same checks, dictionary, codes and groups of equal
 // configurations as in a shard, so that scores have the same bits. `collection` says whether it is
 // a layout or a tile graph. Configurations are streamed and held coded, or in the narrowest type
-// that keeps them where they do not repeat. Throws IoError, and DataError with file, array and
+// that keeps them where they do not repeat. The graph is reduced as `reduction` says (layouts).
+// Throws IoError, and DataError with file, array and
 // index at the first value that breaks the schema.
-Module read_module(const std::filesystem::path& npz, const Collection& collection);
+Module read_module(const std::filesystem::path& npz, const Collection& collection,
+                   const GraphReduction& reduction = {});
 
 }  // namespace tpudist

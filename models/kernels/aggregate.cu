@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "core/error.hpp"
-#include "models/cuda_launch.hpp"
+#include "models/kernels/cuda_launch.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,8 +9,8 @@
 namespace tpudist {
 namespace {
 
-// Adds up what `of_pair` gives for each pair of a slower and a faster configuration: the value at the
-// difference of their scores, and its derivative. `name` is that of the loss.
+// Adds up what `of_pair` gives for each pair of a slower and a faster configuration: the value at
+// the difference of their scores, and its derivative. `name` is that of the loss.
 template <typename OfPair>
 SlateLoss::Value sum_over_pairs(const char* name, std::span<const double> scores,
                                 std::span<const double> targets, std::span<double> gradient,

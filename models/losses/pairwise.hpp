@@ -4,17 +4,17 @@
 
 namespace tpudist {
 
-// What becomes of the values of the pairs of a slate: their sum, or that divided by K * K, the number
-// of entries of the pair matrix, as the 1st place of "Fast or Slow?" has it.
+// What becomes of the values of the pairs of a slate: their sum, or that divided by K * K, the
+// number of entries of the pair matrix, as the 1st place of "Fast or Slow?" has it.
 enum class PairReduction { mean, sum };
 
-// The hinge of RankSVM (Joachims, "Optimizing search engines using clickthrough data", 2002) over all
-// ordered pairs whose targets differ:
+// The hinge of RankSVM (Joachims, "Optimizing search engines using clickthrough data", 2002) over
+// all ordered pairs whose targets differ:
 //
 //     loss = sum_{t_i > t_j} max(0, margin - (s_i - s_j)), or this / K^2
 //
-// Pairs of equal targets add nothing, but count in K^2. Where the margin is met exactly, the gradient
-// is that of the sloping side, as in the 1st place's code.
+// Pairs of equal targets add nothing, but count in K^2. Where the margin is met exactly, the
+// gradient is that of the sloping side, as in the 1st place's code.
 class PairwiseHinge : public SlateLoss {
  public:
   // `margin` >= 0 in the unit of the scores, finite. Throws ConfigError.
@@ -28,8 +28,8 @@ class PairwiseHinge : public SlateLoss {
   PairReduction reduction_;
 };
 
-// The logistic loss of RankNet (Burges et al., "Learning to rank using gradient descent", 2005), with
-// the natural logarithm, over the same pairs:
+// The logistic loss of RankNet (Burges et al., "Learning to rank using gradient descent", 2005),
+// with the natural logarithm, over the same pairs:
 //
 //     loss = sum_{t_i > t_j} log(1 + exp(-sigma (s_i - s_j))), or this / K^2
 class PairwiseLogistic : public SlateLoss {

@@ -1,4 +1,4 @@
-#include "models/aggregate.hpp"
+#include "models/kernels/aggregate.hpp"
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "models/row_kernels.hpp"
+#include "models/kernels/row_kernels.hpp"
 #include "tests/cuda_emulation/guarded_array.hpp"
 #include "tests/models/plans/make_csr.hpp"
 

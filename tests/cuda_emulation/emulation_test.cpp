@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "models/cuda_launch.hpp"
+#include "models/kernels/cuda_launch.hpp"
 #include "tests/cuda_emulation/guarded_array.hpp"
 
 // What is wrong with a launch on purpose is seen: otherwise the tests of kernels would prove

@@ -71,6 +71,17 @@ TEST(PredictionsFile, GivesBackWhatWasWritten) {
   }
 }
 
+TEST(PredictionsFile, SaysInWhichSlatesARunWasScored) {
+  const TempDir folder;
+  PredictionsCase given;
+  given.header.runs[0].slate_configs = 128;
+  given.header.runs[0].slate_permutations = 10;
+  given.header.runs[0].slate_seed = 3;
+  given.write(folder / "predictions.h5");
+  EXPECT_THAT(PredictionsFile(folder / "predictions.h5").header().runs,
+              ElementsAre(given.header.runs.front()));
+}
+
 TEST(PredictionsFile, KeepsSmallDifferencesOfLargeScores) {
   const TempDir folder;
   PredictionsCase given;

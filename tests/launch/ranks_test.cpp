@@ -171,6 +171,27 @@ TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {
   }
 }
 
+// Parts of graphs, edges that are drawn anew in every step, slates to score in, and other losses.
+TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
+  const std::string more =
+      "'data.reduce={keep: config_neighbours, hops: 2}' batch.edge_dropout=0.3 "
+      "'loss={diff_mat: {margin: 0.1, scale: inverse_margin}, mape: {unit: milliseconds}}' "
+      "'evaluate.slate={configs: 3, permutations: 2}'";
+  for (const int ranks : {0, 2, 3}) {
+    const Outcome outcome = train(ranks, "drawn-" + std::to_string(ranks), more);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+    ASSERT_EQ(value_of(outcome.output, "parameters: ").size(), 16u);
+    std::ofstream(path("drawn-" + std::to_string(ranks) + "/parameters"))
+        << value_of(outcome.output, "parameters: ");
+  }
+  for (const std::string file : {"/parameters", "/scores.json"}) {
+    EXPECT_GT(content(path("drawn-0") + file).size(), 15u) << file;
+    EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-2") + file)) << file;
+    EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-3") + file)) << file;
+  }
+  EXPECT_THAT(content(path("drawn-0") + "/scores.json"), HasSubstr("permutations"));
+}
+
 TEST_F(Ranks, RefuseDifferentFolds) {
   std::ofstream(path("swapped.yaml")) << "families: {'[a-i]*': 0, '[!a-i]*': 1}\n";
   std::ofstream(path("folds.yaml")) << "families: {'[a-i]*': 1, '[!a-i]*': 0}\n";

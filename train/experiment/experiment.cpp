@@ -54,6 +54,26 @@ DuplicatesPolicy read_duplicates(ConfigNode& data) {
   return DuplicatesPolicy::min;
 }
 
+GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
+  GraphReduction reduction;
+  reduction.wanted = reduce.choice("keep", "none", {"none", "config_neighbours"}) != "none";
+  if (!reduction.wanted) return reduction;
+  if (collection.is_tile()) {
+    reduce.mistake(
+        "keep", "tile graphs have no configurable nodes to keep the neighbours of: leave it out");
+  }
+  reduction.hops = positive(reduce, "hops", 1);
+  const std::string direction =
+      reduce.choice("direction", "both", {"both", "to_producer", "to_consumer"});
+  reduction.direction = direction == "both"          ? ReachDirection::both
+                        : direction == "to_producer" ? ReachDirection::to_producer
+                                                     : ReachDirection::to_consumer;
+  reduction.edges = reduce.choice("edges", "touching_config", {"touching_config", "all"}) == "all"
+                        ? KeptEdges::all
+                        : KeptEdges::touching_config;
+  return reduction;
+}
+
 DataConfig read_data(ConfigNode data) {
   DataConfig config;
   data.require("shards");
@@ -65,6 +85,7 @@ DataConfig read_data(ConfigNode data) {
   config.include_valid = include.texts("valid", {});
   config.exclude_train = exclude.texts("train", {});
   config.exclude_valid = exclude.texts("valid", {});
+  config.reduction = read_reduction(data.child("reduce"), config.collection);
   const std::string cache = data.choice("cache", "auto", {"auto", "memory", "stream"});
   config.cache = cache == "memory"   ? CacheMode::memory
                  : cache == "stream" ? CacheMode::stream
@@ -92,6 +113,9 @@ BatchConfig read_batch(ConfigNode batch) {
                      : RowOrder::per_member;
   config.draw = batch.choice("draw", "rows", {"rows", "graphs"}) == "rows" ? DrawMode::rows
                                                                            : DrawMode::graphs;
+  config.edge_dropout = batch.number("edge_dropout", 0, {0, 1});
+  if (config.edge_dropout >= 1)
+    batch.mistake("edge_dropout", "must be a share of the edges below 1");
   if (config.configs < 2)
     batch.mistake("configs", "a ranking needs at least 2 configurations in a slate");
   return config;
@@ -177,6 +201,29 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
   return config;
 }
 
+ScoringSlates read_slates(ConfigNode node) {
+  ScoringSlates slates;
+  slates.configs = node.integer("configs", 0, {0, 1 << 20});
+  if (slates.configs == 1)
+    node.mistake("configs", "a slate needs at least 2 configurations; 0 scores without slates");
+  if (!slates.wanted()) return slates;
+  slates.permutations = positive(node, "permutations", slates.permutations, 10'000);
+  slates.seed = static_cast<std::uint64_t>(
+      node.integer("seed", static_cast<std::int64_t>(slates.seed), {0, kMany}));
+  return slates;
+}
+
+ScoringBlock read_evaluate(ConfigNode evaluate) {
+  ScoringBlock block;
+  block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
+  block.rows = evaluate.integer("block_rows", block.rows, {1, kMany});
+  block.plan_floats = evaluate.integer("plan_floats", block.plan_floats, {1, kMany});
+  block.slates = read_slates(evaluate.child("slate"));
+  if (block.slates.wanted() && block.configs > 0)
+    evaluate.mistake("block", "slates are computed whole: leave out block, or slate");
+  return block;
+}
+
 PredictionsConfig read_predictions(ConfigNode predictions) {
   PredictionsConfig config;
   const std::string rows = predictions.text("rows", "none");
@@ -215,6 +262,7 @@ DatasetOptions DataConfig::training() const {
   options.include = include_train;
   options.exclude = exclude_train;
   options.duplicates = duplicates;
+  options.reduction = reduction;
   options.cache = cache;
   options.cache_bytes = cache_bytes;
   return options;
@@ -256,12 +304,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
   experiment.schedule = ScheduleConfig::read(root.child("schedule"));
   experiment.train = read_train(root.child("train"));
-  ConfigNode evaluate = root.child("evaluate");
-  experiment.evaluate_block.configs = evaluate.integer_or_auto("block", 0, {1, 1 << 20});
-  experiment.evaluate_block.rows =
-      evaluate.integer("block_rows", experiment.evaluate_block.rows, {1, kMany});
-  experiment.evaluate_block.plan_floats =
-      evaluate.integer("plan_floats", experiment.evaluate_block.plan_floats, {1, kMany});
+  experiment.evaluate_block = read_evaluate(root.child("evaluate"));
   experiment.ensemble = read_ensemble(root.child("ensemble"));
   experiment.predictions = read_predictions(root.child("predictions"));
   experiment.dist = read_dist(root.child("dist"));

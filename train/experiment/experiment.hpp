@@ -35,6 +35,7 @@ struct DataConfig {
   // Policy for training; evaluation keeps every measured row.
   DuplicatesPolicy duplicates = DuplicatesPolicy::min;
   std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
+  GraphReduction reduction;  // of training and of all that is scored
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;
 
@@ -52,6 +53,7 @@ struct BatchConfig {
   int member_chunk = 0;  // members that are computed together; 0 = by the plan
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
+  double edge_dropout = 0;  // share of edges that a graph loses in a step, below 1 (EdgeDraw)
 };
 
 // `train.early_stop`: EarlyStop says what it does.
@@ -122,7 +124,9 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  ScoringBlock evaluate_block;  // configurations of a graph that are scored in one plan
+  // Configurations of a graph that are scored in one plan. A network that mixes configurations
+  // needs evaluate_block.slates.wanted().
+  ScoringBlock evaluate_block;
   EnsembleConfig ensemble;
   PredictionsConfig predictions;
   DistConfig dist;

@@ -105,7 +105,8 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
           static_cast<double>(whole.front().rows.size() - 1) /
           static_cast<double>(part.front().rows.size() - 1);
     }
-    step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(slates);
+    step.units[static_cast<std::size_t>(unit)] =
+        setup.units.estimate(slates, edge_draw(setup.experiment, step.batch.step));
   });
   return steps;
 }
@@ -278,8 +279,10 @@ std::string largest_unit_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
   const std::vector<SlateRows> slates = largest_unit(setup);
   const Graph& graph = setup.data.graph(slates.front().graph);
-  const Unit unit = setup.units.build(slates);
-  const PlanComparison plans = setup.units.compare(unit.slates);
+  const std::int64_t whole = setup.data.entry(slates.front().graph).nodes;
+  const EdgeDraw edges = edge_draw(experiment, 0);
+  const Unit unit = setup.units.build(slates, edges);
+  const PlanComparison plans = setup.units.compare(unit.slates, edges);
   const int chunk = experiment.batch.member_chunk;
   const int together =
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
@@ -287,11 +290,12 @@ std::string largest_unit_text(const TrainingSetup& setup) {
   const auto activations =
       static_cast<std::uint64_t>(2 * 4 * setup.units.state_floats(*unit.input.plan) * together);
   return fmt::format(
-      "largest unit\n  slates       {}\n  graph        {} ({} nodes, {} edges)\n"
+      "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
       "  plan         {} rows over all layers, {}\n"
       "  taken        {}\n"
       "  activations  {} for {} members at a time\n",
-      slates.size(), graph.name, graph.nodes, graph.edges,
+      slates.size(), graph.name, graph.nodes,
+      graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
       format_bytes(activations), together);
@@ -330,6 +334,10 @@ std::string describe_work(const Experiment& experiment, int ranks, JobContext& c
       setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
       steps.front().batch.units(), experiment.train.steps, format_operations(operations),
       refined_line(steps));
+  if (experiment.batch.edge_dropout > 0) {
+    text += fmt::format("  edges        {:.3g} % dropped, drawn anew in every step\n",
+                        100 * experiment.batch.edge_dropout);
+  }
   text += largest_unit_text(setup);
   text += EvaluationReport(setup, ranks, operations, context).text();
   text += rank_lines(experiment, steps, ranks);

@@ -62,6 +62,14 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
                       "of layout graphs or of tile graphs",
                       run.path.string(), own.name, collection.name));
     }
+    const GraphReduction& mine = module.dataset.options().reduction;
+    const GraphReduction& other = run.experiment.data.reduction;
+    if (mine != other) {
+      throw ConfigError(fmt::format(
+          "{}: its graphs are reduced otherwise (data.reduce: {}) than those of the run before it "
+          "({}); rank the module with each of them",
+          run.path.string(), to_text(other), to_text(mine)));
+    }
     all.push_back(&run);
   }
   // Runs that an ensemble was cut into, in the order of their members.

@@ -24,6 +24,12 @@ GraphScores scored(std::span<const double> scores, std::span<const double> targe
   return result;
 }
 
+std::string slates_text(const ScoringSlates& slates) {
+  if (!slates.wanted()) return "";
+  return fmt::format("  in slates of at most {} configurations, mean of {} permutation{}",
+                     slates.configs, slates.permutations, slates.permutations == 1 ? "" : "s");
+}
+
 }  // namespace
 
 std::string to_text(const MemberName& name) {
@@ -64,6 +70,7 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
   }
   evaluation.members.resize(use.size());
+  evaluation.slates.resize(use.size());
   for (std::size_t m = 0; m < use.size(); ++m)
     evaluation.names.push_back({"", static_cast<int>(m)});
   return evaluation;
@@ -99,6 +106,7 @@ Evaluation evaluate_members(const Network& network, std::span<const float> flat,
                             const UnitBuilder& units, const ScoringOptions& options,
                             JobContext& context) {
   Evaluation evaluation = start_evaluation(dataset, use, options.most_rows);
+  evaluation.slates.assign(use.size(), options.block.slates);
   const auto members = static_cast<int>(use.size());
   context.progress.start("evaluate", total_scores(dataset, members, options.most_rows), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
@@ -123,8 +131,9 @@ std::string evaluation_table(const Evaluation& evaluation) {
   const std::vector<double> means = evaluation.member_means();
   for (std::size_t m = 0; m < means.size(); ++m) {
     const std::string name = to_text(evaluation.names[m]);
-    text += evaluation.used[m] ? fmt::format("  {}  {:.4f}\n", name, means[m])
-                               : fmt::format("  {}  left out: {}\n", name, evaluation.left_out[m]);
+    text += evaluation.used[m]
+                ? fmt::format("  {}  {:.4f}{}\n", name, means[m], slates_text(evaluation.slates[m]))
+                : fmt::format("  {}  left out: {}\n", name, evaluation.left_out[m]);
   }
   text += fmt::format("  ensemble  {:.4f}\n", evaluation.ensemble_mean());
   return text;
@@ -137,6 +146,11 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
     member["number"] = evaluation.names[m].number;
     if (!evaluation.names[m].run.empty()) member["run"] = evaluation.names[m].run;
     member["used"] = static_cast<bool>(evaluation.used[m]);
+    if (const ScoringSlates& slates = evaluation.slates[m]; slates.wanted()) {
+      member["slate"] = {{"configs", slates.configs},
+                         {"permutations", slates.permutations},
+                         {"seed", slates.seed}};
+    }
     members.push_back(std::move(member));
   }
   // 0 stands for all rows.

@@ -28,8 +28,9 @@ std::vector<MemberName> member_names(const Experiment& experiment);
 struct Evaluation {
   std::string split;
   bool is_tile = false;
-  std::int64_t most_rows = 0;     // of a graph that were scored at most; 0 = every measured row
-  std::vector<MemberName> names;  // [M]
+  std::int64_t most_rows = 0;         // of a graph that were scored at most; 0 = every measured row
+  std::vector<MemberName> names;      // [M]
+  std::vector<ScoringSlates> slates;  // [M] in which the member's scores were computed
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
   std::vector<GraphScores> ensemble;  // [graphs], of the members that did not fail, combined
   std::vector<bool> used;             // [M] members that are combined

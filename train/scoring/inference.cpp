@@ -70,6 +70,13 @@ void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
         "exclude differ); give --data, or combine runs of equal selections",
         run.path.string(), request.split));
   }
+  if (mine.reduction != other.reduction) {
+    throw ConfigError(fmt::format(
+        "{}: its graphs are reduced otherwise (data.reduce: {}) than those of the runs before it "
+        "({}); score it by itself with `tpudist predict --scores FILE`, and combine the files with "
+        "`tpudist ensemble`",
+        run.path.string(), to_text(other.reduction), to_text(mine.reduction)));
+  }
 }
 
 void require_same_data(const Dataset& dataset, Communicator& world) {
@@ -89,6 +96,14 @@ std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
     }
   }
   return names;
+}
+
+// Those in which the members of all runs are scored.
+std::vector<ScoringSlates> slates_of(const std::vector<const TrainedRun*>& runs) {
+  std::vector<ScoringSlates> slates;
+  for (const TrainedRun* run : runs)
+    slates.insert(slates.end(), run->use.size(), run->experiment.evaluate_block.slates);
+  return slates;
 }
 
 std::span<const float> parameters_of(const TrainedRun& run, int member) {
@@ -127,6 +142,7 @@ CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& data
   if (dataset.options().split == "test") return result;
   result.evaluation = start_evaluation(dataset, judgement.used, 0, request.combination);
   result.evaluation->names = names_of(runs);
+  result.evaluation->slates = slates_of(runs);
   result.evaluation->weights = weights;
   for (const Rejection& rejection : judgement.rejected)
     result.evaluation->left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;

@@ -30,6 +30,11 @@ PredictedRun run_record(const Experiment& experiment, std::int64_t step,
   run.fold_hash = fold_hash.value_or(0);
   run.init_seed = static_cast<std::int64_t>(experiment.init_seed);
   run.order_seed = static_cast<std::int64_t>(experiment.order_seed);
+  if (const ScoringSlates& slates = experiment.evaluate_block.slates; slates.wanted()) {
+    run.slate_configs = slates.configs;
+    run.slate_permutations = slates.permutations;
+    run.slate_seed = static_cast<std::int64_t>(slates.seed);
+  }
   run.folds = experiment.ensemble.holds_out() ? experiment.ensemble.folds : 0;
   return run;
 }

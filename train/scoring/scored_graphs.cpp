@@ -23,7 +23,7 @@ std::vector<int> recorded_folds(const Dataset& dataset, const TrainedRun& run) {
   std::vector<FoldedGraph> graphs;
   for (int g = 0; g < dataset.size(); ++g) {
     const std::string& name = dataset.graph(g).name;
-    graphs.push_back({name, model_family(name), dataset.graph(g).nodes, 0});
+    graphs.push_back({name, model_family(name), dataset.entry(g).nodes, 0});
   }
   try {
     return FoldFile::read(RunFolder(run.path).folds())

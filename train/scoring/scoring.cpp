@@ -7,6 +7,7 @@
 
 #include "dist/assignment.hpp"
 #include "train/scoring/scoring_blocks.hpp"
+#include "train/scoring/slate_permutations.hpp"
 
 namespace tpudist {
 namespace {
@@ -135,9 +136,10 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
   return result;
 }
 
-// Sorts the blocks' scores by graph, member and row, and repeats those of equal configurations.
+// Sorts the blocks' scores by graph, member and row, takes their mean over permutations, and repeats
+// those of equal configurations.
 void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
-                 const std::vector<DistinctRows>& distinct,
+                 const std::vector<DistinctRows>& distinct, const SlatePermutations& permutations,
                  std::vector<GraphPrediction>& predictions) {
   std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
   for (std::size_t g = 0; g < predictions.size(); ++g) {
@@ -146,17 +148,18 @@ void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& sc
   }
   const double* next = scores.data();
   for (const Block& block : blocks) {
-    auto& of_members = by_graph[block.place];
+    auto& of_members = by_graph[permutations.graph_of(block.place)];
     for (int m = block.first_member; m < block.first_member + block.members; ++m) {
-      std::copy_n(next, block.count, of_members[static_cast<std::size_t>(m)].begin() + block.first);
-      next += block.count;
+      std::vector<double>& sums = of_members[static_cast<std::size_t>(m)];
+      for (std::int64_t k = 0; k < block.count; ++k)
+        sums[permutations.position(block.place, block.first + k)] += *next++;
     }
   }
   for (std::size_t g = 0; g < predictions.size(); ++g) {
     for (const std::vector<double>& of_member : by_graph[g]) {
       std::vector<double>& out = predictions[g].scores.emplace_back();
       for (std::int64_t index : distinct[g].index)
-        out.push_back(of_member[static_cast<std::size_t>(index)]);
+        out.push_back(of_member[static_cast<std::size_t>(index)] / permutations.count());
     }
   }
 }
@@ -202,16 +205,17 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
   for (const GraphPrediction& prediction : predictions)
     scores += members * static_cast<std::int64_t>(prediction.rows.size());
 
-  const std::vector<GraphScoring> scoring =
-      estimate_scoring(units, dataset, distinct, options.block, context.pool, context.world);
-  const SharedBlocks shared = share_blocks(distinct, scoring, members, context.world);
+  const SlatePermutations permutations(dataset, distinct, options.block.slates);
+  const std::vector<GraphScoring> scoring = permutations.repeat(
+      estimate_scoring(units, dataset, distinct, options.block, context.pool, context.world));
+  const SharedBlocks shared = share_blocks(permutations.rows(), scoring, members, context.world);
   std::vector<double> own;
   run_on_all_ranks(context.world, [&] {
     const BlockScorer scorer(network, flat, units, options.block);
-    own = score_blocks(scorer, dataset, distinct, shared, scores, context);
+    own = score_blocks(scorer, dataset, permutations.rows(), shared, scores, context);
   });
   const std::vector<double> all = all_gather_variable<double>(context.world, own);
-  fill_scores(shared.blocks, all, members, distinct, predictions);
+  fill_scores(shared.blocks, all, members, distinct, permutations, predictions);
   return predictions;
 }
 

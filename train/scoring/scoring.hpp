@@ -40,7 +40,8 @@ std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std:
 std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows);
 
 // Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
-// work spread over ranks and threads by its estimated cost; equal configurations are scored once.
+// work spread over ranks and threads by its estimated cost; equal configurations are scored once, or
+// once in each permutation of `options.block.slates`.
 // Collective; every rank gets all predictions. The caller starts and finishes context.progress,
 // which advances by the scores of all ranks.
 std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,

@@ -79,11 +79,12 @@ GraphScoring estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
   if (total == 0) return scoring;
   const std::int64_t nodes = dataset.graph(graph.graph).nodes;
   scoring.block = std::min(block.size(nodes), total);
+  scoring.even = block.slates.wanted();
   std::int64_t count = std::min(kFirstSample, scoring.block);
   UnitEstimate plan = sample_plan(units, dataset, graph, count);
   const auto limit = static_cast<double>(block.plan_floats);
   // States grow with the configurations at most in proportion.
-  if (block.configs == 0 && plan.cost.states * scoring.block / count > limit) {
+  if (!block.is_fixed() && plan.cost.states * scoring.block / count > limit) {
     double fits = static_cast<double>(count) * limit / plan.cost.states;
     const auto second =
         std::min({static_cast<std::int64_t>(fits / 2), kSecondSample, scoring.block});
@@ -122,7 +123,7 @@ std::vector<GraphScoring> estimate_scoring(const UnitBuilder& units, const Datas
   world.all_reduce(std::span(numbers), ReduceOp::sum);
   std::vector<GraphScoring> scoring;
   for (std::size_t at = 0; at < graphs.size(); ++at) {
-    scoring.push_back({static_cast<std::int64_t>(numbers[kNumbers * at]),
+    scoring.push_back({static_cast<std::int64_t>(numbers[kNumbers * at]), block.slates.wanted(),
                        numbers[kNumbers * at + 1], numbers[kNumbers * at + 2]});
   }
   return scoring;
@@ -134,9 +135,12 @@ std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
   std::vector<Block> blocks;
   for (std::size_t g = 0; g < graphs.size(); ++g) {
     const auto total = static_cast<std::int64_t>(graphs[g].rows.size());
-    const std::int64_t size = scoring[g].block;
-    for (std::int64_t first = 0; first < total; first += size) {
-      blocks.push_back({g, first, std::min(size, total - first), 0, 0});
+    const std::int64_t size = scoring[g].block, count = (total + size - 1) / size;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t first = scoring[g].even ? total * i / count : i * size;
+      const std::int64_t last =
+          scoring[g].even ? total * (i + 1) / count : std::min(first + size, total);
+      blocks.push_back({g, first, last - first, 0, 0});
     }
   }
   const auto count = std::max<std::int64_t>(static_cast<std::int64_t>(blocks.size()), 1);
@@ -177,9 +181,9 @@ ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int m
     const DistinctRows graph = distinct_rows(dataset, g, choose_rows(dataset, g, most_rows));
     const GraphScoring scoring = estimate_scoring(units, dataset, graph, block);
     const auto distinct = static_cast<std::int64_t>(graph.rows.size());
-    parts[static_cast<std::size_t>(i)] = {1, static_cast<std::int64_t>(graph.index.size()),
-                                          distinct,
-                                          scoring.flop * static_cast<double>(distinct) * members};
+    parts[static_cast<std::size_t>(i)] = {
+        1, static_cast<std::int64_t>(graph.index.size()), distinct,
+        scoring.flop * static_cast<double>(distinct) * members * block.slates.permutations};
   });
   ScoringCost sum;
   for (const ScoringCost& part : parts) {

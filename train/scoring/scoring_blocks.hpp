@@ -31,6 +31,7 @@ DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const st
 // graph, its rows, the network and the configured block.
 struct GraphScoring {
   std::int64_t block = 1;  // configurations that are scored in one plan, except in the last block
+  bool even = false;       // blocks are nearly equal, of at most `block` configurations
   double work = 0;         // of a configuration and a member (UnitEstimate::forward_work)
   double flop = 0;         // its arithmetic alone
 };

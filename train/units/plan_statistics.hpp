@@ -15,6 +15,7 @@ namespace tpudist {
 struct GraphPlanStatistics {
   std::string name;
   std::int64_t nodes = 0;
+  std::int64_t whole_nodes = 0;   // of the graph before `data.reduce`
   std::int64_t config_nodes = 0;  // tile: all nodes
   std::int64_t distinct_configs = 0;
   std::int64_t configs = 0;     // K of the slate: fewer where the graph has fewer

@@ -81,7 +81,7 @@ class Sampler {
       slate.targets.resize(chunk);
       slate.states.resize(chunk * width);
     }
-    return chunks * units_.estimate(slates).step_work();
+    return chunks * units_.estimate(slates, edge_draw(experiment_, 0)).step_work();
   }
 
   const Experiment& experiment_;

@@ -57,7 +57,8 @@ void StepBuilder::add_passes(StepWork& work, int unit) const {
     }
     if (!data || !shared) {
       data = std::make_shared<const Unit>(
-          units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, m))));
+          units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, m)),
+                       edge_draw(experiment_, work.batch.step)));
       if (most == 0) most = units_.members_together(*data);
     }
     work.passes.push_back({unit, m, 1, data});

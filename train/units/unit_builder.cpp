@@ -34,6 +34,39 @@ Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
 
 }  // namespace
 
+// Draws the edges of each graph at its first use. Not thread-safe.
+class UnitBuilder::Graphs {
+ public:
+  Graphs(const UnitBuilder& builder, const EdgeDraw& draw) : builder_(builder), draw_(draw) {}
+
+  std::span<const std::int32_t> edges(int graph) {
+    return keeps_all() ? builder_.dataset_.graph(graph).edge_index : drawn(graph).edges;
+  }
+  const RefinedGraph& refined(int graph) {
+    if (keeps_all()) return *builder_.with_refinement(graph).refined;
+    Drawn& own = drawn(graph);
+    if (!own.refined) own.refined = builder_.refine(graph, own.edges);
+    return *own.refined;
+  }
+
+ private:
+  struct Drawn {
+    std::vector<std::int32_t> edges;
+    std::unique_ptr<const RefinedGraph> refined;
+  };
+
+  bool keeps_all() const { return draw_.dropout <= 0; }
+  Drawn& drawn(int graph) {
+    const auto [at, fresh] = drawn_.try_emplace(graph);
+    if (fresh) at->second.edges = kept_edges(builder_.dataset_.graph(graph), draw_);
+    return at->second;
+  }
+
+  const UnitBuilder& builder_;
+  const EdgeDraw draw_;
+  std::map<int, Drawn> drawn_;
+};
+
 bool PlanComparison::refined_pays() const {
   return refined_cost.step() <= kRefinedPays * dense_cost.step();
 }
@@ -63,18 +96,22 @@ const UnitBuilder::Cached& UnitBuilder::with_input(int graph) const {
       opcodes.push_back(source.opcodes[node]);
     }
     cached.input = network_.prepare_graph(features, opcodes);
+    cached.state_class = classes_of_rows(dataset_.states(graph).features, config_features_);
   });
   return cached;
 }
 
+std::unique_ptr<const RefinedGraph> UnitBuilder::refine(int graph,
+                                                        std::span<const std::int32_t> edges) const {
+  const Graph& source = dataset_.graph(graph);
+  return std::make_unique<const RefinedGraph>(source.nodes, edges, source.config_nodes,
+                                              with_input(graph).node_class, shape_);
+}
+
 const UnitBuilder::Cached& UnitBuilder::with_refinement(int graph) const {
   Cached& cached = graphs_[static_cast<std::size_t>(graph)];
-  std::call_once(cached.refined_once, [&] {
-    const Graph& source = dataset_.graph(graph);
-    cached.refined = std::make_unique<const RefinedGraph>(
-        source.nodes, source.edge_index, source.config_nodes, with_input(graph).node_class, shape_);
-    cached.state_class = classes_of_rows(dataset_.states(graph).features, config_features_);
-  });
+  std::call_once(cached.refined_once,
+                 [&] { cached.refined = refine(graph, dataset_.graph(graph).edge_index); });
   return cached;
 }
 
@@ -96,20 +133,20 @@ std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slate
   return begins;
 }
 
-Plan UnitBuilder::dense_plan(std::span<const Slate> slates) const {
+Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) const {
   const std::vector<std::int64_t> inputs = input_begins(slates);
   std::vector<PlanSlate> views;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Graph& graph = dataset_.graph(slates[s].graph);
     const Cached& cached = with_input(slates[s].graph);
-    views.push_back({graph.nodes, graph.edge_index, graph.config_nodes,
+    views.push_back({graph.nodes, graphs.edges(slates[s].graph), graph.config_nodes,
                      static_cast<std::int64_t>(slates[s].configs.size()), slates[s].states,
                      state_rows(slates[s]), cached.node_class, cached.input->nodes(), inputs[s]});
   }
   return build_dense_plan(views, shape_);
 }
 
-Plan UnitBuilder::refined_plan(std::span<const Slate> slates) const {
+Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) const {
   const std::vector<std::int64_t> inputs = input_begins(slates);
   // Local state tables are classed together, so that slates of one graph can share states.
   std::vector<float> local;
@@ -120,10 +157,13 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates) const {
   std::int64_t at = 0;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Slate& slate = slates[s];
-    const Cached& cached = with_refinement(slate.graph);
-    RefinedSlate view{cached.refined.get(), static_cast<std::int64_t>(slate.configs.size()),
-                      slate.states,         cached.state_class,
-                      state_rows(slate),    inputs[s]};
+    const Cached& cached = with_input(slate.graph);
+    RefinedSlate view{&graphs.refined(slate.graph),
+                      static_cast<std::int64_t>(slate.configs.size()),
+                      slate.states,
+                      cached.state_class,
+                      state_rows(slate),
+                      inputs[s]};
     if (!slate.local_states.empty()) {
       view.state_class = std::span(local_class).subspan(at, view.state_rows);
       at += view.state_rows;
@@ -133,18 +173,23 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates) const {
   return build_refined_plan(views);
 }
 
-PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
+PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const EdgeDraw& edges) const {
+  Graphs graphs(*this, edges);
+  return compare(slates, graphs);
+}
+
+PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
   std::vector<std::int64_t> needed_rows(shape_.layers.size());
   for (const Slate& slate : slates) {
-    const RefinedGraph& graph = *with_refinement(slate.graph).refined;
+    const RefinedGraph& graph = graphs.refined(slate.graph);
     const auto configs = static_cast<std::int64_t>(slate.configs.size());
     plans.dense_rows += graph.nodes() * configs;
     for (std::size_t i = 0; i < needed_rows.size(); ++i)
       needed_rows[i] += graph.needed_nodes(static_cast<int>(i) + 1) * configs;
   }
   const auto start = std::chrono::steady_clock::now();
-  plans.refined = refined_plan(slates);
+  plans.refined = refined_plan(slates, graphs);
   plans.build_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const NetworkWork work = network_.config().work(config_features_);
@@ -154,8 +199,8 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates) const {
   return plans;
 }
 
-UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates) const {
-  const PlanComparison plans = compare(slates);
+UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates, const EdgeDraw& edges) const {
+  const PlanComparison plans = compare(slates, edges);
   if (takes_refined(plans)) return {plans.refined_cost, true};
   return {plans.dense_cost, false};
 }
@@ -173,39 +218,40 @@ bool UnitBuilder::takes_refined(const PlanComparison& plans) const {
   return mode_ == PlanMode::refined || (mode_ == PlanMode::automatic && plans.refined_pays());
 }
 
-Plan UnitBuilder::chosen_plan(std::span<const Slate> slates) const {
-  if (mode_ == PlanMode::dense) return dense_plan(slates);
-  PlanComparison plans = compare(slates);
-  return takes_refined(plans) ? std::move(plans.refined) : dense_plan(slates);
+Plan UnitBuilder::chosen_plan(std::span<const Slate> slates, Graphs& graphs) const {
+  if (mode_ == PlanMode::dense) return dense_plan(slates, graphs);
+  PlanComparison plans = compare(slates, graphs);
+  return takes_refined(plans) ? std::move(plans.refined) : dense_plan(slates, graphs);
 }
 
-UnitInput UnitBuilder::input_of(std::span<const Slate> slates) const {
+UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) const {
   UnitInput input;
-  std::set<int> graphs;
+  std::set<int> seen;
   for (const Slate& slate : slates) {
     const auto& table =
         slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
     input.states.insert(input.states.end(), table.begin(), table.end());
-    if (graphs.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
+    if (seen.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
   }
-  input.plan = std::make_shared<const Plan>(chosen_plan(slates));
+  input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
   network_.stage(input);
   return input;
 }
 
-Unit UnitBuilder::build(std::span<const SlateRows> slates) const {
+Unit UnitBuilder::build(std::span<const SlateRows> slates, const EdgeDraw& edges) const {
+  Graphs graphs(*this, edges);
   Unit unit;
   for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
   const Slate& slate = unit.slates.front();
   const std::size_t configs = slate.configs.size();
   if (config_chunk_ == 0 || slates.size() != 1 || configs <= config_chunk_) {
-    unit.input = input_of(unit.slates);
+    unit.input = input_of(unit.slates, graphs);
     return unit;
   }
   const std::size_t step = config_chunk_ - 1;
   for (std::size_t next = 1; next < configs; next += step) {
     const Slate chunk = first_and(slate, next, std::min(configs, next + step));
-    unit.chunks.push_back(input_of(std::span(&chunk, 1)));
+    unit.chunks.push_back(input_of(std::span(&chunk, 1), graphs));
   }
   return unit;
 }

@@ -11,6 +11,7 @@
 #include "models/plans/plan_cost.hpp"
 #include "models/plans/refined_graph.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/units/edge_draw.hpp"
 
 namespace tpudist {
 
@@ -63,18 +64,18 @@ class UnitBuilder {
   // (0: none; at least 2) are cut into chunks of so many.
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
 
-  // Reads the slates, plans the unit and packs it for the network's device. Throws DataError or
-  // IoError where reading fails.
-  Unit build(std::span<const SlateRows> slates) const;
+  // Reads the slates, plans the unit on the edges that are drawn (all of them by default) and packs
+  // it for the network's device. Throws DataError or IoError where reading fails.
+  Unit build(std::span<const SlateRows> slates, const EdgeDraw& edges = {}) const;
 
   // How many members to compute together on a unit, where there is a choice.
   int members_together(const Unit& unit) const;
 
   // What a unit of these slates costs. Its refined plan is built for it and thrown away.
-  UnitEstimate estimate(std::span<const Slate> slates) const;
+  UnitEstimate estimate(std::span<const Slate> slates, const EdgeDraw& edges = {}) const;
 
   // Compares both plans of a unit of these slates of the data set; the dense one is not built.
-  PlanComparison compare(std::span<const Slate> slates) const;
+  PlanComparison compare(std::span<const Slate> slates, const EdgeDraw& edges = {}) const;
   // Numbers in the states of all layers of a plan, of one member (PlanCost::states).
   double state_floats(const Plan& plan) const;
   // Whether `build` takes the refined plan.
@@ -86,17 +87,21 @@ class UnitBuilder {
     std::once_flag input_once, refined_once;
     std::vector<std::int32_t> node_class;  // nodes of equal features and opcode: the input's row
     std::shared_ptr<const GraphInput> input;
-    std::unique_ptr<const RefinedGraph> refined;
-    std::vector<std::int32_t> state_class;  // of the graph's own state table
+    std::vector<std::int32_t> state_class;        // of the graph's own state table
+    std::unique_ptr<const RefinedGraph> refined;  // with all edges
   };
+  // The graphs of one unit with the edges that it sees.
+  class Graphs;
   const Cached& with_input(int graph) const;
   const Cached& with_refinement(int graph) const;
+  std::unique_ptr<const RefinedGraph> refine(int graph, std::span<const std::int32_t> edges) const;
   // Where each slate's graph begins among the unit's input rows: those of a graph stand once.
   std::vector<std::int64_t> input_begins(std::span<const Slate> slates) const;
-  Plan dense_plan(std::span<const Slate> slates) const;
-  Plan refined_plan(std::span<const Slate> slates) const;
-  Plan chosen_plan(std::span<const Slate> slates) const;
-  UnitInput input_of(std::span<const Slate> slates) const;
+  Plan dense_plan(std::span<const Slate> slates, Graphs& graphs) const;
+  Plan refined_plan(std::span<const Slate> slates, Graphs& graphs) const;
+  PlanComparison compare(std::span<const Slate> slates, Graphs& graphs) const;
+  Plan chosen_plan(std::span<const Slate> slates, Graphs& graphs) const;
+  UnitInput input_of(std::span<const Slate> slates, Graphs& graphs) const;
   std::int64_t state_rows(const Slate& slate) const;
 
   const Dataset& dataset_;

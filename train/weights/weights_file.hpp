@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/parameter_table.hpp"
+#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 

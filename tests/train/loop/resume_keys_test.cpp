@@ -19,8 +19,8 @@ using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
 
-// The name of a key, and a value other than that of the tiny experiment. Keys of `schedule` and
-// `train.average` depend on its kind, and have the experiment that is resumed in `before`.
+// The name of a key, and a value other than that of the tiny experiment. Keys that are read only
+// beside another one, such as those of `loss` and `schedule`, have that in `before`.
 struct ChangedKey {
   std::string key, value;
   std::string before = "seed.init=1";
@@ -38,6 +38,10 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"data.include.valid", "['*']"},
       {"data.exclude.train", "[nothing_is_called_so]"},
       {"data.exclude.valid", "[nothing_is_called_so]"},
+      {"data.reduce.keep", "config_neighbours"},
+      {"data.reduce.hops", "2", "data.reduce={keep: config_neighbours}"},
+      {"data.reduce.direction", "to_producer", "data.reduce={keep: config_neighbours}"},
+      {"data.reduce.edges", "all", "data.reduce={keep: config_neighbours}"},
       {"batch.slates", "2"},
       {"batch.configs", "5"},
       {"batch.unit", "graph"},
@@ -45,6 +49,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"batch.config_chunk", "2"},
       {"batch.order", "per_member"},
       {"batch.draw", "graphs"},
+      {"batch.edge_dropout", "0.5"},
       {"model.preset", "latenciaga_nlp"},
       {"model.encoder.opcode_width", "8"},
       {"model.encoder.node_width", "16"},
@@ -55,6 +60,19 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"loss.list_mle.weight", "2"},
       {"loss.list_mle.clip_norm", "100"},
       {"loss.list_mle.temperature", "2"},
+      {"loss.diff_mat.weight", "2", "loss={diff_mat: {}}"},
+      {"loss.diff_mat.margin", "0.1", "loss={diff_mat: {}}"},
+      {"loss.diff_mat.scale", "inverse_margin", "loss={diff_mat: {}}"},
+      {"loss.pairwise_hinge.weight", "2", "loss={pairwise_hinge: {}}"},
+      {"loss.pairwise_hinge.margin", "0.5", "loss={pairwise_hinge: {}}"},
+      {"loss.pairwise_hinge.reduction", "sum", "loss={pairwise_hinge: {}}"},
+      {"loss.pairwise_logistic.weight", "2", "loss={pairwise_logistic: {}}"},
+      {"loss.pairwise_logistic.sigma", "2", "loss={pairwise_logistic: {}}"},
+      {"loss.pairwise_logistic.reduction", "sum", "loss={pairwise_logistic: {}}"},
+      {"loss.mape.weight", "2", "loss={mape: {unit: milliseconds}}"},
+      {"loss.mape.unit", "seconds", "loss={mape: {unit: milliseconds}}"},
+      {"loss.mse.weight", "2", "loss={mse: {unit: milliseconds}}"},
+      {"loss.mse.unit", "seconds", "loss={mse: {unit: milliseconds}}"},
       {"optimizer.name", "adam"},
       {"optimizer.lr", "0.01"},
       {"optimizer.beta1", "0.8"},
@@ -62,6 +80,10 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"optimizer.eps", "1e-7"},
       {"optimizer.clip_norm", "50"},
       {"optimizer.decay.all", "1e-5"},
+      {"optimizer.decay.weights", "1e-5"},
+      {"optimizer.decay.biases", "1e-5"},
+      {"optimizer.decay.embeddings", "1e-5"},
+      {"optimizer.decay.norms", "1e-5"},
       {"optimizer.decay.output", "1e-5"},
       {"schedule.name", "cosine", "schedule={name: constant}"},
       {"schedule.at", "[0.5, 0.8]"},
@@ -78,6 +100,9 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"evaluate.block", "16"},
       {"evaluate.block_rows", "1000"},
       {"evaluate.plan_floats", "1000000"},
+      {"evaluate.slate.configs", "16"},
+      {"evaluate.slate.permutations", "2", "evaluate={slate: {configs: 16}}"},
+      {"evaluate.slate.seed", "2", "evaluate={slate: {configs: 16}}"},
       {"ensemble.members", "2"},
       {"ensemble.first_member", "3"},
       {"ensemble.vary", "[init]"},

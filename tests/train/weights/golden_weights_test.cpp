@@ -10,7 +10,7 @@
 #include "core/tpugraphs.hpp"
 #include "models/network.hpp"
 #include "models/plans/plan_shape.hpp"
-#include "models/threads.hpp"
+#include "models/kernels/threads.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,0 +1,169 @@
+#include "data/loading/graph_reduction.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "core/tpugraphs.hpp"
+#include "data/modules/module_file.hpp"
+#include "tests/support/real_data.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+// Features tell which node a row was: its first is the node's number.
+Graph graph_of(std::int64_t nodes, std::vector<std::int32_t> edges,
+               std::vector<std::int32_t> config_nodes) {
+  Graph graph;
+  graph.name = "small";
+  graph.nodes = nodes;
+  graph.edges = static_cast<std::int64_t>(edges.size() / 2);
+  graph.edge_index = std::move(edges);
+  graph.config_nodes = std::move(config_nodes);
+  graph.node_splits = {0, nodes};
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    graph.node_features.resize(graph.node_features.size() + kNodeFeatures);
+    graph.node_features[static_cast<std::size_t>(node * kNodeFeatures)] = static_cast<float>(node);
+    graph.opcodes.push_back(static_cast<std::uint8_t>(10 + node));
+  }
+  return graph;
+}
+
+// A chain 0 <- 1 <- ... <- 6, each consuming the one before, with a skip from 4 to 2. Node 3 is
+// configurable.
+Graph chain() {
+  return graph_of(7, {1, 0, 2, 1, 3, 2, 4, 3, 5, 4, 6, 5, 4, 2}, {3});
+}
+
+GraphReduction reduction(int hops, ReachDirection direction, KeptEdges edges) {
+  return {.wanted = true, .hops = hops, .direction = direction, .edges = edges};
+}
+
+// The numbers that the kept nodes have in the whole graph.
+std::vector<int> kept(const Graph& graph) {
+  std::vector<int> nodes;
+  for (std::size_t at = 0; at < graph.node_features.size(); at += kNodeFeatures)
+    nodes.push_back(static_cast<int>(graph.node_features[at]));
+  return nodes;
+}
+
+TEST(GraphReduction, KeepsConfigurableNodesAndTheirNeighbours) {
+  const Graph graph =
+      reduced_graph(chain(), reduction(1, ReachDirection::both, KeptEdges::touching_config));
+  EXPECT_EQ(graph.name, "small");
+  EXPECT_EQ(graph.nodes, 3);
+  EXPECT_EQ(graph.edges, 2);
+  EXPECT_THAT(kept(graph), ElementsAre(2, 3, 4));
+  EXPECT_THAT(graph.opcodes, ElementsAre(12, 13, 14));
+  EXPECT_THAT(graph.edge_index, ElementsAre(1, 0, 2, 1));  // 4 -> 2 touches no configurable node
+  EXPECT_THAT(graph.config_nodes, ElementsAre(1));
+  EXPECT_TRUE(graph.node_splits.empty());
+}
+
+TEST(GraphReduction, KeepsAllEdgesBetweenKeptNodesWhenAsked) {
+  const Graph graph = reduced_graph(chain(), reduction(1, ReachDirection::both, KeptEdges::all));
+  EXPECT_THAT(graph.edge_index, ElementsAre(1, 0, 2, 1, 2, 0));
+}
+
+TEST(GraphReduction, WalksOneWayOrBoth) {
+  const auto nodes = [](int hops, ReachDirection direction) {
+    return kept(reduced_graph(chain(), reduction(hops, direction, KeptEdges::all)));
+  };
+  EXPECT_THAT(nodes(1, ReachDirection::to_producer), ElementsAre(2, 3));
+  EXPECT_THAT(nodes(2, ReachDirection::to_producer), ElementsAre(1, 2, 3));
+  EXPECT_THAT(nodes(2, ReachDirection::to_consumer), ElementsAre(3, 4, 5));
+  EXPECT_THAT(nodes(2, ReachDirection::both), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(nodes(100, ReachDirection::both), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+}
+
+TEST(GraphReduction, KeepsTheOrderOfConfigurableNodes) {
+  const Graph graph = reduced_graph(graph_of(6, {1, 0, 3, 2, 5, 4}, {5, 1}),
+                                    reduction(1, ReachDirection::both, KeptEdges::all));
+  EXPECT_THAT(kept(graph), ElementsAre(0, 1, 4, 5));
+  EXPECT_THAT(graph.config_nodes, ElementsAre(3, 1));
+}
+
+// Against a search from each configurable node by itself.
+RC_GTEST_PROP(GraphReduction, KeepsWhatLiesWithinTheHops, (std::uint64_t key)) {
+  CounterRng rng(key);
+  const auto nodes = static_cast<std::int32_t>(2 + rng.below(20));
+  std::vector<std::int32_t> edges, config_nodes;
+  for (std::uint64_t e = rng.below(30); e > 0; --e) {
+    edges.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(nodes))));
+    edges.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(nodes))));
+  }
+  for (std::int32_t node = 0; node < nodes; node += 1 + static_cast<std::int32_t>(rng.below(8)))
+    config_nodes.push_back(node);
+  const int hops = static_cast<int>(1 + rng.below(3));
+  const ReachDirection directions[] = {ReachDirection::both, ReachDirection::to_producer,
+                                       ReachDirection::to_consumer};
+  const ReachDirection direction = directions[rng.below(3)];
+
+  std::set<int> expected;
+  for (const std::int32_t from : config_nodes) {
+    std::set<int> ring = {from};
+    for (int hop = 0; hop <= hops; ++hop) {
+      expected.insert(ring.begin(), ring.end());
+      std::set<int> next;
+      for (std::size_t e = 0; e < edges.size(); e += 2) {
+        if (direction != ReachDirection::to_consumer && ring.contains(edges[e]))
+          next.insert(edges[e + 1]);
+        if (direction != ReachDirection::to_producer && ring.contains(edges[e + 1]))
+          next.insert(edges[e]);
+      }
+      ring = next;
+    }
+  }
+  const Graph graph = reduced_graph(graph_of(nodes, edges, config_nodes),
+                                    reduction(hops, direction, KeptEdges::all));
+  RC_ASSERT(kept(graph) == std::vector<int>(expected.begin(), expected.end()));
+  std::int64_t between = 0;
+  for (std::size_t e = 0; e < edges.size(); e += 2)
+    between += expected.contains(edges[e]) && expected.contains(edges[e + 1]);
+  RC_ASSERT(graph.edges == between);
+  RC_ASSERT(graph.opcodes.size() == expected.size());
+}
+
+TEST(GraphReduction, LeavesGraphsAsTheyAreByDefault) {
+  EXPECT_EQ(reduced_graph(chain(), {}).nodes, 7);
+  EXPECT_EQ(to_text(GraphReduction{}), "none");
+}
+
+TEST(GraphReduction, RefusesAGraphWithoutConfigurableNodes) {
+  try {
+    reduced_graph(graph_of(3, {1, 0}, {}), {.wanted = true});
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("small: has no configurable node"));
+  }
+}
+
+// The numbers of the 1st place's own code on the same graphs.
+TEST(GraphReduction, LeavesOfRealGraphsWhatTheFirstPlaceKept) {
+  const auto root = testing::real_data_root();
+  if (!root) GTEST_SKIP() << "needs real TpuGraphs data (TPUDIST_REAL_DATA)";
+  const GraphReduction first_place{.wanted = true};
+  const auto module = [&](const char* collection, const char* file) {
+    const Collection parsed = Collection::parse(collection);
+    return read_module(*root / "npz" / parsed.folder() / file, parsed, first_place);
+  };
+  const Module alexnet = module("layout:xla:random", "valid/alexnet_train_batch_32.npz");
+  EXPECT_EQ(alexnet.dataset.graph(0).nodes, 73);
+  EXPECT_EQ(alexnet.dataset.entry(0).nodes, 372);
+  EXPECT_EQ(alexnet.dataset.graph(0).config_nodes.size(), 26u);
+  const Module resnet = module("layout:xla:default", "train/resnet_main_10904.npz");
+  EXPECT_EQ(resnet.dataset.graph(0).nodes, 223);
+  EXPECT_EQ(resnet.dataset.entry(0).nodes, 3163);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,127 @@
+// Training and all that scores with `data.reduce`, which no shard knows of.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "dist/self_communicator.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/loop/dry_run.hpp"
+#include "train/ranking/module_ranking.hpp"
+#include "train/scoring/inference.hpp"
+#include "train/units/plan_statistics.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+constexpr const char* kReduce = "data.reduce={keep: config_neighbours}";
+
+Experiment reduced(std::vector<std::string> overrides = {}) {
+  overrides.insert(overrides.end(), {kReduce, "train.steps=3"});
+  return tiny_experiment(std::move(overrides));
+}
+
+template <typename Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class ReducedGraphs : public ::testing::Test {
+ protected:
+  ThreadPool pool_{2, use_one_thread_per_worker};
+  NoProgress progress_;
+  std::unique_ptr<Communicator> world_ = make_self_communicator();
+  JobContext context_{*world_, pool_, NodePlace{}, progress_};
+  TempDir folder_;
+};
+
+TEST_F(ReducedGraphs, HaveTheSameRowsAndOrderAsTheWholeOnes) {
+  const Dataset part = Dataset::open(reduced().data.training(), pool_),
+                whole = Dataset::open(tiny_experiment().data.training(), pool_);
+  EXPECT_EQ(part.selection_hash(), whole.selection_hash());
+  ASSERT_EQ(part.size(), whole.size());
+  for (int g = 0; g < part.size(); ++g) {
+    EXPECT_LT(part.graph(g).nodes, whole.graph(g).nodes);
+    EXPECT_EQ(part.entry(g).nodes, whole.graph(g).nodes);
+    const std::int64_t rows[] = {1, 0};
+    EXPECT_EQ(part.slate(g, rows).states, whole.slate(g, rows).states);
+    EXPECT_EQ(part.slate(g, rows).targets, whole.slate(g, rows).targets);
+  }
+}
+
+TEST_F(ReducedGraphs, TrainToTheSameBitsForAnyNumberOfThreads) {
+  const std::uint64_t one = run(reduced(), folder_ / "one", 1).parameter_hash;
+  EXPECT_EQ(run(reduced(), folder_ / "two", 2).parameter_hash, one);
+  EXPECT_NE(run(tiny_experiment({"train.steps=3"}), folder_ / "whole").parameter_hash, one);
+}
+
+// What `train` said of the validation split, `evaluate` says again; `rank` gives the same scores.
+TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
+  const TrainOutcome outcome = run(reduced({"ensemble.folds=none"}), folder_ / "run");
+  const std::vector<TrainedRun> runs = {open_run(folder_ / "run")};
+  const auto results = score_runs(
+      runs, {.means = true, .combination = {CombinationRule::mean}, .keep_all = true}, context_);
+  ASSERT_TRUE(outcome.evaluation && results[0].evaluation);
+  EXPECT_EQ(results[0].evaluation->member_means(), outcome.evaluation->member_means());
+
+  const DataConfig& data = runs[0].experiment.data;
+  const auto npz = testing::tiny_shards().parent_path() / "npz" / data.collection.folder() /
+                   "valid" / (results[0].graphs[0] + ".npz");
+  const ModuleRanking ranking = rank_module(read_module(npz, data.collection, data.reduction), runs,
+                                            {CombinationRule::mean}, context_);
+  for (const RankedConfig& config : ranking.ranking) {
+    const double expected = results[0].mean[0][static_cast<std::size_t>(config.configs[0])];
+    EXPECT_NEAR(config.score, expected, 1e-6 * std::abs(expected));
+  }
+  EXPECT_THAT(message_of([&] {
+                rank_module(read_module(npz, data.collection), runs, {CombinationRule::mean},
+                            context_);
+              }),
+              HasSubstr("reduced otherwise"));
+}
+
+TEST_F(ReducedGraphs, AreNotMixedWithWholeOnes) {
+  run(reduced({"ensemble.folds=none"}), folder_ / "part");
+  run(tiny_experiment({"train.steps=3", "ensemble.folds=none"}), folder_ / "whole");
+  const std::vector<TrainedRun> runs = {open_run(folder_ / "part"), open_run(folder_ / "whole")};
+  EXPECT_THAT(message_of([&] { score_runs(runs, {}, context_); }), HasSubstr("data.reduce: none"));
+}
+
+TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
+  EXPECT_THAT(describe_work(reduced({"train.last_evaluation=none"}), 1, context_),
+              ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
+  const auto graphs = plan_statistics(reduced(), pool_, progress_);
+  for (const GraphPlanStatistics& graph : graphs) {
+    EXPECT_LT(graph.nodes, graph.whole_nodes);
+    EXPECT_EQ(graph.dense_rows, graph.nodes * graph.configs);
+  }
+}
+
+TEST(DataReduce, NamesMistakes) {
+  const auto mistake = [](std::vector<std::string> overrides) {
+    return message_of([&] { tiny_experiment(std::move(overrides)); });
+  };
+  EXPECT_THAT(mistake({"data.reduce={keep: neighbours}"}), HasSubstr("config_neighbours"));
+  EXPECT_THAT(mistake({"data.reduce={hops: 2}"}), HasSubstr("hops"));
+  EXPECT_THAT(mistake({"data.reduce={keep: config_neighbours, hops: 0}"}), HasSubstr("hops"));
+  EXPECT_THAT(mistake({"data.reduce={keep: config_neighbours, direction: up}"}),
+              HasSubstr("to_producer"));
+  EXPECT_THAT(mistake({"data.reduce={keep: config_neighbours, edges: some}"}),
+              HasSubstr("touching_config"));
+  EXPECT_THAT(mistake({kReduce, "data.collection=tile:xla", "model.preset=latenciaga_tile"}),
+              HasSubstr("no configurable nodes"));
+}
+
+}  // namespace
+}  // namespace tpudist

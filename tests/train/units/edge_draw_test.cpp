@@ -1,0 +1,154 @@
+#include "train/units/edge_draw.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.hpp"
+#include "dist/self_communicator.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/loop/dry_run.hpp"
+#include "train/units/training_setup.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+// A chain of nodes, each consuming the one before.
+Graph chain(std::int32_t edges, const std::string& name = "chain") {
+  Graph graph;
+  graph.name = name;
+  graph.nodes = edges + 1;
+  graph.edges = edges;
+  for (std::int32_t node = 0; node < edges; ++node)
+    graph.edge_index.insert(graph.edge_index.end(), {node + 1, node});
+  return graph;
+}
+
+TEST(EdgeDraw, KeepsItsShareOfTheEdgesInTheirOrder) {
+  const Graph graph = chain(10'000);
+  for (const double dropout : {0.1, 0.5, 0.9}) {
+    const std::vector<std::int32_t> kept = kept_edges(graph, {dropout, 7});
+    EXPECT_NEAR(static_cast<double>(kept.size() / 2), 10'000 * (1 - dropout), 150);
+    for (std::size_t e = 0; e < kept.size(); e += 2) {
+      EXPECT_EQ(kept[e], kept[e + 1] + 1);
+      if (e > 0) EXPECT_GT(kept[e], kept[e - 2]);
+    }
+  }
+  EXPECT_EQ(kept_edges(graph, {}), graph.edge_index);
+}
+
+TEST(EdgeDraw, IsOfAGraphAStepAndASeed) {
+  const Graph graph = chain(100);
+  const auto edges = [&](const Graph& of, std::int64_t step, const char* seed = "seed.order=1") {
+    return kept_edges(of, edge_draw(tiny_experiment({"batch.edge_dropout=0.5", seed}), step));
+  };
+  EXPECT_EQ(edges(graph, 3), edges(graph, 3));
+  EXPECT_EQ(edges(graph, 3, "seed.init=9"), edges(graph, 3));
+  std::set<std::vector<std::int32_t>> draws = {edges(graph, 3), edges(graph, 4),
+                                               edges(chain(100, "other"), 3),
+                                               edges(graph, 3, "seed.order=2")};
+  EXPECT_EQ(draws.size(), 4u);
+}
+
+// The scores of a slate by one member, as they begin, of a unit that sees these edges.
+std::vector<double> scores(const TrainingSetup& setup, const UnitBuilder& units,
+                           const SlateRows& rows, const EdgeDraw& edges) {
+  AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
+  setup.network.initialise(flat, 1);
+  const Unit unit = units.build(std::span(&rows, 1), edges);
+  const UnitScores result = setup.network.scores(flat, 0, 1, unit.input);
+  std::vector<double> all;
+  for (const double delta : result.delta) all.push_back(result.common[0] + delta);
+  return all;
+}
+
+// Dense and refined plans see the same edges, and other ones than those of the whole graph.
+TEST(EdgeDraw, DecidesTheEdgesOfBothKindsOfPlans) {
+  const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.4"});
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto world = make_self_communicator();
+  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+  const UnitBuilder dense(setup.data, setup.network, PlanMode::dense),
+      refined(setup.data, setup.network, PlanMode::refined);
+  for (int g = 0; g < setup.data.size(); ++g) {
+    const SlateRows rows{g, {0, 1, 2, 3}};
+    const auto a = scores(setup, dense, rows, edge_draw(experiment, 5)),
+               b = scores(setup, refined, rows, edge_draw(experiment, 5)),
+               other = scores(setup, dense, rows, edge_draw(experiment, 6)),
+               whole = scores(setup, dense, rows, {});
+    for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-5 * std::abs(a[k]));
+    EXPECT_NE(a, other);
+    EXPECT_NE(a, whole);
+    EXPECT_EQ(scores(setup, dense, rows, {}), whole);
+  }
+}
+
+TEST(EdgeDraw, GivesTheSameBitsForAnyNumberOfThreadsAndMembers) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.3"});
+  const std::uint64_t one = run(experiment, folder / "one", 1).parameter_hash;
+  EXPECT_EQ(run(experiment, folder / "three", 3).parameter_hash, one);
+  EXPECT_NE(run(tiny_experiment(), folder / "whole", 1).parameter_hash, one);
+}
+
+// Each chunk holds the first configuration of its slate, whose score is that in the whole slate.
+TEST(EdgeDraw, IsTheSameInAllChunksOfASlate) {
+  const auto chunks = [](const char* chunk) {
+    const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.3", chunk, "plan=dense",
+                                                   "ensemble.folds=none", "ensemble.members=1"});
+    ThreadPool pool(1, use_one_thread_per_worker);
+    const auto world = make_self_communicator();
+    const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+    AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
+    setup.network.initialise(flat, 1);
+    std::vector<double> firsts;  // score of the first configuration of each slate, chunk by chunk
+    for (const UnitPass& pass : setup.steps_of(0).build(2).passes) {
+      std::vector<const UnitInput*> inputs;
+      for (const UnitInput& input : pass.data->chunks) inputs.push_back(&input);
+      if (inputs.empty()) inputs.push_back(&pass.data->input);
+      for (const UnitInput* input : inputs) {
+        const UnitScores result = setup.network.scores(flat, 0, 1, *input);
+        firsts.push_back(result.common[0] + result.delta[0]);
+      }
+    }
+    return firsts;
+  };
+  const std::vector<double> whole = chunks("batch.config_chunk=auto"),
+                            cut = chunks("batch.config_chunk=2");
+  ASSERT_EQ(cut.size(), 3 * whole.size());  // slates of 4: each chunk holds the first
+  for (std::size_t i = 0; i < cut.size(); ++i)
+    EXPECT_NEAR(cut[i], whole[i / 3], 1e-5 * std::abs(whole[i / 3]));
+}
+
+TEST(EdgeDraw, IsPartOfTheForecast) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NoProgress progress;
+  const auto world = make_self_communicator();
+  JobContext context{*world, pool, NodePlace{}, progress};
+  const auto text = [&](const char* dropout) {
+    return describe_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context);
+  };
+  EXPECT_THAT(text("batch.edge_dropout=0.25"), HasSubstr("25 % dropped"));
+  const auto steps = [](const std::string& forecast) {
+    const std::size_t at = forecast.find("  training");
+    return forecast.substr(at, forecast.find('\n', at) - at);
+  };
+  EXPECT_NE(steps(text("batch.edge_dropout=0.9")), steps(text("batch.edge_dropout=0")));
+}
+
+TEST(EdgeDraw, IsAShareBelowOne) {
+  EXPECT_THROW(tiny_experiment({"batch.edge_dropout=1"}), ConfigError);
+  EXPECT_THROW(tiny_experiment({"batch.edge_dropout=-0.1"}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tpudist

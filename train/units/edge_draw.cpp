@@ -1,0 +1,31 @@
+#include "train/units/edge_draw.hpp"
+
+#include "core/hash.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+// Names the draws of edges among all that are keyed by seed and step.
+constexpr std::uint64_t kEdgesKey = 0x65646765735f3031;
+
+}  // namespace
+
+EdgeDraw edge_draw(const Experiment& experiment, std::int64_t step) {
+  return {experiment.batch.edge_dropout,
+          mix_key({kEdgesKey, experiment.order_seed, static_cast<std::uint64_t>(step)})};
+}
+
+std::vector<std::int32_t> kept_edges(const Graph& graph, const EdgeDraw& draw) {
+  if (draw.dropout <= 0) return graph.edge_index;
+  CounterRng random(mix_key({draw.key, hash64(graph.name)}));
+  std::vector<std::int32_t> kept;
+  for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
+    if (random.uniform() < draw.dropout) continue;
+    kept.push_back(graph.edge_index[e]);
+    kept.push_back(graph.edge_index[e + 1]);
+  }
+  return kept;
+}
+
+}  // namespace tpudist
