@@ -32,7 +32,7 @@ void check_codes(const std::vector<Code>& codes, const OpenGraph& g, std::int64_
         "{}/config_codes: configuration {} has code {} of node {}, which has {} states; "
         "the file is damaged, convert again",
         where(g), first + static_cast<std::int64_t>(row), codes[row * nodes + j],
-        g.graph.config_nodes[j], states));
+        g.reader->read_graph().config_nodes[j], states));  // its number in the whole graph
   }
 }
 

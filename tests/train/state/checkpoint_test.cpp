@@ -168,7 +168,7 @@ TEST(Checkpoint, NamesTheFirstParameterThatDiffers) {
   more.add("encoder.weight", {3, 5});
   more.add("encoder.bias", {5});
   more.add("output.weight", {5, 1}, ParameterGroup::output);
-  more.add("output.bias", {1}, true);
+  more.add("output.bias", {1}, ParameterGroup::output);
   other.add("encoder.weight", {3, 5});
   other.add("encoder.bias", {5});
   EXPECT_THAT(refusal(folder / "a.h5", wider), HasSubstr("encoder.bias has the shape [2, 5]"));
