@@ -340,7 +340,11 @@ std::string ConfigNode::text(std::string_view key, std::string_view fallback) {
 
 std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
                                std::initializer_list<std::string_view> allowed) {
-  const std::vector<std::string> words(allowed.begin(), allowed.end());
+  return choice(key, fallback, std::vector<std::string>(allowed.begin(), allowed.end()));
+}
+
+std::string ConfigNode::choice(std::string_view key, std::string_view fallback,
+                               const std::vector<std::string>& words) {
   return impl_->read(key, std::string(fallback),
                      [&](const YamlValue& value, const std::string& name) {
                        return impl_->parse_choice(value, name, words);

@@ -88,6 +88,8 @@ class ConfigNode {
   std::string text(std::string_view key, std::string_view fallback);
   std::string choice(std::string_view key, std::string_view fallback,
                      std::initializer_list<std::string_view> allowed);
+  std::string choice(std::string_view key, std::string_view fallback,
+                     const std::vector<std::string>& allowed);
   // Either an integer within limits or the word `auto` (returned as `auto_value`).
   std::int64_t integer_or_auto(std::string_view key, std::int64_t auto_value,
                                Limits<std::int64_t> limits = {});

@@ -83,8 +83,8 @@ ParameterEntry embedding(const std::string& name, std::int64_t rows, std::int64_
 
 Encoder::Encoder(const EncoderConfig& config, std::int64_t config_features)
     : config_(config), config_features_(config_features) {
-  for (std::int64_t c = 0; config_.node_columns.empty() && c < kNodeFeatures; ++c)
-    config_.node_columns.push_back(c);
+  if (!config_.node_columns.empty()) return;
+  for (std::int64_t c = 0; c < kNodeFeatures; ++c) config_.node_columns.push_back(c);
 }
 
 std::int64_t Encoder::node_channels() const {
@@ -94,7 +94,12 @@ std::int64_t Encoder::node_channels() const {
 }
 
 std::int64_t Encoder::state_channels() const {
-  return config_features_ * (config_.code_width ? config_.code_width : 1);
+  return config_features_ * (embeds_states() ? config_.code_width : 1);
+}
+
+// The values of layouts are small integers; those of tiles are sizes.
+bool Encoder::embeds_states() const {
+  return config_.code_width > 0 && config_features_ == kLayoutConfigFeatures;
 }
 
 std::int64_t Encoder::channels() const {
@@ -153,13 +158,13 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
   tensors.opcode = std::make_unique<StateIndex>(opcodes, kOpcodes - 1);
   const at::Tensor states = at::from_blob(const_cast<float*>(unit.states.data()),
                                           {unit.plan->states, config_features_}, at::kFloat);
-  const double none = config_.code_width ? static_cast<double>(kFirstCode) : 0.0;
+  const double none = embeds_states() ? static_cast<double>(kFirstCode) : 0.0;
   const at::Tensor with_none = at::cat({states, at::full({1, config_features_}, none, at::kFloat)});
   tensors.state_features = transformed(with_none.to(dtype), config_.config_transform);
   if (config_.code_width) {
     tensors.node_codes = code_index(nodes.narrow(1, kFirstCodeColumn, kCodeColumns),
                                     "the layout value (columns 134 to 139) of a node");
-    tensors.state_codes = code_index(with_none, "the configuration value");
+    if (embeds_states()) tensors.state_codes = code_index(with_none, "the configuration value");
   }
   tensors.state = std::make_unique<StateIndex>(unit.plan->state, unit.plan->states);
   tensors.state_of_config =
@@ -169,7 +174,7 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
 
 at::Tensor Encoder::states(const UnitTensors& unit, const Weights& weights,
                            ThreadPool& pool) const {
-  if (config_.code_width)
+  if (embeds_states())
     return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_, pool);
   const std::int64_t members = weights["encoder.opcode.weight"].size(0);
   return for_members(unit.state_features, config_.config_transform, weights, "encoder.config",

@@ -51,6 +51,7 @@ class Encoder {
  private:
   at::Tensor nodes(const UnitTensors& unit, const Weights& weights, ThreadPool& pool) const;
   std::int64_t node_channels() const;
+  bool embeds_states() const;
 
   EncoderConfig config_;
   std::int64_t config_features_;

@@ -31,8 +31,8 @@ struct EncoderConfig {
   std::vector<std::int64_t> node_columns;  // of kNodeFeatures; empty: all
   FeatureTransform config_transform = FeatureTransform::raw;
   // Above 0: one embedding with so many columns for the small integers -2 .. 5: the node columns
-  // 134 .. 139 (whose padding is -1) and the values of a configuration, which are -2 at nodes that
-  // have none.
+  // 134 .. 139 (whose padding is -1) and the values of a layout configuration, which are -2 at nodes
+  // that have none.
   std::int64_t code_width = 0;
   bool early_join = true;  // the state is part of the rows before the first layer
   LinearStart start;

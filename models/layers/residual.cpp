@@ -74,7 +74,7 @@ class Residual : public Layer {
           [](const auto& rows, const auto&) {
             return at::cat({rows[0], rows[1]}, 2);
           },
-          {skip, y}, {}, call.pool);
+          {y, skip}, {}, call.pool);
     }
     return sum_of_taken({{skip, {}}, {y, {}}}, call.pool);
   }

@@ -116,8 +116,8 @@ at::Tensor ComposedNetwork::config_branch(const UnitTensors& unit, const at::Ten
   return take_rows(x, {state.index, state.transposed}, pool).to(at::kDouble);
 }
 
-at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Weights& weights,
-                                 ThreadPool& pool) const {
+at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Readout& readout,
+                                 const Weights& weights, ThreadPool& pool) const {
   const auto linear = [&](const at::Tensor& x, const std::string& name) {
     Weights doubles;
     doubles.add(name + ".weight", weights[name + ".weight"].to(at::kDouble));
@@ -127,7 +127,13 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Weights& weight
   at::Tensor x = pooled;
   for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
     x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation, pool);
-  return linear(x, "head").squeeze(2) * config_.output_scale;
+  at::Tensor scores = linear(x, "head").squeeze(2);
+  if (config_.has_head_of_nodes()) {
+    // The Linear stands before the sum over the nodes: its bias counts once for each of them.
+    const at::Tensor more = at::tensor(node_counts(readout), at::kDouble) - 1;
+    scores = scores + more.unsqueeze(1) * weights["head.bias"].to(at::kDouble).view({1, -1});
+  }
+  return scores * config_.output_scale;
 }
 
 at::Tensor ComposedNetwork::scores(const UnitInput& input, const PreparedUnit& unit,
@@ -139,11 +145,11 @@ at::Tensor ComposedNetwork::scores(const UnitInput& input, const PreparedUnit& u
   const LayerCall call{plan, unit.context, pool, states, dropout_keys};
   for (const auto& block : blocks_) x = block->forward(x, weights, call);
   std::vector<at::Tensor> pooled;
-  for (const Aggregation aggregation : pools_)
-    pooled.push_back(pool_rows(x, plan.readout, aggregation, pool));
   if (!config_.head.config_widths.empty())
     pooled.push_back(config_branch(unit.tensors, states, weights, pool));
-  return head(pooled.size() == 1 ? pooled[0] : at::cat(pooled, 2), weights, pool);
+  for (const Aggregation aggregation : pools_)
+    pooled.push_back(pool_rows(x, plan.readout, aggregation, pool));
+  return head(pooled.size() == 1 ? pooled[0] : at::cat(pooled, 2), plan.readout, weights, pool);
 }
 
 }  // namespace tpudist

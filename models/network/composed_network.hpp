@@ -43,7 +43,8 @@ class ComposedNetwork {
                     ThreadPool& pool, std::span<const std::uint64_t> dropout_keys = {}) const;
 
  private:
-  at::Tensor head(const at::Tensor& pooled, const Weights& weights, ThreadPool& pool) const;
+  at::Tensor head(const at::Tensor& pooled, const Readout& readout, const Weights& weights,
+                  ThreadPool& pool) const;
   at::Tensor config_branch(const UnitTensors& unit, const at::Tensor& states,
                            const Weights& weights, ThreadPool& pool) const;
   void add_mlp(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& widths,

@@ -48,43 +48,39 @@ void read_blocks(ConfigNode model, NetworkConfig& network) {
   model.mistake("preset", "give a preset, or blocks: [{layer: sage, width: 64}, ...]");
 }
 
-std::vector<std::int64_t> read_widths(ConfigNode node, const char* key,
-                                      const std::vector<std::int64_t>& fallback) {
-  std::vector<std::string> names;
-  for (const std::int64_t width : fallback) names.push_back(std::to_string(width));
-  std::vector<std::int64_t> widths;
-  for (const std::string& text : node.texts(key, names)) {
-    const auto number = parse_integer(text);
-    if (number.error || number.value < 1 || number.value > kMaxWidth) {
-      node.mistake(key, "must hold widths from 1 to " + std::to_string(kMaxWidth));
-      return {};
-    }
-    widths.push_back(number.value);
-  }
-  return widths;
-}
-
-void read_readout(ConfigNode readout, NetworkConfig& network) {
-  std::vector<std::string> names{network.mean_readout ? "mean" : "sum"};
+// What to pool, e.g. "mean" or "max+mean".
+std::vector<Aggregation> read_pools(ConfigNode readout, const std::string& fallback) {
+  const std::string text = readout.text("pool", fallback);
   std::vector<Aggregation> pools;
-  for (const std::string& name : readout.texts("pool", names)) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t plus = std::min(text.find('+', at), text.size());
+    const std::string name = text.substr(at, plus - at);
     if (name != "sum" && name != "mean" && name != "max") {
-      readout.mistake("pool", "must be sum, mean, max or a list of them, not " + name);
-      continue;
+      readout.mistake("pool",
+                      "must be sum, mean, max or several of them joined by +, e.g. "
+                      "max+mean, not " +
+                          text);
+      return {Aggregation::sum};
     }
     pools.push_back(name == "sum"    ? Aggregation::sum
                     : name == "mean" ? Aggregation::mean
                                      : Aggregation::max);
+    at = plus + 1;
   }
-  if (pools.empty()) readout.mistake("pool", "name at least one of sum, mean, max");
+  return pools;
+}
+
+void read_readout(ConfigNode readout, NetworkConfig& network) {
+  std::vector<Aggregation> pools = read_pools(readout, network.mean_readout ? "mean" : "sum");
   network.pools.clear();
   if (pools.size() == 1 && pools[0] != Aggregation::max) {
     network.mean_readout = pools[0] == Aggregation::mean;
   } else {
     network.pools = std::move(pools);
   }
-  network.head.widths = read_widths(readout, "widths", network.head.widths);
-  network.head.config_widths = read_widths(readout, "config_widths", network.head.config_widths);
+  network.head.widths = readout.integers("widths", network.head.widths, {1, kMaxWidth});
+  network.head.config_widths =
+      readout.integers("config_widths", network.head.config_widths, {1, kMaxWidth});
   const std::string& activation =
       activation_names()[static_cast<std::size_t>(network.head.activation)];
   network.head.activation =
@@ -132,6 +128,10 @@ NetworkConfig NetworkConfig::read(ConfigNode model) {
 bool NetworkConfig::is_composed() const {
   return general || !blocks.empty() || !encoder.is_plain() || !pools.empty() ||
          !head.widths.empty() || !head.config_widths.empty();
+}
+
+bool NetworkConfig::has_head_of_nodes() const {
+  return pools.empty() && !mean_readout && head.widths.empty() && head.config_widths.empty();
 }
 
 std::vector<std::shared_ptr<const Layer>> NetworkConfig::all_blocks() const {

@@ -23,7 +23,7 @@ struct HeadConfig {
   std::vector<std::int64_t> widths;
   Activation activation = Activation::relu;
   // Hidden widths of an MLP over the one state that a configuration has (tile collections), whose
-  // output joins the pooled states; empty: none.
+  // output stands before the pooled states; empty: none.
   std::vector<std::int64_t> config_widths;
 };
 
@@ -52,6 +52,9 @@ struct NetworkConfig {
   static NetworkConfig read(ConfigNode model);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
 
+  // Whether the head is one Linear at each node before they are summed, as in the 2nd place's
+  // network; otherwise it takes what was pooled.
+  bool has_head_of_nodes() const;
   // Whether the layers run by the general operators (ComposedNetwork).
   bool is_composed() const;
   // All blocks as layers, for the general operators.

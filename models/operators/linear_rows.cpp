@@ -1,6 +1,8 @@
 #include "models/operators/linear_rows.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -37,10 +39,10 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix& a, c
     return matrix.tensor.as_strided(
         {rows, columns},
         transposed ? at::IntArrayRef{1, matrix.stride} : at::IntArrayRef{matrix.stride, 1},
-        matrix.offset);
+        matrix.tensor.storage_offset() + matrix.offset);
   };
   use_one_thread_per_worker();
-  at::Tensor target = c.as_strided({m, n}, {c_stride, 1}, c_offset);
+  at::Tensor target = c.as_strided({m, n}, {c_stride, 1}, c.storage_offset() + c_offset);
   const at::Tensor left = view(a, m, k), right = view(b, k, n);
   if (beta == 0) {
     at::mm_out(target, left, right);
@@ -142,10 +144,11 @@ void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const a
 class LinearRows : public torch::autograd::Function<LinearRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, ThreadPool* pool) {
+                            const std::optional<at::Tensor>& bias, ThreadPool* pool) {
     context->save_for_backward({x, weight});
     context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
-    return forward_of(x, weight, bias, *pool);
+    context->saved_data["bias"] = bias.has_value();
+    return forward_of(x, weight, bias.value_or(at::Tensor()), *pool);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -155,7 +158,8 @@ class LinearRows : public torch::autograd::Function<LinearRows> {
     at::Tensor d_x, d_weight, d_bias;
     if (context->needs_input_grad(0)) d_x = gradient_of_rows(d_y, x, weight, pool);
     gradients_of_parameters(d_y, x, weight, pool, d_weight, d_bias);
-    return {d_x, d_weight, context->needs_input_grad(2) ? d_bias : at::Tensor(), at::Tensor()};
+    return {d_x, d_weight, context->saved_data["bias"].toBool() ? d_bias : at::Tensor(),
+            at::Tensor()};
   }
 };
 
@@ -165,10 +169,13 @@ at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::
                        ThreadPool& pool) {
   if (x.dim() != 3 || weight.dim() != 3 || x.size(1) != weight.size(0) ||
       x.size(2) != weight.size(1)) {
-    throw Error(ErrorKind::failed, "linear_rows: rows and weight do not fit together");
+    throw Error(
+        ErrorKind::failed,
+        fmt::format("linear_rows: rows [{}] and weight [{}] do not fit together",
+                    fmt::join(x.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", ")));
   }
   return LinearRows::apply(x.contiguous(), weight.contiguous(),
-                           bias.defined() ? bias.contiguous() : bias, &pool);
+                           bias.defined() ? std::optional(bias.contiguous()) : std::nullopt, &pool);
 }
 
 }  // namespace tpudist

@@ -80,9 +80,10 @@ void add_in_order(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& 
 
 class MapRows : public torch::autograd::Function<MapRows> {
  public:
-  static at::Tensor forward(AutogradContext* context, const variable_list& rows,
-                            const variable_list& parameters, std::shared_ptr<RowFunction> function,
+  static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
+                            at::TensorList parameter_list, std::shared_ptr<RowFunction> function,
                             ThreadPool* pool) {
+    const variable_list rows = row_list.vec(), parameters = parameter_list.vec();
     const std::int64_t count = rows.front().size(0);
     const at::NoGradGuard no_graph;
     at::Tensor first = (*function)(block_of(rows, 0, std::min(kTaskRows, count)), parameters);
@@ -158,7 +159,8 @@ at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& 
                     const std::vector<at::Tensor>& parameters, ThreadPool& pool) {
   if (rows.empty() || rows.front().size(0) == 0)
     throw Error(ErrorKind::failed, "map_rows: there are no rows");
-  return MapRows::apply(rows, parameters, std::make_shared<RowFunction>(function), &pool);
+  return MapRows::apply(at::TensorList(rows), at::TensorList(parameters),
+                        std::make_shared<RowFunction>(function), &pool);
 }
 
 }  // namespace tpudist

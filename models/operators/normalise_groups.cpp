@@ -97,8 +97,10 @@ const T* data_or_null(const at::Tensor& tensor) {
 
 class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
  public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& shift,
-                            double eps, const RowGroups* groups, ThreadPool* pool) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const std::optional<at::Tensor>& given_shift, double eps,
+                            const RowGroups* groups, ThreadPool* pool) {
+    const at::Tensor shift = given_shift.value_or(at::Tensor());
     const std::int64_t width = x.size(1) * x.size(2);
     at::Tensor y = at::empty_like(x);
     // [groups, 2, width] mean and scale
@@ -150,8 +152,9 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
 
 at::Tensor normalise_groups(const at::Tensor& x, const at::Tensor& shift, double eps,
                             const RowGroups& groups, ThreadPool& pool) {
-  return NormaliseGroups::apply(x.contiguous(), shift.defined() ? shift.contiguous() : shift, eps,
-                                &groups, &pool);
+  return NormaliseGroups::apply(x.contiguous(),
+                                shift.defined() ? std::optional(shift.contiguous()) : std::nullopt,
+                                eps, &groups, &pool);
 }
 
 }  // namespace tpudist

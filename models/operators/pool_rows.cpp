@@ -48,23 +48,6 @@ Table multiply(const Csr& matrix, const From* x, std::int64_t width, ThreadPool&
   return y;
 }
 
-// How many nodes each configuration has: what its rows stand for.
-std::vector<double> node_counts(const Readout& readout) {
-  const auto total = [](const Csr& matrix, std::int64_t row) {
-    double sum = 0;
-    for_entries(matrix, row, [&](std::int64_t, double weight) { sum += weight; });
-    return sum;
-  };
-  std::vector<double> counts;
-  for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
-    counts.push_back(total(readout.common.forward, readout.slate_of_config[k]));
-    for_entries(
-        readout.scores.forward, static_cast<std::int64_t>(k),
-        [&](std::int64_t cell, double) { counts.back() += total(readout.cells.forward, cell); });
-  }
-  return counts;
-}
-
 template <typename T>
 void sum_rows(const Readout& readout, const T* x, bool mean, std::int64_t width, double* y,
               ThreadPool& pool) {
@@ -262,6 +245,22 @@ class PoolRows : public torch::autograd::Function<PoolRows> {
 };
 
 }  // namespace
+
+std::vector<double> node_counts(const Readout& readout) {
+  const auto total = [](const Csr& matrix, std::int64_t row) {
+    double sum = 0;
+    for_entries(matrix, row, [&](std::int64_t, double weight) { sum += weight; });
+    return sum;
+  };
+  std::vector<double> counts;
+  for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
+    counts.push_back(total(readout.common.forward, readout.slate_of_config[k]));
+    for_entries(
+        readout.scores.forward, static_cast<std::int64_t>(k),
+        [&](std::int64_t cell, double) { counts.back() += total(readout.cells.forward, cell); });
+  }
+  return counts;
+}
 
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
                      ThreadPool& pool) {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "core/thread_pool.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
@@ -16,5 +18,8 @@ namespace tpudist {
 // order. Readout and pool must outlive the recorded graph.
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
                      ThreadPool& pool);
+
+// Returns how many nodes each configuration has: what its rows stand for. [configurations]
+std::vector<double> node_counts(const Readout& readout);
 
 }  // namespace tpudist

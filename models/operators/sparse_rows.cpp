@@ -49,7 +49,7 @@ at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& 
 
 class SumOfTaken : public torch::autograd::Function<SumOfTaken> {
  public:
-  static at::Tensor forward(AutogradContext* context, const variable_list& x,
+  static at::Tensor forward(AutogradContext* context, at::TensorList x,
                             std::vector<TakeIndex> index, ThreadPool* pool) {
     std::int64_t rows = 0;
     std::vector<std::int64_t> transposed;
@@ -191,7 +191,7 @@ at::Tensor sum_of_taken(const std::vector<TakenTerm>& terms, ThreadPool& pool) {
     index.push_back(term.index);
   }
   if (x.empty()) throw Error(ErrorKind::failed, "sum_of_taken: there are no terms");
-  return SumOfTaken::apply(x, index, &pool);
+  return SumOfTaken::apply(at::TensorList(x), index, &pool);
 }
 
 at::Tensor aggregate_rows(const SparseMatrix& matrix, const at::Tensor& x, Aggregation aggregation,

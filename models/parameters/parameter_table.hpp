@@ -28,12 +28,12 @@ struct Initialiser {
 // One parameter tensor of a member inside the flat buffer [M, P].
 struct ParameterEntry {
   std::string name;                 // e.g. "blocks.0.sage.neighbours.weight"
-  std::vector<std::int64_t> shape;  // of one member; weights are [in, out]
+  std::vector<std::int64_t> shape = {};  // of one member; weights are [in, out]
   ParameterGroup group = ParameterGroup::weights;
-  Initialiser initialiser;
+  Initialiser initialiser = {};
   // The name that PyTorch and PyTorch Geometric give it, e.g. "blocks.0.sage.lin_l.weight", and
   // whether its shape is [out, in] there.
-  std::string torch_name;
+  std::string torch_name = {};
   bool torch_transposes = false;
   std::int64_t offset = 0;    // of its first float in a member's [P]: a multiple of 16
   std::int64_t size() const;  // product of the shape
