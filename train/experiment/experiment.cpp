@@ -252,6 +252,31 @@ DistConfig read_dist(ConfigNode dist) {
   return config;
 }
 
+// What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
+void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.network.is_composed()) return;
+  constexpr const char* kPlainOnly = " is for stacks of plain SAGE layers only: this model needs ";
+  if (experiment.network.precision != Precision::fp32)
+    root.mistake("precision", std::string("bf16") + kPlainOnly + "fp32");
+  ConfigNode train = root.child("train"), batch = root.child("batch");
+  if (experiment.train.recompute)
+    train.mistake("recompute", std::string("true") + kPlainOnly + "false");
+  if (experiment.dist.device == "cuda")
+    root.child("dist").mistake("device", std::string("cuda") + kPlainOnly + "cpu");
+  if (!experiment.network.mixes_configs()) return;
+  if (experiment.batch.config_chunk > 0) {
+    batch.mistake("config_chunk",
+                  "config_attention takes whole slates: set it to 0, or leave the "
+                  "layer out");
+  }
+  if (!experiment.evaluate_block.slates.wanted()) {
+    root.child("evaluate")
+        .mistake("slate",
+                 "config_attention makes scores depend on the slate: give evaluate.slate, e.g. "
+                 "{configs: 128}");
+  }
+}
+
 }  // namespace
 
 DatasetOptions DataConfig::training() const {
@@ -290,7 +315,8 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
   experiment.data = read_data(root.child("data"));
   experiment.batch = read_batch(root.child("batch"));
-  experiment.network = NetworkConfig::read(root.child("model"));
+  experiment.network =
+      NetworkConfig::read(root.child("model"), experiment.data.collection.config_features());
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined
@@ -308,6 +334,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.ensemble = read_ensemble(root.child("ensemble"));
   experiment.predictions = read_predictions(root.child("predictions"));
   experiment.dist = read_dist(root.child("dist"));
+  refuse_what_layers_lack(root, experiment);
   document.finish();
   experiment.resolved_yaml = document.resolved_yaml();
   experiment.entries = document.entries();

@@ -26,6 +26,7 @@
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
 #include "train/state/same_settings.hpp"
+#include "train/units/feature_statistics.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -178,9 +179,16 @@ class TrainingRun {
     require_agreement(context_.world, start, "give all ranks the same run folder (--run-dir)");
   }
 
+  void initialise() {
+    state_.initialise(experiment_, setup_.network);
+    if (!setup_.network.takes_statistics()) return;
+    run_on_all_ranks(context_.world,
+                     [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
+  }
+
   // Everything that can be refused is refused before the first write.
   void start(bool resume) {
-    if (!resume || !restore()) state_.initialise(experiment_, setup_.network);
+    if (!resume || !restore()) initialise();
     stop_if_all_failed();
     require_same_start();
     run_on_all_ranks(context_.world, [&] {
