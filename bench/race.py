@@ -28,8 +28,9 @@ EVERY = 20
 def peer(options, inputs, seed):
     command = [options.python, pathlib.Path(__file__).with_name("pyg_peer.py"), "tau",
                inputs.path(ALEXNET), "--valid", inputs.path(ALEXNET, "valid"), "--slates", 10,
-               "--configs", 4, "--steps", 3000, "--threads", options.threads, "--seed", seed,
-               "--evaluate-every", EVERY, "--probe", 500, "--target", options.target]
+               "--configs", 4, "--steps", 3000, "--model", options.model, "--threads",
+               options.threads, "--seed", seed, "--evaluate-every", EVERY, "--probe", 500,
+               "--target", options.target]
     line = json.loads(subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE,
                                      text=True).stdout)
     step, seconds, tau = line["tau"][-1]
@@ -78,6 +79,7 @@ def main():
     parser.add_argument("--python", help="Python with PyTorch Geometric")
     parser.add_argument("--npz", required=True, help="root of the NPZ files")
     parser.add_argument("--peer", default="PyG", choices=["PyG", "none"])
+    parser.add_argument("--model", default="latenciaga_xla", help="the peer's network")
     parser.add_argument("--seeds", default="11,12,13")
     parser.add_argument("--target", type=float, default=0.74)
     parser.add_argument("--threads", type=int, default=2)
