@@ -248,10 +248,16 @@ class EvaluationReport {
 
   std::string line(const Dataset& valid, const UnitBuilder& units, std::int64_t most_rows,
                    double speed) const {
-    const int members = setup_.experiment.ensemble.members;
-    const ScoringCost cost = scoring_cost(units, valid, members, most_rows,
-                                          setup_.experiment.evaluate_block, context_.pool);
-    return cost_text(cost, fmt::format("{} members", members), speed);
+    const EnsembleConfig& ensemble = setup_.experiment.ensemble;
+    const auto cost = [&](int members) {
+      return scoring_cost(units, valid, members, most_rows, setup_.experiment.evaluate_block,
+                          context_.pool);
+    };
+    if (!ensemble.trains_on_valid())
+      return cost_text(cost(ensemble.members), fmt::format("{} members", ensemble.members), speed);
+    // Members of a run hold out their folds in turn.
+    const int holding_out = (ensemble.members + ensemble.folds - 1) / ensemble.folds;
+    return cost_text(cost(holding_out), "the members that did not train on them", speed);
   }
 
   std::string cost_text(const ScoringCost& cost, std::string_view members, double speed) const {
@@ -321,7 +327,7 @@ std::string data_and_model_text(const TrainingSetup& setup) {
 std::string describe_work(const Experiment& experiment, int ranks, JobContext& context) {
   // The other ranks, if there are any, do not run.
   const auto alone = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.data.training(), context.pool, -1, ranks,
+  const TrainingSetup setup(experiment, experiment.training_data(), context.pool, -1, ranks,
                             *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
   const double operations = operations_of_step(experiment, steps);
