@@ -42,12 +42,11 @@ void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t 
            key, bits);
     // Half word h of all lanes decides about channels first + h * lanes and following.
     for (std::int64_t half = 0; half < 8; ++half) {
-      const std::int64_t begin = first + half * kPhiloxLanes,
-                         count = std::min<std::int64_t>(kPhiloxLanes, channels - begin);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::uint32_t value = (bits[half / 2][i] >> (16 * (half % 2))) & 0xFFFFu;
-        y[begin + i] = value < limit ? T{0} : x[begin + i] * scale;
-      }
+      const std::int64_t begin = first + half * kPhiloxLanes;
+      if (begin >= channels) break;
+      keep_lanes(bits[half / 2].data(), static_cast<int>(16 * (half % 2)), limit, x + begin, scale,
+                 static_cast<int>(std::min<std::int64_t>(kPhiloxLanes, channels - begin)),
+                 y + begin);
     }
   }
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "models/operators/norm_rows.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -33,15 +35,13 @@ void measure(const Group& group, const T* x, const T* shift, double eps, double*
   const std::int64_t width = group.width;
   std::fill_n(mean, width, 0.0);
   std::fill_n(scale, width, 0.0);
-  group.for_each_row([&](std::int64_t at, double count) {
-    for (std::int64_t c = 0; c < width; ++c) mean[c] += count * x[at + c];
-  });
+  group.for_each_row(
+      [&](std::int64_t at, double count) { NormRows<T>::add(x + at, count, width, mean); });
   for (std::int64_t c = 0; c < width; ++c) mean[c] /= group.size();
+  std::vector<double> centre(width);
+  for (std::int64_t c = 0; c < width; ++c) centre[c] = (shift ? shift[c] : 1.0) * mean[c];
   group.for_each_row([&](std::int64_t at, double count) {
-    for (std::int64_t c = 0; c < width; ++c) {
-      const double o = x[at + c] - (shift ? shift[c] : 1.0) * mean[c];
-      scale[c] += count * o * o;
-    }
+    NormRows<T>::add_squares(x + at, centre.data(), count, width, scale);
   });
   for (std::int64_t c = 0; c < width; ++c) scale[c] = 1 / std::sqrt(scale[c] / group.size() + eps);
 }
@@ -54,7 +54,7 @@ void normalise(const Group& group, const T* x, const T* shift, const double* mea
   for (std::int64_t c = 0; c < width; ++c)
     centre[c] = static_cast<T>((shift ? shift[c] : 1.0) * mean[c]);
   group.for_each_row([&](std::int64_t at, double) {
-    for (std::int64_t c = 0; c < width; ++c) y[at + c] = (x[at + c] - centre[c]) * factor[c];
+    NormRows<T>::apply(x + at, centre.data(), factor.data(), width, y + at);
   });
 }
 
@@ -68,10 +68,8 @@ void backward(const Group& group, const T* x, const T* d_y, const T* shift, cons
   for (std::int64_t c = 0; c < width; ++c)
     centre[c] = static_cast<T>((shift ? shift[c] : 1.0) * mean[c]);
   group.for_each_row([&](std::int64_t at, double) {
-    for (std::int64_t c = 0; c < width; ++c) {
-      sum[c] += d_y[at + c];
-      sum_with_o[c] += static_cast<double>(d_y[at + c]) * (x[at + c] - centre[c]);
-    }
+    NormRows<T>::add_gradient(x + at, d_y + at, centre.data(), width, sum.data(),
+                              sum_with_o.data());
   });
   for (std::int64_t c = 0; c < width; ++c) {
     const double a = shift ? shift[c] : 1.0, cube = scale[c] * scale[c] * scale[c];
@@ -82,11 +80,8 @@ void backward(const Group& group, const T* x, const T* d_y, const T* shift, cons
     if (d_shift) d_shift[c] = -mean[c] * d_o;
   }
   group.for_each_row([&](std::int64_t at, double count) {
-    const T times = static_cast<T>(count);
-    for (std::int64_t c = 0; c < width; ++c) {
-      d_x[at + c] =
-          factor[c] * d_y[at + c] - times * (along[c] * (x[at + c] - centre[c]) + constant[c]);
-    }
+    NormRows<T>::spread(x + at, d_y + at, centre.data(), factor.data(), along.data(),
+                        constant.data(), static_cast<T>(count), width, d_x + at);
   });
 }
 

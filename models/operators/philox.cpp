@@ -1,16 +1,10 @@
 #include "models/operators/philox.hpp"
 
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define TPUDIST_VECTORISED \
-  __attribute__((target_clones("default", "avx2", "avx512f"), optimize("O3")))
-#else
-#define TPUDIST_VECTORISED
-#endif
+#include "models/kernels/vectorised.hpp"
 
 namespace tpudist {
 
-TPUDIST_VECTORISED
+TPUDIST_VERSIONS_BY_WIDTH
 void philox(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_t, 2> key,
             PhiloxWords& bits) {
   std::uint64_t word[4][kPhiloxLanes];
@@ -34,6 +28,21 @@ void philox(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_
     for (int lane = 0; lane < kPhiloxLanes; ++lane)
       bits[w][lane] = static_cast<std::uint32_t>(word[w][lane]);
   }
+}
+
+TPUDIST_VERSIONS_BY_WIDTH
+void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, const float* x,
+                float scale, int count, float* y) {
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t value = (words[i] >> shift) & 0xFFFFu;
+    y[i] = value < limit ? 0.0f : x[i] * scale;
+  }
+}
+
+void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, const double* x,
+                double scale, int count, double* y) {
+  for (int i = 0; i < count; ++i)
+    y[i] = ((words[i] >> shift) & 0xFFFFu) < limit ? 0.0 : x[i] * scale;
 }
 
 }  // namespace tpudist
