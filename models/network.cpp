@@ -85,6 +85,34 @@ void Network::initialise(std::span<float> flat, std::uint64_t key) const {
   initialise_parameters(parameters(), flat, key);
 }
 
+bool Network::takes_statistics() const {
+  return std::ranges::any_of(parameters().entries(), [](const ParameterEntry& entry) {
+    return entry.group == ParameterGroup::statistics;
+  });
+}
+
+void Network::set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const {
+  std::vector<std::int64_t> columns = config().encoder.node_columns;
+  if (columns.empty()) {
+    for (std::int64_t c = 0; c < kNodeFeatures; ++c) columns.push_back(c);
+  }
+  const struct {
+    const char* name;
+    const std::vector<double>& values;
+    bool of_nodes;
+  } all[] = {{"encoder.node.mean", statistics.node_mean, true},
+             {"encoder.node.scale", statistics.node_scale, true},
+             {"encoder.config.mean", statistics.config_mean, false},
+             {"encoder.config.scale", statistics.config_scale, false}};
+  for (const ParameterEntry& entry : parameters().entries()) {
+    for (const auto& [name, values, of_nodes] : all) {
+      if (entry.name != name) continue;
+      for (std::int64_t i = 0; i < entry.size(); ++i)
+        flat[entry.offset + i] = static_cast<float>(values[of_nodes ? columns[i] : i]);
+    }
+  }
+}
+
 std::shared_ptr<const GraphInput> Network::prepare_graph(
     std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
   auto graph = std::make_shared<GraphInput>(node_features, opcodes);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "models/inputs/feature_statistics.hpp"
 #include "models/network/network_config.hpp"
 #include "models/network/unit.hpp"
 #include "models/parameters/parameter_table.hpp"
@@ -47,6 +48,11 @@ class Network {
   // Initialises one member, flat [P], as PyTorch Geometric would: Linear and SAGEConv uniformly in
   // +-1 / sqrt(fan_in), an Embedding normally. The numbers are a pure function of `key`.
   void initialise(std::span<float> flat, std::uint64_t key) const;
+
+  // Whether set_statistics() has anything to set: the encoder standardises features.
+  bool takes_statistics() const;
+  // Writes what the encoder standardises by into one member, flat [P].
+  void set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const;
 
   // Returns the graph's inputs in the form that this network takes, and copies them to its device.
   // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].

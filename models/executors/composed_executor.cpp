@@ -56,7 +56,7 @@ class ComposedExecutor : public Executor {
  private:
   // One member's forward pass.
   struct Run {
-    Weights weights;
+    LayerWeights weights;
     at::Tensor scores;  // [configurations, 1]
   };
 

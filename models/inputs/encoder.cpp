@@ -58,7 +58,7 @@ at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::i
 }
 
 // (x - mean) * scale for each member, with the statistics under `name`: [rows, M, F].
-at::Tensor for_members(const at::Tensor& x, FeatureTransform transform, const Weights& weights,
+at::Tensor for_members(const at::Tensor& x, FeatureTransform transform, const LayerWeights& weights,
                        const std::string& name, std::int64_t members) {
   const at::Tensor rows = x.unsqueeze(1).expand({x.size(0), members, x.size(1)});
   if (transform != FeatureTransform::standardised) return rows.contiguous();
@@ -172,7 +172,7 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
   return tensors;
 }
 
-at::Tensor Encoder::states(const UnitTensors& unit, const Weights& weights,
+at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
                            ThreadPool& pool) const {
   if (embeds_states())
     return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_, pool);
@@ -181,7 +181,8 @@ at::Tensor Encoder::states(const UnitTensors& unit, const Weights& weights,
                      members);
 }
 
-at::Tensor Encoder::nodes(const UnitTensors& unit, const Weights& weights, ThreadPool& pool) const {
+at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
+                          ThreadPool& pool) const {
   const at::Tensor& opcodes = weights["encoder.opcode.weight"];
   at::Tensor features = for_members(unit.node_features, config_.node_transform, weights,
                                     "encoder.node", opcodes.size(0));
@@ -194,7 +195,7 @@ at::Tensor Encoder::nodes(const UnitTensors& unit, const Weights& weights, Threa
 }
 
 RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                        const Weights& weights, ThreadPool& pool) const {
+                        const LayerWeights& weights, ThreadPool& pool) const {
   const at::Tensor inputs = nodes(unit, weights, pool);
   const TakeIndex node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);

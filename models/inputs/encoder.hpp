@@ -43,13 +43,13 @@ class Encoder {
   // row for.
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
   // The states [states + 1, M, S].
-  at::Tensor states(const UnitTensors& unit, const Weights& weights, ThreadPool& pool) const;
+  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
   // The rows before the first layer; `states` is what states() returned.
   RowStates rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                 const Weights& weights, ThreadPool& pool) const;
+                 const LayerWeights& weights, ThreadPool& pool) const;
 
  private:
-  at::Tensor nodes(const UnitTensors& unit, const Weights& weights, ThreadPool& pool) const;
+  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
   std::int64_t node_channels() const;
   bool embeds_states() const;
 

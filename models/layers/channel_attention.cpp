@@ -30,7 +30,7 @@ class ChannelAttention : public Layer {
     network.steps.back().floats += channels_;
   }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     return map_rows(
         [](const auto& rows, const auto& p) {

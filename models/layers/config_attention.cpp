@@ -32,7 +32,7 @@ class ConfigAttention : public Layer {
     network.steps.push_back({0, 0, 0, 3 * channels_, 0});
   }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.pool);
     const at::Tensor gated =

@@ -17,7 +17,7 @@ class Dropout : public Layer {
   int drops() const override { return 1; }
   void add_work(NetworkWork& network) const override { network.steps.back().floats += channels_; }
 
-  RowStates forward(const RowStates& x, const Weights&, const LayerCall& call) const override {
+  RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     if (call.dropout_keys.empty() || rate_ == 0) return x;
     return drop_rows(x, rate_, call.dropout_keys, static_cast<std::uint32_t>(number_),
                      call.context.row_keys[depth_], call.pool);

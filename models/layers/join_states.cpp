@@ -32,7 +32,7 @@ class JoinStates : public Layer {
     network.steps.push_back({product_work(in_, out_), 0, 0, out_, 0});
   }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const at::Tensor rows = apply_linear(x, weights, prefix_ + "rows", call.pool);
     const at::Tensor states =

@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-const at::Tensor& Weights::operator[](const std::string& name) const {
+const at::Tensor& LayerWeights::operator[](const std::string& name) const {
   const auto found = of_name_.find(name);
   if (found == of_name_.end()) throw Error(ErrorKind::failed, "no weights are named " + name);
   return found->second;
@@ -47,7 +47,7 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
   return entry;
 }
 
-at::Tensor apply_linear(const at::Tensor& x, const Weights& weights, const std::string& name,
+at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
                         ThreadPool& pool) {
   return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], pool);
 }

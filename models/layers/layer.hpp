@@ -24,7 +24,7 @@ namespace tpudist {
 using RowStates = at::Tensor;
 
 // The parameters of the members of a call by name, each [M, ...] of the entry's shape.
-class Weights {
+class LayerWeights {
  public:
   void add(const std::string& name, at::Tensor value) { of_name_[name] = std::move(value); }
   // Throws Error when there is none of that name.
@@ -88,7 +88,7 @@ class Layer {
   // Adds its arithmetic to the work at its depth, which is the last of `network`; a layer with steps
   // appends one for each of them.
   virtual void add_work(NetworkWork& network) const = 0;
-  virtual RowStates forward(const RowStates& x, const Weights& weights,
+  virtual RowStates forward(const RowStates& x, const LayerWeights& weights,
                             const LayerCall& call) const = 0;
 };
 
@@ -97,12 +97,12 @@ inline double product_work(std::int64_t in, std::int64_t out) {
   return 2.0 * static_cast<double>(in) * static_cast<double>(out);
 }
 
-// Weights [in, out] of a Linear under `name`, and its bias, initialised as torch.nn.Linear does.
+// LayerWeights [in, out] of a Linear under `name`, and its bias, initialised as torch.nn.Linear does.
 ParameterEntry linear_weight(const std::string& name, std::int64_t in, std::int64_t out);
 ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_t out);
 
 // x W + b by the entries `name`.weight and `name`.bias.
-at::Tensor apply_linear(const at::Tensor& x, const Weights& weights, const std::string& name,
+at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
                         ThreadPool& pool);
 
 }  // namespace tpudist

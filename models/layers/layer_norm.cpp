@@ -26,7 +26,7 @@ class LayerNorm : public Layer {
   }
   void add_work(NetworkWork& network) const override { network.steps.back().floats += channels_; }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     std::vector<at::Tensor> parameters;
     if (affine_) parameters = {weights[prefix_ + "weight"], weights[prefix_ + "bias"]};

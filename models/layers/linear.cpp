@@ -37,7 +37,7 @@ class Linear : public Layer {
     network.steps.back().floats += out_;
   }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const at::Tensor y = linear_rows(x, weights[name_ + ".weight"],
                                      bias_ ? weights[name_ + ".bias"] : at::Tensor(), call.pool);

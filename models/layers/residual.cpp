@@ -58,7 +58,7 @@ class Residual : public Layer {
     network.steps.back().floats += channels();
   }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     RowStates y = x, skip = x;
     int step = step_;

@@ -71,7 +71,7 @@ class Sage : public Layer {
                              product, 0, channels(), static_cast<int>(sets())});
   }
 
-  RowStates forward(const RowStates& x, const Weights& weights,
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const PlanLayer& step = *call.plan.layers[step_];
     at::Tensor y;
@@ -108,7 +108,7 @@ class Sage : public Layer {
 
   // One SAGEConv over these edge sets. Products come before the rows are gathered, so that each is
   // computed once for all rows that share it.
-  at::Tensor convolve(const RowStates& x, const Weights& weights, const LayerCall& call,
+  at::Tensor convolve(const RowStates& x, const LayerWeights& weights, const LayerCall& call,
                       const std::vector<std::size_t>& edge_sets, std::size_t part) const {
     const PlanLayer& step = *call.plan.layers[step_];
     const std::string self = prefix_ + name_of("self", part);

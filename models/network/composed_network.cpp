@@ -92,8 +92,8 @@ std::shared_ptr<const PreparedUnit> ComposedNetwork::prepare(const UnitInput& in
       encoder_.prepare(input, dtype), PlanContext(*input.plan, shape_, std::move(keys))});
 }
 
-Weights ComposedNetwork::views(const float* member, bool trained) const {
-  Weights weights;
+LayerWeights ComposedNetwork::views(const float* member, bool trained) const {
+  LayerWeights weights;
   for (const ParameterEntry& entry : table_.entries()) {
     std::vector<std::int64_t> sizes{1};
     sizes.insert(sizes.end(), entry.shape.begin(), entry.shape.end());
@@ -106,7 +106,7 @@ Weights ComposedNetwork::views(const float* member, bool trained) const {
 
 // What an MLP makes of the state of every configuration, [configurations, M, width] in double.
 at::Tensor ComposedNetwork::config_branch(const UnitTensors& unit, const at::Tensor& states,
-                                          const Weights& weights, ThreadPool& pool) const {
+                                          const LayerWeights& weights, ThreadPool& pool) const {
   at::Tensor x = states;
   for (std::size_t i = 0; i < config_.head.config_widths.size(); ++i) {
     const std::string name = "config." + std::to_string(i);
@@ -117,9 +117,9 @@ at::Tensor ComposedNetwork::config_branch(const UnitTensors& unit, const at::Ten
 }
 
 at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Readout& readout,
-                                 const Weights& weights, ThreadPool& pool) const {
+                                 const LayerWeights& weights, ThreadPool& pool) const {
   const auto linear = [&](const at::Tensor& x, const std::string& name) {
-    Weights doubles;
+    LayerWeights doubles;
     doubles.add(name + ".weight", weights[name + ".weight"].to(at::kDouble));
     doubles.add(name + ".bias", weights[name + ".bias"].to(at::kDouble));
     return apply_linear(x, doubles, name, pool);
@@ -137,7 +137,7 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Readout& readou
 }
 
 at::Tensor ComposedNetwork::scores(const UnitInput& input, const PreparedUnit& unit,
-                                   const Weights& weights, ThreadPool& pool,
+                                   const LayerWeights& weights, ThreadPool& pool,
                                    std::span<const std::uint64_t> dropout_keys) const {
   const Plan& plan = *input.plan;
   const at::Tensor states = encoder_.states(unit.tensors, weights, pool);

@@ -35,18 +35,18 @@ class ComposedNetwork {
   std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input, at::ScalarType dtype) const;
   // The weights of one member of a flat buffer [P] as views of it, float32, which take gradients
   // where `trained`. The buffer must outlive them.
-  Weights views(const float* member, bool trained) const;
+  LayerWeights views(const float* member, bool trained) const;
 
   // The scores [configurations, M] in double. `unit` is what prepare() made of the input with the
   // weights' dtype. `dropout_keys` [M], or empty: nothing is dropped.
-  at::Tensor scores(const UnitInput& input, const PreparedUnit& unit, const Weights& weights,
+  at::Tensor scores(const UnitInput& input, const PreparedUnit& unit, const LayerWeights& weights,
                     ThreadPool& pool, std::span<const std::uint64_t> dropout_keys = {}) const;
 
  private:
-  at::Tensor head(const at::Tensor& pooled, const Readout& readout, const Weights& weights,
+  at::Tensor head(const at::Tensor& pooled, const Readout& readout, const LayerWeights& weights,
                   ThreadPool& pool) const;
   at::Tensor config_branch(const UnitTensors& unit, const at::Tensor& states,
-                           const Weights& weights, ThreadPool& pool) const;
+                           const LayerWeights& weights, ThreadPool& pool) const;
   void add_mlp(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& widths,
                ParameterGroup group);
 

@@ -38,9 +38,10 @@ void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig&
   }
 }
 
-void read_blocks(ConfigNode model, NetworkConfig& network) {
+void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
   LayerPlace place;
   place.channels = network.encoder.width ? network.encoder.width : 1;
+  place.state_channels = Encoder(network.encoder, config_features).state_channels();
   auto blocks = read_layers(model.items("blocks"), "blocks.", place);
   if (!blocks.empty()) set_blocks(std::move(blocks), network);
   if (!network.layers.empty() || !network.blocks.empty()) return;
@@ -110,7 +111,7 @@ NetworkConfig NetworkConfig::preset(const std::string& name) {
                     "; known are latenciaga_xla, latenciaga_nlp, latenciaga_tile");
 }
 
-NetworkConfig NetworkConfig::read(ConfigNode model) {
+NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features) {
   NetworkConfig network;
   const std::string name = model.choice(
       "preset", "none", {"none", "latenciaga_xla", "latenciaga_nlp", "latenciaga_tile"});
@@ -119,7 +120,7 @@ NetworkConfig NetworkConfig::read(ConfigNode model) {
   network.encoder = EncoderConfig::read(encoder, network.encoder);
   if (network.encoder.width == 0)
     encoder.mistake("width", "must be at least 1: the Linear over [opcode | node | state]");
-  read_blocks(model, network);
+  read_blocks(model, config_features, network);
   read_readout(model.child("readout"), network);
   network.general = model.choice("engine", "auto", {"auto", "general"}) == "general";
   return network;

@@ -49,7 +49,7 @@ struct NetworkConfig {
 
   // Reads `model:`: {preset: name} and/or encoder, blocks, readout spelled out (a key beside a
   // preset overrides it).
-  static NetworkConfig read(ConfigNode model);
+  static NetworkConfig read(ConfigNode model, std::int64_t config_features = kLayoutConfigFeatures);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
 
   // Whether the head is one Linear at each node before they are summed, as in the 2nd place's

@@ -8,7 +8,7 @@ struct StepSizes {
   std::int64_t before = 0, neighbourhoods = 0, behind = 0;
 };
 
-double forward_work(const StepWork& work, const StepSizes& sizes) {
+double forward_work(const LayerWork& work, const StepSizes& sizes) {
   return work.before * static_cast<double>(sizes.before) +
          work.neighbourhood * static_cast<double>(sizes.neighbourhoods) +
          work.behind * static_cast<double>(sizes.behind);
@@ -25,7 +25,7 @@ PlanCost first_rows_cost(std::int64_t rows, std::int64_t input_rows, std::int64_
   return cost;
 }
 
-void add_step(const StepWork& work, const StepSizes& all, const StepSizes& needed,
+void add_step(const LayerWork& work, const StepSizes& all, const StepSizes& needed,
               const NetworkWork& network, PlanCost& cost) {
   const double forward = forward_work(work, all);
   cost.forward += forward;
@@ -56,7 +56,7 @@ PlanCost dense_plan_cost(std::int64_t rows, std::span<const std::int64_t> needed
                          std::int64_t input_rows, std::int64_t states, const NetworkWork& network) {
   PlanCost cost = first_rows_cost(rows, input_rows, states, network);
   for (std::size_t i = 0; i < needed_rows.size(); ++i) {
-    const StepWork& work = network.steps[i + 1];
+    const LayerWork& work = network.steps[i + 1];
     const std::int64_t needed = needed_rows[i];
     add_step(work, {rows, work.edge_sets * rows, rows}, {needed, work.edge_sets * needed, needed},
              network, cost);

@@ -10,7 +10,7 @@ namespace tpudist {
 
 // The arithmetic of one plan layer and of what follows it up to the next, in floating-point
 // operations (two for a multiply-add) of the forward pass.
-struct StepWork {
+struct LayerWork {
   double before = 0;         // for each row before the plan layer
   double neighbourhood = 0;  // for each neighbourhood of each edge set
   double behind = 0;         // for each row behind it
@@ -23,7 +23,7 @@ struct NetworkWork {
   double input_row = 0, state = 0;  // for each input row and each state
   // At each depth: the first is that of the rows before the first plan layer, which only has
   // `behind` and `floats`.
-  std::vector<StepWork> steps{1};
+  std::vector<LayerWork> steps{1};
   // Whether the backward pass of a translation-invariant loss leaves out what is not needed.
   bool skips_unneeded = true;
 };

@@ -198,6 +198,14 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }
   if (config.folds == 0) config.vary_fold = false;
+  if (ensemble.choice("fold_over", "train", {"train", "train+valid"}) == "train+valid") {
+    config.fold_over = FoldOver::train_and_valid;
+    if (!config.holds_out()) {
+      ensemble.mistake("fold_over",
+                       "trains members on the validation split but for their own fold: give "
+                       "`folds`, and `fold` in `vary`");
+    }
+  }
   return config;
 }
 
@@ -252,6 +260,39 @@ DistConfig read_dist(ConfigNode dist) {
   return config;
 }
 
+// What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
+void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.network.is_composed()) return;
+  constexpr const char* kPlainOnly = " is for stacks of plain SAGE layers only: this model needs ";
+  if (experiment.network.precision != Precision::fp32)
+    root.mistake("precision", std::string("bf16") + kPlainOnly + "fp32");
+  ConfigNode train = root.child("train"), batch = root.child("batch");
+  if (experiment.train.recompute)
+    train.mistake("recompute", std::string("true") + kPlainOnly + "false");
+  if (experiment.dist.device == "cuda")
+    root.child("dist").mistake("device", std::string("cuda") + kPlainOnly + "cpu");
+  if (!experiment.network.mixes_configs()) return;
+  if (experiment.batch.config_chunk > 0) {
+    batch.mistake("config_chunk",
+                  "config_attention takes whole slates: set it to 0, or leave the "
+                  "layer out");
+  }
+  if (!experiment.evaluate_block.slates.wanted()) {
+    root.child("evaluate")
+        .mistake("slate",
+                 "config_attention makes scores depend on the slate: give evaluate.slate, e.g. "
+                 "{configs: 128}");
+  }
+}
+
+// Early stopping would choose the last step by graphs that others train on.
+void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
+  root.mistake("train",
+               "early_stop goes by a validation split that no member trains on; leave it out, or "
+               "give ensemble.fold_over=train");
+}
+
 }  // namespace
 
 DatasetOptions DataConfig::training() const {
@@ -281,6 +322,13 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   return options;
 }
 
+DatasetOptions Experiment::training_data() const {
+  DatasetOptions options = data.training();
+  if (ensemble.trains_on_valid())
+    options.second = SecondSplit{"valid", data.include_valid, data.exclude_valid};
+  return options;
+}
+
 Experiment read_experiment(ConfigDocument& document) {
   Experiment experiment;
   ConfigNode root = document.root();
@@ -290,7 +338,8 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
   experiment.data = read_data(root.child("data"));
   experiment.batch = read_batch(root.child("batch"));
-  experiment.network = NetworkConfig::read(root.child("model"));
+  experiment.network =
+      NetworkConfig::read(root.child("model"), experiment.data.collection.config_features());
   const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined
@@ -306,8 +355,10 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.train = read_train(root.child("train"));
   experiment.evaluate_block = read_evaluate(root.child("evaluate"));
   experiment.ensemble = read_ensemble(root.child("ensemble"));
+  require_unseen_graphs_to_stop_early(root, experiment);
   experiment.predictions = read_predictions(root.child("predictions"));
   experiment.dist = read_dist(root.child("dist"));
+  refuse_what_layers_lack(root, experiment);
   document.finish();
   experiment.resolved_yaml = document.resolved_yaml();
   experiment.entries = document.entries();

@@ -35,6 +35,13 @@ void TrainingState::initialise(const Experiment& experiment, const Network& netw
   }
 }
 
+void TrainingState::set_statistics(const Network& network,
+                                   const std::vector<FeatureStatistics>& statistics) {
+  const auto length = static_cast<std::size_t>(network.parameters().length());
+  for (std::size_t m = 0; m < statistics.size(); ++m)
+    network.set_statistics(statistics[m], std::span(flat).subspan(m * length, length));
+}
+
 Checkpoint TrainingState::checkpoint(const Experiment& experiment,
                                      std::uint64_t selection_hash) const {
   Checkpoint saved;

@@ -20,6 +20,8 @@ struct TrainingState {
 
   // Fills the parameters from the experiment's seeds.
   void initialise(const Experiment& experiment, const Network& network);
+  // Sets what each member's encoder standardises by. `statistics` [M].
+  void set_statistics(const Network& network, const std::vector<FeatureStatistics>& statistics);
 
   Checkpoint checkpoint(const Experiment& experiment, std::uint64_t selection_hash) const;
 

@@ -81,7 +81,7 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
     network_.gradient(
         state.flat, pass.first_member, pass.members, pass.data->input,
         [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
-        gradients, !experiment_.loss->is_translation_invariant());
+        gradients, !experiment_.loss->is_translation_invariant(), dropout_keys(state));
   } else {
     run_chunks(work, pass, state, gradients, losses);
   }
@@ -105,7 +105,8 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
                  std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
   std::size_t next = 1;  // the first configuration of the slate that no chunk before holds
   for (const UnitInput& chunk : chunks) {
-    const UnitScores scores = network_.scores(state.flat, pass.first_member, pass.members, chunk);
+    const UnitScores scores =
+        network_.scores(state.flat, pass.first_member, pass.members, chunk, dropout_keys(state));
     const auto count = static_cast<std::size_t>(scores.configs);
     for (std::size_t m = 0; m < members; ++m) {
       const auto score = [&](std::size_t k) {
@@ -134,12 +135,23 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
     const bool fresh = next == 1;
     network_.gradient(state.flat, pass.first_member, pass.members, chunk, own,
                       fresh ? gradients : std::span<const std::span<float>>(parts),
-                      !experiment_.loss->is_translation_invariant());
+                      !experiment_.loss->is_translation_invariant(), dropout_keys(state));
     for (std::size_t m = 0; !fresh && m < members; ++m) {
       for (std::size_t i = 0; i < length; ++i) gradients[m][i] += parts[m][i];
     }
     next += others;
   }
+}
+
+// What each member's dropout is drawn by in this step, [M].
+std::vector<std::uint64_t> TrainingStep::dropout_keys(const TrainingState& state) const {
+  std::vector<std::uint64_t> keys;
+  for (int m = 0; m < experiment_.ensemble.members; ++m) {
+    keys.push_back(mix_key({experiment_.init_seed, experiment_.order_seed,
+                            static_cast<std::uint64_t>(experiment_.ensemble.number_of(m)),
+                            static_cast<std::uint64_t>(state.step)}));
+  }
+  return keys;
 }
 
 // Weighted d loss / d score of a pass, [members, configs], and each member's weighted loss.

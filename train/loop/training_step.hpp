@@ -41,6 +41,7 @@ class TrainingStep {
                   std::span<const std::span<float>> gradients, std::vector<double>& losses);
   ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
                               std::vector<double>& losses) const;
+  std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
   StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);
 
   const Experiment& experiment_;

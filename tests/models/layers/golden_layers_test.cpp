@@ -211,7 +211,7 @@ class GoldenLayer {
   LayerGraph graph_;
   Layers layers_;
   PlanShape shape_;
-  Weights weights_;
+  LayerWeights weights_;
   std::vector<at::Tensor> leaves_;
   std::vector<ParameterEntry> entries_;
   std::vector<std::string> names_;

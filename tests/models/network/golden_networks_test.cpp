@@ -212,7 +212,7 @@ class GoldenNetwork {
   LayerGraph graph_;
   std::vector<float> features_, states_;
   std::vector<std::uint8_t> opcodes_;
-  Weights weights_;
+  LayerWeights weights_;
   std::vector<at::Tensor> leaves_;
   std::vector<std::string> names_;
   std::vector<bool> transposes_;

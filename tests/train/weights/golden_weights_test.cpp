@@ -41,7 +41,7 @@ NetworkConfig config_of(GoldenCase& golden, bool residual, double scale) {
     SageConfig layer;
     layer.width = rows_of(golden, "blocks." + std::to_string(i) + ".sage.lin_l.weight");
     layer.mix.aggregation = Aggregation::mean;
-    layer.mix.directions = {EdgeDirection::consumer_to_producer};
+    layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
     layer.residual = residual;
     config.layers.push_back(layer);
   }
