@@ -166,10 +166,11 @@ TEST(AtenCallsOfNetworks, DoNotDependOnThreads) {
           "encoder: " + encoder + "\n" + blocks + "readout: {pool: max+mean, widths: [6]" +
               (tile ? ", config_widths: [5]" : "") + "}\n",
           "network.yaml");
-      const NetworkConfig config = NetworkConfig::read(document.root());
+      const std::int64_t features = tile ? kTileConfigFeatures : kLayoutConfigFeatures;
+      const NetworkConfig config = NetworkConfig::read(document.root(), features);
       document.finish();
       ThreadPool pool(3);
-      const Network network(config, tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool);
+      const Network network(config, static_cast<int>(features), -1, pool);
       RepeatedUnit unit = unit_of_blocks(tile);
       for (float& feature : unit.graphs[0].features) feature = 1;  // in the code embedding's range
       AlignedFloats flat(network.parameters().length());

@@ -201,6 +201,24 @@ TEST_P(HardInputs, WeightsThatAreNone) {
     EXPECT_TRUE(std::isnan(score)) << score;
 }
 
+// Training may carry a temperature below zero and close to it.
+TEST_P(HardInputs, TemperaturesBelowZero) {
+  use_one_thread_per_worker();
+  CounterRng random(43);
+  const RepeatedUnit unit = small_unit(random, 1, 1, Configurable::all);
+  const PropertyNetwork network(GetParam().yaml, 0, false, pool_);
+  AlignedFloats flat = network.parameters(1, kKey);
+  bool there = false;
+  for (const ParameterEntry& entry : network.network().parameters().entries()) {
+    if (entry.name.find("temperature") == std::string::npos) continue;
+    flat[entry.offset] = -1e-3f;
+    there = true;
+  }
+  EXPECT_EQ(there, network.network().config().mixes_configs());
+  EXPECT_TRUE(float_is_finite(network, dense_unit(network.network(), unit), flat));
+  EXPECT_TRUE(float_is_finite(network, refined_unit(network.network(), unit), flat));
+}
+
 INSTANTIATE_TEST_SUITE_P(Spellings, HardInputs, ::testing::ValuesIn(layer_spellings()), name_of);
 
 }  // namespace

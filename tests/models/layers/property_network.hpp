@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -26,7 +27,7 @@ class PropertyNetwork {
   // `variant` chooses readout and encoder.
   PropertyNetwork(const std::string& layer, int variant, bool tile, ThreadPool& pool)
       : pool_(pool),
-        config_(read(layer, variant)),
+        config_(read(layer, variant, tile)),
         network_(config_, tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool),
         composed_(config_, network_.config_features()) {}
 
@@ -53,7 +54,7 @@ class PropertyNetwork {
   }
 
  private:
-  static NetworkConfig read(const std::string& layer, int variant) {
+  static NetworkConfig read(const std::string& layer, int variant, bool tile) {
     static const char* const readouts[] = {"pool: sum", "pool: mean, widths: [4], activation: silu",
                                            "pool: max+mean", "pool: sum+max, widths: [3]"};
     const std::string yaml = fmt::format(
@@ -70,7 +71,8 @@ class PropertyNetwork {
         variant % 2 ? 3 : 0, variant % 4 == 3 ? "late" : "early", layer,
         variant % 4 == 3 ? "  - {layer: join_config, width: 4}\n" : "", readouts[variant % 4]);
     ConfigDocument document = ConfigDocument::parse(yaml, "network.yaml");
-    NetworkConfig config = NetworkConfig::read(document.root());
+    NetworkConfig config =
+        NetworkConfig::read(document.root(), tile ? kTileConfigFeatures : kLayoutConfigFeatures);
     document.finish();
     config.general = true;
     return config;
@@ -144,7 +146,7 @@ class DoubleCall {
   const UnitInput& input_;
   std::vector<std::uint64_t> keys_;
   std::shared_ptr<const PreparedUnit> prepared_;
-  Weights weights_;
+  LayerWeights weights_;
   std::vector<at::Tensor> leaves_;
   std::vector<std::string> names_;
 };
