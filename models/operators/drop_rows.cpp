@@ -42,7 +42,8 @@ void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t 
     const std::int64_t count = std::min<std::int64_t>(8, channels - first);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint32_t value = (bits[i / 2] >> (16 * (i % 2))) & 0xFFFFu;
-      y[first + i] = value < limit ? T{0} : x[first + i] * scale;
+      // A product, so that what is no number is none when it is dropped, as in PyTorch.
+      y[first + i] = x[first + i] * (value < limit ? T{0} : scale);
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@ struct LayerSpelling {
   std::string name;   // of the test, in letters, digits and underscores
   std::string yaml;   // one entry of `blocks:`
 };
+
+// For GoogleTest, in the names of tests that fail.
+inline void PrintTo(const LayerSpelling& spelling, std::ostream* out) {
+  *out << spelling.yaml;
+}
 
 // What the properties of layers are tested on: at least one spelling of every registered layer. A new
 // layer is a few more lines here.

@@ -60,7 +60,7 @@ TEST(ModelRefusals, ALayerThatIsUnknown) {
 
 TEST(ModelRefusals, KeysThatALayerDoesNotTake) {
   expect_line("{layer: sage, width: 8, heads: 4}", {"unknown key \"heads\""});
-  expect_line("{layer: instance_norm, width: 8}", {"unknown key \"width\"", "affine", "eps"});
+  expect_line("{layer: instance_norm, width: 8}", {"unknown key \"width\" in \"model.blocks.0\""});
   expect_line("{layer: dropout, rat: 0.1}", {"unknown key \"rat\"", "did you mean"});
 }
 
