@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/kernels/tensor_memory.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_network.hpp"
 
@@ -15,7 +16,9 @@ namespace {
 class ComposedExecutor : public Executor {
  public:
   ComposedExecutor(const NetworkConfig& config, std::int64_t config_features, ThreadPool& pool)
-      : network_(config, config_features), pool_(pool) {}
+      : network_(config, config_features), pool_(pool) {
+    keep_tensor_memory();
+  }
 
   std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input) const override {
     use_one_thread_per_worker();

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/layers/member_linear.hpp"
+#include "models/layers/activation.hpp"
 #include "models/operators/map_rows.hpp"
 
 namespace tpudist {
@@ -32,15 +32,11 @@ class ChannelAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    return map_rows(
-        [](const auto& rows, const auto& p) {
-          const at::Tensor inner = at::relu(member_linear(rows[0], p[0], p[1]));
-          return rows[0] * at::sigmoid(member_linear(inner, p[2], p[3]));
-        },
-        {x},
-        {weights[prefix_ + "squeeze.weight"], weights[prefix_ + "squeeze.bias"],
-         weights[prefix_ + "excite.weight"], weights[prefix_ + "excite.bias"]},
-        call.pool);
+    const at::Tensor inner = activate_rows(apply_linear(x, weights, prefix_ + "squeeze", call.pool),
+                                           Activation::relu, call.pool);
+    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.pool);
+    return map_rows([](const auto& rows, const auto&) { return rows[0] * at::sigmoid(rows[1]); },
+                    {x, gate}, {}, call.pool);
   }
 
  private:

@@ -25,7 +25,7 @@ struct Draw {
 };
 
 // Writes y = x with the channels that were drawn set to 0 and the others divided by what is kept.
-// 16 bits decide about a channel: one call of Philox serves eight.
+// 16 bits decide about a channel: a lane of Philox serves eight, one half word after the other.
 template <typename T>
 void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t channels,
           const T* x, T* y) {
@@ -34,16 +34,21 @@ void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t 
   const std::uint64_t row_key = draw.row_keys[row], member_key = draw.member_keys[member];
   const std::array<std::uint32_t, 2> key{static_cast<std::uint32_t>(member_key),
                                          static_cast<std::uint32_t>(member_key >> 32)};
-  for (std::int64_t first = 0; first < channels; first += 8) {
-    const auto bits =
-        philox({static_cast<std::uint32_t>(row_key), static_cast<std::uint32_t>(row_key >> 32),
-                draw.layer, static_cast<std::uint32_t>(first / 8)},
-               key);
-    const std::int64_t count = std::min<std::int64_t>(8, channels - first);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::uint32_t value = (bits[i / 2] >> (16 * (i % 2))) & 0xFFFFu;
-      // A product, so that what is no number is none when it is dropped, as in PyTorch.
-      y[first + i] = x[first + i] * (value < limit ? T{0} : scale);
+  constexpr std::int64_t kAtOnce = 8 * kPhiloxLanes;
+  PhiloxWords bits;
+  for (std::int64_t first = 0; first < channels; first += kAtOnce) {
+    philox({static_cast<std::uint32_t>(row_key), static_cast<std::uint32_t>(row_key >> 32),
+            draw.layer, static_cast<std::uint32_t>(first / 8)},
+           key, bits);
+    // Half word h of all lanes decides about channels first + h * lanes and following.
+    for (std::int64_t half = 0; half < 8; ++half) {
+      const std::int64_t begin = first + half * kPhiloxLanes,
+                         count = std::min<std::int64_t>(kPhiloxLanes, channels - begin);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::uint32_t value = (bits[half / 2][i] >> (16 * (half % 2))) & 0xFFFFu;
+        // A product, so that what is no number is none when it is dropped, as in PyTorch.
+        y[begin + i] = x[begin + i] * (value < limit ? T{0} : scale);
+      }
     }
   }
 }

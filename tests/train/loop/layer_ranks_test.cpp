@@ -28,7 +28,7 @@ Experiment experiment_around(const LayerSpelling& spelling) {
 std::filesystem::path path_of_first(Communicator& world, const std::filesystem::path& own) {
   std::array<char, 4096> text{};
   std::strncpy(text.data(), own.c_str(), text.size() - 1);
-  world.broadcast(std::span(text), 0);
+  world.broadcast(std::span<char>(text), 0);
   return text.data();
 }
 

@@ -138,7 +138,7 @@ TEST(SlatePermutations, AreRecordedWithTheScores) {
   const Experiment experiment =
       tiny_experiment({"evaluate.slate={configs: 12, permutations: 2, seed: 7}"});
   const Evaluation evaluation =
-      evaluate_members(scored.network, scored.flat, {true, true}, scored.data, scored.units,
+      evaluate_members(scored.network, scored.flat, {true, true}, scored.data, {}, scored.units,
                        {experiment.evaluate_block, 20}, context);
   const nlohmann::json json = evaluation_json(evaluation);
   EXPECT_EQ(json["members"][1]["slate"],
