@@ -69,6 +69,9 @@ struct LayerPlace {
   std::int64_t state_channels = 0;  // of LayerCall::states
   int step = 0;                     // how many plan layers are taken before it
   int drops = 0;                    // how many dropout layers stand before it
+  // How many layers of the network were read, those inside others included: one counter for all its
+  // places.
+  std::shared_ptr<int> layers = std::make_shared<int>(0);
 };
 
 // One layer of a network: a plain function of tensors over the operators in models/operators, which

@@ -1,5 +1,9 @@
 #include "models/layers/registry.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "models/layers/activation_layer.hpp"
 #include "models/layers/channel_attention.hpp"
 #include "models/layers/config_attention.hpp"
@@ -34,6 +38,26 @@ constexpr Entry kLayers[] = {
     {"join_config", read_join_states},
 };
 
+// Most layers of a network, those inside others included.
+constexpr int kMostLayers = 1024;
+
+// The registry's line for `layer:`. Null where the name is unknown: that is noted, and what else the
+// block says is taken as it is.
+const Entry* entry_of(ConfigNode block) {
+  const std::string name = block.choice("layer", "sage", layer_names()), kind = block.kind("layer");
+  if (kind == "absent" || (kind == "scalar" && block.text("layer", name) == name))
+    return std::ranges::find(kLayers, name, &Entry::name);
+  for (const std::string& key : block.keys()) block.has(key);
+  return nullptr;
+}
+
+// What stands for a layer that cannot be made: it keeps the channels.
+std::shared_ptr<const Layer> make_placeholder(const LayerPlace& place) {
+  SageConfig config;
+  config.width = place.channels;
+  return make_sage(config, place);
+}
+
 }  // namespace
 
 std::vector<std::string> layer_names() {
@@ -43,16 +67,18 @@ std::vector<std::string> layer_names() {
 }
 
 std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerPlace& place) {
-  const std::string name = block.choice("layer", "sage", layer_names());
-  for (const Entry& entry : kLayers) {
-    if (name != entry.name) continue;
-    auto layer = entry.read(block, place);
-    place.channels = layer->channels();
-    place.step += static_cast<int>(layer->steps().size());
-    place.drops += layer->drops();
-    return layer;
+  const Entry* const entry = entry_of(block);
+  if (!entry) return make_placeholder(place);
+  auto layer = entry->read(block, place);
+  if (layer->channels() > kMaxWidth) {
+    block.mistake("layer", fmt::format("would give {} channels from {}: at most {} are allowed",
+                                       layer->channels(), place.channels, kMaxWidth));
+    return make_placeholder(place);
   }
-  return nullptr;  // choice() returned one of the names
+  place.channels = layer->channels();
+  place.step += static_cast<int>(layer->steps().size());
+  place.drops += layer->drops();
+  return layer;
 }
 
 std::vector<std::shared_ptr<const Layer>> read_layers(std::vector<ConfigNode> blocks,
@@ -61,6 +87,14 @@ std::vector<std::shared_ptr<const Layer>> read_layers(std::vector<ConfigNode> bl
   for (ConfigNode block : blocks) {
     const std::int64_t repeat = block.integer("repeat", 1, {1, 64});
     for (std::int64_t i = 0; i < repeat; ++i) {
+      if (++*place.layers > kMostLayers) {
+        // Said once, however many blocks follow.
+        if (*place.layers == kMostLayers + 1)
+          block.mistake("repeat", fmt::format("makes more than {} layers of the model, which is "
+                                              "the most that are allowed",
+                                              kMostLayers));
+        return layers;
+      }
       place.prefix = list + std::to_string(layers.size()) + ".";
       layers.push_back(read_layer(block, place));
     }

@@ -94,8 +94,9 @@ class Residual : public Layer {
 std::shared_ptr<const Layer> read_residual(ConfigNode block, const LayerPlace& place) {
   const std::string name = block.choice("skip", "identity", {"identity", "project", "concat"});
   LayerPlace inner = place;
-  Layers blocks = read_layers(block.items("blocks"), place.prefix + "blocks.", inner);
-  if (blocks.empty()) block.mistake("blocks", "give the blocks that the residual goes around");
+  const std::vector<ConfigNode> given = block.items("blocks");
+  Layers blocks = read_layers(given, place.prefix + "blocks.", inner);
+  if (given.empty()) block.mistake("blocks", "give the blocks that the residual goes around");
   if (name == "identity" && inner.channels != place.channels) {
     block.mistake("skip", "the blocks turn " + std::to_string(place.channels) + " channels into " +
                               std::to_string(inner.channels) +

@@ -35,14 +35,15 @@ void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, cons
                 float scale, int count, float* y) {
   for (int i = 0; i < count; ++i) {
     const std::uint32_t value = (words[i] >> shift) & 0xFFFFu;
-    y[i] = value < limit ? 0.0f : x[i] * scale;
+    // A product, so that what is no number is none when it is dropped, as in PyTorch.
+    y[i] = x[i] * (value < limit ? 0.0f : scale);
   }
 }
 
 void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, const double* x,
                 double scale, int count, double* y) {
   for (int i = 0; i < count; ++i)
-    y[i] = ((words[i] >> shift) & 0xFFFFu) < limit ? 0.0 : x[i] * scale;
+    y[i] = x[i] * (((words[i] >> shift) & 0xFFFFu) < limit ? 0.0 : scale);
 }
 
 }  // namespace tpudist

@@ -13,7 +13,7 @@ using PhiloxWords = std::array<std::array<std::uint32_t, kPhiloxLanes>, 4>;
 void philox(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_t, 2> key,
             PhiloxWords& bits);
 
-// y[i] = 0 where the 16 bits of words[i] from `shift` on are below `limit`, otherwise x[i] * scale.
+// y[i] = x[i] * 0 where the 16 bits of words[i] from `shift` on are below `limit`, otherwise x[i] * scale.
 void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, const float* x,
                 float scale, int count, float* y);
 void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, const double* x,

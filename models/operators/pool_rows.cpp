@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -99,6 +100,11 @@ void spread_sum(const Readout& readout, const double* d_y, bool mean, std::int64
   spread(readout, cell, slate, d_x, pool);
 }
 
+// Raises `best` to `value`; what is NaN once stays so.
+void raise(double value, double& best) {
+  if (value > best || std::isnan(value)) best = value;
+}
+
 // The largest row of each cell or slate, channel by channel.
 template <typename T>
 Table largest(const Csr& matrix, const T* x, std::int64_t width, ThreadPool& pool) {
@@ -107,17 +113,11 @@ Table largest(const Csr& matrix, const T* x, std::int64_t width, ThreadPool& poo
     for_entries(matrix, i, [&](std::int64_t source, double) {
       for (std::int64_t c = 0; c < width; ++c) {
         const double value = x[source * width + c];
-        if (!(value <= best.row(i)[c])) best.row(i)[c] = value;  // a NaN stays
+        raise(value, best.row(i)[c]);
       }
     });
   });
   return best;
-}
-
-void raise(const double* x, std::int64_t width, double* y) {
-  for (std::int64_t c = 0; c < width; ++c) {
-    if (!(x[c] <= y[c])) y[c] = x[c];
-  }
 }
 
 template <typename T>
@@ -128,7 +128,9 @@ void max_rows(const Readout& readout, const T* x, std::int64_t width, double* y,
     double* const out = y + static_cast<std::int64_t>(k) * width;
     std::copy_n(common.row(readout.slate_of_config[k]), width, out);
     for_entries(readout.scores.forward, static_cast<std::int64_t>(k),
-                [&](std::int64_t cell, double) { raise(cells.row(cell), width, out); });
+                [&](std::int64_t cell, double) {
+                  for (std::int64_t c = 0; c < width; ++c) raise(cells.row(cell)[c], out[c]);
+                });
   }
 }
 

@@ -28,17 +28,21 @@ void softmax(const RowGroups& groups, std::int64_t group, const Shape& shape, co
   const std::int64_t begin = rows.begin[group], count = rows.begin[group + 1] - begin,
                      width = shape.width();
   const auto row = [&](std::int64_t i) { return rows.source[begin + i] * width; };
-  std::vector<T> largest(x + row(0), x + row(0) + width), inverse(width);
-  for (std::int64_t i = 1; i < count; ++i) {
-    for (std::int64_t c = 0; c < width; ++c) largest[c] = std::max(largest[c], x[row(i) + c]);
-  }
+  std::vector<T> top(x + row(0), x + row(0) + width), inverse(width);
   for (std::int64_t c = 0; c < width; ++c) inverse[c] = 1 / temperature[c / shape.channels];
+  // The x of the largest logit: training may turn a temperature negative.
+  for (std::int64_t i = 1; i < count; ++i) {
+    for (std::int64_t c = 0; c < width; ++c) {
+      const T value = x[row(i) + c];
+      top[c] = inverse[c] < 0 ? std::min(top[c], value) : std::max(top[c], value);
+    }
+  }
   // The exponentials of the whole group at once: one call of ATen's vectorised function.
   at::Tensor power = at::empty({count * width}, c10::CppTypeToScalarType<T>::value);
   T* const values = power.mutable_data_ptr<T>();
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t c = 0; c < width; ++c)
-      values[i * width + c] = (x[row(i) + c] - largest[c]) * inverse[c];
+      values[i * width + c] = (x[row(i) + c] - top[c]) * inverse[c];
   }
   use_one_thread_per_worker();
   power.exp_();

@@ -273,9 +273,10 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
     root.child("dist").mistake("device", std::string("cuda") + kPlainOnly + "cpu");
   if (!experiment.network.mixes_configs()) return;
   if (experiment.batch.config_chunk > 0) {
-    batch.mistake("config_chunk",
-                  "config_attention takes whole slates: set it to 0, or leave the "
-                  "layer out");
+    batch.mistake(
+        "config_chunk",
+        "cuts slates, and config_attention takes them whole: set it to auto, or leave the "
+        "layer out");
   }
   if (!experiment.evaluate_block.slates.wanted()) {
     root.child("evaluate")

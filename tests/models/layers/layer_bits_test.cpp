@@ -1,0 +1,147 @@
+// Every layer in the network that trains, in float32: the bits do not depend on the other members of a
+// call nor on the number of threads, and the numbers are those of double but for rounding.
+
+#include <cstring>
+
+#include "models/kernels/threads.hpp"
+#include "models/operators/row_tasks.hpp"
+#include "tests/models/layers/property_network.hpp"
+#include "tests/models/score_vectors.hpp"
+
+namespace tpudist {
+namespace {
+
+using namespace test;
+
+constexpr std::uint64_t kKey = 0x7654321ull;
+
+struct FloatCall {
+  UnitScores scores;
+  std::vector<std::vector<float>> gradients;  // [members][P]
+};
+
+// Members first .. first + count - 1 of `flat`, with dropout, under the loss of DoubleCall.
+FloatCall call(const Network& network, std::span<const float> flat, int first, int count,
+               const UnitInput& input, const std::vector<std::uint64_t>& keys) {
+  FloatCall result;
+  result.gradients.assign(count, std::vector<float>(network.parameters().length(), 7.0f));
+  const std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
+  const auto loss = [&](const UnitScores& scores) {
+    result.scores = scores;
+    ScoreGradient gradient;
+    for (int m = 0; m < scores.members; ++m) {
+      for (std::int64_t k = 0; k < scores.configs; ++k)
+        gradient.values.push_back(static_cast<double>(k * 7 % 11) - 4.5);
+    }
+    return gradient;
+  };
+  network.gradient(flat, first, count, input, loss, spans, true, keys);
+  return result;
+}
+
+// Bits, so that -0.0 is not 0.0; a NaN equals itself.
+template <typename T>
+bool same_bits(std::span<const T> a, std::span<const T> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+// A unit whose dense plan has so many rows that they are cut into several chunks of two blocks, and
+// whose refined plan has several blocks.
+RepeatedUnit large_unit(Configurable configurable) {
+  const bool tile = configurable == Configurable::tile;
+  CounterRng random(5, tile);
+  RepeatedUnit unit;
+  unit.graphs.push_back(random_graph(random, 60, 7, configurable,
+                                     tile ? kTileConfigFeatures : kLayoutConfigFeatures));
+  unit.slates.push_back(random_configs(random, unit.graphs, 0, 21));
+  return unit;
+}
+
+class LayerBits : public EveryLayer {};
+
+TEST_P(LayerBits, AreThoseOfAMemberAlone) {
+  ThreadPool pool(1);
+  const std::vector<std::uint64_t> keys = {kKey, kKey + 5, kKey + 17};
+  for (int variant = 0; variant < 4; ++variant) {
+    SCOPED_TRACE(variant);
+    CounterRng random(17, variant);
+    const bool tile = variant == 2;
+    const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
+    const RepeatedUnit unit =
+        small_unit(random, 2, 3, tile ? Configurable::tile : Configurable::few);
+    const AlignedFloats flat = network.parameters(3, kKey);
+    const UnitInput input = refined_unit(network.network(), unit);
+    const FloatCall together = call(network.network(), flat, 0, 3, input, keys);
+    for (int m = 0; m < 3; ++m) {
+      const FloatCall alone = call(network.network(), flat, m, 1, input, keys);
+      EXPECT_TRUE(same_bits<float>(together.gradients[m], alone.gradients[0]));
+      const std::int64_t configs = input.plan->configs;
+      EXPECT_TRUE(same_bits<double>(std::span(together.scores.delta).subspan(m * configs, configs),
+                                    alone.scores.delta));
+    }
+  }
+}
+
+TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
+  for (int variant = 0; variant < 4; ++variant) {
+    SCOPED_TRACE(variant);
+    const bool tile = variant == 2;
+    const RepeatedUnit unit = large_unit(tile           ? Configurable::tile
+                                         : variant == 1 ? Configurable::all
+                                                        : Configurable::few);
+    std::vector<FloatCall> calls;
+    for (const int threads : {1, 2, 5}) {
+      ThreadPool pool(threads, use_one_thread_per_worker);
+      const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
+      const UnitInput input = variant == 1 ? refined_unit(network.network(), unit)
+                                           : dense_unit(network.network(), unit);
+      if (variant == 1) {
+        EXPECT_GT(input.plan->rows(1), 2 * kTaskRows);
+      } else {
+        EXPECT_GT(chunk_rows(input.plan->rows(0)), kTaskRows);
+      }
+      calls.push_back(call(network.network(), network.parameters(1, kKey), 0, 1, input, {kKey}));
+      EXPECT_TRUE(same_bits<float>(calls.back().gradients[0], calls[0].gradients[0])) << threads;
+      EXPECT_TRUE(same_bits<double>(calls.back().scores.delta, calls[0].scores.delta)) << threads;
+    }
+  }
+}
+
+TEST_P(LayerBits, AreThoseOfDoubleButForRounding) {
+  use_one_thread_per_worker();
+  ThreadPool pool(1);
+  for (int variant = 0; variant < 4; ++variant) {
+    SCOPED_TRACE(variant);
+    CounterRng random(23, variant);
+    const bool tile = variant == 2;
+    const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
+    const RepeatedUnit unit =
+        small_unit(random, 1, 2, tile ? Configurable::tile : Configurable::few);
+    const AlignedFloats flat = network.parameters(1, kKey);
+    for (const bool refine : {false, true}) {
+      const UnitInput input =
+          refine ? refined_unit(network.network(), unit) : dense_unit(network.network(), unit);
+      const DoubleCall exact(network, input, flat, {kKey});
+      const FloatCall actual = call(network.network(), flat, 0, 1, input, {kKey});
+      const std::vector<double> scores = values(exact.scores());
+      EXPECT_LE(distance(actual.scores.delta, scores), 1e-4 * norm(scores));
+      const auto gradients = exact.gradients();
+      double difference = 0, size = 0;
+      for (std::size_t i = 0; i < exact.parameters(); ++i) {
+        const ParameterEntry& entry = network.network().parameters().find(exact.names()[i]);
+        const auto own = std::span(actual.gradients[0]).subspan(entry.offset, entry.size());
+        const std::vector<double> expected = values(gradients[i]);
+        difference += std::pow(distance(std::vector<double>(own.begin(), own.end()), expected), 2);
+        size += std::pow(norm(expected), 2);
+      }
+      EXPECT_GT(size, 0);
+      EXPECT_LE(std::sqrt(difference), 1e-4 * std::sqrt(size));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Spellings, LayerBits, ::testing::ValuesIn(layer_spellings()), name_of);
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace tpudist::test {
+
+// A layer in one of the ways that YAML can say it. Each stands behind six channels.
+struct LayerSpelling {
+  std::string layer;  // as in layer_names()
+  std::string name;   // of the test, in letters, digits and underscores
+  std::string yaml;   // one entry of `blocks:`
+};
+
+// For GoogleTest, in the names of tests that fail.
+inline void PrintTo(const LayerSpelling& spelling, std::ostream* out) {
+  *out << spelling.yaml;
+}
+
+// What the properties of layers are tested on: at least one spelling of every registered layer. A new
+// layer is a few more lines here.
+inline const std::vector<LayerSpelling>& layer_spellings() {
+  static const std::string both = "directions: [consumer_to_producer, producer_to_consumer]";
+  static const std::string tanh = "activation: gelu_tanh";
+  static const std::vector<LayerSpelling> spellings = {
+      {"sage", "sage_mean", "{layer: sage, width: 5, " + tanh + "}"},
+      {"sage", "sage_sum_of_both", "{layer: sage, width: 5, aggregation: sum, " + both + "}"},
+      {"sage", "sage_max", "{layer: sage, width: 5, aggregation: max, " + both + "}"},
+      {"sage", "sage_concat", "{layer: sage, width: 4, join: concat, " + both + "}"},
+      {"sage", "sage_normalised", "{layer: sage, width: 5, normalise: true, " + tanh + "}"},
+      {"sage", "sage_residual", "{layer: sage, width: 6, residual: true, activation: silu}"},
+      {"sage", "sage_alone", "{layer: sage, width: 5, directions: [], " + tanh + "}"},
+      {"linear", "linear", "{layer: linear, width: 7}"},
+      {"linear", "linear_without_bias", "{layer: linear, width: 5, bias: false, " + tanh + "}"},
+      {"linear", "linear_xavier", "{layer: linear, width: 5, initialise: xavier, bias_value: 0.1}"},
+      {"activation", "relu", "{layer: activation, kind: relu}"},
+      {"activation", "leaky_relu", "{layer: activation, kind: leaky_relu}"},
+      {"activation", "gelu", "{layer: activation, kind: gelu}"},
+      {"activation", "gelu_tanh", "{layer: activation, kind: gelu_tanh}"},
+      {"activation", "silu", "{layer: activation, kind: silu}"},
+      {"activation", "no_activation", "{layer: activation, kind: none}"},
+      {"residual", "residual",
+       "{layer: residual, blocks: [{layer: instance_norm}, {layer: sage, width: 6, " + tanh +
+           "}, {layer: dropout, rate: 0.2}, {layer: channel_attention, reduction: 2}]}"},
+      {"residual", "residual_projected",
+       "{layer: residual, skip: project, blocks: [{layer: sage, width: 5, " + both +
+           "}, {layer: linear, width: 4, activation: silu}]}"},
+      {"residual", "residual_concatenated",
+       "{layer: residual, skip: concat, blocks: [{layer: layer_norm}, {layer: sage, width: 4}]}"},
+      {"residual", "residual_within_residual",
+       "{layer: residual, skip: project, blocks: [{layer: residual, skip: identity, blocks: "
+       "[{layer: graph_norm}, {layer: join_config, width: 6}]}, {layer: config_attention}]}"},
+      {"layer_norm", "layer_norm", "{layer: layer_norm}"},
+      {"layer_norm", "layer_norm_plain", "{layer: layer_norm, affine: false, eps: 1e-3}"},
+      {"instance_norm", "instance_norm", "{layer: instance_norm}"},
+      {"instance_norm", "instance_norm_affine", "{layer: instance_norm, affine: true, eps: 1e-3}"},
+      {"graph_norm", "graph_norm", "{layer: graph_norm}"},
+      {"channel_attention", "channel_attention", "{layer: channel_attention, reduction: 2}"},
+      {"channel_attention", "channel_attention_narrow", "{layer: channel_attention}"},
+      {"config_attention", "config_attention", "{layer: config_attention}"},
+      {"config_attention", "config_attention_cold", "{layer: config_attention, temperature: 0.05}"},
+      {"dropout", "dropout", "{layer: dropout, rate: 0.5}"},
+      {"join_config", "join_config", "{layer: join_config, width: 5}"},
+  };
+  return spellings;
+}
+
+}  // namespace tpudist::test

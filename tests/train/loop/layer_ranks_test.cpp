@@ -1,0 +1,60 @@
+// Every layer trains the same bits on one rank and on several.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "dist/mpi_session.hpp"
+#include "tests/models/layers/layer_spellings.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+
+namespace tpudist::testing {
+namespace {
+
+using test::LayerSpelling;
+
+Experiment experiment_around(const LayerSpelling& spelling) {
+  return tiny_experiment(
+      {"model={encoder: {opcode_width: 2, node_width: 3, width: 6, activation: gelu}, blocks: "
+       "[{layer: sage, width: 6, activation: silu}, {layer: dropout, rate: 0.2}, " +
+           spelling.yaml + ", {layer: sage, width: 5}], readout: {pool: mean, scale: 0.1}}",
+       "train={steps: 3, last_evaluation: none}", "ensemble={members: 2, vary: [init]}",
+       "batch={slates: 3, configs: 4, edge_dropout: 0.2}", "evaluate.slate={configs: 4}"});
+}
+
+// The path that rank 0 names, on all ranks.
+std::filesystem::path path_of_first(Communicator& world, const std::filesystem::path& own) {
+  std::array<char, 4096> text{};
+  std::strncpy(text.data(), own.c_str(), text.size() - 1);
+  world.broadcast(std::span<char>(text), 0);
+  return text.data();
+}
+
+TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
+  int argc = 0;
+  char** argv = nullptr;
+  const MpiSession session(&argc, &argv);
+  const auto world = session.world();
+  const TempDir own;
+  const std::filesystem::path shared = path_of_first(*world, own.path());
+  ThreadPool pool(1, use_one_thread_per_worker);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  for (const LayerSpelling& spelling : test::layer_spellings()) {
+    SCOPED_TRACE(spelling.name);
+    const Experiment experiment = experiment_around(spelling);
+    const TrainOutcome together =
+        train(experiment, shared / spelling.name, false, context, [] { return false; });
+    EXPECT_EQ(together.steps, 3);
+    EXPECT_TRUE(together.failed.empty());
+    // Every rank by itself, with another number of threads.
+    const TrainOutcome alone = run(experiment, own / ("alone-" + spelling.name), 2);
+    EXPECT_EQ(alone.parameter_hash, together.parameter_hash);
+  }
+  world->barrier();  // the folder of rank 0 stays until all are done
+}
+
+}  // namespace
+}  // namespace tpudist::testing
