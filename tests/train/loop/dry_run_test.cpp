@@ -99,6 +99,31 @@ TEST(DryRun, NamesTheUnitsOfAStepAndTheLargestOne) {
   EXPECT_THAT(line_of(text, "largest unit", "activations"), HasSubstr("members at a time"));
 }
 
+// Every layer with its parameters, its states and what refinement makes of the rows around it.
+TEST(DryRun, ForecastsWhatLayersShare) {
+  const std::string text = describe(
+      tiny_experiment({"plan=refined",
+                       "model={encoder: {width: 8}, blocks: [{layer: residual, blocks: [{layer: "
+                       "instance_norm}, {layer: sage, width: 8}]}, {layer: activation}]}"}),
+      1);
+  const std::string rows = "([0-9.]+) %";
+  const auto share = [&](const std::string& layer, const std::string& pattern) {
+    const std::string line =
+        line_of(text, "layers, and their rows in the largest unit against a dense plan's", layer);
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(line, match, std::regex(pattern))) << layer << ": " << line;
+    return match.size() > 1 ? std::stod(match[1].str()) : -1;
+  };
+  const double first = share("encoder", "x 8 +rows " + rows);
+  EXPECT_EQ(share("  instance_norm", " 0 +[0-9,]+ x 8 +rows " + rows + " -> "), first);
+  const double normed = share("  instance_norm", "-> " + rows);
+  EXPECT_GE(normed, first);
+  EXPECT_EQ(share("  sage 8", " 136 +[0-9,]+ x 8 +rows " + rows + " -> "), normed);
+  EXPECT_LE(share("  sage 8", "-> " + rows), 100);
+  share("relu", " 0 +[0-9,]+ x 8$");
+  share("readout sum", " 9 +scores$");
+}
+
 TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {
   const auto members = [](const std::vector<std::string>& overrides) {
     return line_of(describe(tiny_experiment(overrides), 1), "largest unit", "activations");
