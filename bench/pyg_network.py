@@ -6,21 +6,24 @@ from torch_geometric.nn import SAGEConv, global_add_pool
 
 OPCODES, NODE_FEATURES, CONFIG_FEATURES = 120, 140, 18
 
-# Width behind the encoder, widths of the SAGE layers, residual where widths agree.
+# Width behind the encoder, widths of the SAGE layers, residual where widths agree, how neighbours are
+# aggregated. maxima_64 is the network of experiments/alexnet_fast.yaml.
 PRESETS = {
-    "latenciaga_xla": (32, [64, 64, 128, 128, 256, 256], False),
-    "latenciaga_nlp": (64, [256] * 4 + [512] * 4, True),
+    "latenciaga_xla": (32, [64, 64, 128, 128, 256, 256], False, "mean"),
+    "latenciaga_nlp": (64, [256] * 4 + [512] * 4, True, "mean"),
+    "maxima_64": (32, [64] * 4, False, "max"),
 }
 
 
 class Network(torch.nn.Module):
     def __init__(self, preset):
         super().__init__()
-        width, widths, self.residual = PRESETS[preset]
+        width, widths, self.residual, aggregation = PRESETS[preset]
         self.opcode = torch.nn.Embedding(OPCODES, 12)
         self.node = torch.nn.Linear(NODE_FEATURES, 20)
         self.join = torch.nn.Linear(12 + 20 + CONFIG_FEATURES, width)
-        self.convs = torch.nn.ModuleList(SAGEConv(a, b) for a, b in zip([width, *widths], widths))
+        self.convs = torch.nn.ModuleList(SAGEConv(a, b, aggr=aggregation)
+                                         for a, b in zip([width, *widths], widths))
         self.head = torch.nn.Linear(widths[-1], 1)
 
     def forward(self, batch):

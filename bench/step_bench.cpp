@@ -151,7 +151,7 @@ class StepBench {
   // Training draws distinct configurations, scoring sees every measured run.
   DatasetOptions options() const {
     return arguments_.mode == "infer" ? experiment_.data.evaluation("train")
-                                      : experiment_.data.training();
+                                      : experiment_.training_data();
   }
 
   void train(json& line) {
@@ -254,7 +254,7 @@ class StepBench {
       valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
       valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
     }
-    return evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, *valid_units_,
+    return evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, {}, *valid_units_,
                             {experiment_.evaluate_block, 0}, context_)
         .ensemble_mean();
   }

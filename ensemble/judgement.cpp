@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -48,17 +49,27 @@ bool holds_out(const PredictionsHeader& header) {
   return std::ranges::any_of(header.members, [](const auto& member) { return member.fold >= 0; });
 }
 
-// Training graphs count where members hold them out, or where no member holds anything out.
+std::string title_of(const std::string& split, bool out_of_fold) {
+  if (!out_of_fold) return split + " split";
+  return split == "train" ? "training graphs, out of fold" : split + " split, out of fold";
+}
+
+// Graphs of a split that members train on count where members hold them out, or where no member holds
+// anything out.
 std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
   std::map<std::string, GraphSet> sets;
   const bool folds = holds_out(header);
+  std::set<std::string> trained_on{"train"};
+  for (const PredictedGraph& graph : header.graphs) {
+    if (graph.fold >= 0) trained_on.insert(graph.split);
+  }
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictedGraph& graph = header.graphs[g];
-    const bool out_of_fold = folds && graph.split == "train";
+    const bool out_of_fold = folds && trained_on.contains(graph.split);
     if (out_of_fold && std::ranges::find(graph.held_out, true) == graph.held_out.end()) continue;
     GraphSet& set = sets[graph.split];
     set.out_of_fold = out_of_fold;
-    set.title = out_of_fold ? "training graphs, out of fold" : graph.split + " split";
+    set.title = title_of(graph.split, out_of_fold);
     set.graphs.push_back(static_cast<int>(g));
   }
   std::vector<GraphSet> result;

@@ -41,7 +41,7 @@ inline constexpr double kAgreement = 0.6, kContradiction = 0.2;
 
 // Graphs that the same columns rank.
 struct TableJudgement {
-  std::string title;  // "training graphs, out of fold", "validation split"
+  std::string title;  // "training graphs, out of fold", "valid split"
   std::vector<std::string> columns;
   std::vector<double> means;  // [C] over graphs, of the primary metric
   // [C] what a column is worth: the mean of the kept ones' combination minus that without it; NaN of
@@ -66,8 +66,8 @@ struct Judgement {
 };
 
 // Judges and combines members: rejects them over the graphs of each split by themselves, then combines
-// columns on the training graphs out of fold (where members hold folds out and there are such
-// predictions) and members on the graphs of the other splits. Of a training graph only scores of
+// columns out of fold on the graphs of splits that members train on (where members hold folds out and
+// there are such predictions) and members on the graphs of the other splits. Of the former only scores of
 // members that hold it out count, unless none holds anything out. Reads every graph twice, one
 // at a time; `greedy` holds all. Throws ConfigError where every member is rejected, and what
 // fold_columns and select_members throw.

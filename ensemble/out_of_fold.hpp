@@ -15,7 +15,7 @@ std::string_view primary_metric_of(std::string_view collection);
 double primary_metric(std::string_view collection, const std::vector<double>& scores,
                       const std::vector<double>& targets);
 
-// How well a member ranks the training graphs that it never saw.
+// How well a member ranks the graphs of the fold that it never saw.
 struct OutOfFoldScore {
   int number = 0, fold = -1;  // of the member
   int graphs = 0;             // of its fold where the metric is defined
@@ -23,7 +23,7 @@ struct OutOfFoldScore {
 };
 
 // Of the members that hold out a fold, in their order; those that failed have no graph. Reads every
-// graph of the training split.
+// graph that lies in a fold.
 std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
 
 // {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]};

@@ -43,7 +43,8 @@ std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
                                        .collection = Collection{name},
                                        .folds = folds,
                                        .seed = arguments.seed,
-                                       .file = arguments.file}));
+                                       .file = arguments.file,
+                                       .with_valid = arguments.over == "train+valid"}));
   }
   return tables;
 }
@@ -51,10 +52,14 @@ std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
 }  // namespace
 
 void add_fold_options(CLI::App& command, InspectFoldArguments& arguments) {
-  CLI::Option* folds = command
-                           .add_option("--folds", arguments.folds,
-                                       "Show so many folds of the training graphs instead")
-                           ->check(CLI::Range(2, 1 << 20));
+  CLI::Option* folds =
+      command.add_option("--folds", arguments.folds, "Show so many folds of the graphs instead")
+          ->check(CLI::Range(2, 1 << 20));
+  command
+      .add_option("--over", arguments.over,
+                  "Of --folds and --fold-file: ensemble.fold_over, train or train+valid")
+      ->check(CLI::IsMember({"train", "train+valid"}))
+      ->capture_default_str();
   CLI::Option* seed =
       command.add_option("--seed", arguments.seed, "Of --folds: ensemble.fold_seed")
           ->check(CLI::NonNegativeNumber)

@@ -13,17 +13,18 @@ namespace tpudist {
 
 // What `inspect --folds` and `inspect --fold-file` take.
 struct InspectFoldArguments {
-  int folds = 0;  // 0: as many as the file has
+  int folds = 0;               // 0: as many as the file has
+  std::string over = "train";  // or "train+valid": ensemble.fold_over
   std::uint64_t seed = 1;
   std::filesystem::path file, output;  // a fold file to read, and one to write
 
   bool asked() const { return folds > 0 || !file.empty(); }
 };
 
-// Adds --folds, --seed, --fold-file and --write-folds. `arguments` must outlive the command.
+// Adds --folds, --over, --seed, --fold-file and --write-folds. `arguments` must outlive the command.
 void add_fold_options(CLI::App& command, InspectFoldArguments& arguments);
 
-// Prints the folds of the training graphs of collections, once for those that are split together, and
+// Prints the folds of the graphs of collections, once for those that are split together, and
 // writes the fold file if one is asked for. Throws what split_into_folds throws, and ConfigError where
 // there is more than one table to write.
 void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem::path& shards,

@@ -74,7 +74,9 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
 
 // Scores go to standard output. Where there are none the submission may go there alone.
 void tell(const CollectionResult& result) {
-  const std::string notes = judgement_notes(result.judgement);
+  std::string notes = judgement_notes(result.judgement);
+  if (result.chosen)
+    notes = "chosen on the validation split:\n" + judgement_notes(*result.chosen) + notes;
   if (result.evaluation) return print("{}\n{}\n", evaluation_table(*result.evaluation), notes);
   for (const std::string& line : split(trim(notes), '\n')) spdlog::info("{}", line);
 }
@@ -114,11 +116,6 @@ void require_one_collection(const std::vector<TrainedRun>& runs) {
 // Ranks a split by all members of all runs together and writes the submission.
 void run(const Arguments& arguments) {
   const JudgementOptions judgement = arguments.judgement.options();
-  if (judgement.greedy && arguments.split == "test") {
-    throw ConfigError(
-        "--select greedy needs run times to choose by, which the test split does not have; give "
-        "--split valid");
-  }
   const std::vector<TrainedRun> runs = open_runs(arguments);
   if (!arguments.scores.empty()) require_one_collection(runs);
   run_job(job_options(arguments, runs), [&](JobContext& context) {

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_fault.hpp"
 #include "sweep/json_number.hpp"
 
 namespace tpudist {
@@ -94,7 +95,7 @@ std::optional<RunResult> read_result(const std::filesystem::path& path) {
   } catch (const std::exception& error) {
     throw DataError(fmt::format(
         "{}: damaged: {}; remove it, and `tpudist sweep run` goes on with the run's checkpoint",
-        path.string(), error.what()));
+        path.string(), json_fault(error.what())));
   }
 }
 
@@ -122,7 +123,7 @@ std::vector<MemberResult> read_member_results(const std::filesystem::path& score
       }
     }
   } catch (const std::exception& error) {
-    throw DataError(fmt::format("{}: damaged: {}", scores.string(), error.what()));
+    throw DataError(fmt::format("{}: damaged: {}", scores.string(), json_fault(error.what())));
   }
   return results;
 }

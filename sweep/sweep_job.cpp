@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "core/error.hpp"
@@ -129,7 +130,7 @@ class Group {
       const std::vector<SweepRun> runs = known_stage(stage);
       bool all_ended = true;
       for (const SweepRun& run : runs) {
-        if (const auto ended = folder_.result(run)) continue;
+        if (has_ended(run)) continue;
         all_ended = false;
         if (Next next = take(run); next.kind == Next::Kind::train) return next;
       }
@@ -177,8 +178,8 @@ class Group {
     for (;;) {
       if (auto runs = folder_.stage_runs(stage)) return *runs;
       const auto before = folder_.stage_runs(stage - 1);
-      const auto has_ended = [&](const SweepRun& run) { return folder_.result(run).has_value(); };
-      if (!before || !std::ranges::all_of(*before, has_ended)) {
+      const auto ended = [&](const SweepRun& run) { return has_ended(run); };
+      if (!before || !std::ranges::all_of(*before, ended)) {
         throw Error(ErrorKind::failed,
                     fmt::format("the runs of \"{}\" are not known before all those of \"{}\" have "
                                 "ended; see `tpudist sweep status {}`",
@@ -192,6 +193,15 @@ class Group {
         std::this_thread::sleep_for(kPause);
       }
     }
+  }
+
+  // Whether a run has a result. The file of one that finished is read once; one that failed may be
+  // freed at any time (`sweep retry`).
+  bool has_ended(const SweepRun& run) {
+    if (finished_.contains(run.id)) return true;
+    const std::optional<RunResult> result = folder_.result(run);
+    if (result && result->finished) finished_.insert(run.id);
+    return result.has_value();
   }
 
   // Claims a run; the answer says `nothing_left` where somebody else has it.
@@ -229,12 +239,15 @@ class Group {
       outcome.stopped = true;
       return;
     }
+    // A result that cannot be written ends the group, on all of its ranks.
+    run_on_all_ranks(*control_, [&] {
+      if (!root()) return;
+      const RunResult result =
+          worst == 0 ? finished(run, trained) : failed(run, errors, static_cast<int>(worst));
+      write_result(folder_.result_file(run), result);
+      tell(labelled, run, result);
+    });
     ++(worst == 0 ? outcome.finished : outcome.failed);
-    if (!root()) return;
-    RunResult result =
-        worst == 0 ? finished(run, trained) : failed(run, errors, static_cast<int>(worst));
-    write_result(folder_.result_file(run), result);
-    tell(labelled, run, result);
   }
 
   std::string describe(const SweepRun& run) const {
@@ -253,8 +266,8 @@ class Group {
     result.host = host_name();
     result.members = read_member_results(RunFolder(folder_.run_folder(run)).scores(),
                                          run.first_member, run.members);
-    for (int member : trained.failed) {
-      result.members[static_cast<std::size_t>(member)].failed = true;
+    for (int number : trained.failed) {
+      result.members.at(static_cast<std::size_t>(number - run.first_member)).failed = true;
     }
     return result;
   }
@@ -291,7 +304,8 @@ class Group {
   JobContext& job_;
   ProgressSink& progress_;
   const std::function<bool()>& stop_requested_;
-  bool done_ = false;  // the run with the index that was asked for has had its turn
+  std::set<std::string> finished_;  // ids of runs that did, as far as is known; on the first rank
+  bool done_ = false;               // the run with the index that was asked for has had its turn
 };
 
 }  // namespace

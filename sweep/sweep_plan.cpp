@@ -153,6 +153,13 @@ void require_scores(const SweepPlan& plan, const Stage& stage, int variant,
                     const Experiment& experiment) {
   if (plan.file.choice == ChoiceScore::none) return;
   const std::string& label = plan.labels[static_cast<std::size_t>(variant)];
+  if (experiment.ensemble.trains_on_valid()) {
+    throw ConfigError(fmt::format(
+        "variant {} ({}): what is chosen needs validation graphs that no run trains on; choose "
+        "with "
+        "ensemble.fold_over=train, and train what was chosen with train+valid afterwards",
+        variant, label));
+  }
   const bool by_folds = plan.file.choice == ChoiceScore::out_of_fold && !stage.confirms;
   if (by_folds && !experiment.predictions.wanted) {
     throw ConfigError(fmt::format(
@@ -236,10 +243,11 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
       const Experiment fused = resolve(plan, variant, seeded);
       require_scores(plan, stage, variant, fused);
       if (file.placement == Placement::fused || fused.ensemble.members == 1) {
-        runs.push_back(make_run(plan, variant, seed, 0, fused));
+        runs.push_back(make_run(plan, variant, seed, fused.ensemble.first_member, fused));
         continue;
       }
-      for (int member = 0; member < fused.ensemble.members; ++member) {
+      for (int i = 0; i < fused.ensemble.members; ++i) {
+        const int member = fused.ensemble.number_of(i);
         const Overrides one{fmt::format("ensemble.first_member={}", member), "ensemble.members=1"};
         runs.push_back(make_run(plan, variant, seed, member, resolve(plan, variant, seeded + one)));
       }

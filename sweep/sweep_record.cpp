@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/json_fault.hpp"
 
 namespace tpudist {
 namespace {
@@ -116,7 +117,7 @@ T read_json(const std::filesystem::path& path, const char* format,
     return from(json);
   } catch (const std::exception& error) {
     throw DataError(fmt::format("{}: damaged: {}; expand the sweep again into another folder",
-                                path.string(), error.what()));
+                                path.string(), json_fault(error.what())));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/config/config_record.hpp"
 #include "core/config/config_source.hpp"
+#include "core/config/config_text.hpp"
 #include "core/config/yaml_scalar.hpp"
 #include "core/config/yaml_tree.hpp"
 #include "core/error.hpp"
@@ -15,96 +16,6 @@
 #include "core/text.hpp"
 
 namespace tpudist {
-
-namespace {
-
-// How a value is shown in a message: `is "ten"`.
-std::string describe(const YamlValue& value) {
-  switch (value.kind) {
-    case YamlValue::Kind::null:
-      return "has no value";
-    case YamlValue::Kind::list:
-      return "is a list";
-    case YamlValue::Kind::map:
-      return "is a map";
-    case YamlValue::Kind::scalar:
-      break;
-  }
-  return fmt::format("is {}{}", value.quoted ? "the quoted text " : "", quote_briefly(value.text));
-}
-
-std::string to_yaml(std::int64_t value) {
-  return fmt::format("{}", value);
-}
-std::string to_yaml(double value) {
-  return format_number(value);
-}
-std::string to_yaml(bool value) {
-  return value ? "true" : "false";
-}
-std::string to_yaml(const std::string& value) {
-  return format_yaml_text(value);
-}
-
-// An integer, or none for the word `auto`.
-struct AutoOrInteger {
-  std::optional<std::int64_t> value;
-  bool operator==(const AutoOrInteger&) const = default;
-};
-std::string to_yaml(const AutoOrInteger& value) {
-  return value.value ? to_yaml(*value.value) : "auto";
-}
-
-// In flow style.
-std::string to_yaml(const YamlValue& value) {
-  std::vector<std::string> pieces;
-  switch (value.kind) {
-    case YamlValue::Kind::null:
-      return "null";
-    case YamlValue::Kind::list:
-      for (const YamlValue& item : value.items) pieces.push_back(to_yaml(item));
-      return fmt::format("[{}]", join(pieces, ", "));
-    case YamlValue::Kind::map:
-      for (const YamlEntry& entry : value.entries) {
-        pieces.push_back(fmt::format("{}: {}", format_yaml_text(entry.key), to_yaml(entry.value)));
-      }
-      return fmt::format("{{{}}}", join(pieces, ", "));
-    case YamlValue::Kind::scalar:
-      break;
-  }
-  // What is not quoted may be a number or a truth value, and stays one.
-  const bool plain = !value.quoted && (!parse_number(value.text).error || value.text == "true" ||
-                                       value.text == "false");
-  return plain ? value.text : format_yaml_text(value.text);
-}
-
-template <typename T>
-std::string to_yaml(const std::vector<T>& values) {
-  std::vector<std::string> pieces;
-  for (const T& value : values) pieces.push_back(to_yaml(value));
-  return fmt::format("[{}]", join(pieces, ", "));
-}
-
-// "between 1 and 64", "at least 1", "at most 64"; empty without limits.
-template <typename T>
-std::string describe(const Limits<T>& limits) {
-  const bool low = limits.min != std::numeric_limits<T>::lowest();
-  const bool high = limits.max != std::numeric_limits<T>::max();
-  if (low && high)
-    return fmt::format("between {} and {}", to_yaml(limits.min), to_yaml(limits.max));
-  if (low) return "at least " + to_yaml(limits.min);
-  if (high) return "at most " + to_yaml(limits.max);
-  return {};
-}
-
-template <typename T>
-bool within(T value, const Limits<T>& limits) {
-  // The default limits do not exclude infinity.
-  return (value >= limits.min || limits.min == std::numeric_limits<T>::lowest()) &&
-         (value <= limits.max || limits.max == std::numeric_limits<T>::max());
-}
-
-}  // namespace
 
 // Reads one map: looks values up, checks them, and records mistakes and results.
 struct ConfigNode::Impl {

@@ -151,11 +151,12 @@ std::vector<int> FoldFile::folds_of(std::span<const FoldedGraph> graphs, int fol
 
 std::string fold_file_text(const FoldTable& table) {
   std::string text = fmt::format(
-      "# {} folds of the training graphs of {} ({}).\n"
+      "# {} folds of the {} graphs of {} ({}).\n"
       "# `ensemble.fold_file` takes this file.\n"
       "folds: {}\n"
       "graphs:\n",
-      table.folds, join(table.collections, " and "), table.origin, table.folds);
+      table.folds, table.with_valid ? "training and validation" : "training",
+      join(table.collections, " and "), table.origin, table.folds);
   std::vector<const FoldedGraph*> order;
   for (const FoldedGraph& graph : table.graphs) order.push_back(&graph);
   std::ranges::stable_sort(order, [](const FoldedGraph* a, const FoldedGraph* b) {

@@ -34,13 +34,18 @@ std::optional<Collection> sibling_of(const Collection& collection) {
 std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                                          std::span<const Collection> collections) {
   std::map<std::string, std::int64_t> nodes;
-  for (const Collection& collection : collections) {
-    for (const GraphEntry& entry : list_graphs(request.shards, collection, "train")) {
-      const bool taken = (request.include.empty() || glob_match_any(request.include, entry.name)) &&
-                         !glob_match_any(request.exclude, entry.name);
-      if (taken) nodes[entry.name] = std::max(nodes[entry.name], entry.nodes);
+  const auto select = [&](const std::string& split, const std::vector<std::string>& include,
+                          const std::vector<std::string>& exclude) {
+    for (const Collection& collection : collections) {
+      for (const GraphEntry& entry : list_graphs(request.shards, collection, split)) {
+        const bool taken = (include.empty() || glob_match_any(include, entry.name)) &&
+                           !glob_match_any(exclude, entry.name);
+        if (taken) nodes[entry.name] = std::max(nodes[entry.name], entry.nodes);
+      }
     }
-  }
+  };
+  select("train", request.include, request.exclude);
+  if (request.with_valid) select("valid", request.include_valid, request.exclude_valid);
   std::vector<FoldedGraph> graphs;
   for (const auto& [name, count] : nodes) graphs.push_back({name, model_family(name), count, 0});
   return graphs;
@@ -81,6 +86,7 @@ std::vector<Collection> collections_of_folds(const std::filesystem::path& shards
 FoldTable split_into_folds(const FoldRequest& request) {
   FoldTable table;
   table.folds = request.folds;
+  table.with_valid = request.with_valid;
   const bool by_file = !request.file.empty();
   const std::vector<Collection> collections =
       by_file ? std::vector{request.collection}
@@ -123,7 +129,8 @@ std::string fold_table_text(const FoldTable& table) {
       content->nodes += graph.nodes;
     }
   }
-  std::string text = fmt::format("{} folds of the training graphs of {} ({})\n\n", table.folds,
+  std::string text = fmt::format("{} folds of the {} graphs of {} ({})\n\n", table.folds,
+                                 table.with_valid ? "training and validation" : "training",
                                  join(table.collections, " and "), table.origin);
   text += fmt::format("{:>4}  {:>8}  {:>6}  {:>12}\n", "fold", "families", "graphs", "nodes");
   for (std::size_t f = 0; f < folds.size(); ++f)

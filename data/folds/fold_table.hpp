@@ -11,17 +11,18 @@
 
 namespace tpudist {
 
-// A training graph and the fold that it lies in.
+// A graph and the fold that it lies in.
 struct FoldedGraph {
   std::string name, family;  // model_family(name)
   std::int64_t nodes = 0;    // its weight when folds are levelled
   int fold = 0;
 };
 
-// Training graphs in folds 0 .. folds-1. Plain data.
+// Training graphs, or training and validation graphs, in folds 0 .. folds-1. Plain data.
 struct FoldTable {
   int folds = 0;                         // 0 = none: the rest is empty
-  std::vector<std::string> collections;  // whose training graphs these are
+  std::vector<std::string> collections;  // whose graphs these are
+  bool with_valid = false;               // whether those of the validation split are among them
   std::string origin;                    // where the folds come from: "seed 1", or the file's name
   std::vector<FoldedGraph> graphs;       // in the order of names, which differ
 
@@ -38,9 +39,13 @@ struct FoldRequest {
   int folds = 0;
   std::uint64_t seed = 1;           // of assign_folds
   std::filesystem::path file = {};  // a fold file that says which fold instead; empty = none
+  // Whether graphs of the split `valid` are split too, and patterns over their names. A name that both
+  // splits have lies in one fold.
+  bool with_valid = false;
+  std::vector<std::string> include_valid = {}, exclude_valid = {};
 };
 
-// Splits training graphs into folds: as assign_folds does with the nodes of each graph as its
+// Splits graphs into folds: as assign_folds does with the nodes of each graph as its
 // weight, or as `file` says.
 //
 // Without a file the graphs are those of the collection and of its sibling, if both lie in the shard

@@ -19,42 +19,58 @@ std::string quoted(const std::vector<std::string>& patterns) {
   return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
 }
 
-std::vector<GraphEntry> select_graphs(const DatasetOptions& options) {
-  if (std::ranges::find(kSplits, options.split) == std::end(kSplits))
-    throw ConfigError(
-        fmt::format("unknown split '{}'; the splits are train, valid, test", options.split));
-  std::vector<GraphEntry> entries = list_graphs(options.shards, options.collection, options.split);
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::string& split,
+                                      const std::vector<std::string>& include,
+                                      const std::vector<std::string>& exclude) {
+  if (std::ranges::find(kSplits, split) == std::end(kSplits))
+    throw ConfigError(fmt::format("unknown split '{}'; the splits are train, valid, test", split));
+  std::vector<GraphEntry> entries = list_graphs(options.shards, options.collection, split);
   const std::size_t found = entries.size();
   std::erase_if(entries, [&](const GraphEntry& entry) {
-    return (!options.include.empty() && !glob_match_any(options.include, entry.name)) ||
-           glob_match_any(options.exclude, entry.name);
+    return (!include.empty() && !glob_match_any(include, entry.name)) ||
+           glob_match_any(exclude, entry.name);
   });
   if (!entries.empty()) return entries;
-  const std::string what = fmt::format("{} {}", options.collection.name, options.split);
+  const std::string what = fmt::format("{} {}", options.collection.name, split);
   if (found == 0) {
     throw ConfigError(
         fmt::format("the shards in {} hold no graph of {}", options.shards.string(), what));
   }
-  throw ConfigError(fmt::format(
-      "none of the {} graphs of {} is left: included {}, excluded {}", found, what,
-      options.include.empty() ? "all" : quoted(options.include), quoted(options.exclude)));
+  throw ConfigError(fmt::format("none of the {} graphs of {} is left: included {}, excluded {}",
+                                found, what, include.empty() ? "all" : quoted(include),
+                                quoted(exclude)));
+}
+
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options) {
+  std::vector<GraphEntry> entries =
+      select_graphs(options, options.split, options.include, options.exclude);
+  if (!options.second) return entries;
+  const SecondSplit& second = *options.second;
+  for (GraphEntry& entry : select_graphs(options, second.name, second.include, second.exclude))
+    entries.push_back(std::move(entry));
+  return entries;
 }
 
 std::uint64_t hash_selection(const DatasetOptions& options, const std::vector<OpenGraph>& graphs) {
   Hasher hasher;
   hasher.update(std::string_view("tpudist selection 1"));
   hasher.update(std::string_view(options.collection.name));
-  hasher.update(std::string_view(options.split));
+  hasher.update(std::string_view(options.splits()));
   hasher.update(options.duplicates);
   for (const OpenGraph& g : graphs) {
     hasher.update(std::string_view(g.entry.name));
     hasher.update(g.entry.source_hash);
     hasher.update(g.entry.configs);
+    if (options.second) hasher.update(std::string_view(g.entry.split));
   }
   return hasher.digest();
 }
 
 }  // namespace
+
+std::string DatasetOptions::splits() const {
+  return second ? fmt::format("{}+{}", split, second->name) : split;
+}
 
 struct Dataset::Impl {
   DatasetOptions options;

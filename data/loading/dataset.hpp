@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,12 @@ struct OpenGraph;
 // of all graphs fit into the budget.
 enum class CacheMode { automatic, memory, stream };
 
+// Graphs of a second split, behind those of the first.
+struct SecondSplit {
+  std::string name;
+  std::vector<std::string> include, exclude;  // as in DatasetOptions
+};
+
 struct DatasetOptions {
   std::filesystem::path shards;  // shard root
   Collection collection;
@@ -34,6 +41,10 @@ struct DatasetOptions {
   CacheMode cache = CacheMode::automatic;
   // Budget of `automatic` and bound of the cache; configurations only.
   std::uint64_t cache_bytes = 2ull << 30;
+  std::optional<SecondSplit> second = {};  // must have graphs, if it is given
+
+  // "train", or "train+valid" where there is a second split.
+  std::string splits() const;
 };
 
 // K configurations of one graph, which a ranking loss compares with each other. Owned.
@@ -51,8 +62,8 @@ struct Slate {
   std::vector<float> local_states;
 };
 
-// The graphs of one split of a collection in the order of their names, filtered, with a random
-// access to slates. The static parts and run times are in memory; configurations as the cache mode
+// The graphs of one split of a collection, or of two, each in the order of their names, filtered,
+// with a random access to slates. The static parts and run times are in memory; configurations as the cache mode
 // says. Immutable after `open`; all methods are thread-safe.
 class Dataset {
  public:

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/json_fault.hpp"
 #include "core/version.hpp"
 
 namespace tpudist {
@@ -137,8 +138,8 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
     }
     return manifest;
   } catch (const Json::exception& e) {
-    throw DataError(
-        fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));
+    throw DataError(fmt::format("{}: is not a manifest ({}); convert again", path.string(),
+                                json_fault(e.what())));
   } catch (const std::invalid_argument& e) {  // see hash_of
     throw DataError(
         fmt::format("{}: is not a manifest ({}); convert again", path.string(), e.what()));

@@ -26,8 +26,10 @@ void add_layer(const Layer& layer, int depth, int step, std::vector<LayerRow>& r
 std::string head_name(const NetworkConfig& config) {
   static const char* const aggregations[] = {"mean", "sum", "max"};
   std::string name;
-  for (const Aggregation pool : config.pools)
-    name += (name.empty() ? "" : "+") + std::string(aggregations[static_cast<int>(pool)]);
+  for (const Aggregation pool : config.pools) {
+    if (!name.empty()) name += '+';
+    name += aggregations[static_cast<int>(pool)];
+  }
   if (name.empty()) name = config.mean_readout ? "mean" : "sum";
   for (const std::int64_t width : config.head.widths) name += ", linear " + std::to_string(width);
   return "readout " + name + ", linear 1";

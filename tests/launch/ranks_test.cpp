@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -190,6 +191,27 @@ TEST_F(Ranks, DrawAndReduceTheSameWhateverTheirNumber) {
     EXPECT_EQ(content(path("drawn-0") + file), content(path("drawn-3") + file)) << file;
   }
   EXPECT_THAT(content(path("drawn-0") + "/scores.json"), HasSubstr("permutations"));
+}
+
+TEST_F(Ranks, RankAModuleAlikeWhateverTheirNumber) {
+  std::string module;
+  for (const auto& entry : fs::directory_iterator(path("npz-shards/layout/xla/random/valid")))
+    module = std::max(module, entry.path().string());
+  const auto ranking = [&](int ranks) {
+    const Outcome outcome =
+        run_ranks(ranks, "rank " + module + " --run " + path("one") + " --json --top 0 --quiet");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return outcome.output;
+  };
+  const std::string alone = ranking(0);
+  EXPECT_THAT(alone, HasSubstr("\"ranking\""));
+  EXPECT_EQ(ranking(2), alone);
+  EXPECT_EQ(ranking(3), alone);
+  std::ofstream(path("damaged.npz")) << "no archive";
+  const Outcome damaged =
+      run_ranks(2, "rank " + path("damaged.npz") + " --run " + path("one") + " --quiet");
+  EXPECT_EQ(damaged.exit_code, 3) << damaged.output;
+  EXPECT_EQ(count_of(damaged.output, "error: "), 1) << damaged.output;
 }
 
 TEST_F(Ranks, RefuseDifferentFolds) {

@@ -87,6 +87,32 @@ TEST_F(SweepRanks, AKilledJobIsTakenUpAgain) {
   EXPECT_EQ(collect("killed").output, expected_.output);
 }
 
+// A full disk, say: the run goes on from its last checkpoint once there is room.
+TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
+  ASSERT_EQ(run_program("sweep expand " + path("sweep.yaml") + " --dir " + path("full") + " 2>&1")
+                .exit_code,
+            0);
+  fs::remove(path("full") + "/results");
+  const Outcome outcome = run_ranks(2, "sweep run " + path("full"));
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("full/results/"));
+  EXPECT_THAT(outcome.output, HasSubstr("0 runs finished here"));
+  fs::create_directory(path("full") + "/results");
+  EXPECT_EQ(run_ranks(2, "sweep run " + path("full")).exit_code, 0);
+  EXPECT_EQ(collect("full").output, expected_.output);
+}
+
+// A terminal that is closed ends what runs in it; a process that asked to be spared (nohup) goes on.
+TEST_F(SweepRanks, AClosedTerminalLosesNothing) {
+  MpiProgram program({{arguments("closed")}, {arguments("closed")}});
+  ASSERT_TRUE(program.wait_for("step       3/6"));
+  for (const pid_t rank : program.ranks()) ::kill(rank, SIGHUP);
+  EXPECT_NE(program.finish().exit_code, 0);
+  const Outcome again = run_ranks(2, arguments("closed"));
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(collect("closed").output, expected_.output);
+}
+
 TEST_F(SweepRanks, AnEnsembleTakesTheRunsOfASweep) {
   const std::string csv = path("sweep.csv"), runs_csv = path("runs.csv");
   const Outcome outcome = run_ranks(2, "ensemble " + path("alone") + " --split valid --csv " + csv);

@@ -9,6 +9,7 @@
 #include "models/kernels/threads.hpp"
 #include "sweep/sweep_tables.hpp"
 #include "tests/sweep/sweep_case.hpp"
+#include "train/state/run_folder.hpp"
 
 // The sweep on one rank; several ranks and groups are tried in tests/launch/sweep_ranks_test.
 namespace tpudist::testing {
@@ -43,6 +44,25 @@ TEST(SweepJobTest, TrainsEveryRunOnce) {
     EXPECT_TRUE(sweep.result(one)->valid());
     EXPECT_THAT(table, HasSubstr(sweep.result(one)->parameters));
   }
+}
+
+// Whoever looks at a thousand runs before each of them reads a million files.
+TEST(SweepJobTest, LooksAtTheResultOfAFinishedRunOnce) {
+  const SweepCase files;
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 3}\n"), {}, files.path("sweep"));
+  const fs::path first = sweep.result_file(sweep.record().runs[0]);
+  bool seen = false;  // the second run has begun, so that the first result has been looked at
+  const SweepOutcome outcome = run(sweep, {}, [&] {
+    if (RunFolder::exists(sweep.run_folder(sweep.record().runs[1])) && !seen) {
+      seen = true;
+      std::ofstream(first) << "no JSON";
+    }
+    return false;
+  });
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(outcome.finished, 3);
+  EXPECT_FALSE(outcome.group_lost);
 }
 
 // A run that was stopped goes on, and has the bits of one that never was.
@@ -81,6 +101,17 @@ TEST(SweepJobTest, AFailedRunIsRecordedAndTheOthersGoOn) {
   EXPECT_EQ(run(sweep, 0).failed, 1);
   sweep.forget_failure(bad);
   EXPECT_EQ(run(sweep).failed, 1);
+}
+
+TEST(SweepJobTest, MembersKeepTheirNumbers) {
+  const SweepCase files("ensemble: {members: 2, first_member: 3}\n");
+  const SweepFolder sweep =
+      SweepFolder::expand(files.sweep("sweep: {seeds: 1}\n"), {}, files.path("sweep"));
+  EXPECT_EQ(run(sweep).finished, 1);
+  const RunResult result = sweep.result(sweep.record().runs[0]).value();
+  ASSERT_EQ(result.members.size(), 2u);
+  EXPECT_EQ(result.members[1].number, 4);
+  EXPECT_TRUE(result.members[1].valid);
 }
 
 TEST(SweepJobTest, AnIndexTrainsOneRun) {

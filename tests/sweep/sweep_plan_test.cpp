@@ -85,6 +85,29 @@ TEST(SweepPlanTest, SplitsMembersIntoRunsOfTheirOwn) {
   }
 }
 
+TEST(SweepPlanTest, CountsMembersFromTheFirstOneOfTheExperiment) {
+  const SweepCase files("ensemble: {members: 2, first_member: 3}\n");
+  EXPECT_EQ(plan_of(files, "sweep: {seeds: 1}").first_stage[0].first_member, 3);
+  const SweepPlan split = plan_of(files, "sweep: {seeds: 1}\nplacement: split");
+  ASSERT_EQ(split.first_stage.size(), 2u);
+  EXPECT_EQ(split.first_stage[1].first_member, 4);
+  EXPECT_EQ(experiment_of(split.first_stage[1]).ensemble.number_of(0), 4);
+}
+
+TEST(SweepPlanTest, ChoosesNothingByGraphsThatRunsTrainOn) {
+  const SweepCase files;
+  const std::string over =
+      "set: {ensemble.fold_over: train+valid, predictions.rows: 5}\n"
+      "sweep: {folds: 2}\n";
+  EXPECT_EQ(plan_of(files, over).first_stage.size(), 1u);
+  try {
+    plan_of(files, over + "choose: {by: out_of_fold}");
+    FAIL() << "nothing was refused";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("ensemble.fold_over=train"));
+  }
+}
+
 TEST(SweepPlanTest, HalvingTrainsFewerVariantsForMoreSteps) {
   const SweepCase files;
   const SweepPlan plan = plan_of(files, R"(

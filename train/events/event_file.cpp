@@ -17,12 +17,13 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-void add_members(const std::string& name, const nlohmann::json& list, bool with_mean,
-                 std::vector<Scalar>& scalars) {
+// `first`: the number of the first member in the list.
+void add_members(const std::string& name, const nlohmann::json& list, std::size_t first,
+                 bool with_mean, std::vector<Scalar>& scalars) {
   double sum = 0, count = 0;
   for (std::size_t m = 0; m < list.size(); ++m) {
     if (!list[m].is_number()) continue;
-    scalars.push_back({fmt::format("{}/member_{}", name, m), list[m].get<double>()});
+    scalars.push_back({fmt::format("{}/member_{}", name, first + m), list[m].get<double>()});
     sum += list[m].get<double>();
     ++count;
   }
@@ -34,13 +35,14 @@ void add_members(const std::string& name, const nlohmann::json& list, bool with_
 std::vector<Scalar> scalars_of(const nlohmann::json& record) {
   const bool scores = record.value("kind", "") == "evaluation";
   const std::string split = record.value("split", "valid");
+  const auto first = record.value("first_member", std::size_t{0});
   std::vector<Scalar> scalars;
   for (const auto& [name, value] : record.items()) {
-    if (name == "step" || name == "rows") continue;
+    if (name == "step" || name == "rows" || name == "first_member") continue;
     if (scores && name == "members") {
-      add_members(split, value, false, scalars);
+      add_members(split, value, first, false, scalars);
     } else if (value.is_array()) {
-      add_members(name, value, true, scalars);
+      add_members(name, value, first, true, scalars);
     } else if (value.is_number()) {
       const std::string tag = scores && name == "ensemble" ? split + "/ensemble" : name;
       scalars.push_back({tag, value.get<double>()});

@@ -11,9 +11,10 @@
 namespace tpudist {
 
 // The scalars of a line of metrics.jsonl. Numbers keep their name; a list with a number for each
-// member becomes NAME/member_0, NAME/member_1, ..., and NAME/mean over those that are numbers. The
+// member becomes NAME/member_0, NAME/member_1, ..., counted from the line's `first_member` on (0 where
+// it has none), and NAME/mean over those that are numbers. The
 // score of an evaluation comes under its split: valid/member_0, valid/ensemble. What is null (not
-// finite), and `step` and `rows`, are left out.
+// finite), and `step`, `rows` and `first_member`, are left out.
 std::vector<Scalar> scalars_of(const nlohmann::json& record);
 
 // Appends a line of metrics to the event file beside it, which TensorBoard plots; makes the file if

@@ -198,6 +198,14 @@ EnsembleConfig read_ensemble(ConfigNode ensemble) {
     ensemble.mistake("vary", "varies the fold, but `folds` is not given");
   }
   if (config.folds == 0) config.vary_fold = false;
+  if (ensemble.choice("fold_over", "train", {"train", "train+valid"}) == "train+valid") {
+    config.fold_over = FoldOver::train_and_valid;
+    if (!config.holds_out()) {
+      ensemble.mistake("fold_over",
+                       "trains members on the validation split but for their own fold: give "
+                       "`folds`, and `fold` in `vary`");
+    }
+  }
   return config;
 }
 
@@ -295,6 +303,14 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   }
 }
 
+// Early stopping would choose the last step by graphs that others train on.
+void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
+  root.mistake("train",
+               "early_stop goes by a validation split that no member trains on; leave it out, or "
+               "give ensemble.fold_over=train");
+}
+
 }  // namespace
 
 DatasetOptions DataConfig::training() const {
@@ -321,6 +337,13 @@ DatasetOptions DataConfig::evaluation(const std::string& split) const {
   options.exclude = split == "train"   ? exclude_train
                     : split == "valid" ? exclude_valid
                                        : std::vector<std::string>{};
+  return options;
+}
+
+DatasetOptions Experiment::training_data() const {
+  DatasetOptions options = data.training();
+  if (ensemble.trains_on_valid())
+    options.second = SecondSplit{"valid", data.include_valid, data.exclude_valid};
   return options;
 }
 
@@ -351,6 +374,7 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.train = read_train(root.child("train"));
   experiment.evaluate_block = read_evaluate(root.child("evaluate"));
   experiment.ensemble = read_ensemble(root.child("ensemble"));
+  require_unseen_graphs_to_stop_early(root, experiment);
   experiment.predictions = read_predictions(root.child("predictions"));
   experiment.dist = read_dist(root.child("dist"));
   refuse_what_layers_lack(root, experiment);

@@ -39,7 +39,7 @@ struct DataConfig {
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;
 
-  // Options to open the training rows of a split, or every measured row of it.
+  // Options to open the training rows of the split `train`, or every measured row of a split.
   DatasetOptions training() const;
   DatasetOptions evaluation(const std::string& split) const;
 };
@@ -77,6 +77,9 @@ struct TrainConfig {
   EarlyStopConfig early_stop;
 };
 
+// Of which splits folds are made: members train on all of them but their own fold.
+enum class FoldOver { train, train_and_valid };
+
 // Whether one run trains all members side by side, or a sweep trains them in runs of their own.
 enum class Placement { fused, split };
 
@@ -89,12 +92,15 @@ struct EnsembleConfig {
   bool vary_init = true, vary_order = false, vary_fold = false;
   int folds = 0;  // 0 = none: every member trains on all graphs
   std::uint64_t fold_seed = 1;
+  FoldOver fold_over = FoldOver::train;
   std::filesystem::path fold_file;  // says which fold each graph has; empty = assign_folds does
   Placement placement = Placement::fused;
 
   int number_of(int member) const { return first_member + member; }
   // Whether members hold graphs out.
   bool holds_out() const { return folds > 0 && vary_fold; }
+  // Whether members train on validation graphs too, but for those of their fold.
+  bool trains_on_valid() const { return fold_over == FoldOver::train_and_valid; }
   // The fold whose graphs member `member` of this run never trains on; -1 when it trains on all.
   int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
 };
@@ -138,6 +144,9 @@ struct Experiment {
   EnsembleConfig ensemble;
   PredictionsConfig predictions;
   DistConfig dist;
+
+  // Options to open what members train on, each but for its own fold.
+  DatasetOptions training_data() const;
 
   std::string resolved_yaml, resolved_table;
   std::vector<ConfigEntry> entries;  // the same as a list

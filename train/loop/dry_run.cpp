@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <vector>
 
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
 #include "dist/self_communicator.hpp"
+#include "train/loop/evaluation_forecast.hpp"
 #include "train/loop/largest_unit.hpp"
 #include "train/loop/layer_report.hpp"
-#include "train/loop/run_predictions.hpp"
-#include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -23,13 +21,6 @@ constexpr int kMostSteps = 20;     // that are planned
 constexpr int kPlannedSteps = 3;   // whose units are counted as refined or not
 constexpr int kPlannedUnits = 80;  // are planned to judge how evenly ranks are loaded, about
 constexpr int kListedRanks = 16;
-
-constexpr double kGiga = 1e9, kTera = 1e12;
-
-std::string format_operations(double operations) {
-  return operations < kTera ? fmt::format("{:.3g} GFLOP", operations / kGiga)
-                            : fmt::format("{:.4g} TFLOP", operations / kTera);
-}
 
 // Which plan a unit gets, and the arithmetic that this saves.
 std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
@@ -148,99 +139,6 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
   return text;
 }
 
-// Floating-point operations per second with which this process scores a few configurations of the
-// validation split with parameters as they are before the first step.
-double measured_speed(const TrainingSetup& setup, const Dataset& valid, const UnitBuilder& units) {
-  constexpr std::int64_t kConfigs = 8;
-  int graph = 0;  // the one with the median number of nodes
-  std::vector<int> by_nodes(static_cast<std::size_t>(valid.size()));
-  std::iota(by_nodes.begin(), by_nodes.end(), 0);
-  std::ranges::sort(by_nodes, {}, [&](int g) { return std::pair(valid.graph(g).nodes, g); });
-  graph = by_nodes[by_nodes.size() / 2];
-  SlateRows rows{graph, {}};
-  for (std::int64_t row = 0; row < std::min(kConfigs, valid.rows(graph)); ++row)
-    rows.rows.push_back(row);
-  const Unit unit = units.build(std::span(&rows, 1));
-  AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
-  setup.network.initialise(flat, setup.experiment.init_seed);
-  const double operations = units.estimate(unit.slates).cost.forward;
-  setup.network.scores(flat, 0, 1, unit.input);  // takes memory and warms the caches
-  const auto begin = std::chrono::steady_clock::now();
-  setup.network.scores(flat, 0, 1, unit.input);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return operations / std::max(seconds.count(), 1e-9);
-}
-
-// What the evaluations of an experiment cost.
-class EvaluationReport {
- public:
-  EvaluationReport(const TrainingSetup& setup, int ranks, double step_operations,
-                   JobContext& context)
-      : setup_(setup), ranks_(ranks), step_operations_(step_operations), context_(context) {}
-
-  std::string text() const {
-    const Experiment& experiment = setup_.experiment;
-    DatasetOptions options = experiment.data.evaluation("valid");
-    options.cache = CacheMode::stream;  // a few rows of each graph are read
-    if (list_graphs(options.shards, options.collection, "valid").empty())
-      return "evaluation\n" + predictions_line(0) +
-             "  none         the validation split has no graphs\n";
-    const Dataset valid = Dataset::open(options, context_.pool);
-    const UnitBuilder units(valid, setup_.network, experiment.plan);
-    const TrainConfig& train = experiment.train;
-    const double speed =
-        context_.place.device < 0 ? ranks_ * measured_speed(setup_, valid, units) : 0;
-    std::string text = "evaluation\n" + predictions_line(speed);
-    if (train.evaluate_every > 0 && train.evaluate_every < train.steps) {
-      text += fmt::format("  every {:<6} {}\n", train.evaluate_every,
-                          line(valid, units, train.evaluate_rows, speed));
-    }
-    if (train.last_evaluation == LastEvaluation::none) {
-      return text + "  at the end   none (train.last_evaluation)\n";
-    }
-    const bool all = train.last_evaluation == LastEvaluation::all;
-    text += fmt::format("  at the end   {}{}\n",
-                        line(valid, units, all ? 0 : train.evaluate_rows, speed),
-                        all ? "; train.last_evaluation: sampled or none takes less" : "");
-    return text;
-  }
-
- private:
-  std::string predictions_line(double speed) const {
-    if (!setup_.experiment.predictions.wanted) return "";
-    const ScoringCost cost = predictions_cost(setup_, context_.pool);
-    return fmt::format("  predictions  {}\n",
-                       cost_text(cost, "the members that did not train on them", speed));
-  }
-
-  std::string line(const Dataset& valid, const UnitBuilder& units, std::int64_t most_rows,
-                   double speed) const {
-    const int members = setup_.experiment.ensemble.members;
-    const ScoringCost cost = scoring_cost(units, valid, members, most_rows,
-                                          setup_.experiment.evaluate_block, context_.pool);
-    return cost_text(cost, fmt::format("{} members", members), speed);
-  }
-
-  std::string cost_text(const ScoringCost& cost, std::string_view members, double speed) const {
-    std::string text = fmt::format("{} rows ({} distinct) of {} graphs x {}: {}",
-                                   format_count(cost.rows), format_count(cost.distinct),
-                                   cost.graphs, members, format_operations(cost.flop));
-    if (step_operations_ > 0)
-      text += fmt::format(", as much as {:.0f} steps", cost.flop / step_operations_);
-    if (speed > 0) {
-      text += fmt::format("; about {} on {} rank{} with {} thread{} like this one's",
-                          format_seconds(cost.flop / speed), ranks_, ranks_ == 1 ? "" : "s",
-                          context_.pool.threads(), context_.pool.threads() == 1 ? "" : "s");
-    }
-    return text;
-  }
-
-  const TrainingSetup& setup_;
-  const int ranks_;
-  const double step_operations_;
-  JobContext& context_;
-};
-
 // The largest unit, its plan and its memory.
 std::string largest_unit_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
@@ -292,7 +190,7 @@ std::string data_and_model_text(const TrainingSetup& setup) {
 std::string describe_work(const Experiment& experiment, int ranks, JobContext& context) {
   // The other ranks, if there are any, do not run.
   const auto alone = make_self_communicator();
-  const TrainingSetup setup(experiment, experiment.data.training(), context.pool, -1, ranks,
+  const TrainingSetup setup(experiment, experiment.training_data(), context.pool, -1, ranks,
                             *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
   const double operations = operations_of_step(experiment, steps);
@@ -308,7 +206,7 @@ std::string describe_work(const Experiment& experiment, int ranks, JobContext& c
                         100 * experiment.batch.edge_dropout);
   }
   text += largest_unit_text(setup);
-  text += EvaluationReport(setup, ranks, operations, context).text();
+  text += evaluation_forecast(setup, ranks, operations, context);
   text += rank_lines(experiment, steps, ranks);
   return text;
 }

@@ -12,6 +12,7 @@
 #include "data/shards/shard_reader.hpp"
 #include "dist/agreement.hpp"
 #include "ensemble/predictions_file.hpp"
+#include "train/scoring/held_out_scoring.hpp"
 #include "train/scoring/prediction_records.hpp"
 #include "train/scoring/scoring.hpp"
 #include "train/state/checkpoint.hpp"
@@ -21,18 +22,6 @@
 
 namespace tpudist {
 namespace {
-
-// The weights of some members, one behind the other. [members, P]
-AlignedFloats weights_of(std::span<const float> flat, std::size_t all,
-                         const std::vector<int>& members) {
-  const std::size_t length = flat.size() / all;
-  AlignedFloats weights;
-  for (const int member : members) {
-    const auto own = flat.subspan(static_cast<std::size_t>(member) * length, length);
-    weights.insert(weights.end(), own.begin(), own.end());
-  }
-  return weights;
-}
 
 bool has_graphs(const DatasetOptions& options) {
   return !list_graphs(options.shards, options.collection, options.split).empty();
@@ -52,29 +41,37 @@ void remove_leftovers(const std::filesystem::path& path) {
 // One file of predictions while it is made.
 class RunPrediction {
  public:
-  RunPrediction(const TrainingSetup& setup, const TrainedMembers& trained, JobContext& context)
-      : setup_(setup), experiment_(setup.experiment), trained_(trained), context_(context) {
+  RunPrediction(const TrainingSetup& setup, const TrainedMembers& trained,
+                const PredictionWatch& watch, JobContext& context)
+      : setup_(setup),
+        experiment_(setup.experiment),
+        trained_(trained),
+        watch_(watch),
+        context_(context) {
     for (PredictionPart& part :
          prediction_parts(experiment_, setup.folds, setup.data, trained.alive)) {
       if (part.fold >= 0 || has_graphs(part.data)) parts_.push_back(std::move(part));
     }
   }
 
-  std::optional<PredictionsHeader> write(const std::filesystem::path& path) {
+  WrittenPredictions write(const std::filesystem::path& path) {
     make_header();
-    if (header_.graphs.empty()) return std::nullopt;
+    if (header_.graphs.empty()) return {};
     run_on_all_ranks(context_.world, [&] {
       if (!root()) return;
       remove_leftovers(path);
       writer_.emplace(path, header_);
     });
     context_.progress.start("predict", scores_, "scores");
-    for (const PredictionPart& part : parts_) predict(part);
+    const bool whole =
+        std::ranges::all_of(parts_, [&](const PredictionPart& part) { return predict(part); });
     context_.progress.finish();
+    if (!whole) return {.stopped = true, .header = {}};
     run_on_all_ranks(context_.world, [&] {
       if (root()) writer_->finish();
     });
-    return header_;
+    if (watch_.evaluation) sort_graphs(*watch_.evaluation);
+    return {.stopped = false, .header = header_};
   }
 
  private:
@@ -101,10 +98,10 @@ class RunPrediction {
       if (root()) losses = read_loss_ends(trained_.metrics, members());
     });
     header_.members = member_records(experiment_, trained_.alive, losses, 0);
-    run_on_all_ranks(context_.world, [&] { add_graphs(); });
+    run_on_all_ranks(context_.world, [&] { list_graph_records(); });
   }
 
-  void add_graphs() {
+  void list_graph_records() {
     for (const PredictionPart& part : parts_) {
       for (const GraphEntry& entry : entries_of(part)) {
         header_.graphs.push_back(
@@ -124,7 +121,27 @@ class RunPrediction {
     return entries;
   }
 
-  void predict(const PredictionPart& part) {
+  // Whether any rank is asked to stop, the same on all.
+  bool stops() {
+    std::int64_t stop = watch_.stop_requested() ? 1 : 0;
+    if (context_.world.size() > 1) context_.world.all_reduce(std::span(&stop, 1), ReduceOp::max);
+    return stop > 0;
+  }
+
+  // The scores of a part's members at their places among all of the run's; the others have none.
+  std::vector<GraphPrediction> of_all_members(std::vector<GraphPrediction> scored,
+                                              const std::vector<int>& members) const {
+    for (GraphPrediction& prediction : scored) {
+      std::vector<std::vector<double>> scores(static_cast<std::size_t>(this->members()));
+      for (std::size_t i = 0; i < members.size(); ++i)
+        scores[static_cast<std::size_t>(members[i])] = std::move(prediction.scores[i]);
+      prediction.scores = std::move(scores);
+    }
+    return scored;
+  }
+
+  // False when it was asked to stop.
+  bool predict(const PredictionPart& part) {
     std::optional<Dataset> opened;
     run_on_all_ranks(context_.world,
                      [&] { opened.emplace(Dataset::open(part.data, context_.pool)); });
@@ -138,8 +155,9 @@ class RunPrediction {
         weights_of(trained_.flat, static_cast<std::size_t>(members()), part.members);
     const auto count = static_cast<int>(part.members.size());
     for (const GraphRange range : scoring_ranges(dataset, count, header_.most_rows)) {
-      const auto scored = score_graphs(setup_.network, weights, count, dataset, range, units,
-                                       {experiment_.evaluate_block, header_.most_rows}, context_);
+      if (stops()) return false;
+      auto scored = score_graphs(setup_.network, weights, count, dataset, range, units,
+                                 {experiment_.evaluate_block, header_.most_rows}, context_);
       run_on_all_ranks(context_.world, [&] {
         if (!root()) return;
         for (const GraphPrediction& prediction : scored) {
@@ -147,13 +165,19 @@ class RunPrediction {
                        scores_record(dataset, prediction, part.members, members()));
         }
       });
+      if (watch_.evaluation && part.data.split == "valid") {
+        add_graphs(*watch_.evaluation, of_all_members(std::move(scored), part.members), dataset,
+                   context_.pool);
+      }
     }
     next_ += dataset.size();
+    return true;
   }
 
   const TrainingSetup& setup_;
   const Experiment& experiment_;
   const TrainedMembers& trained_;
+  const PredictionWatch& watch_;
   JobContext& context_;
   std::vector<PredictionPart> parts_;
   PredictionsHeader header_;
@@ -168,34 +192,38 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
                                              const Dataset& training,
                                              const std::vector<bool>& alive) {
   std::vector<PredictionPart> parts;
-  for (int fold = 0; fold <= folds.folds; ++fold) {
+  const EnsembleConfig& ensemble = experiment.ensemble;
+  const std::vector<int> fold_of = graph_folds(folds, training);
+  const auto add = [&](const std::string& split, int fold) {
     PredictionPart part;
-    part.fold = fold < folds.folds ? fold : -1;
-    part.data = experiment.data.evaluation(part.fold >= 0 ? "train" : "valid");
+    part.fold = fold;
+    part.data = experiment.data.evaluation(split);
     part.data.shards = training.options().shards;
-    for (int m = 0; m < experiment.ensemble.members; ++m) {
-      const bool holds_out = part.fold < 0 || experiment.ensemble.held_out_fold(m) == part.fold;
+    for (int m = 0; m < ensemble.members; ++m) {
+      const bool holds_out = fold < 0 || ensemble.held_out_fold(m) == fold;
       if (alive[static_cast<std::size_t>(m)] && holds_out) part.members.push_back(m);
     }
-    if (part.fold >= 0) {
-      part.data.include.clear();
-      const std::vector<int> fold_of = graph_folds(folds, training);
-      for (int g = 0; g < training.size(); ++g) {
-        if (fold_of[static_cast<std::size_t>(g)] == part.fold)
-          part.data.include.push_back(exact_pattern(training.graph(g).name));
-      }
-      if (part.data.include.empty()) continue;
+    if (fold >= 0) part.data.include.clear();
+    for (int g = 0; fold >= 0 && g < training.size(); ++g) {
+      if (fold_of[static_cast<std::size_t>(g)] == fold && training.entry(g).split == split)
+        part.data.include.push_back(exact_pattern(training.graph(g).name));
     }
-    if (!part.members.empty()) parts.push_back(std::move(part));
+    const bool empty = part.members.empty() || (fold >= 0 && part.data.include.empty());
+    if (!empty) parts.push_back(std::move(part));
+  };
+  for (int fold = 0; fold < folds.folds; ++fold) add("train", fold);
+  if (!ensemble.trains_on_valid()) {
+    add("valid", -1);
+  } else {
+    for (int fold = 0; fold < folds.folds; ++fold) add("valid", fold);
   }
   return parts;
 }
 
-std::optional<PredictionsHeader> write_predictions(const std::filesystem::path& path,
-                                                   const TrainingSetup& setup,
-                                                   const TrainedMembers& trained,
-                                                   JobContext& context) {
-  return RunPrediction(setup, trained, context).write(path);
+WrittenPredictions write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
+                                     const TrainedMembers& trained, const PredictionWatch& watch,
+                                     JobContext& context) {
+  return RunPrediction(setup, trained, watch, context).write(path);
 }
 
 ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool) {

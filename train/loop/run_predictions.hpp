@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ensemble/predictions.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/scoring/evaluation.hpp"
 #include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
 
@@ -18,13 +20,14 @@ namespace tpudist {
 // Graphs that the same members of a run predict when it has been trained.
 struct PredictionPart {
   DatasetOptions data;
-  int fold = -1;             // whose graphs these are; -1: the validation split
+  int fold = -1;             // whose graphs these are; -1: the validation split, in no fold
   std::vector<int> members;  // of the run, rising
 };
 
-// The folds with the members that hold them out, as far as they did not fail, in the order of folds,
-// and then the validation split with all of them. No part is without members; folds without a graph
-// of the training data are left out.
+// The training graphs of each fold with the members that hold it out, as far as they did not fail, in
+// the order of folds; then the validation split with all members, or, where members train on it, fold
+// by fold like the training graphs. No part is without members; folds without a graph of the training
+// data are left out.
 std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
                                              const Dataset& training,
                                              const std::vector<bool>& alive);
@@ -37,14 +40,27 @@ struct TrainedMembers {
   std::filesystem::path metrics;  // of the run
 };
 
-// Scores `predictions.rows` of the graphs that members hold out, each by those members, and of the
-// validation split by all of them, and writes the file `path`: rank 0 does, part by part, so that
-// memory holds the graphs of one fold and the scores of some graphs of it. Nothing where there is no
-// graph to predict. Collective. Returns what the file says of itself, the same on all ranks.
-std::optional<PredictionsHeader> write_predictions(const std::filesystem::path& path,
-                                                   const TrainingSetup& setup,
-                                                   const TrainedMembers& trained,
-                                                   JobContext& context);
+// What goes on while a run predicts.
+struct PredictionWatch {
+  std::function<bool()> stop_requested;  // asked between some graphs and others, on every rank
+  // An evaluation of no graph yet, which gets the graphs of the validation split as they are scored;
+  // null: none is wanted.
+  Evaluation* evaluation = nullptr;
+};
+
+struct WrittenPredictions {
+  bool stopped = false;  // on the request of any rank: there is no file
+  std::optional<PredictionsHeader>
+      header;  // what the file says of itself; none: no graph to predict
+};
+
+// Scores `predictions.rows` of the graphs that members hold out, each by those members, and of a
+// validation split that no member trains on by all of them, and writes the file `path`: rank 0 does,
+// part by part, so that memory holds the graphs of one fold and the scores of some graphs of it.
+// Collective; the same on all ranks.
+WrittenPredictions write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
+                                     const TrainedMembers& trained, const PredictionWatch& watch,
+                                     JobContext& context);
 
 // What that comes to, for all members: nothing is scored, but sample plans are built. Not collective.
 ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool);

@@ -7,14 +7,11 @@
 #include <cmath>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
 #include "ensemble/out_of_fold.hpp"
@@ -22,12 +19,13 @@
 #include "train/loop/largest_unit.hpp"
 #include "train/loop/layer_report.hpp"
 #include "train/loop/recorded_folds.hpp"
+#include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_predictions.hpp"
+#include "train/loop/run_report.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
-#include "train/state/checkpoint_folder.hpp"
+#include "train/loop/validation.hpp"
 #include "train/state/run_folder.hpp"
-#include "train/state/same_settings.hpp"
 #include "train/units/feature_statistics.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
@@ -37,39 +35,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kBestScore = "best_score";  // the number in best.h5 that it was kept for
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// NaN has no place in JSON.
-nlohmann::json finite_or_null(const std::vector<double>& values) {
-  nlohmann::json list = nlohmann::json::array();
-  for (double value : values)
-    list.push_back(std::isfinite(value) ? nlohmann::json(value) : nlohmann::json());
-  return list;
-}
-
-// The values of members that took a step, null for the others.
-nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& values) {
-  nlohmann::json list = finite_or_null(values);
-  for (std::size_t m = 0; m < values.size(); ++m) {
-    if (!result.stepped[m]) list[m] = nullptr;
-  }
-  return list;
-}
-
-nlohmann::json to_json(const std::vector<EarlyStopped>& members) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const EarlyStopped& stopped : members) {
-    list.push_back({{"number", stopped.member},
-                    {"step", stopped.step},
-                    {"best_step", stopped.best_step},
-                    {"best_score", finite_or_null({stopped.best_score})[0]},
-                    {"best_score_is_optimistic", true}});
-  }
-  return list;
 }
 
 // One training run: everything that is made once, and the loop over the steps.
@@ -82,15 +49,14 @@ class TrainingRun {
         run_(run),
         claim_(claim),
         context_(context),
-        setup_(experiment, experiment.data.training(), context.pool, context.place.device,
+        setup_(experiment, experiment.training_data(), context.pool, context.place.device,
                context.world.size(), context.world),
         builder_(setup_.steps_of(context.world.rank())),
+        validation_(experiment, setup_, context),
+        checkpoints_(experiment, setup_, run_, claim, context),
+        report_(experiment, run_, context),
         step_(experiment, setup_.network, context),
-        state_(experiment, setup_.network) {
-    open_validation();
-    require_validation_to_stop_early();
-    require_same_validation();
-  }
+        state_(experiment, setup_.network) {}
 
   TrainOutcome run(bool resume, const std::function<bool()>& stop_requested) {
     start(resume);
@@ -98,12 +64,8 @@ class TrainingRun {
     TrainOutcome outcome;
     while (!is_done() && !outcome.stopped) outcome.stopped = !train_members(stop_requested);
     context_.progress.finish();
-    save();
-    if (!outcome.stopped) {
-      outcome.evaluation = last_evaluation();
-      write_scores(outcome, nullptr);
-      predict(outcome);
-    }
+    checkpoints_.save(state_);
+    if (!outcome.stopped) finish(outcome, stop_requested);
     outcome.steps = state_.step;
     outcome.failed = failed_members();
     outcome.stopped_early = stopped_members();
@@ -152,27 +114,6 @@ class TrainingRun {
     return true;
   }
 
-  void open_validation() {
-    const DatasetOptions options = experiment_.data.evaluation("valid");
-    if (list_graphs(options.shards, options.collection, "valid").empty()) return;
-    valid_.emplace(Dataset::open(options, context_.pool));
-    valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
-  }
-
-  void require_validation_to_stop_early() const {
-    if (valid_ || experiment_.train.early_stop.patience == 0) return;
-    throw ConfigError(
-        "train.early_stop goes by scores on the validation split, which has no graphs; leave it "
-        "out, or give data.include.valid and data.exclude.valid that keep some");
-  }
-
-  // The training data were compared when they were opened.
-  void require_same_validation() {
-    const AgreedValue data{"validation data", valid_ ? to_hex(valid_->selection_hash()) : "none"};
-    require_agreement(context_.world, std::span(&data, 1),
-                      "give all ranks the same shards (data.shards)");
-  }
-
   // What each rank has read, or made, by itself.
   void require_same_start() {
     const AgreedValue start[] = {
@@ -190,7 +131,7 @@ class TrainingRun {
 
   // Everything that can be refused is refused before the first write.
   void start(bool resume) {
-    if (!resume || !restore()) initialise();
+    if (!resume || !restored()) initialise();
     stop_if_all_failed();
     require_same_start();
     run_on_all_ranks(context_.world, [&] {
@@ -200,6 +141,7 @@ class TrainingRun {
       record_folds(run_, setup_.folds);
       log_layers();
     });
+    if (root()) validation_.tell_held_out();
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {
       if (root()) {
         spdlog::warn("fold {} has no training graph of {}: its members train on all of them", fold,
@@ -217,65 +159,13 @@ class TrainingRun {
     for (const std::string& line : layer_lines(setup_, plans)) spdlog::info("  {}", line);
   }
 
-  // Rank 0 chooses the checkpoint, and all ranks take the same one. False when there is none.
-  bool restore() {
-    std::int64_t step = -1;
-    run_on_all_ranks(context_.world, [&] {
-      if (root()) step = choose_checkpoint();
-    });
-    context_.world.broadcast(std::span(&step, 1), 0);
-    if (step < 0) return false;
-    const auto path = checkpoint_path(run_.checkpoints(), step);
-    run_on_all_ranks(context_.world, [&] {
-      state_.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters());
-      require_same_folds(read_checkpoint_summary(path), path, run_, setup_.folds, setup_.data);
-    });
-    if (root()) spdlog::info("resuming at step {} from {}", state_.step, path.string());
+  // Whether the run goes on from a checkpoint.
+  bool restored() {
+    if (!checkpoints_.restore(state_)) return false;
     for (int member : failed_members()) {
       if (root()) spdlog::warn("member {} failed before and stays left out", member);
     }
     return true;
-  }
-
-  // The step of the newest checkpoint that is whole, -1 when there is none. Only on rank 0: it holds
-  // the lock, so that damaged files can be set aside.
-  std::int64_t choose_checkpoint() {
-    const auto newest = newest_checkpoint(run_.checkpoints(), DamagedFile::set_aside);
-    if (newest) {
-      read_best_score();
-      return read_checkpoint_summary(*newest).step;
-    }
-    if (claim_->resumes()) {
-      require_settings_of_the_folder();
-      require_recorded_folds(run_, setup_.folds);
-    }
-    spdlog::warn("{}: no checkpoint to resume from; starting from step 0", run_.path().string());
-    return -1;
-  }
-
-  // A run without a checkpoint has only its config.yaml to say what it was.
-  void require_settings_of_the_folder() const {
-    std::vector<ConfigEntry> entries;
-    try {
-      entries = read_resolved_entries(read_text_file(run_.config()), run_.config().string());
-    } catch (const Error& error) {
-      return spdlog::warn("{}; it is written again", error.what());
-    }
-    require_same_settings(entries, experiment_.entries, run_.config().string(),
-                          "train with the settings of then, or start a new run with --run-dir");
-  }
-
-  // Only on rank 0.
-  void read_best_score() {
-    const auto path = best_checkpoint_path(run_.checkpoints());
-    if (!std::filesystem::exists(path)) return;
-    if (!is_whole(path)) return set_aside(path);
-    try {
-      const Checkpoint best = load_checkpoint(path, setup_.network.parameters());
-      best_score_ = best.numbers.at(kBestScore);
-    } catch (const std::exception& error) {
-      spdlog::warn("{}: of no use: {}", path.string(), error.what());
-    }
   }
 
   // Their numbers.
@@ -328,14 +218,16 @@ class TrainingRun {
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
-    report(result, seconds, wait);
+    report_.step(result, state_, seconds, wait);
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     const bool last = state_.step == train.steps;
-    if (!last && valid_ && train.evaluate_every > 0 && state_.step % train.evaluate_every == 0) {
+    if (!last && validation_.has_graphs() && train.evaluate_every > 0 &&
+        state_.step % train.evaluate_every == 0) {
       stop_members(evaluate(train.evaluate_rows));
     }
-    if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0) save();
+    if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
+      checkpoints_.save(state_);
   }
 
   // Lets members go that do not get better. Only the validation split counts, whose graphs no
@@ -356,60 +248,44 @@ class TrainingRun {
     }
   }
 
-  void report(const StepResult& result, double seconds, double wait) {
-    double loss = 0, norm = 0, count = 0;
-    for (std::size_t m = 0; m < result.loss.size(); ++m) {
-      if (!result.stepped[m]) continue;
-      loss += result.loss[m], norm += result.norm[m], ++count;
+  // Most rows of a graph in the evaluation behind the last step; 0 = all.
+  std::int64_t last_rows() const {
+    const TrainConfig& train = experiment_.train;
+    return train.last_evaluation == LastEvaluation::sampled ? train.evaluate_rows : 0;
+  }
+
+  // The last evaluation and the predictions, in one pass over the validation split where both want the
+  // same rows of it.
+  void finish(TrainOutcome& outcome, const std::function<bool()>& stop_requested) {
+    const bool evaluates =
+        validation_.has_graphs() && experiment_.train.last_evaluation != LastEvaluation::none;
+    const bool at_once = evaluates && experiment_.predictions.wanted &&
+                         experiment_.predictions.most_rows == last_rows();
+    if (evaluates && !at_once) {
+      outcome.evaluation = evaluate(last_rows());
+      report_.scores(outcome.evaluation, stopped_members(), nullptr);
     }
-    if (count > 0) loss /= count, norm /= count;
-    context_.progress.advance(1, fmt::format("loss {:.4f}", loss));
-    if (!root() || state_.step % experiment_.train.log_every != 0) return;
-    context_.progress.line(fmt::format(
-        "step {:>7}/{}  loss {:>9.4f}  norm {:>9.3g}  lr {:.2e}  {}/step  wait {:.1f} %",
-        state_.step, experiment_.train.steps, loss, norm, result.rate, format_seconds(seconds),
-        100 * wait / std::max(seconds, 1e-9)));
-    run_.append_metrics({{"kind", "step"},
-                         {"step", state_.step},
-                         {"loss", of_stepped(result, result.loss)},
-                         {"norm", of_stepped(result, result.norm)},
-                         {"rate", result.rate},
-                         {"step_seconds", seconds},
-                         {"wait_seconds", wait},
-                         {"train_seconds", state_.train_seconds}});
+    if (experiment_.predictions.wanted) predict(outcome, at_once, stop_requested);
   }
 
-  std::optional<Evaluation> last_evaluation() {
-    if (!valid_ || experiment_.train.last_evaluation == LastEvaluation::none) return std::nullopt;
-    const std::int64_t rows = experiment_.train.last_evaluation == LastEvaluation::sampled
-                                  ? experiment_.train.evaluate_rows
-                                  : 0;
-    return evaluate(rows);
-  }
-
-  // Only rank 0 writes. `out_of_fold`: null where nothing was predicted.
-  void write_scores(const TrainOutcome& outcome, const nlohmann::json& out_of_fold) const {
-    run_on_all_ranks(context_.world, [&] {
-      if (!root() || (!outcome.evaluation && out_of_fold.is_null())) return;
-      nlohmann::json scores =
-          outcome.evaluation ? evaluation_json(*outcome.evaluation) : nlohmann::json::object();
-      if (outcome.evaluation && experiment_.train.early_stop.patience > 0)
-        scores["stopped_early"] = to_json(stopped_members());
-      if (!out_of_fold.is_null()) scores["out_of_fold"] = out_of_fold;
-      write_file_atomically(run_.scores(), scores.dump(2) + "\n");
-    });
-  }
-
-  // Predictions, and how good those of held-out training graphs are, from the file as it is written.
-  void predict(TrainOutcome& outcome) {
-    if (!experiment_.predictions.wanted) return;
+  // Predictions, and how good those of held-out graphs are, from the file as it is written. With
+  // `evaluates` they are what the last evaluation goes by.
+  void predict(TrainOutcome& outcome, bool evaluates, const std::function<bool()>& stop_requested) {
+    Evaluation evaluation;
+    if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
     const AlignedFloats weights = state_.scored_weights();
-    const std::optional<PredictionsHeader> header =
-        write_predictions(run_.predictions(), setup_,
-                          {weights, state_.alive(), state_.step, run_.metrics()}, context_);
-    if (!header) {
+    const WrittenPredictions written = write_predictions(
+        run_.predictions(), setup_, {weights, state_.alive(), state_.step, run_.metrics()},
+        {stop_requested, evaluates ? &evaluation : nullptr}, context_);
+    outcome.stopped = written.stopped;
+    if (written.stopped) return;
+    if (!written.header) {
       if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");
       return;
+    }
+    if (evaluates) {
+      record(evaluation);
+      outcome.evaluation = std::move(evaluation);
     }
     nlohmann::json out_of_fold;
     run_on_all_ranks(context_.world, [&] {
@@ -420,16 +296,18 @@ class TrainingRun {
         out_of_fold = out_of_fold_json(file.header(), outcome.out_of_fold);
     });
     if (root()) spdlog::info("wrote {}", run_.predictions().string());
-    write_scores(outcome, out_of_fold);
+    report_.scores(outcome.evaluation, stopped_members(), out_of_fold);
   }
 
-  // Scores the validation split on at most `rows` rows a graph (0 = all), and keeps each member's
-  // best.
+  // Scores the validation split on at most `rows` rows a graph (0 = all).
   Evaluation evaluate(std::int64_t rows) {
-    Evaluation evaluation =
-        evaluate_members(setup_.network, state_.scored_weights(), state_.alive(), *valid_,
-                         *valid_units_, {experiment_.evaluate_block, rows}, context_);
-    evaluation.names = member_names(experiment_);
+    Evaluation evaluation = validation_.evaluate(state_.scored_weights(), state_.alive(), rows);
+    record(evaluation);
+    return evaluation;
+  }
+
+  // Keeps each member's best score, and tells of it.
+  void record(const Evaluation& evaluation) {
     const std::vector<double> means = evaluation.member_means();
     for (std::size_t m = 0; m < means.size(); ++m) {
       if (std::isfinite(means[m]) && !(means[m] <= state_.best_score[m])) {
@@ -437,49 +315,8 @@ class TrainingRun {
         state_.best_step[m] = state_.step;
       }
     }
-    run_on_all_ranks(context_.world, [&] {
-      if (root()) save_if_best(evaluation.ensemble_mean());
-    });
-    if (!root()) return evaluation;
-    std::string members;
-    for (double mean : means) members += fmt::format(" {:.4f}", mean);
-    context_.progress.line(fmt::format(
-        "step {:>7}  {} {} ensemble {:.4f}  members{}  after {} of training", state_.step,
-        experiment_.data.collection.is_tile() ? "tile score" : "Kendall tau",
-        rows > 0 ? fmt::format("(at most {} rows a graph)", rows) : "(all rows)",
-        evaluation.ensemble_mean(), members, format_seconds(state_.train_seconds)));
-    run_.append_metrics({{"kind", "evaluation"},
-                         {"split", "valid"},
-                         {"step", state_.step},
-                         {"rows", rows},
-                         {"members", finite_or_null(means)},
-                         {"ensemble", finite_or_null({evaluation.ensemble_mean()})[0]},
-                         {"train_seconds", state_.train_seconds}});
-    return evaluation;
-  }
-
-  // Only on rank 0. A score equal to the best one so far does not replace it.
-  void save_if_best(double score) {
-    if (!std::isfinite(score) || score <= best_score_) return;
-    best_score_ = score;
-    Checkpoint best = checkpoint();
-    best.numbers[kBestScore] = score;
-    save_checkpoint(best_checkpoint_path(run_.checkpoints()), best, setup_.network.parameters());
-  }
-
-  Checkpoint checkpoint() const {
-    Checkpoint saved = state_.checkpoint(experiment_, setup_.data.selection_hash());
-    saved.fold_hash = training_folds_hash(setup_.folds, setup_.data);
-    return saved;
-  }
-
-  void save() {
-    run_on_all_ranks(context_.world, [&] {
-      if (!root()) return;
-      save_checkpoint(checkpoint_path(run_.checkpoints(), state_.step), checkpoint(),
-                      setup_.network.parameters());
-      prune_checkpoints(run_.checkpoints(), experiment_.train.keep_checkpoints, state_.step);
-    });
+    checkpoints_.save_if_best(state_, evaluation.ensemble_mean());
+    report_.evaluation(evaluation, state_);
   }
 
   const Experiment& experiment_;
@@ -488,12 +325,12 @@ class TrainingRun {
   JobContext& context_;
   const TrainingSetup setup_;
   const StepBuilder builder_;
+  const Validation validation_;
+  RunCheckpoints checkpoints_;
+  const RunReport report_;
   TrainingStep step_;
   TrainingState state_;
-  std::optional<Dataset> valid_;
-  std::optional<UnitBuilder> valid_units_;
   double wait_seconds_ = 0;
-  double best_score_ = -std::numeric_limits<double>::infinity();  // of best.h5; on rank 0
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   const RunScorers scorers(all, module.dataset, context);
   context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");
-  const GraphPrediction prediction = scorers.score({0, 1}, context).front();
+  const GraphPrediction prediction = scorers.score({0, 1}, {}, context).front();
   context.progress.finish();
 
   ModuleRanking result;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,17 @@ std::vector<double> targets_of(const Dataset& dataset, const GraphPrediction& pr
   std::vector<double> targets;
   for (std::int64_t row : prediction.rows) targets.push_back(dataset.target(prediction.graph, row));
   return targets;
+}
+
+// Whether a member that is combined scored the graph, or nobody is combined at all: then equal scores
+// of 0 stand for it.
+bool is_scored(const GraphPrediction& prediction, const std::vector<bool>& use) {
+  bool any = false;
+  for (std::size_t m = 0; m < use.size(); ++m) {
+    if (use[m] && !prediction.scores[m].empty()) return true;
+    any = any || use[m];
+  }
+  return !any;
 }
 
 GraphScores scored(std::span<const double> scores, std::span<const double> targets,
@@ -87,10 +99,14 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
         const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
                           m = static_cast<std::size_t>(i) % (members + 1);
         const GraphPrediction& prediction = predictions[g];
+        // What was not scored is undefined, which the defaults of GraphScores say.
+        GraphScores& slot =
+            m < members ? evaluation.members[m][before + g] : evaluation.ensemble[before + g];
+        slot.name = dataset.graph(prediction.graph).name;
+        if (m < members ? prediction.scores[m].empty() : !is_scored(prediction, use)) return;
         const std::vector<double> targets = targets_of(dataset, prediction);
         if (m < members) {
-          // Its scores may be NaN; the defaults of GraphScores say "undefined".
-          if (!use[m]) return;
+          if (!use[m]) return;  // its scores may be NaN
           evaluation.members[m][before + g] =
               scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
         } else {
@@ -101,17 +117,32 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
       });
 }
 
+void sort_graphs(Evaluation& evaluation) {
+  std::vector<std::size_t> order(evaluation.ensemble.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t g) { return evaluation.ensemble[g].name; });
+  const auto sorted = [&](const std::vector<GraphScores>& graphs) {
+    std::vector<GraphScores> result;
+    for (const std::size_t g : order) result.push_back(graphs[g]);
+    return result;
+  };
+  evaluation.ensemble = sorted(evaluation.ensemble);
+  for (std::vector<GraphScores>& member : evaluation.members) member = sorted(member);
+}
+
 Evaluation evaluate_members(const Network& network, std::span<const float> flat,
                             const std::vector<bool>& use, const Dataset& dataset,
-                            const UnitBuilder& units, const ScoringOptions& options,
-                            JobContext& context) {
+                            const ScoringMembers& by, const UnitBuilder& units,
+                            const ScoringOptions& options, JobContext& context) {
   Evaluation evaluation = start_evaluation(dataset, use, options.most_rows);
   evaluation.slates.assign(use.size(), options.block.slates);
+  evaluation.held_out_only = !by.empty();
   const auto members = static_cast<int>(use.size());
-  context.progress.start("evaluate", total_scores(dataset, members, options.most_rows), "scores");
+  context.progress.start("evaluate", total_scores(dataset, members, by, options.most_rows),
+                         "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
     add_graphs(evaluation,
-               score_graphs(network, flat, members, dataset, graphs, units, options, context),
+               score_graphs(network, flat, members, dataset, graphs, by, units, options, context),
                dataset, context.pool);
   }
   context.progress.finish();
@@ -126,6 +157,10 @@ std::string evaluation_table(const Evaluation& evaluation) {
       std::count(evaluation.used.begin(), evaluation.used.end(), true), evaluation.split,
       evaluation.most_rows > 0 ? fmt::format(", at most {} rows a graph", evaluation.most_rows)
                                : "");
+  if (evaluation.held_out_only) {
+    text.insert(text.size() - 1,
+                "each graph by the members that never trained on it (ensemble.fold_over)\n");
+  }
   text += score_table_text(evaluation.ensemble, evaluation.is_tile);
   text += fmt::format("\nmembers ({}, mean over graphs)\n", columns[0].name);
   const std::vector<double> means = evaluation.member_means();
@@ -156,6 +191,7 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
   // 0 stands for all rows.
   return {{"split", evaluation.split},
           {"most_rows", evaluation.most_rows},
+          {"held_out_only", evaluation.held_out_only},
           {"ensemble", score_table_json(evaluation.ensemble, evaluation.is_tile)},
           {"members", members}};
 }

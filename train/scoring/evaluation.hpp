@@ -10,6 +10,7 @@
 #include "data/loading/dataset.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scores/score_table.hpp"
+#include "train/scoring/held_out_scoring.hpp"
 #include "train/scoring/scoring.hpp"
 
 namespace tpudist {
@@ -28,6 +29,9 @@ std::vector<MemberName> member_names(const Experiment& experiment);
 struct Evaluation {
   std::string split;
   bool is_tile = false;
+  // Whether each graph was scored by the members that never trained on it alone, because others did
+  // (FoldOver::train_and_valid). Else no member trains on the split, or all were asked for it.
+  bool held_out_only = false;
   std::int64_t most_rows = 0;         // of a graph that were scored at most; 0 = every measured row
   std::vector<MemberName> names;      // [M]
   std::vector<ScoringSlates> slates;  // [M] in which the member's scores were computed
@@ -52,12 +56,15 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
 void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 
-// Scores all graphs of a dataset with the members of `flat` [M, P], a few graphs at a time.
-// Collective.
+// Puts the graphs into the order of their names, which differ.
+void sort_graphs(Evaluation& evaluation);
+
+// Scores all graphs of a dataset with the members of `flat` [M, P] that `by` flags, a few graphs at a
+// time. Collective.
 Evaluation evaluate_members(const Network& network, std::span<const float> flat,
                             const std::vector<bool>& use, const Dataset& dataset,
-                            const UnitBuilder& units, const ScoringOptions& options,
-                            JobContext& context);
+                            const ScoringMembers& by, const UnitBuilder& units,
+                            const ScoringOptions& options, JobContext& context);
 
 // An aligned table: a row for each graph, its members' main metric, the ensemble's, and the
 // ensemble's other metrics.

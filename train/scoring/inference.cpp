@@ -125,15 +125,51 @@ void warn_of_equal_members(const std::vector<const TrainedRun*>& runs) {
   }
 }
 
-// Judges the members and combines those that are left.
+// The validation graphs by the members that never trained on them, as rank 0 reads it from the run
+// folders; empty where no member trains on the split that is scored. Collective.
+ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const TrainedRun*>& runs,
+                               const std::optional<PredictionsHeader>& header, int members,
+                               Communicator& world) {
+  const bool trained_on = std::ranges::any_of(
+      runs, [](const TrainedRun* run) { return run->experiment.ensemble.trains_on_valid(); });
+  if (!trained_on || dataset.options().split != "valid") return {};
+  const auto graphs = static_cast<std::size_t>(dataset.size()),
+             count = static_cast<std::size_t>(members);
+  std::vector<std::int64_t> flags(graphs * count);
+  for (std::size_t i = 0; header && i < flags.size(); ++i)
+    flags[i] = header->graphs[i / count].held_out[i % count] ? 1 : 0;
+  world.broadcast(std::span(flags), 0);
+  ScoringMembers by(graphs, std::vector<bool>(count));
+  for (std::size_t i = 0; i < flags.size(); ++i) by[i / count][i % count] = flags[i] > 0;
+  return by;
+}
+
+// The weights of a selection on the validation split, for members that can be combined here too.
+std::vector<double> carried_weights(const Judgement& chosen, const Judgement& here) {
+  std::vector<double> weights = member_weights(chosen);
+  for (std::size_t m = 0; m < weights.size(); ++m) {
+    if (!here.used[m]) weights[m] = 0;
+  }
+  if (std::ranges::any_of(weights, [](double weight) { return weight > 0; })) return weights;
+  throw ConfigError(
+      fmt::format("{}: the members that were chosen on the validation split cannot rank the test "
+                  "split: their scores are not finite; leave out --select",
+                  here.collection));
+}
+
+// Judges the members and combines those that are left, or those that `chosen` says.
 CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& dataset,
                                  const std::vector<const TrainedRun*>& runs,
-                                 const ScoreRequest& request, ThreadPool& pool) {
+                                 const ScoreRequest& request, std::optional<Judgement> chosen,
+                                 ThreadPool& pool) {
   CollectionResult result;
   result.collection = dataset.options().collection.name;
-  result.judgement = judge(scored, {request.combination, request.keep_all, request.greedy});
+  const bool greedy = request.greedy && !chosen;
+  result.judgement = judge(scored, {request.combination, request.keep_all, greedy});
+  result.chosen = std::move(chosen);
   const Judgement& judgement = result.judgement;
-  const std::vector<double> weights = member_weights(judgement);
+  const std::vector<double> weights =
+      result.chosen ? carried_weights(*result.chosen, judgement) : member_weights(judgement);
   for (const GraphPrediction& prediction : scored.predictions()) {
     result.graphs.push_back(dataset.graph(prediction.graph).name);
     if (request.means)
@@ -157,6 +193,14 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   std::ranges::stable_sort(
       runs, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   if (context.world.rank() == 0) warn_of_equal_members(runs);
+  std::optional<Judgement> chosen;
+  if (request.greedy && request.split == "test") {
+    ScoreRequest valid = request;
+    valid.split = "valid";
+    valid.means = false;
+    valid.scores.clear();
+    chosen = score_collection(runs, valid, context).judgement;
+  }
   const DatasetOptions options = scored_data(*runs.front(), request);
   require_shards(options.shards, options.collection,
                  "give the folder of the shards with --data FOLDER");
@@ -165,17 +209,25 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   for (const TrainedRun* run : runs) require_same_graphs(dataset, *run, request);
   const RunScorers scorers(runs, dataset, context);
   const bool root = context.world.rank() == 0;
+  std::optional<PredictionsHeader> header;  // on rank 0, as what follows
   std::optional<ScoredGraphs> scored;
   std::optional<PredictionsWriter> file;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
-    const PredictionsHeader header = prediction_file_header(dataset, runs);
-    scored.emplace(dataset, header);
-    if (!request.scores.empty()) file.emplace(request.scores, header);
+    header = prediction_file_header(dataset, runs);
+    scored.emplace(dataset, *header);
+    if (!request.scores.empty()) file.emplace(request.scores, *header);
   });
-  context.progress.start("score", total_scores(dataset, scorers.members(), 0), "scores");
+  const ScoringMembers by =
+      scoring_members(dataset, runs, header, scorers.members(), context.world);
+  if (request.greedy && !by.empty()) {
+    throw ConfigError(
+        "--select greedy compares members on the same validation graphs, but each was trained on "
+        "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
+  }
+  context.progress.start("score", total_scores(dataset, scorers.members(), by, 0), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, scorers.members(), 0)) {
-    auto predictions = scorers.score(graphs, context);
+    auto predictions = scorers.score(graphs, by, context);
     run_on_all_ranks(context.world, [&] {
       if (!root) return;
       scored->add(std::move(predictions));
@@ -188,7 +240,8 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     if (file) file->finish();
-    result = combined_result(*scored, dataset, runs, request, context.pool);
+    result = combined_result(*scored, dataset, runs, request, std::move(chosen), context.pool);
+    if (result.evaluation) result.evaluation->held_out_only = !by.empty();
   });
   return result;
 }

@@ -54,6 +54,7 @@ struct ScoreRequest {
   bool means = false;  // whether to keep the combined score of every row
   Combination combination = {};
   bool keep_all = false;  // JudgementOptions
+  // JudgementOptions; for the split `test`, which has no run times, members are chosen on `valid`.
   bool greedy = false;
   std::filesystem::path scores = {};  // a file of predictions to write; empty = none
 };
@@ -66,6 +67,7 @@ struct CollectionResult {
   std::vector<std::vector<double>> mean;
   std::optional<Evaluation> evaluation;  // where the split has run times
   Judgement judgement;
+  std::optional<Judgement> chosen;  // of the split `valid`, where its selection ranks `test`
 };
 
 // Scores runs of the same or of several collections; runs of one collection are combined member by
@@ -73,7 +75,8 @@ struct CollectionResult {
 // rejection rejects. A few graphs are scored at a time; rank 0 keeps the scores of a collection in
 // memory, because members are judged over all of its graphs. Collective; the results are those of
 // rank 0, and empty on the others. Throws ConfigError when runs of one collection see different
-// graphs, and what judge throws.
+// graphs, where members are to be chosen on graphs that not all of them may be scored on, and what
+// judge throws.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 

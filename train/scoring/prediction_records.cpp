@@ -77,8 +77,10 @@ GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& pr
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   record.scores.assign(static_cast<std::size_t>(members),
                        std::vector<double>(prediction.rows.size(), kNone));
-  for (std::size_t i = 0; i < which.size(); ++i)
-    record.scores[static_cast<std::size_t>(which[i])] = prediction.scores[i];
+  for (std::size_t i = 0; i < which.size(); ++i) {
+    if (!prediction.scores[i].empty())
+      record.scores[static_cast<std::size_t>(which[i])] = prediction.scores[i];
+  }
   return record;
 }
 

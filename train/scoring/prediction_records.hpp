@@ -33,8 +33,8 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
 PredictedGraph graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
                             std::vector<bool> held_out);
 
-// Scores of `prediction`, whose member i is member which[i] of the file's `members`; the others have
-// none.
+// Scores of `prediction`, whose member i is member which[i] of the file's `members`; the others, and
+// those that did not score the graph, have none.
 GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& prediction,
                                std::span<const int> which, int members);
 

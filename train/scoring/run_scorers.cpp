@@ -3,6 +3,17 @@
 #include <utility>
 
 namespace tpudist {
+namespace {
+
+// The flags of some neighbouring members.
+ScoringMembers columns(const ScoringMembers& by, int first, int count) {
+  ScoringMembers part;
+  for (const std::vector<bool>& graph : by)
+    part.emplace_back(graph.begin() + first, graph.begin() + first + count);
+  return part;
+}
+
+}  // namespace
 
 // A run with what scores a dataset with it.
 class RunScorers::Scorer {
@@ -13,9 +24,13 @@ class RunScorers::Scorer {
         network_(make_network(run.experiment, context.place.device, context.pool)),
         units_(dataset, network_, run.experiment.plan) {}
 
-  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const {
-    return score_graphs(network_, run_.flat, static_cast<int>(run_.use.size()), dataset_, graphs,
-                        units_, {run_.experiment.evaluate_block, 0}, context);
+  int members() const { return static_cast<int>(run_.use.size()); }
+
+  // `by`: of this run's members.
+  std::vector<GraphPrediction> score(GraphRange graphs, const ScoringMembers& by,
+                                     JobContext& context) const {
+    return score_graphs(network_, run_.flat, members(), dataset_, graphs, by, units_,
+                        {run_.experiment.evaluate_block, 0}, context);
   }
 
  private:
@@ -35,10 +50,15 @@ RunScorers::RunScorers(const std::vector<const TrainedRun*>& runs, const Dataset
 
 RunScorers::~RunScorers() = default;
 
-std::vector<GraphPrediction> RunScorers::score(GraphRange graphs, JobContext& context) const {
-  std::vector<GraphPrediction> all = scorers_.front()->score(graphs, context);
+std::vector<GraphPrediction> RunScorers::score(GraphRange graphs, const ScoringMembers& by,
+                                               JobContext& context) const {
+  std::vector<GraphPrediction> all =
+      scorers_.front()->score(graphs, columns(by, 0, scorers_.front()->members()), context);
+  int first = scorers_.front()->members();
   for (std::size_t s = 1; s < scorers_.size(); ++s) {
-    std::vector<GraphPrediction> more = scorers_[s]->score(graphs, context);
+    const ScoringMembers own = columns(by, first, scorers_[s]->members());
+    first += scorers_[s]->members();
+    std::vector<GraphPrediction> more = scorers_[s]->score(graphs, own, context);
     for (std::size_t g = 0; g < all.size(); ++g) {
       for (auto& scores : more[g].scores) all[g].scores.push_back(std::move(scores));
     }

@@ -5,6 +5,7 @@
 
 #include "data/loading/dataset.hpp"
 #include "train/experiment/context.hpp"
+#include "train/scoring/held_out_scoring.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/scoring/scoring.hpp"
 
@@ -23,8 +24,10 @@ class RunScorers {
   const std::vector<bool>& use() const { return use_; }
   int members() const { return static_cast<int>(use_.size()); }
 
-  // Scores all rows of these graphs with all members, those that failed included.
-  std::vector<GraphPrediction> score(GraphRange graphs, JobContext& context) const;
+  // Scores all rows of these graphs with the members that `by` flags ([graphs of the dataset][M];
+  // empty: all), those that failed included.
+  std::vector<GraphPrediction> score(GraphRange graphs, const ScoringMembers& by,
+                                     JobContext& context) const;
 
  private:
   class Scorer;

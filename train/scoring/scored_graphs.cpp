@@ -17,8 +17,13 @@
 namespace tpudist {
 namespace {
 
-// [graphs] the fold of each graph of the training split in the run's folds.yaml; empty where there is
-// none that tells.
+// Whether members of the run train on graphs of this split.
+bool trains_on(const Experiment& experiment, const std::string& split) {
+  return split == "train" || (split == "valid" && experiment.ensemble.trains_on_valid());
+}
+
+// [graphs] the fold of each graph in the run's folds.yaml; empty where there is none that tells.
+// Throws ConfigError for a validation split that cannot be told from training data then.
 std::vector<int> recorded_folds(const Dataset& dataset, const TrainedRun& run) {
   std::vector<FoldedGraph> graphs;
   for (int g = 0; g < dataset.size(); ++g) {
@@ -29,6 +34,12 @@ std::vector<int> recorded_folds(const Dataset& dataset, const TrainedRun& run) {
     return FoldFile::read(RunFolder(run.path).folds())
         .folds_of(graphs, run.experiment.ensemble.folds);
   } catch (const Error& error) {
+    if (dataset.options().split == "valid") {
+      throw ConfigError(
+          fmt::format("{}; members of {} train on the validation split but for their own fold, so "
+                      "that nothing tells which of them may score its graphs",
+                      error.what(), run.path.string()));
+    }
     spdlog::warn("{}; no training graph counts as held out", error.what());
     return {};
   }
@@ -40,7 +51,7 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
                                          const std::vector<const TrainedRun*>& runs) {
   PredictionsHeader header;
   header.collection = dataset.options().collection.name;
-  const bool is_train = dataset.options().split == "train";
+  const std::string& split = dataset.options().split;
   std::vector<std::vector<int>> folds;  // [runs]
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const TrainedRun& run = *runs[r];
@@ -50,7 +61,7 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
     for (PredictedMember& member :
          member_records(run.experiment, run.use, losses, static_cast<int>(r)))
       header.members.push_back(member);
-    const bool told = is_train && run.experiment.ensemble.holds_out();
+    const bool told = trains_on(run.experiment, split) && run.experiment.ensemble.holds_out();
     folds.push_back(told ? recorded_folds(dataset, run) : std::vector<int>());
   }
   for (int g = 0; g < dataset.size(); ++g) {
@@ -60,7 +71,8 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
       const std::vector<int>& of_run = folds[static_cast<std::size_t>(member.run)];
       const int own = of_run.empty() ? -1 : of_run[static_cast<std::size_t>(g)];
       if (own >= 0) fold = own;
-      held_out.push_back(!is_train || (own >= 0 && own == member.fold));
+      const Experiment& experiment = runs[static_cast<std::size_t>(member.run)]->experiment;
+      held_out.push_back(!trains_on(experiment, split) || (own >= 0 && own == member.fold));
     }
     header.graphs.push_back(graph_record(dataset.entry(g), 0, fold, std::move(held_out)));
   }

@@ -21,8 +21,8 @@ class ScoredGraphs : public PredictionSource {
   // The next graphs of the data set.
   void add(std::vector<GraphPrediction> predictions);
 
-  // Members hold nothing out here: whoever asks for a split has all of them judged on all of it. Those
-  // that failed have no scores.
+  // Members are no columns of folds here: whoever asks for a split has all of them judged on all of it
+  // that they scored. Those that failed have no scores.
   const PredictionsHeader& header() const override { return header_; }
   GraphPredictions read(int graph) const override;
   const std::vector<GraphPrediction>& predictions() const { return predictions_; }
@@ -34,7 +34,8 @@ class ScoredGraphs : public PredictionSource {
 };
 
 // The header of a file with these predictions: folds, and which graph was held out by whom, as the
-// run folders say. A training graph whose fold is not known counts as trained on, with a warning.
+// run folders say. A training graph whose fold is not known counts as trained on, with a warning; throws
+// ConfigError where this is so of a validation graph that members may have been trained on.
 PredictionsHeader prediction_file_header(const Dataset& dataset,
                                          const std::vector<const TrainedRun*>& runs);
 

@@ -13,11 +13,12 @@
 
 namespace tpudist {
 
-// Scores of configurations of one graph by all members; a larger score means slower.
+// Scores of configurations of one graph by members; a larger score means slower.
 struct GraphPrediction {
-  int graph = 0;                            // index in the dataset
-  std::vector<std::int64_t> rows;           // [c] rows that were scored, rising
-  std::vector<std::vector<double>> scores;  // [M][c]
+  int graph = 0;                   // index in the dataset
+  std::vector<std::int64_t> rows;  // [c] rows that were scored, rising
+  // [M][c], empty for a member that did not score the graph
+  std::vector<std::vector<double>> scores;
 };
 
 struct ScoringOptions {
@@ -49,8 +50,8 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
                                           const UnitBuilder& units, const ScoringOptions& options,
                                           JobContext& context);
 
-// One score for each configuration from the members with their weights [M]; 0 where no member has
-// weight. [c]
+// One score for each configuration from the members that scored, with their weights [M]; 0 where no
+// such member has weight. [c]
 std::vector<double> combined_scores(const GraphPrediction& prediction,
                                     const std::vector<double>& weights,
                                     const Combination& combination);

@@ -6,9 +6,9 @@
 namespace tpudist {
 namespace {
 
-std::vector<std::string> names_of(const Dataset& training) {
+std::vector<std::string> names_of(const Dataset& data) {
   std::vector<std::string> names;
-  for (int g = 0; g < training.size(); ++g) names.push_back(training.graph(g).name);
+  for (int g = 0; g < data.size(); ++g) names.push_back(data.graph(g).name);
   return names;
 }
 
@@ -16,14 +16,20 @@ std::vector<std::string> names_of(const Dataset& training) {
 
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training) {
   if (!ensemble.holds_out()) return {};
-  return split_into_folds({training.shards, training.collection, training.include, training.exclude,
-                           ensemble.folds, ensemble.fold_seed, ensemble.fold_file});
+  FoldRequest request{training.shards, training.collection, training.include,  training.exclude,
+                      ensemble.folds,  ensemble.fold_seed,  ensemble.fold_file};
+  if (training.second) {
+    request.with_valid = true;
+    request.include_valid = training.second->include;
+    request.exclude_valid = training.second->exclude;
+  }
+  return split_into_folds(request);
 }
 
-std::vector<int> graph_folds(const FoldTable& folds, const Dataset& training) {
+std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data) {
   std::vector<int> result;
   if (folds.folds == 0) return result;
-  for (const std::string& name : names_of(training)) {
+  for (const std::string& name : names_of(data)) {
     const FoldedGraph* graph = folds.find(name);
     if (!graph) throw std::out_of_range("no fold has the graph " + name);
     result.push_back(graph->fold);

@@ -10,12 +10,13 @@
 
 namespace tpudist {
 
-// The folds of the training graphs that `training` selects; none (`folds` 0) when members hold
-// nothing out. Throws what split_into_folds throws.
+// The folds of the graphs that `training` (Experiment::training_data) selects; none (`folds` 0) when
+// members hold nothing out. Throws what split_into_folds throws.
 FoldTable training_folds(const EnsembleConfig& ensemble, const DatasetOptions& training);
 
-// The fold of each graph of the training data, empty where there are no folds.
-std::vector<int> graph_folds(const FoldTable& folds, const Dataset& training);
+// The fold of each graph of the data, empty where there are no folds. Throws std::out_of_range where
+// the folds lack one.
+std::vector<int> graph_folds(const FoldTable& folds, const Dataset& data);
 
 // hash_of_folds of the training data, nothing where there are no folds: what a checkpoint keeps.
 std::optional<std::uint64_t> training_folds_hash(const FoldTable& folds, const Dataset& training);

@@ -39,7 +39,7 @@ GraphPlanStatistics statistics_of(const TrainingSetup& setup, int g,
 
 std::vector<GraphPlanStatistics> plan_statistics(const Experiment& experiment, ThreadPool& pool,
                                                  ProgressSink& progress) {
-  DatasetOptions options = experiment.data.training();
+  DatasetOptions options = experiment.training_data();
   options.cache = CacheMode::stream;      // one slate of each graph is read
   Experiment without_folds = experiment;  // plans do not depend on them
   without_folds.ensemble.folds = 0;

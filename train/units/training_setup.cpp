@@ -1,5 +1,8 @@
 #include "train/units/training_setup.hpp"
 
+#include <fmt/format.h>
+
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "dist/agreement.hpp"
 #include "train/units/folds.hpp"
@@ -13,9 +16,19 @@ SlateOrder order_of(const Experiment& experiment, const Dataset& data) {
                     data.rows_per_graph(), data.selection_hash());
 }
 
+Dataset open_data(const DatasetOptions& options, ThreadPool& pool) {
+  try {
+    return Dataset::open(options, pool);
+  } catch (const ConfigError& error) {
+    if (!options.second) throw;
+    throw ConfigError(fmt::format(
+        "{}; members are to train on both splits (ensemble.fold_over: train+valid)", error.what()));
+  }
+}
+
 // Ranks that see other data must not get to the first exchange about it.
 Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communicator& world) {
-  Dataset data = Dataset::open(options, pool);
+  Dataset data = open_data(options, pool);
   const AgreedValue selection{"training data", to_hex(data.selection_hash())};
   require_agreement(world, std::span(&selection, 1),
                     "give all ranks the same shards (data.shards)");

@@ -18,7 +18,7 @@ namespace tpudist {
 // benchmarks all start from it. Borrows experiment and pool. Its parts refer to each other, so it
 // stays where it was made; once made it is only read, by any number of threads.
 struct TrainingSetup {
-  // `options`: as a rule `experiment.data.training()`. `device` -1 = CPU. `ranks`: among which the
+  // `options`: as a rule `experiment.training_data()`. `device` -1 = CPU. `ranks`: among which the
   // work is shared. Collective over `world`, whose ranks estimate the costs of slates together: as
   // a rule those that share the work. One rank needs no costs. Throws ConfigError and DataError
   // where data and experiment do not fit together.

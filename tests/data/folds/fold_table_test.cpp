@@ -118,6 +118,28 @@ TEST_F(FoldTableTest, LeavesOutWhatIsExcluded) {
   }
 }
 
+TEST_F(FoldTableTest, SplitsValidationGraphsTooWhereAskedTo) {
+  FoldRequest both = request("layout:nlp:random", 2);
+  both.with_valid = true;
+  const FoldTable table = split_into_folds(both);
+  EXPECT_TRUE(table.with_valid);
+  std::map<std::string, std::set<int>> folds_of_family;
+  for (const FoldedGraph& graph : table.graphs) folds_of_family[graph.family].insert(graph.fold);
+  for (const auto& [family, folds] : folds_of_family) EXPECT_THAT(folds, SizeIs(1)) << family;
+  std::size_t valid = 0;
+  for (const GraphEntry& entry :
+       list_graphs(*folder_ / "shards", Collection{"layout:nlp:random"}, "valid")) {
+    EXPECT_NE(table.find(entry.name), nullptr) << entry.name;
+    ++valid;
+  }
+  EXPECT_GT(valid, 0u);
+  EXPECT_EQ(table.graphs.size(),
+            split_into_folds(request("layout:nlp:random", 2)).graphs.size() + valid);
+  EXPECT_THAT(fold_table_text(table), HasSubstr("2 folds of the training and validation graphs"));
+  both.exclude_valid = {"*"};
+  EXPECT_EQ(split_into_folds(both).graphs.size(), table.graphs.size() - valid);
+}
+
 TEST_F(FoldTableTest, TakesFoldsFromAFile) {
   FoldRequest wanted = request("layout:nlp:default", 2);
   wanted.file = *folder_ / "folds.yaml";

@@ -339,6 +339,28 @@ TEST_F(DatasetTest, SelectsGraphsByPattern) {
   EXPECT_EQ(dataset.graph(1).name, "unet");
 }
 
+TEST_F(DatasetTest, HasTheGraphsOfASecondSplitBehindThoseOfTheFirst) {
+  for (const std::string name : {"bert_a", "resnet_a"}) add(NpzFixture::layout(), name);
+  for (const std::string name : {"alexnet", "bert_a", "unet"})
+    add(NpzFixture::layout(), name, "valid");
+  convert_all();
+  DatasetOptions both = options();
+  both.second = SecondSplit{"valid", {}, {"unet"}};
+  const Dataset dataset = Dataset::open(both, pool_), train = Dataset::open(options(), pool_);
+  ASSERT_EQ(dataset.size(), 4);
+  const std::vector<std::pair<std::string, std::string>> expected{
+      {"bert_a", "train"}, {"resnet_a", "train"}, {"alexnet", "valid"}, {"bert_a", "valid"}};
+  for (int g = 0; g < 4; ++g) {
+    EXPECT_EQ(dataset.graph(g).name, expected[static_cast<std::size_t>(g)].first);
+    EXPECT_EQ(dataset.entry(g).split, expected[static_cast<std::size_t>(g)].second);
+    EXPECT_GT(dataset.rows(g), 0);
+  }
+  EXPECT_EQ(dataset.options().splits(), "train+valid");
+  EXPECT_NE(dataset.selection_hash(), train.selection_hash());
+  both.second->exclude = {"*"};
+  EXPECT_THAT(open_error(both), HasSubstr("none of the 3 graphs of layout:xla:random valid"));
+}
+
 TEST_F(DatasetTest, SaysWhatWasFilteredWhenNothingIsLeft) {
   add(NpzFixture::layout(), "bert");
   add(NpzFixture::layout(), "unet");

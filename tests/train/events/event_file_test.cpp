@@ -46,6 +46,13 @@ TEST(ScalarsOf, AStepAreItsNumbersByMemberAndTheirMean) {
                           Pair("loss/member_2", 0.5), Pair("rate", 0.001)));
 }
 
+TEST(ScalarsOf, MembersHaveTheirNumbersOfTheEnsemble) {
+  json record = step_record(3);
+  record["first_member"] = 5;
+  EXPECT_THAT(by_tag(record), ElementsAre(Pair("loss/mean", 1.0), Pair("loss/member_5", 1.5),
+                                          Pair("loss/member_7", 0.5), Pair("rate", 0.001)));
+}
+
 TEST(ScalarsOf, AnEvaluationComesUnderItsSplit) {
   EXPECT_THAT(by_tag({{"kind", "evaluation"},
                       {"split", "valid"},

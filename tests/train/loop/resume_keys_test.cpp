@@ -120,6 +120,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"ensemble.vary", "[init]"},
       {"ensemble.folds", "3"},
       {"ensemble.fold_seed", "2"},
+      {"ensemble.fold_over", "train+valid"},
       {"dist.reduce", "nccl"},
   };
   return keys;

@@ -23,6 +23,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsNan;
+using ::testing::Not;
 using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
@@ -140,6 +141,62 @@ TEST(RunPredictions, CanBeWrittenByResumingARunThatHasEnded) {
   run(tiny_experiment({"predictions.rows=5"}), folder / "run", 1, /*resume=*/true);
   EXPECT_TRUE(fs::exists(folder / "run/predictions.h5"));
   EXPECT_FALSE(fs::exists(folder / "run/predictions.h5.1-2-3.tmp"));
+}
+
+// Names of what progress was told of.
+struct Titles : NoProgress {
+  void start(std::string_view title, std::int64_t, std::string_view) override {
+    list.emplace_back(title);
+  }
+  std::vector<std::string> list;
+};
+
+TEST(RunPredictions, AreWhatTheLastEvaluationGoesByWhereBothTakeTheSameRows) {
+  const TempDir folder;
+  const auto world = make_self_communicator();
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto train_with = [&](const std::string& name, std::vector<std::string> overrides) {
+    Titles titles;
+    JobContext context{*world, pool, NodePlace{}, titles};
+    const TrainOutcome outcome = train(tiny_experiment(std::move(overrides)), folder / name, false,
+                                       context, [] { return false; });
+    return std::pair(titles.list, outcome.evaluation->member_means());
+  };
+  const auto [once, means] = train_with("once", {"predictions.rows=all"});
+  EXPECT_THAT(once, ::testing::ElementsAre("train", "predict"));
+  const auto [twice, sampled] = train_with(
+      "twice", {"predictions.rows=all", "train.last_evaluation=sampled", "train.evaluate_rows=5"});
+  EXPECT_THAT(twice, ::testing::ElementsAre("train", "evaluate", "predict"));
+  const auto [alone, expected] = train_with("alone", {});
+  EXPECT_THAT(alone, ::testing::ElementsAre("train", "evaluate"));
+  EXPECT_EQ(means, expected);
+  nlohmann::json with = scores_of(folder / "once"), without = scores_of(folder / "alone");
+  with.erase("out_of_fold");
+  EXPECT_EQ(with, without);
+  const auto [rows, few] = train_with(
+      "rows", {"predictions.rows=5", "train.last_evaluation=sampled", "train.evaluate_rows=5"});
+  EXPECT_THAT(rows, ::testing::ElementsAre("train", "predict"));
+  EXPECT_EQ(few, sampled);
+}
+
+TEST(RunPredictions, AreStoppedOnRequestAndMadeByResuming) {
+  const TempDir folder;
+  const Experiment experiment = tiny_experiment({"predictions.rows=all"});
+  run(experiment, folder / "whole");
+  int asked = 0;  // at six steps, and before each part of the predictions
+  const TrainOutcome stopped =
+      run(experiment, folder / "run", 1, false, [&] { return ++asked > 7; });
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.steps, 6);
+  EXPECT_FALSE(stopped.evaluation);
+  for (const auto& entry : fs::directory_iterator(folder / "run"))
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("predictions.h5")));
+  EXPECT_FALSE(fs::exists(folder / "run/scores.json"));
+  const TrainOutcome resumed = run(experiment, folder / "run", 1, /*resume=*/true);
+  EXPECT_FALSE(resumed.stopped);
+  EXPECT_EQ(scores_of(folder / "run"), scores_of(folder / "whole"));
+  EXPECT_EQ(read_text_file(folder / "run/predictions.h5"),
+            read_text_file(folder / "whole/predictions.h5"));
 }
 
 TEST(RunPredictions, AreInTheDryRun) {

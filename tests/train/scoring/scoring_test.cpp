@@ -184,7 +184,7 @@ TEST(Scoring, AnEvaluationIsOneProgressOverAllGraphs) {
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
   JobContext context{*world, pool, NodePlace{}, progress};
-  evaluate_members(scored.network, scored.flat, {true, true}, scored.data, scored.units,
+  evaluate_members(scored.network, scored.flat, {true, true}, scored.data, {}, scored.units,
                    {scored.experiment.evaluate_block, 20}, context);
   EXPECT_EQ(progress.starts, 1);
   EXPECT_EQ(progress.done, total_scores(scored.data, 2, 20));

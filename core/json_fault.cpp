@@ -1,0 +1,22 @@
+#include "core/json_fault.hpp"
+
+namespace tpudist {
+
+std::string json_fault(std::string_view what) {
+  constexpr std::size_t kLongest = 120;
+  constexpr std::string_view kNumber = "[json.exception.";
+  std::string_view text = what;
+  if (text.starts_with(kNumber)) {
+    const std::size_t end = text.find("] ");
+    if (end != std::string_view::npos) text.remove_prefix(end + 2);
+  }
+  if (text.starts_with("parse error")) text = text.substr(0, text.find(": "));
+  std::string line(text.substr(0, kLongest));
+  if (text.size() > kLongest) line += " ...";
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return line;
+}
+
+}  // namespace tpudist

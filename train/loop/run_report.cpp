@@ -1,0 +1,115 @@
+#include "train/loop/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/file_system.hpp"
+#include "core/numbers.hpp"
+#include "dist/agreement.hpp"
+
+namespace tpudist {
+namespace {
+
+// NaN has no place in JSON.
+nlohmann::json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+nlohmann::json finite_or_null(const std::vector<double>& values) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const double value : values) list.push_back(finite_or_null(value));
+  return list;
+}
+
+// The values of members that took a step, null for the others.
+nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& values) {
+  nlohmann::json list = finite_or_null(values);
+  for (std::size_t m = 0; m < values.size(); ++m) {
+    if (!result.stepped[m]) list[m] = nullptr;
+  }
+  return list;
+}
+
+nlohmann::json to_json(const std::vector<EarlyStopped>& members) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const EarlyStopped& stopped : members) {
+    list.push_back({{"number", stopped.member},
+                    {"step", stopped.step},
+                    {"best_step", stopped.best_step},
+                    {"best_score", finite_or_null(stopped.best_score)},
+                    {"best_score_is_optimistic", true}});
+  }
+  return list;
+}
+
+}  // namespace
+
+RunReport::RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context)
+    : experiment_(experiment), run_(run), context_(context) {}
+
+void RunReport::step(const StepResult& result, const TrainingState& state, double seconds,
+                     double wait) const {
+  double loss = 0, norm = 0, count = 0;
+  for (std::size_t m = 0; m < result.loss.size(); ++m) {
+    if (!result.stepped[m]) continue;
+    loss += result.loss[m], norm += result.norm[m], ++count;
+  }
+  if (count > 0) loss /= count, norm /= count;
+  context_.progress.advance(1, fmt::format("loss {:.4f}", loss));
+  if (!root() || state.step % experiment_.train.log_every != 0) return;
+  context_.progress.line(
+      fmt::format("step {:>7}/{}  loss {:>9.4f}  norm {:>9.3g}  lr {:.2e}  {}/step  wait {:.1f} %",
+                  state.step, experiment_.train.steps, loss, norm, result.rate,
+                  format_seconds(seconds), 100 * wait / std::max(seconds, 1e-9)));
+  run_.append_metrics({{"kind", "step"},
+                       {"step", state.step},
+                       {"first_member", experiment_.ensemble.first_member},
+                       {"loss", of_stepped(result, result.loss)},
+                       {"norm", of_stepped(result, result.norm)},
+                       {"rate", result.rate},
+                       {"step_seconds", seconds},
+                       {"wait_seconds", wait},
+                       {"train_seconds", state.train_seconds}});
+}
+
+void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& state) const {
+  if (!root()) return;
+  const std::vector<double> means = evaluation.member_means();
+  const std::int64_t rows = evaluation.most_rows;
+  std::string members;
+  for (const double mean : means) members += fmt::format(" {:.4f}", mean);
+  context_.progress.line(
+      fmt::format("step {:>7}  {}{} {} ensemble {:.4f}  members{}  after {} of training",
+                  state.step, evaluation.is_tile ? "tile score" : "Kendall tau",
+                  evaluation.held_out_only ? " out of fold" : "",
+                  rows > 0 ? fmt::format("(at most {} rows a graph)", rows) : "(all rows)",
+                  evaluation.ensemble_mean(), members, format_seconds(state.train_seconds)));
+  run_.append_metrics({{"kind", "evaluation"},
+                       {"split", "valid"},
+                       {"step", state.step},
+                       {"rows", rows},
+                       {"held_out_only", evaluation.held_out_only},
+                       {"first_member", experiment_.ensemble.first_member},
+                       {"members", finite_or_null(means)},
+                       {"ensemble", finite_or_null(evaluation.ensemble_mean())},
+                       {"train_seconds", state.train_seconds}});
+}
+
+void RunReport::scores(const std::optional<Evaluation>& evaluation,
+                       const std::vector<EarlyStopped>& stopped,
+                       const nlohmann::json& out_of_fold) const {
+  run_on_all_ranks(context_.world, [&] {
+    if (!root() || (!evaluation && out_of_fold.is_null())) return;
+    nlohmann::json scores = evaluation ? evaluation_json(*evaluation) : nlohmann::json::object();
+    if (evaluation && experiment_.train.early_stop.patience > 0)
+      scores["stopped_early"] = to_json(stopped);
+    if (!out_of_fold.is_null()) scores["out_of_fold"] = out_of_fold;
+    write_file_atomically(run_.scores(), scores.dump(2) + "\n");
+  });
+}
+
+}  // namespace tpudist

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "train/experiment/context.hpp"
+#include "train/experiment/experiment.hpp"
+#include "train/loop/trainer.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/loop/training_step.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+
+// What a run tells while it trains: lines on the terminal, metrics.jsonl and scores.json. Only rank 0
+// writes. Borrows all that it is made of.
+class RunReport {
+ public:
+  RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
+
+  // Of a step that took `seconds`, of these `wait` for its data; advances the progress.
+  void step(const StepResult& result, const TrainingState& state, double seconds,
+            double wait) const;
+  void evaluation(const Evaluation& evaluation, const TrainingState& state) const;
+  // Writes scores.json, if there is anything to write. `out_of_fold`: null where nothing was predicted.
+  // Collective.
+  void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
+              const nlohmann::json& out_of_fold) const;
+
+ private:
+  bool root() const { return context_.world.rank() == 0; }
+
+  const Experiment& experiment_;
+  const RunFolder& run_;
+  JobContext& context_;
+};
+
+}  // namespace tpudist
