@@ -131,9 +131,9 @@ train_system() {
     latenciaga_*) options=("model.blocks=[{width: 64, repeat: 3}, {width: 96, repeat: 2}]") ;;
   esac
   { TPUDIST_DATA=$data on_ranks "$ranks" train "experiments/systems/$system.yaml" \
-      "batch={slates: $slates, configs: 128, draw: graphs}" "ensemble={members: 3, vary: [init]}" \
+      "batch={slates: $slates, configs: 1024, draw: graphs}" "ensemble={members: 3, vary: [init]}" \
       train.steps=200 train.evaluate_every=0 train.last_evaluation=none train.checkpoint_every=0 \
-      train.log_every=1 dist.threads=1 "${options[@]}" --run-dir "$scratch/$system-$ranks" || true
+      train.log_every=1 "dist.threads=$((2 / ranks))" "${options[@]}" --run-dir "$scratch/$system-$ranks" || true
   } | sed -n 's/^parameters: //p' | grep . || echo none
 }
 
@@ -148,7 +148,7 @@ check_systems() {
     hash=$(train_system "$system" 1)
     read -r before after <<< "$(losses "$system-1")"
     row "$system" "$(falls "${before:-}" "${after:-}")" lower
-    printf '  %-34s %s -> %s\n' "losses of three seeds" "${before:-none}" "${after:-none}"
+    echo "${before:-none} -> ${after:-none}" | sed -E 's/([0-9]\.[0-9]{4})[0-9]*/\1/g; s/^/  losses of three seeds: /'
     [[ $hash != none ]] || hash="a hash"
     started=$SECONDS
     row "$system, 2 ranks" "$(train_system "$system" 2)" "$hash"
@@ -165,12 +165,11 @@ check_sanitizers() {
 scripts/setup.sh
 cmake --preset release ${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"} > "$scratch/build.log"
 cmake --build --preset release --target tpudist >> "$scratch/build.log"
-rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
-"$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
-"$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
-export TPUDIST_DATA=$scratch/shards
-
 if [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
+  rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
+  "$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
+  "$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
+  export TPUDIST_DATA=$scratch/shards
   check_ranks
   check_resume
   check_files

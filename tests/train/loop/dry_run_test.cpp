@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "core/tpugraphs.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/network.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
 
 namespace tpudist {
@@ -115,13 +117,32 @@ TEST(DryRun, ForecastsWhatLayersShare) {
     return match.size() > 1 ? std::stod(match[1].str()) : -1;
   };
   const double first = share("encoder", "x 8 +rows " + rows);
-  EXPECT_EQ(share("  instance_norm", " 0 +[0-9,]+ x 8 +rows " + rows + " -> "), first);
+  EXPECT_EQ(share("  instance_norm", "^0 +[0-9,]+ x 8 +rows " + rows + " -> "), first);
   const double normed = share("  instance_norm", "-> " + rows);
   EXPECT_GE(normed, first);
-  EXPECT_EQ(share("  sage 8", " 136 +[0-9,]+ x 8 +rows " + rows + " -> "), normed);
-  EXPECT_LE(share("  sage 8", "-> " + rows), 100);
-  share("relu", " 0 +[0-9,]+ x 8$");
-  share("readout sum", " 9 +scores$");
+  EXPECT_EQ(
+      share("  sage 8, mean from consumers, relu", "^136 +[0-9,]+ x 8 +rows " + rows + " -> "),
+      normed);
+  EXPECT_LE(share("  sage 8, mean from consumers, relu", "-> " + rows), 100);
+  share("relu", "^0 +[0-9,]+ x 8$");
+  share("readout sum, linear 1", "^9 +scores$");
+}
+
+TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
+  int systems = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing::source_folder() / "experiments/systems")) {
+    SCOPED_TRACE(entry.path().string());
+    ConfigDocument document = ConfigDocument::load(
+        entry.path(), {"data.shards=" + testing::tiny_shards().string(), "ensemble={members: 1}",
+                       "batch.unit_slates=1", "batch.slates=2"});
+    const std::string text = describe(read_experiment(document), 1);
+    EXPECT_THAT(text, HasSubstr("readout "));
+    EXPECT_THAT(text, HasSubstr(" -> "));
+    EXPECT_NE(line_of(text, "evaluation", "at the end"), "no line");
+    ++systems;
+  }
+  EXPECT_EQ(systems, 9);
 }
 
 TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {
