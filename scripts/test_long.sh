@@ -7,8 +7,8 @@
 #   2. Resumed after step 4 on 1, 2 and 5 ranks: those parameters again.
 #   3. Scores and submission on 1 and 3 ranks: the same files.
 #   4. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
-#      and on 1 and 2 ranks the same parameters. Two of them on a real ResNet and real tile kernels where
-#      TPUDIST_REAL_DATA says where these are, the others on synthetic data; wide layers made narrower.
+#      and on 1 and 2 ranks the same parameters. That for tile of the 1st place on real kernels where
+#      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
 #      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else.
 #   5. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
@@ -111,10 +111,9 @@ small_data() {
   [[ -d $scratch/small ]] && return
   "$tpudist" synth "$scratch/small-npz" --preset tiny --graphs 2,1,1 --configs 24 >> "$scratch/log" 2>&1
   "$tpudist" convert "$scratch/small-npz" "$scratch/small" >> "$scratch/log" 2>&1
-  local real=${TPUDIST_REAL_DATA:-../shared/data/real}/npz resnet=layout/xla/default/train tiles=tile/xla/train
-  [[ -d $real/$resnet && -d $real/$tiles ]] || return 0
-  mkdir -p "$scratch/real-npz/$resnet" "$scratch/real-npz/$tiles"
-  cp "$real/$resnet"/resnet*.npz "$scratch/real-npz/$resnet"
+  local real=${TPUDIST_REAL_DATA:-../shared/data/real}/npz tiles=tile/xla/train
+  [[ -d $real/$tiles ]] || return 0
+  mkdir -p "$scratch/real-npz/$tiles"
   cp "$real/$tiles"/*.npz "$scratch/real-npz/$tiles"
   "$tpudist" convert "$scratch/real-npz" "$scratch/real" >> "$scratch/log" 2>&1
 }
@@ -124,7 +123,6 @@ train_system() {
   local system=$1 ranks=$2
   local data=$scratch/small slates=2 options=()
   case $system in
-    first_place_layout_crossattn) [[ -d $scratch/real ]] && data=$scratch/real slates=1 ;;
     first_place_tile) [[ -d $scratch/real ]] && data=$scratch/real slates=15 ;;
     latenciaga_xla*) options=("model.blocks=[{width: 32, repeat: 2}, {width: 64, repeat: 2}]") ;;
     latenciaga_nlp) options=("model.blocks=[{width: 64, repeat: 3, residual: true}, {width: 96, repeat: 2, residual: true}]") ;;
