@@ -1,17 +1,63 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/numbers.hpp"
+#include "core/text.hpp"
+#include "core/thread_pool.hpp"
 #include "launch/commands.hpp"
 #include "launch/output.hpp"
+#include "models/network.hpp"
 #include "train/experiment/experiment.hpp"
 
 namespace tpudist {
+namespace {
+
+// The experiment files of a folder, in the order of their names.
+std::vector<std::filesystem::path> experiment_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+void print_system(const std::filesystem::path& file, ThreadPool& pool) {
+  ConfigDocument document = ConfigDocument::load(file);
+  const Experiment experiment = read_experiment(document);
+  const SystemNote& system = experiment.system;
+  if (system.source.empty()) {
+    throw ConfigError(file.string() +
+                      ": has no `system:`, which says source, collections and score of a published "
+                      "system: add it, or move the file elsewhere");
+  }
+  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  print(
+      "{}\n  file         {}\n  parameters   {}\n  collections  {}\n  score        {}\n  source    "
+      "   {}\n",
+      experiment.name, file.string(), format_count(network.parameters().parameters()),
+      join(system.collections, ", "), system.score, system.source);
+}
+
+void list_systems(const std::filesystem::path& folder) {
+  const std::vector<std::filesystem::path> files = experiment_files(folder);
+  if (files.empty()) {
+    throw ConfigError(folder.string() +
+                      ": holds no experiment file (*.yaml): give the folder of the systems");
+  }
+  ThreadPool pool(1);
+  for (const auto& file : files) print_system(file, pool);
+}
+
+}  // namespace
 
 void add_config_command(CLI::App& app) {
   struct Arguments {
@@ -38,6 +84,15 @@ void add_config_command(CLI::App& app) {
     print("{}", arguments->yaml ? experiment.resolved_yaml : experiment.resolved_table);
     if (!arguments->yaml) print("hash: {}\n", to_hex(document.hash()));
   });
+
+  auto folder = std::make_shared<std::filesystem::path>("experiments/systems");
+  CLI::App* systems = command->add_subcommand(
+      "systems", "List published systems: source, parameters, collections, known score");
+  systems->footer("Example:\n  tpudist config systems experiments/systems");
+  systems->add_option("folder", *folder, "Folder of their experiment files")
+      ->check(CLI::ExistingDirectory)
+      ->capture_default_str();
+  systems->callback([folder] { list_systems(*folder); });
 }
 
 }  // namespace tpudist

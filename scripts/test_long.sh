@@ -6,7 +6,11 @@
 #      parameters.
 #   2. Resumed after step 4 on 1, 2 and 5 ranks: those parameters again.
 #   3. Scores and submission on 1 and 3 ranks: the same files.
-#   4. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
+#   4. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
+#      and on 1 and 2 ranks the same parameters. That for tile of the 1st place on real kernels where
+#      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
+#      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else.
+#   5. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
 #                   went well
@@ -85,6 +89,70 @@ check_files() {
   done
 }
 
+# losses RUN prints the members' losses before the first step and the last one, on the same slates.
+losses() {
+  local step
+  for step in 1 200; do
+    sed -n "/\"kind\":\"step\"/{/\"step\":$step[,}]/s/.*\"loss\":\\[\\([^]]*\\)\\].*/\\1/p}" "$scratch/$1/metrics.jsonl"
+  done | paste -sd ' '
+}
+
+# falls BEFORE AFTER, lists of losses with commas: whether each got lower.
+falls() {
+  awk -v before="$1" -v after="$2" 'BEGIN {
+    n = split(before, b, ","); m = split(after, a, ","); ok = n == 3 && m == 3
+    for (i = 1; i <= n; ++i) ok = ok && a[i] + 0 < b[i] + 0
+    print ok ? "lower" : "not lower" }'
+}
+
+# small_data makes what slates are drawn from: few graphs of so few configurations that every step takes
+# all of them.
+small_data() {
+  [[ -d $scratch/small ]] && return
+  "$tpudist" synth "$scratch/small-npz" --preset tiny --graphs 2,1,1 --configs 24 >> "$scratch/log" 2>&1
+  "$tpudist" convert "$scratch/small-npz" "$scratch/small" >> "$scratch/log" 2>&1
+  local real=${TPUDIST_REAL_DATA:-../shared/data/real}/npz tiles=tile/xla/train
+  [[ -d $real/$tiles ]] || return 0
+  mkdir -p "$scratch/real-npz/$tiles"
+  cp "$real/$tiles"/*.npz "$scratch/real-npz/$tiles"
+  "$tpudist" convert "$scratch/real-npz" "$scratch/real" >> "$scratch/log" 2>&1
+}
+
+# train_system SYSTEM RANKS trains one for 200 steps and prints the hash of its parameters, or "none".
+train_system() {
+  local system=$1 ranks=$2
+  local data=$scratch/small slates=2 options=()
+  case $system in
+    first_place_tile) [[ -d $scratch/real ]] && data=$scratch/real slates=15 ;;
+    latenciaga_xla*) options=("model.blocks=[{width: 32, repeat: 2}, {width: 64, repeat: 2}]") ;;
+    latenciaga_nlp) options=("model.blocks=[{width: 64, repeat: 3, residual: true}, {width: 96, repeat: 2, residual: true}]") ;;
+    latenciaga_*) options=("model.blocks=[{width: 64, repeat: 3}, {width: 96, repeat: 2}]") ;;
+  esac
+  { TPUDIST_DATA=$data on_ranks "$ranks" train "experiments/systems/$system.yaml" \
+      "batch={slates: $slates, configs: 1024, draw: graphs}" "ensemble={members: 3, vary: [init]}" \
+      train.steps=200 train.evaluate_every=0 train.last_evaluation=none train.checkpoint_every=0 \
+      train.log_every=1 "dist.threads=$((2 / ranks))" "${options[@]}" --run-dir "$scratch/$system-$ranks" || true
+  } | sed -n 's/^parameters: //p' | grep . || echo none
+}
+
+check_systems() {
+  local system file before after
+  small_data
+  for file in experiments/systems/*.yaml; do
+    system=$(basename "$file" .yaml)
+    [[ " ${TPUDIST_TEST_SYSTEMS:-$system} " == *" $system "* ]] || continue
+    rm -rf "$scratch/$system"-[12]
+    started=$SECONDS
+    hash=$(train_system "$system" 1)
+    read -r before after <<< "$(losses "$system-1")"
+    row "$system" "$(falls "${before:-}" "${after:-}")" lower
+    echo "${before:-none} -> ${after:-none}" | sed -E 's/([0-9]\.[0-9]{4})[0-9]*/\1/g; s/^/  losses of three seeds: /'
+    [[ $hash != none ]] || hash="a hash"
+    started=$SECONDS
+    row "$system, 2 ranks" "$(train_system "$system" 2)" "$hash"
+  done
+}
+
 check_sanitizers() {
   started=$SECONDS
   local result=clean
@@ -95,15 +163,17 @@ check_sanitizers() {
 scripts/setup.sh
 cmake --preset release ${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"} > "$scratch/build.log"
 cmake --build --preset release --target tpudist >> "$scratch/build.log"
-rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
-"$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
-"$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
-export TPUDIST_DATA=$scratch/shards
-
-check_ranks
-check_resume
-check_files
-[[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
+if [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
+  rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
+  "$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
+  "$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
+  export TPUDIST_DATA=$scratch/shards
+  check_ranks
+  check_resume
+  check_files
+  [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
+fi
+check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"

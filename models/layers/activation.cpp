@@ -10,8 +10,8 @@
 namespace tpudist {
 
 const std::vector<std::string>& activation_names() {
-  static const std::vector<std::string> names = {"none", "relu",      "leaky_relu",
-                                                 "gelu", "gelu_tanh", "silu"};
+  static const std::vector<std::string> names = {"none",      "relu", "leaky_relu", "gelu",
+                                                 "gelu_tanh", "silu", "elu"};
   return names;
 }
 
@@ -36,6 +36,8 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
       return at::gelu(x, "tanh");
     case Activation::silu:
       return at::silu(x);
+    case Activation::elu:
+      return at::elu(x);
   }
   return x;
 }

@@ -84,6 +84,8 @@ class Layer {
   // One line for the table of layers, e.g. "sage 256, mean of consumers".
   virtual std::string description() const = 0;
   virtual std::int64_t channels() const = 0;  // behind the layer
+  // The layers that it is made of, in order, which steps(), drops() and parameters() count in.
+  virtual std::vector<std::shared_ptr<const Layer>> inner() const { return {}; }
   // The plan layers that it takes, in order. None: it maps each row by itself.
   virtual std::vector<LayerShape> steps() const { return {}; }
   virtual int drops() const { return 0; }  // how many dropout layers it holds

@@ -8,6 +8,8 @@
 #include "models/layers/channel_attention.hpp"
 #include "models/layers/config_attention.hpp"
 #include "models/layers/dropout.hpp"
+#include "models/layers/gcn.hpp"
+#include "models/layers/gin.hpp"
 #include "models/layers/group_norm.hpp"
 #include "models/layers/join_states.hpp"
 #include "models/layers/layer_norm.hpp"
@@ -26,6 +28,8 @@ struct Entry {
 // A further layer is one more line here.
 constexpr Entry kLayers[] = {
     {"sage", read_sage},
+    {"gcn", read_gcn},
+    {"gin", read_gin},
     {"linear", read_linear},
     {"activation", read_activation},
     {"residual", read_residual},

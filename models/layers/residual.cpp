@@ -24,14 +24,14 @@ class Residual : public Layer {
         skip_(skip) {}
 
   std::string description() const override {
-    std::string text = skip_ == Skip::identity  ? "residual ["
-                       : skip_ == Skip::project ? "projected residual ["
-                                                : "concatenated residual [";
-    for (std::size_t i = 0; i < blocks_.size(); ++i)
-      text += (i ? " | " : "") + blocks_[i]->description();
-    return text + "]";
+    return skip_ == Skip::identity  ? "residual"
+           : skip_ == Skip::project ? "projected residual"
+                                    : "concatenated residual";
   }
-  std::int64_t channels() const override { return inner() + (skip_ == Skip::concat ? in_ : 0); }
+  Layers inner() const override { return blocks_; }
+  std::int64_t channels() const override {
+    return behind_blocks() + (skip_ == Skip::concat ? in_ : 0);
+  }
   std::vector<LayerShape> steps() const override {
     std::vector<LayerShape> steps;
     for (const auto& block : blocks_) {
@@ -49,12 +49,13 @@ class Residual : public Layer {
     for (const auto& block : blocks_) {
       for (ParameterEntry& entry : block->parameters()) entries.push_back(std::move(entry));
     }
-    if (skip_ == Skip::project) entries.push_back(linear_weight(name_ + ".weight", in_, inner()));
+    if (skip_ == Skip::project)
+      entries.push_back(linear_weight(name_ + ".weight", in_, behind_blocks()));
     return entries;
   }
   void add_work(NetworkWork& network) const override {
     for (const auto& block : blocks_) block->add_work(network);
-    if (skip_ == Skip::project) network.steps.back().behind += product_work(in_, inner());
+    if (skip_ == Skip::project) network.steps.back().behind += product_work(in_, behind_blocks());
     network.steps.back().floats += channels();
   }
 
@@ -80,7 +81,7 @@ class Residual : public Layer {
   }
 
  private:
-  std::int64_t inner() const { return blocks_.empty() ? in_ : blocks_.back()->channels(); }
+  std::int64_t behind_blocks() const { return blocks_.empty() ? in_ : blocks_.back()->channels(); }
 
   std::string name_;
   std::int64_t in_;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "models/layers/directions.hpp"
 #include "models/layers/linear.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
@@ -9,23 +10,6 @@
 
 namespace tpudist {
 namespace {
-
-const std::vector<std::string> kDefaultDirections = {"consumer_to_producer"};
-
-std::vector<EdgeKind> read_directions(ConfigNode block) {
-  std::vector<EdgeKind> kinds;
-  for (const std::string& direction : block.texts("directions", kDefaultDirections)) {
-    if (direction == "consumer_to_producer") {
-      kinds.push_back(EdgeKind::consumer_to_producer);
-    } else if (direction == "producer_to_consumer") {
-      kinds.push_back(EdgeKind::producer_to_consumer);
-    } else {
-      block.mistake("directions",
-                    "must hold consumer_to_producer or producer_to_consumer, not " + direction);
-    }
-  }
-  return kinds;
-}
 
 class Sage : public Layer {
  public:
@@ -38,8 +22,7 @@ class Sage : public Layer {
     static const char* const aggregations[] = {"mean", "sum", "max"};
     std::string text = "sage " + std::to_string(channels()) + ", " +
                        aggregations[static_cast<int>(config_.mix.aggregation)];
-    for (const EdgeKind kind : config_.mix.edge_kinds)
-      text += kind == EdgeKind::consumer_to_producer ? " from consumers" : " from producers";
+    text += direction_text(config_.mix.edge_kinds);
     if (config_.normalise) text += ", L2 normalised";
     if (adds_input()) text += ", residual";
     return text + ", " + activation_names()[static_cast<std::size_t>(config_.activation)];

@@ -32,11 +32,67 @@ TEST(Experiments, EveryFileLoadsAndIsNamedAsItsFile) {
     EXPECT_EQ(experiment.name, name);
     EXPECT_EQ(experiment.ensemble.members, name == "demo_folds" ? 1 : 5) << name;
     names.insert(name);
-    if (!name.starts_with("demo") && name != "alexnet") collections.insert(experiment.data.collection.name);
+    if (!name.starts_with("demo") && name != "alexnet")
+      collections.insert(experiment.data.collection.name);
   }
   EXPECT_THAT(names, ::testing::IsSupersetOf(
                          {"demo", "nlp", "nlp_default", "xla", "xla_default", "tile", "alexnet"}));
   EXPECT_EQ(collections.size(), 5);  // one file for each
+}
+
+// Published systems, with a description each; two generations of the 2nd place and the 1st place.
+TEST(Experiments, EverySystemLoadsAndSaysWhereItIsFrom) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder() / "systems")) {
+    const std::string name = entry.path().stem().string();
+    SCOPED_TRACE(name);
+    const Experiment experiment = read("systems/" + name);
+    EXPECT_EQ(experiment.name, name);
+    EXPECT_THAT(experiment.system.source, HasSubstr("https://"));
+    EXPECT_FALSE(experiment.system.score.empty());
+    EXPECT_THAT(experiment.system.collections,
+                ::testing::Contains(experiment.data.collection.name));
+    ConfigDocument document = ConfigDocument::parse(experiment.resolved_yaml, "resolved.yaml");
+    EXPECT_EQ(read_experiment(document).numbers_hash, experiment.numbers_hash);
+    names.insert(name);
+  }
+  EXPECT_THAT(names,
+              ElementsAre("first_place_layout", "first_place_layout_crossattn", "first_place_tile",
+                          "latenciaga_nlp", "latenciaga_nlp_diffmat", "latenciaga_tile",
+                          "latenciaga_tile_diffmat", "latenciaga_xla", "latenciaga_xla_diffmat"));
+}
+
+TEST(Experiments, SystemsAreThePublishedOnes) {
+  const Experiment attention = read("systems/first_place_layout_crossattn");
+  EXPECT_TRUE(attention.network.mixes_configs());
+  EXPECT_EQ(attention.evaluate_block.slates.configs, 128);
+  EXPECT_EQ(attention.evaluate_block.slates.permutations, 10);
+  EXPECT_EQ(attention.batch.configs, 64);
+  const Experiment random = read("systems/first_place_layout");
+  EXPECT_FALSE(random.network.mixes_configs());
+  EXPECT_EQ(random.batch.configs, 128);
+  for (const Experiment& experiment : {attention, random, read("systems/first_place_tile")}) {
+    EXPECT_EQ(experiment.batch.slates, 1);
+    EXPECT_EQ(experiment.optimizer.decay_of(ParameterGroup::weights), 1e-5);
+    EXPECT_EQ(experiment.optimizer.clip_norm, 1);
+    EXPECT_EQ(experiment.data.duplicates, DuplicatesPolicy::first);
+    EXPECT_TRUE(experiment.loss->is_translation_invariant());
+  }
+  const Experiment diff_mat = read("systems/latenciaga_xla_diffmat");
+  EXPECT_EQ(diff_mat.optimizer.name, "adam");
+  EXPECT_EQ(diff_mat.optimizer.clip_norm, 0);
+  EXPECT_EQ(diff_mat.network.encoder.node_transform, FeatureTransform::log_positive);
+  EXPECT_FALSE(diff_mat.loss->is_translation_invariant());  // MAPE looks at the level
+}
+
+TEST(Experiments, ASystemNeedsAllThatIsSaidOfIt) {
+  try {
+    read("nlp", {"system={source: somewhere, collections: [layout:none]}"});
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("score"));
+    EXPECT_THAT(error.what(), HasSubstr("layout:none"));
+  }
 }
 
 // A resolved file, as a run folder keeps it, loads again and means the same.

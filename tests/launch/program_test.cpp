@@ -25,7 +25,7 @@ std::string experiment(const std::string& name) {
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command : {"convert", "inspect", "verify", "synth", "train", "evaluate",
-                              "predict", "ensemble", "rank", "config show"}) {
+                              "predict", "ensemble", "rank", "config show", "config systems"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
@@ -53,6 +53,21 @@ TEST(Program, WrongUsageIsExitCode2) {
     EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
     EXPECT_FALSE(wrong.output.empty()) << arguments;
   }
+}
+
+TEST(Program, ConfigSystemsListsThePublishedOnes) {
+  const Outcome list = run("config systems " + experiment("systems"));
+  EXPECT_EQ(list.exit_code, 0);
+  // The 2nd place's XLA network, as tests/models/network_config_test.cpp counts it.
+  EXPECT_THAT(list.output, HasSubstr("latenciaga_xla\n"));
+  EXPECT_THAT(list.output, HasSubstr("parameters   265,093\n"));
+  EXPECT_THAT(list.output, HasSubstr("collections  layout:xla:default, layout:nlp:default\n"));
+  EXPECT_THAT(list.output, HasSubstr("score        0.736 "));
+  const Outcome other = run("config systems " + experiment("sweeps"));
+  EXPECT_EQ(other.exit_code, 2);
+  const Outcome none = run("config systems nowhere");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.output, HasSubstr("nowhere"));
 }
 
 TEST(Program, ConfigShowPrintsEveryValueAndTheHash) {

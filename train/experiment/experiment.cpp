@@ -260,6 +260,24 @@ DistConfig read_dist(ConfigNode dist) {
   return config;
 }
 
+SystemNote read_system(ConfigNode root) {
+  SystemNote note;
+  if (!root.has("system")) return note;
+  ConfigNode system = root.child("system");
+  for (const char* key : {"source", "collections", "score"}) system.require(key);
+  note.source = system.text("source", "");
+  note.collections = system.texts("collections", {});
+  for (const std::string& name : note.collections) {
+    try {
+      Collection::parse(name);
+    } catch (const Error& error) {
+      system.mistake("collections", error.what());
+    }
+  }
+  note.score = system.text("score", "");
+  return note;
+}
+
 // What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
 void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.network.is_composed()) return;
@@ -334,6 +352,7 @@ Experiment read_experiment(ConfigDocument& document) {
   Experiment experiment;
   ConfigNode root = document.root();
   experiment.name = read_name(root);
+  experiment.system = read_system(root);
   ConfigNode seed = root.child("seed");
   experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
   experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));

@@ -118,9 +118,17 @@ struct DistConfig {
   bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
 };
 
+// `system:` of an experiment that repeats a published system: where it is described, the collections
+// that it was made for, and what it is known to score. All are empty where there is no such key.
+struct SystemNote {
+  std::string source, score;
+  std::vector<std::string> collections;
+};
+
 // An experiment file, resolved. Plain data.
 struct Experiment {
   std::string name;
+  SystemNote system;
   std::uint64_t init_seed = 1, order_seed = 1;
   DataConfig data;
   BatchConfig batch;

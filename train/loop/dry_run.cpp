@@ -10,50 +10,17 @@
 #include "core/numbers.hpp"
 #include "dist/self_communicator.hpp"
 #include "train/loop/evaluation_forecast.hpp"
+#include "train/loop/largest_unit.hpp"
+#include "train/loop/layer_report.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr int kSteps = 20;         // among whose units the largest is sought
+constexpr int kMostSteps = 20;     // that are planned
 constexpr int kPlannedSteps = 3;   // whose units are counted as refined or not
 constexpr int kPlannedUnits = 80;  // are planned to judge how evenly ranks are loaded, about
 constexpr int kListedRanks = 16;
-
-// What is computed at a time of a unit's slates: all of them, or the first chunk of a single one.
-std::vector<SlateRows> computed_together(const Experiment& experiment,
-                                         std::vector<SlateRows> slates) {
-  const auto chunk = static_cast<std::size_t>(experiment.batch.config_chunk);
-  if (chunk > 0 && slates.size() == 1 && slates[0].rows.size() > chunk) {
-    slates[0].rows.resize(chunk);
-  }
-  return slates;
-}
-
-// The unit with the most (nodes x configurations): of the first steps, or a slate of the largest
-// graph.
-std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
-  const int first = drawn_by(setup.experiment, 0);
-  const auto rows = [&](const std::vector<SlateRows>& slates) {
-    std::int64_t sum = 0;
-    for (const SlateRows& slate : slates)
-      sum += setup.data.graph(slate.graph).nodes * static_cast<std::int64_t>(slate.rows.size());
-    return sum;
-  };
-  int graph = 0;
-  for (int g = 1; g < setup.data.size(); ++g) {
-    if (setup.data.graph(g).nodes > setup.data.graph(graph).nodes) graph = g;
-  }
-  std::vector<SlateRows> largest{{graph, setup.order.rows({.graph = graph}, first)}};
-  for (int step = 0; step < kSteps; ++step) {
-    const BatchPlan plan = setup.planner.plan(step);
-    for (int unit = 0; unit < plan.units(); ++unit) {
-      std::vector<SlateRows> slates = rows_of_unit(plan, setup.order, unit, first);
-      if (rows(slates) > rows(largest)) largest = std::move(slates);
-    }
-  }
-  return computed_together(setup.experiment, std::move(largest));
-}
 
 // Which plan a unit gets, and the arithmetic that this saves.
 std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
@@ -74,7 +41,7 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
   const int first = drawn_by(setup.experiment, 0);
   const int units = setup.planner.plan(0).units();
   std::vector<PlannedStep> steps(
-      static_cast<std::size_t>(std::clamp(kPlannedUnits / units, kPlannedSteps, kSteps)));
+      static_cast<std::size_t>(std::clamp(kPlannedUnits / units, kPlannedSteps, kMostSteps)));
   std::vector<std::pair<std::size_t, int>> work;  // (step, unit)
   for (std::size_t step = 0; step < steps.size(); ++step) {
     steps[step].batch = setup.planner.plan(static_cast<std::int64_t>(step));
@@ -187,16 +154,18 @@ std::string largest_unit_text(const TrainingSetup& setup) {
   // States of all layers, kept for the backward pass, and as much for their gradients.
   const auto activations =
       static_cast<std::uint64_t>(2 * 4 * setup.units.state_floats(*unit.input.plan) * together);
-  return fmt::format(
-      "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
-      "  plan         {} rows over all layers, {}\n"
-      "  taken        {}\n"
-      "  activations  {} for {} members at a time\n",
-      slates.size(), graph.name, graph.nodes,
-      graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
-      format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
-      format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
-      format_bytes(activations), together);
+  std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
+  for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
+  return layers + fmt::format(
+                      "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
+                      "  plan         {} rows over all layers, {}\n"
+                      "  taken        {}\n"
+                      "  activations  {} for {} members at a time\n",
+                      slates.size(), graph.name, graph.nodes,
+                      graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
+                      format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
+                      format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
+                      format_bytes(activations), together);
 }
 
 std::string data_and_model_text(const TrainingSetup& setup) {

@@ -16,6 +16,8 @@
 #include "dist/agreement.hpp"
 #include "ensemble/out_of_fold.hpp"
 #include "ensemble/predictions_file.hpp"
+#include "train/loop/largest_unit.hpp"
+#include "train/loop/layer_report.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_predictions.hpp"
@@ -137,6 +139,7 @@ class TrainingRun {
       claim_->begin(experiment_.resolved_yaml);
       run_.rewind_metrics(state_.step);
       record_folds(run_, setup_.folds);
+      log_layers();
     });
     if (root()) validation_.tell_held_out();
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {
@@ -145,6 +148,15 @@ class TrainingRun {
                      experiment_.data.collection.name);
       }
     }
+  }
+
+  void log_layers() const {
+    std::vector<Slate> slates;
+    for (const SlateRows& slate : largest_unit(setup_))
+      slates.push_back(setup_.data.slate(slate.graph, slate.rows));
+    const PlanComparison plans = setup_.units.compare(slates, edge_draw(experiment_, 0));
+    spdlog::info("layers, and their rows in the largest unit against a dense plan's:");
+    for (const std::string& line : layer_lines(setup_, plans)) spdlog::info("  {}", line);
   }
 
   // Whether the run goes on from a checkpoint.

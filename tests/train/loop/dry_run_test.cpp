@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "core/tpugraphs.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/network.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
 
 namespace tpudist {
@@ -97,6 +99,50 @@ TEST(DryRun, NamesTheUnitsOfAStepAndTheLargestOne) {
               HasSubstr(fmt::format("{} ({} nodes, {} edges)", data.graph(largest).name,
                                     data.graph(largest).nodes, data.graph(largest).edges)));
   EXPECT_THAT(line_of(text, "largest unit", "activations"), HasSubstr("members at a time"));
+}
+
+// Every layer with its parameters, its states and what refinement makes of the rows around it.
+TEST(DryRun, ForecastsWhatLayersShare) {
+  const std::string text = describe(
+      tiny_experiment({"plan=refined",
+                       "model={encoder: {width: 8}, blocks: [{layer: residual, blocks: [{layer: "
+                       "instance_norm}, {layer: sage, width: 8}]}, {layer: activation}]}"}),
+      1);
+  const std::string rows = "([0-9.]+) %";
+  const auto share = [&](const std::string& layer, const std::string& pattern) {
+    const std::string line =
+        line_of(text, "layers, and their rows in the largest unit against a dense plan's", layer);
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(line, match, std::regex(pattern))) << layer << ": " << line;
+    return match.size() > 1 ? std::stod(match[1].str()) : -1;
+  };
+  const double first = share("encoder", "x 8 +rows " + rows);
+  EXPECT_EQ(share("  instance_norm", "^0 +[0-9,]+ x 8 +rows " + rows + " -> "), first);
+  const double normed = share("  instance_norm", "-> " + rows);
+  EXPECT_GE(normed, first);
+  EXPECT_EQ(
+      share("  sage 8, mean from consumers, relu", "^136 +[0-9,]+ x 8 +rows " + rows + " -> "),
+      normed);
+  EXPECT_LE(share("  sage 8, mean from consumers, relu", "-> " + rows), 100);
+  share("relu", "^0 +[0-9,]+ x 8$");
+  share("readout sum, linear 1", "^9 +scores$");
+}
+
+TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
+  int systems = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing::source_folder() / "experiments/systems")) {
+    SCOPED_TRACE(entry.path().string());
+    ConfigDocument document = ConfigDocument::load(
+        entry.path(), {"data.shards=" + testing::tiny_shards().string(), "ensemble={members: 1}",
+                       "batch.unit_slates=1", "batch.slates=2"});
+    const std::string text = describe(read_experiment(document), 1);
+    EXPECT_THAT(text, HasSubstr("readout "));
+    EXPECT_THAT(text, HasSubstr(" -> "));
+    EXPECT_NE(line_of(text, "evaluation", "at the end"), "no line");
+    ++systems;
+  }
+  EXPECT_EQ(systems, 9);
 }
 
 TEST(DryRun, ChunksAndMembersTakenApartNeedLessMemory) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/config.hpp"
+#include "models/plans/plan_shape.hpp"
+
+namespace tpudist {
+
+// Reads `directions`: the edges that a layer mixes along, consumer_to_producer by default.
+std::vector<EdgeKind> read_directions(ConfigNode block);
+
+// What stands for them in a layer's description, e.g. " from consumers from producers".
+std::string direction_text(const std::vector<EdgeKind>& directions);
+
+}  // namespace tpudist

@@ -1,0 +1,110 @@
+#include "models/layers/gin.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/layers/activation.hpp"
+#include "models/layers/directions.hpp"
+#include "models/layers/linear.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+struct GinConfig {
+  std::int64_t width = 0, hidden = 0;
+  std::vector<EdgeKind> directions;
+  double eps = 0;
+  bool train_eps = false;
+  Activation activation = Activation::relu;
+};
+
+class Gin : public Layer {
+ public:
+  Gin(const GinConfig& config, const LayerPlace& place)
+      : config_(config), prefix_(place.prefix + "gin."), in_(place.channels), step_(place.step) {}
+
+  std::string description() const override {
+    return "gin " + std::to_string(config_.width) + " through " + std::to_string(config_.hidden) +
+           ", sum" + direction_text(config_.directions) + ", " +
+           activation_names()[static_cast<std::size_t>(config_.activation)];
+  }
+  std::int64_t channels() const override { return config_.width; }
+  std::vector<LayerShape> steps() const override {
+    return {{config_.directions, Aggregation::sum, false}};
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries{
+        linear_weight(prefix_ + "nn.0.weight", in_, config_.hidden),
+        linear_bias(prefix_ + "nn.0.bias", in_, config_.hidden),
+        linear_weight(prefix_ + "nn.2.weight", config_.hidden, config_.width),
+        linear_bias(prefix_ + "nn.2.bias", config_.hidden, config_.width)};
+    if (!config_.train_eps) return entries;
+    ParameterEntry eps{prefix_ + "eps", {1}};
+    eps.group = ParameterGroup::norms;
+    eps.initialiser = {Initialiser::Kind::constant, config_.eps};
+    entries.push_back(eps);
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    const double first = product_work(in_, config_.hidden);
+    network.steps.push_back({first, first, product_work(config_.hidden, config_.width),
+                             config_.hidden + config_.width,
+                             static_cast<int>(config_.directions.size())});
+  }
+
+  // The first product comes before the rows are gathered, so that each is computed once for all rows
+  // that share it.
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
+                    const LayerCall& call) const override {
+    const PlanLayer& step = *call.plan.layers[step_];
+    const at::Tensor weight = weights[prefix_ + "nn.0.weight"];
+    std::vector<TakenTerm> terms{
+        {linear_rows(own(x, weights, call), weight, weights[prefix_ + "nn.0.bias"], call.pool),
+         step.self}};
+    for (const EdgeSet& edges : step.edges) {
+      const at::Tensor around = aggregate_rows(edges.aggregate, x, Aggregation::sum, call.pool);
+      terms.push_back({linear_rows(around, weight, at::Tensor(), call.pool), edges.neighbourhood});
+    }
+    const at::Tensor hidden =
+        activate_rows(sum_of_taken(terms, call.pool), Activation::relu, call.pool);
+    return activate_rows(apply_linear(hidden, weights, prefix_ + "nn.2", call.pool),
+                         config_.activation, call.pool);
+  }
+
+ private:
+  // (1 + eps) x
+  at::Tensor own(const RowStates& x, const LayerWeights& weights, const LayerCall& call) const {
+    if (config_.train_eps) {
+      return map_rows(
+          [](const auto& rows, const auto& parameters) { return rows[0] * (parameters[0] + 1); },
+          {x}, {weights[prefix_ + "eps"]}, call.pool);
+    }
+    if (config_.eps == 0) return x;
+    const double factor = 1 + config_.eps;
+    return map_rows([factor](const auto& rows, const auto&) { return rows[0] * factor; }, {x}, {},
+                    call.pool);
+  }
+
+  GinConfig config_;
+  std::string prefix_;
+  std::int64_t in_;
+  int step_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPlace& place) {
+  GinConfig config;
+  block.require("width");
+  config.width = block.integer("width", 64, {1, kMaxWidth});
+  config.hidden = block.integer("hidden", config.width, {1, kMaxWidth});
+  config.directions = read_directions(block);
+  config.eps = block.number("eps", 0, {-1e6, 1e6});
+  config.train_eps = block.boolean("train_eps", false);
+  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
+  return std::make_shared<Gin>(config, place);
+}
+
+}  // namespace tpudist

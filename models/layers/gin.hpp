@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/config/config.hpp"
+#include "models/layers/layer.hpp"
+
+namespace tpudist {
+
+// {layer: gin, width, hidden, directions, eps, train_eps, activation}: GIN (Xu et al., "How powerful
+// are graph neural networks?", 2019), PyTorch Geometric's GINConv with an MLP of one hidden layer:
+//
+//     y = act(W2 relu(W1 ((1 + eps) x + sum of neighbours) + b1) + b2)
+//
+// Neighbours along several directions are added up. `hidden` is the width of the MLP's hidden layer,
+// `eps` where the weight of the own state begins; it stays there unless `train_eps` is true.
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPlace& place);
+
+}  // namespace tpudist

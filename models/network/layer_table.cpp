@@ -1,0 +1,57 @@
+#include "models/network/layer_table.hpp"
+
+#include "models/inputs/encoder.hpp"
+#include "models/layers/layer.hpp"
+
+namespace tpudist {
+namespace {
+
+std::int64_t trained(const std::vector<ParameterEntry>& entries) {
+  std::int64_t count = 0;
+  for (const ParameterEntry& entry : entries) {
+    if (entry.group != ParameterGroup::statistics) count += entry.size();
+  }
+  return count;
+}
+
+void add_layer(const Layer& layer, int depth, int step, std::vector<LayerRow>& rows) {
+  rows.push_back({layer.description(), depth, trained(layer.parameters()), layer.channels(), step,
+                  static_cast<int>(layer.steps().size())});
+  for (const auto& inner : layer.inner()) {
+    add_layer(*inner, depth + 1, step, rows);
+    step += static_cast<int>(inner->steps().size());
+  }
+}
+
+std::string head_name(const NetworkConfig& config) {
+  static const char* const aggregations[] = {"mean", "sum", "max"};
+  std::string name;
+  for (const Aggregation pool : config.pools) {
+    if (!name.empty()) name += '+';
+    name += aggregations[static_cast<int>(pool)];
+  }
+  if (name.empty()) name = config.mean_readout ? "mean" : "sum";
+  for (const std::int64_t width : config.head.widths) name += ", linear " + std::to_string(width);
+  return "readout " + name + ", linear 1";
+}
+
+}  // namespace
+
+std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t config_features,
+                                  const ParameterTable& table) {
+  const Encoder encoder(config.encoder, config_features);
+  std::vector<LayerRow> rows;
+  rows.push_back({"encoder", 0, trained(encoder.parameters()), encoder.channels(), 0, 0});
+  int step = 0;
+  std::int64_t parameters = rows.front().parameters;
+  for (const auto& block : config.all_blocks()) {
+    add_layer(*block, 0, step, rows);
+    step += static_cast<int>(block->steps().size());
+    parameters += trained(block->parameters());
+  }
+  // The head, an MLP over the configurations included, has what is left.
+  rows.push_back({head_name(config), 0, table.parameters() - parameters, 0, step, 0});
+  return rows;
+}
+
+}  // namespace tpudist
