@@ -53,7 +53,7 @@ void expect_line(const std::string& blocks, const std::vector<std::string>& part
 TEST(ModelRefusals, ALayerThatIsUnknown) {
   expect_line("{layer: instancenorm}", {"model.blocks.0.layer", "instance_norm", "did you mean"});
   expect_line("{layer: gat, heads: 4, width: 16}",
-              {"must be one of sage, linear, activation", "\"gat\""});
+              {"must be one of sage, gcn, gin, linear, activation", "\"gat\""});
   expect_line("{layer: sage, width: 8}, {layer: [sage], width: 8}", {"model.blocks.1.layer"});
   expect_line("{layer: residual, blocks: [{layer: elu}]}", {"blocks.0.blocks.0.layer", "\"elu\""});
 }
@@ -110,7 +110,7 @@ TEST(ModelRefusals, Choices) {
               {"consumer_to_producer or producer_to_consumer", "both"});
   expect_line("{layer: sage, width: 8, aggregation: median}", {"one of mean, sum, max"});
   expect_line("{layer: sage, width: 8, join: concat, directions: []}", {"no directions"});
-  expect_line("{layer: activation, kind: elu}", {"relu", "silu"});
+  expect_line("{layer: activation, kind: swish}", {"relu", "silu"});
   expect_line("{layer: residual, skip: add, blocks: [{layer: layer_norm}]}",
               {"one of identity, project, concat"});
   expect_line("{layer: linear, width: 4, bias_value: 1}", {"initialise: xavier"});
