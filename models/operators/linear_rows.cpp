@@ -42,6 +42,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix& a, c
         matrix.tensor.storage_offset() + matrix.offset);
   };
   use_one_thread_per_worker();
+  const at::NoGradGuard no_graph;  // threads of the pool do not inherit the caller's
   at::Tensor target = c.as_strided({m, n}, {c_stride, 1}, c.storage_offset() + c_offset);
   const at::Tensor left = view(a, m, k), right = view(b, k, n);
   if (beta == 0) {
