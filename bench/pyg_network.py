@@ -7,7 +7,8 @@ from torch_geometric.nn import SAGEConv, global_add_pool
 OPCODES, NODE_FEATURES, CONFIG_FEATURES = 120, 140, 18
 
 # Width behind the encoder, widths of the SAGE layers, residual where widths agree, how neighbours are
-# aggregated. maxima_64 is the network of experiments/alexnet_fast.yaml.
+# aggregated. maxima_64 is a small network of maxima, like those that were tried for
+# experiments/alexnet_fast.yaml (which has six such layers).
 PRESETS = {
     "latenciaga_xla": (32, [64, 64, 128, 128, 256, 256], False, "mean"),
     "latenciaga_nlp": (64, [256] * 4 + [512] * 4, True, "mean"),
