@@ -8,7 +8,6 @@
 #include "core/tpugraphs.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 
 namespace tpudist {

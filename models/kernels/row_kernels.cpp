@@ -3,16 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-// One version of each loop for each vector width, chosen when the program is loaded. (Sanitizers
-// are not ready yet at that moment. A test that compares the versions brings its own.)
-#if defined(TPUDIST_VECTORISED)
-#elif defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define TPUDIST_VECTORISED \
-  __attribute__((target_clones("default", "avx2", "avx512f"), optimize("O3")))
-#else
-#define TPUDIST_VECTORISED
-#endif
+#include "models/kernels/vectorised.hpp"
 
 namespace tpudist {
 

@@ -2,11 +2,13 @@
 
 // Marks a function of which the compiler makes one version for each vector width; the program takes
 // the widest that the CPU has when it is loaded. Sanitizers are not ready yet at that moment. A file
-// with such functions is compiled with -ffp-contract=off, so that all versions give the same bits.
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
+// with such functions is compiled with -ffp-contract=off, so that all versions give the same bits. A
+// test that compares the versions brings its own mark.
+#if defined(TPUDIST_VECTORISED)
+#elif defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define TPUDIST_VERSIONS_BY_WIDTH \
+#define TPUDIST_VECTORISED \
   __attribute__((target_clones("default", "avx2", "avx512f"), optimize("O3")))
 #else
-#define TPUDIST_VERSIONS_BY_WIDTH
+#define TPUDIST_VECTORISED
 #endif

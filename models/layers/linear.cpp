@@ -2,7 +2,6 @@
 
 #include "models/layers/activation.hpp"
 #include "models/operators/linear_rows.hpp"
-#include "models/operators/map_rows.hpp"
 
 namespace tpudist {
 namespace {

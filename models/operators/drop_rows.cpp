@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "models/operators/philox.hpp"
 #include "models/operators/row_tasks.hpp"
+#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
@@ -69,24 +70,17 @@ at::Tensor drop_all(const at::Tensor& x, const Draw& draw, ThreadPool& pool) {
 class DropRows : public torch::autograd::Function<DropRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            std::shared_ptr<Draw> draw, ThreadPool* pool) {
-    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
-    context->saved_data["draw"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(draw));
+                            std::shared_ptr<const Draw> draw, ThreadPool* pool) {
+    context->saved_data["pool"] = borrow(pool);
+    context->saved_data["draw"] = keep(draw);
     return drop_all(x, *draw, *pool);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
-    const auto holder = context->saved_data["draw"].toCapsule();
-    const Draw& draw = *static_cast<Holder*>(holder.get())->draw;
-    return {drop_all(gradients[0].contiguous(), draw, pool), {}, {}};
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
+    const auto draw = kept<Draw>(context->saved_data["draw"]);
+    return {drop_all(gradients[0].contiguous(), *draw, pool), {}, {}};
   }
-
- private:
-  struct Holder : torch::CustomClassHolder {
-    explicit Holder(std::shared_ptr<Draw> draw) : draw(std::move(draw)) {}
-    std::shared_ptr<Draw> draw;
-  };
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/operators/row_tasks.hpp"
+#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
@@ -147,13 +148,13 @@ class LinearRows : public torch::autograd::Function<LinearRows> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, ThreadPool* pool) {
     context->save_for_backward({x, weight});
-    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
+    context->saved_data["pool"] = borrow(pool);
     context->saved_data["bias"] = bias.has_value();
     return forward_of(x, weight, bias.value_or(at::Tensor()), *pool);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor d_y = gradients[0].contiguous(), &x = saved[0], &weight = saved[1];
     at::Tensor d_x, d_weight, d_bias;

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/operators/row_tasks.hpp"
+#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
@@ -81,8 +82,8 @@ void add_in_order(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& 
 class MapRows : public torch::autograd::Function<MapRows> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
-                            at::TensorList parameter_list, std::shared_ptr<RowFunction> function,
-                            ThreadPool* pool) {
+                            at::TensorList parameter_list,
+                            std::shared_ptr<const RowFunction> function, ThreadPool* pool) {
     const variable_list rows = row_list.vec(), parameters = parameter_list.vec();
     const std::int64_t count = rows.front().size(0);
     const at::NoGradGuard no_graph;
@@ -104,18 +105,16 @@ class MapRows : public torch::autograd::Function<MapRows> {
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
     context->saved_data["inputs"] = static_cast<std::int64_t>(rows.size());
-    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
-    // The function lives as long as the graph does.
-    context->saved_data["function"] =
-        c10::IValue::make_capsule(c10::make_intrusive<Holder>(std::move(function)));
+    context->saved_data["pool"] = borrow(pool);
+    context->saved_data["function"] = keep(std::move(function));
     return result;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const std::size_t inputs = static_cast<std::size_t>(context->saved_data["inputs"].toInt());
-    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
-    const auto holder = context->saved_data["function"].toCapsule();
-    const RowFunction& function = *static_cast<Holder*>(holder.get())->function;
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
+    const auto kept_function = kept<RowFunction>(context->saved_data["function"]);
+    const RowFunction& function = *kept_function;
     variable_list all = context->get_saved_variables();
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(inputs);
     const Saved saved{{all.begin(), middle}, {middle, all.end()}};
@@ -145,12 +144,6 @@ class MapRows : public torch::autograd::Function<MapRows> {
     result.resize(result.size() + 2);  // the function and the pool
     return result;
   }
-
- private:
-  struct Holder : torch::CustomClassHolder {
-    explicit Holder(std::shared_ptr<RowFunction> function) : function(std::move(function)) {}
-    std::shared_ptr<RowFunction> function;
-  };
 };
 
 }  // namespace
@@ -160,7 +153,7 @@ at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& 
   if (rows.empty() || rows.front().size(0) == 0)
     throw Error(ErrorKind::failed, "map_rows: there are no rows");
   return MapRows::apply(at::TensorList(rows), at::TensorList(parameters),
-                        std::make_shared<RowFunction>(function), &pool);
+                        std::make_shared<const RowFunction>(function), &pool);
 }
 
 }  // namespace tpudist

@@ -4,12 +4,12 @@
 
 namespace tpudist {
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void NormRows<float>::add(const float* x, double count, std::int64_t width, double* sum) {
   for (std::int64_t c = 0; c < width; ++c) sum[c] += count * x[c];
 }
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void NormRows<float>::add_squares(const float* x, const double* centre, double count,
                                   std::int64_t width, double* sum) {
   for (std::int64_t c = 0; c < width; ++c) {
@@ -18,13 +18,13 @@ void NormRows<float>::add_squares(const float* x, const double* centre, double c
   }
 }
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void NormRows<float>::apply(const float* x, const float* centre, const float* factor,
                             std::int64_t width, float* y) {
   for (std::int64_t c = 0; c < width; ++c) y[c] = (x[c] - centre[c]) * factor[c];
 }
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void NormRows<float>::add_gradient(const float* x, const float* d_y, const float* centre,
                                    std::int64_t width, double* sum, double* with_o) {
   for (std::int64_t c = 0; c < width; ++c) {
@@ -33,7 +33,7 @@ void NormRows<float>::add_gradient(const float* x, const float* d_y, const float
   }
 }
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void NormRows<float>::spread(const float* x, const float* d_y, const float* centre,
                              const float* factor, const float* along, const float* constant,
                              float count, std::int64_t width, float* d_x) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/operators/norm_rows.hpp"
+#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
@@ -111,14 +112,14 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
       });
     });
     context->save_for_backward({x, shift, measured});
-    context->saved_data["groups"] = reinterpret_cast<std::int64_t>(groups);
-    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
+    context->saved_data["groups"] = borrow(groups);
+    context->saved_data["pool"] = borrow(pool);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& groups = *reinterpret_cast<const RowGroups*>(context->saved_data["groups"].toInt());
-    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
+    const auto& groups = borrowed<const RowGroups>(context->saved_data["groups"]);
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &shift = saved[1], &measured = saved[2];
     const at::Tensor d_y = gradients[0].contiguous();

@@ -4,7 +4,7 @@
 
 namespace tpudist {
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void philox(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_t, 2> key,
             PhiloxWords& bits) {
   std::uint64_t word[4][kPhiloxLanes];
@@ -30,7 +30,7 @@ void philox(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_
   }
 }
 
-TPUDIST_VERSIONS_BY_WIDTH
+TPUDIST_VECTORISED
 void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, const float* x,
                 float scale, int count, float* y) {
   for (int i = 0; i < count; ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/operators/row_tasks.hpp"
+#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
@@ -218,15 +219,15 @@ class PoolRows : public torch::autograd::Function<PoolRows> {
       }
     });
     context->save_for_backward({x, y});
-    context->saved_data["readout"] = reinterpret_cast<std::int64_t>(readout);
+    context->saved_data["readout"] = borrow(readout);
     context->saved_data["aggregation"] = aggregation;
-    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
+    context->saved_data["pool"] = borrow(pool);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& readout = *reinterpret_cast<const Readout*>(context->saved_data["readout"].toInt());
-    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
+    const auto& readout = borrowed<const Readout>(context->saved_data["readout"]);
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const auto kind = static_cast<Aggregation>(context->saved_data["aggregation"].toInt());
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], d_y = gradients[0].contiguous();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/kernels/threads.hpp"
+#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
@@ -108,14 +109,14 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
       });
     });
     context->save_for_backward({x, share, temperature});
-    context->saved_data["groups"] = reinterpret_cast<std::int64_t>(groups);
-    context->saved_data["pool"] = reinterpret_cast<std::int64_t>(pool);
+    context->saved_data["groups"] = borrow(groups);
+    context->saved_data["pool"] = borrow(pool);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& groups = *reinterpret_cast<const RowGroups*>(context->saved_data["groups"].toInt());
-    ThreadPool& pool = *reinterpret_cast<ThreadPool*>(context->saved_data["pool"].toInt());
+    const auto& groups = borrowed<const RowGroups>(context->saved_data["groups"]);
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &share = saved[1], &temperature = saved[2];
     const at::Tensor d_y = gradients[0].contiguous();

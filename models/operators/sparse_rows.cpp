@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "models/kernels/row_kernels.hpp"
 #include "models/operators/row_tasks.hpp"
+#include "models/operators/saved_state.hpp"
 #include "models/operators/typed_rows.hpp"
 
 namespace tpudist {
@@ -15,16 +16,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-template <typename T>
-T* pointer_in(const c10::IValue& value) {
-  return reinterpret_cast<T*>(value.toInt());
-}
-
-template <typename T>
-std::int64_t as_integer(const T* pointer) {
-  return reinterpret_cast<std::int64_t>(pointer);
-}
 
 std::int64_t width_of(const at::Tensor& x) {
   return x.size(1) * x.size(2);
@@ -56,7 +47,7 @@ class SumOfTaken : public torch::autograd::Function<SumOfTaken> {
     for (std::size_t t = 0; t < x.size(); ++t) {
       rows =
           index[t].is_identity() ? x[t].size(0) : static_cast<std::int64_t>(index[t].index.size());
-      transposed.push_back(as_integer(index[t].transposed));
+      transposed.push_back(borrow(index[t].transposed));
     }
     at::Tensor y = rows_like(x[0], rows);
     const std::int64_t width = width_of(y);
@@ -76,12 +67,12 @@ class SumOfTaken : public torch::autograd::Function<SumOfTaken> {
       });
     });
     context->saved_data["transposed"] = transposed;
-    context->saved_data["pool"] = as_integer(pool);
+    context->saved_data["pool"] = borrow(pool);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    ThreadPool& pool = *pointer_in<ThreadPool>(context->saved_data["pool"]);
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const std::vector<std::int64_t> transposed = context->saved_data["transposed"].toIntVector();
     const at::Tensor d_y = gradients[0].contiguous();
     variable_list result;
@@ -100,17 +91,17 @@ class SumRows : public torch::autograd::Function<SumRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const SparseMatrix* matrix, bool mean, ThreadPool* pool) {
-    context->saved_data["matrix"] = as_integer(matrix);
+    context->saved_data["matrix"] = borrow(matrix);
     context->saved_data["mean"] = mean;
-    context->saved_data["pool"] = as_integer(pool);
+    context->saved_data["pool"] = borrow(pool);
     at::Tensor y = multiply(matrix->forward, matrix->replicas, x, *pool);
     if (mean) divide(*matrix, y, *pool);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const SparseMatrix& matrix = *pointer_in<const SparseMatrix>(context->saved_data["matrix"]);
-    ThreadPool& pool = *pointer_in<ThreadPool>(context->saved_data["pool"]);
+    const SparseMatrix& matrix = borrowed<const SparseMatrix>(context->saved_data["matrix"]);
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     at::Tensor d_y = gradients[0].contiguous();
     if (context->saved_data["mean"].toBool()) {
       d_y = d_y.clone();
@@ -144,14 +135,14 @@ class LargestRows : public torch::autograd::Function<LargestRows> {
       });
     });
     context->save_for_backward({x, best});
-    context->saved_data["matrix"] = as_integer(matrix);
-    context->saved_data["pool"] = as_integer(pool);
+    context->saved_data["matrix"] = borrow(matrix);
+    context->saved_data["pool"] = borrow(pool);
     return best;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const SparseMatrix& matrix = *pointer_in<const SparseMatrix>(context->saved_data["matrix"]);
-    ThreadPool& pool = *pointer_in<ThreadPool>(context->saved_data["pool"]);
+    const SparseMatrix& matrix = borrowed<const SparseMatrix>(context->saved_data["matrix"]);
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &best = saved[1];
     const std::int64_t width = width_of(x);

@@ -79,6 +79,7 @@ UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMod
       config_chunk_(static_cast<std::size_t>(config_chunk)),
       shape_(network.plan_shape()),
       config_features_(dataset.options().collection.config_features()),
+      work_(network.config().work(config_features_)),
       graphs_(std::make_unique<Cached[]>(static_cast<std::size_t>(dataset.size()))) {}
 
 const UnitBuilder::Cached& UnitBuilder::with_input(int graph) const {
@@ -192,10 +193,9 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
   plans.refined = refined_plan(slates, graphs);
   plans.build_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const NetworkWork work = network_.config().work(config_features_);
-  plans.refined_cost = plan_cost(plans.refined, work);
+  plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
-                                     plans.refined.states, work);
+                                     plans.refined.states, work_);
   return plans;
 }
 
@@ -206,7 +206,7 @@ UnitEstimate UnitBuilder::estimate(std::span<const Slate> slates, const EdgeDraw
 }
 
 double UnitBuilder::state_floats(const Plan& plan) const {
-  return plan_cost(plan, network_.config().work(config_features_)).states;
+  return plan_cost(plan, work_).states;
 }
 
 int UnitBuilder::members_together(const Unit& unit) const {

@@ -110,6 +110,7 @@ class UnitBuilder {
   std::size_t config_chunk_;
   PlanShape shape_;
   int config_features_;
+  NetworkWork work_;
   std::unique_ptr<Cached[]> graphs_;  // [dataset.size()]
 };
 

@@ -129,6 +129,32 @@ void expect_near(const at::Tensor& actual, const at::Tensor& expected, double sc
   EXPECT_LE(error, 1e-9 * std::max(scale, 1e-3)) << what;
 }
 
+// The inputs of a case as leaves, and the rows before the first layer of a plan that are made of them.
+struct CaseRows {
+  CaseRows(GoldenCase& golden, const LayerGraph& graph, const Plan& plan, ThreadPool& pool)
+      : nodes(first_of_class(golden, graph)),
+        states(at::cat({tensor_of(golden.tensor("inputs.states")),
+                        at::zeros({1, nodes.size(2)}, at::kDouble)})
+                   .unsqueeze(1)
+                   .set_requires_grad(true)),
+        state(plan.state, plan.states),
+        rows(sum_of_taken(
+            {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
+            pool)) {}
+
+  // The inputs of the first node of every class, [classes, 1, C].
+  static at::Tensor first_of_class(GoldenCase& golden, const LayerGraph& graph) {
+    const at::Tensor nodes = tensor_of(golden.tensor("inputs.nodes"));
+    std::vector<at::Tensor> first(static_cast<std::size_t>(graph.classes()));
+    for (std::int64_t n = graph.nodes; n-- > 0;) first[graph.node_class[n]] = nodes[n];
+    return at::stack(first).unsqueeze(1).set_requires_grad(true);
+  }
+
+  at::Tensor nodes, states;
+  StateIndex state;
+  RowStates rows;
+};
+
 using Layers = std::vector<std::shared_ptr<const Layer>>;
 
 class GoldenLayer {
@@ -158,15 +184,8 @@ class GoldenLayer {
 
   void expect_equal(const Plan& plan) {
     SCOPED_TRACE(std::to_string(plan.total_rows()) + " rows");
-    const at::Tensor nodes = first_of_class().set_requires_grad(true);
-    const at::Tensor states = at::cat({tensor_of(golden_.tensor("inputs.states")),
-                                       at::zeros({1, nodes.size(2)}, at::kDouble)})
-                                  .unsqueeze(1)
-                                  .set_requires_grad(true);
-    const StateIndex state(plan.state, plan.states);
-    RowStates x = sum_of_taken(
-        {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
-        pool_);
+    const CaseRows inputs(golden_, graph_, plan, pool_);
+    RowStates x = inputs.rows;
     const PlanContext context(plan, shape_, {});
     const LayerCall call{plan, context, pool_, at::Tensor()};
     for (const auto& layer : layers_) x = layer->forward(x, weights_, call);
@@ -177,21 +196,13 @@ class GoldenLayer {
                 "output");
     const at::Tensor loss =
         (output.view(expected.sizes()) * tensor_of(golden_.tensor("coefficients"))).sum();
-    expect_gradients(loss, nodes, states);
+    expect_gradients(loss, inputs.nodes, inputs.states);
   }
 
   const LayerGraph& graph() const { return graph_; }
   const PlanShape& shape() const { return shape_; }
 
  private:
-  // The inputs of the first node of every class, [classes, 1, C].
-  at::Tensor first_of_class() {
-    const at::Tensor nodes = tensor_of(golden_.tensor("inputs.nodes"));
-    std::vector<at::Tensor> rows(static_cast<std::size_t>(graph_.classes()));
-    for (std::int64_t n = graph_.nodes; n-- > 0;) rows[graph_.node_class[n]] = nodes[n];
-    return at::stack(rows).unsqueeze(1);
-  }
-
   void expect_gradients(const at::Tensor& loss, const at::Tensor& nodes, const at::Tensor& states) {
     std::vector<at::Tensor> leaves = leaves_;
     leaves.push_back(nodes);
@@ -255,19 +266,8 @@ TEST(GoldenLayers, ReadoutsGiveTheNumbersOfPyTorch) {
     PlanShape shape;
     shape.layers = {{{}, Aggregation::sum, false}};
     for (const Plan& plan : {dense_plan_of(graph, shape), refined_plan_of(graph, shape)}) {
-      const at::Tensor all = tensor_of(golden.tensor("inputs.nodes"));
-      std::vector<at::Tensor> first(static_cast<std::size_t>(graph.classes()));
-      for (std::int64_t n = graph.nodes; n-- > 0;) first[graph.node_class[n]] = all[n];
-      const at::Tensor nodes = at::stack(first).unsqueeze(1).set_requires_grad(true);
-      const at::Tensor states = at::cat({tensor_of(golden.tensor("inputs.states")),
-                                         at::zeros({1, nodes.size(2)}, at::kDouble)})
-                                    .unsqueeze(1)
-                                    .set_requires_grad(true);
-      const StateIndex state(plan.state, plan.states);
-      RowStates x = sum_of_taken(
-          {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
-          pool);
-      x = take_rows(x, plan.layers[0]->self, pool);
+      const CaseRows inputs(golden, graph, plan, pool);
+      const RowStates x = take_rows(inputs.rows, plan.layers[0]->self, pool);
       std::vector<at::Tensor> pooled;
       for (const std::string kind : golden.options().at("pool")) {
         pooled.push_back(pool_rows(x, plan.readout,
@@ -282,7 +282,7 @@ TEST(GoldenLayers, ReadoutsGiveTheNumbersOfPyTorch) {
       const at::Tensor expected = tensor_of(golden.tensor("output"));
       expect_near(output, expected, expected.abs().max().item<double>(), "output");
       const at::Tensor loss = (output * tensor_of(golden.tensor("coefficients"))).sum();
-      const auto gradients = torch::autograd::grad({loss}, {nodes, states});
+      const auto gradients = torch::autograd::grad({loss}, {inputs.nodes, inputs.states});
       const at::Tensor of_states = tensor_of(golden.tensor("gradients.states"));
       expect_near(gradients[1].squeeze(1).narrow(0, 0, graph.state_rows), of_states,
                   of_states.abs().max().item<double>(), "states");

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+// What an operator keeps for its backward pass besides tensors, as values of
+// AutogradContext::saved_data. For .cpp files of models/operators/ only.
+
+namespace tpudist {
+
+// A borrowed object, which must outlive the recorded graph.
+template <typename T>
+std::int64_t borrow(const T* object) {
+  return reinterpret_cast<std::int64_t>(object);
+}
+template <typename T>
+T& borrowed(const c10::IValue& value) {
+  return *reinterpret_cast<T*>(value.toInt());
+}
+
+// An object that lives as long as the recorded graph.
+template <typename T>
+struct Kept : torch::CustomClassHolder {
+  explicit Kept(std::shared_ptr<const T> object) : object(std::move(object)) {}
+  const std::shared_ptr<const T> object;
+};
+template <typename T>
+c10::IValue keep(std::shared_ptr<const T> object) {
+  return c10::IValue::make_capsule(c10::make_intrusive<Kept<T>>(std::move(object)));
+}
+template <typename T>
+std::shared_ptr<const T> kept(const c10::IValue& value) {
+  const auto holder = value.toCapsule();
+  return static_cast<const Kept<T>*>(holder.get())->object;
+}
+
+}  // namespace tpudist
