@@ -17,7 +17,7 @@ EdgeDraw edge_draw(const Experiment& experiment, std::int64_t step) {
 }
 
 std::vector<std::int32_t> kept_edges(const Graph& graph, const EdgeDraw& draw) {
-  if (draw.dropout <= 0) return graph.edge_index;
+  if (draw.dropout <= 0) return {graph.edge_index.begin(), graph.edge_index.end()};
   CounterRng random(mix_key({draw.key, hash64(graph.name)}));
   std::vector<std::int32_t> kept;
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
