@@ -11,6 +11,16 @@
 
 namespace tpudist {
 
+namespace {
+
+std::uint64_t config_bytes(const GraphSummary& graph) {
+  const std::uint64_t states =
+      graph.coded ? static_cast<std::uint64_t>(graph.states) * kLayoutConfigFeatures * 4 : 0;
+  return graph.memory_bytes - std::min(states, graph.memory_bytes);
+}
+
+}  // namespace
+
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split) {
   const std::filesystem::path folder = std::filesystem::absolute(shard_root / collection.folder());
@@ -25,7 +35,7 @@ std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
       for (const GraphSummary& graph : shard.graphs) {
         entries.push_back({graph.name, shard.split, folder / shard.file, graph.group, graph.nodes,
                            graph.edges, graph.configs, graph.config_nodes, graph.source.path,
-                           graph.source.hash});
+                           graph.source.hash, shard.hash, config_bytes(graph)});
       }
     }
     std::sort(entries.begin() + static_cast<std::ptrdiff_t>(begin), entries.end(),
@@ -158,9 +168,9 @@ int GraphReader::code_bytes() const {
 ConfigCodes GraphReader::read_codes(std::int64_t first, std::int64_t count) const {
   impl_->require(impl_->coded, "read_codes of a graph without codes");
   const auto size = static_cast<std::size_t>(count * impl_->entry.config_nodes);
-  const auto fill = [&](auto codes) -> ConfigCodes {
+  const auto fill = [&]<typename Code>(std::vector<Code> codes) -> ConfigCodes {
     impl_->configs.read_rows(first, count, std::as_writable_bytes(std::span(codes)));
-    return codes;
+    return Array<Code>(std::move(codes));
   };
   if (code_bytes() == 1) return fill(std::vector<std::uint8_t>(size));
   return fill(std::vector<std::uint16_t>(size));

@@ -22,6 +22,9 @@ struct GraphEntry {
   std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
   std::string source;             // NPZ path relative to the NPZ root
   std::uint64_t source_hash = 0;  // XXH3 of the NPZ file
+  std::uint64_t shard_hash = 0;   // XXH3 of the HDF5 file
+  // What the configurations take in memory in their stored width, by the manifest.
+  std::uint64_t config_bytes = 0;
 };
 
 // Lists the graphs of a collection below a shard root (all splits, or one), in the order (split,

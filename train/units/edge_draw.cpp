@@ -23,7 +23,7 @@ EdgeDraw edge_draw(const Experiment& experiment, std::int64_t step,
 }
 
 std::vector<std::int32_t> kept_edges(const Graph& graph, const EdgeDraw& draw, std::size_t slate) {
-  if (draw.dropout <= 0) return graph.edge_index;
+  if (draw.dropout <= 0) return {graph.edge_index.begin(), graph.edge_index.end()};
   const std::uint64_t own = draw.slates.empty() ? slate : draw.slates.at(slate);
   CounterRng random(mix_key({draw.key, hash64(graph.name), own}));
   std::vector<std::int32_t> kept;

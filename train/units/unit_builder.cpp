@@ -32,6 +32,12 @@ Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
   return taken;
 }
 
+// The state table that a slate's states are rows of.
+std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
+  if (slate.local_states.empty()) return dataset.states(slate.graph).features;
+  return slate.local_states;
+}
+
 }  // namespace
 
 // Draws the edges of each slate at its first use; `slate` is its place in the unit. Not thread-safe.
@@ -118,9 +124,7 @@ const UnitBuilder::Cached& UnitBuilder::with_refinement(int graph) const {
 }
 
 std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
-  const auto& table =
-      slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
-  return static_cast<std::int64_t>(table.size()) / config_features_;
+  return static_cast<std::int64_t>(table_of(dataset_, slate).size()) / config_features_;
 }
 
 std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slates) const {
@@ -232,8 +236,7 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
   UnitInput input;
   std::set<int> seen;
   for (const Slate& slate : slates) {
-    const auto& table =
-        slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
+    const std::span<const float> table = table_of(dataset_, slate);
     input.states.insert(input.states.end(), table.begin(), table.end());
     if (seen.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
   }

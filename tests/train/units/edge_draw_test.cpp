@@ -29,8 +29,9 @@ Graph chain(std::int32_t edges, const std::string& name = "chain") {
   graph.name = name;
   graph.nodes = edges + 1;
   graph.edges = edges;
-  for (std::int32_t node = 0; node < edges; ++node)
-    graph.edge_index.insert(graph.edge_index.end(), {node + 1, node});
+  std::vector<std::int32_t> pairs;
+  for (std::int32_t node = 0; node < edges; ++node) pairs.insert(pairs.end(), {node + 1, node});
+  graph.edge_index = std::move(pairs);
   return graph;
 }
 
