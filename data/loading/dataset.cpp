@@ -97,6 +97,7 @@ void Dataset::Impl::decide_cache(const std::vector<GraphEntry>& entries) {
 }
 
 void Dataset::Impl::open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool) {
+  check_shard_hashes(entries, pool);
   graphs.resize(entries.size());
   pool.parallel_for(static_cast<std::int64_t>(entries.size()), [&](std::int64_t index) {
     const auto i = static_cast<std::size_t>(index);
@@ -145,6 +146,7 @@ Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
   impl->decide_cache(entries);
   impl->shared = NodeCache::open(options, entries, impl->in_memory, pool);
   if (impl->shared) {
+    if (!impl->in_memory) check_shard_hashes(entries, pool);
     impl->graphs = impl->shared->graphs();
   } else {
     impl->open_all(entries, pool);

@@ -107,6 +107,7 @@ std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_
 
 void write_graphs(const DatasetOptions& options, const std::vector<GraphEntry>& entries,
                   bool with_configs, CacheFileWriter& writer, std::uint64_t key, ThreadPool& pool) {
+  check_shard_hashes(entries, pool);
   std::vector<GraphRecord> records(entries.size());
   std::vector<OpenGraph> graphs(entries.size());
   pool.parallel_for(std::ssize(entries), [&](std::int64_t index) {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "data/hdf5/narrow.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_file.hpp"
@@ -42,6 +45,19 @@ std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
               [](const GraphEntry& a, const GraphEntry& b) { return a.name < b.name; });
   }
   return entries;
+}
+
+void check_shard_hashes(std::span<const GraphEntry> entries, ThreadPool& pool) {
+  std::map<std::filesystem::path, std::uint64_t> hashes;  // each file once
+  for (const GraphEntry& entry : entries) hashes.emplace(entry.shard, entry.shard_hash);
+  const std::vector<std::pair<std::filesystem::path, std::uint64_t>> shards(hashes.begin(),
+                                                                            hashes.end());
+  pool.parallel_for(std::ssize(shards), [&](std::int64_t i) {
+    const auto& [path, hash] = shards[static_cast<std::size_t>(i)];
+    if (hash_file(path) == hash) return;
+    throw DataError(path.string() +
+                    ": its hash differs from the manifest's, so it is damaged; convert again");
+  });
 }
 
 struct GraphReader::Impl {

@@ -60,6 +60,7 @@ DatasetOptions DataConfig::training() const {
   options.reduction = reduction;
   options.cache = cache;
   options.cache_bytes = cache_bytes;
+  options.node_cache = NodeCacheOptions::of(cache_dir, cache_size);
   return options;
 }
 

@@ -67,6 +67,10 @@ DataConfig read_data(ConfigNode data) {
                                      : CacheMode::automatic;
   config.cache_bytes = static_cast<std::uint64_t>(data.integer(
       "cache_bytes", std::int64_t{2} << 30, {std::int64_t{1} << 20, std::int64_t{1} << 50}));
+  config.cache_dir = data.text("cache_dir", "none");
+  if (config.cache_dir.empty()) data.mistake("cache_dir", "must be none, auto or a folder");
+  config.cache_size = static_cast<std::uint64_t>(data.integer(
+      "cache_size", std::int64_t{32} << 30, {std::int64_t{1} << 20, std::int64_t{1} << 50}));
   return config;
 }
 

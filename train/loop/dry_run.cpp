@@ -176,7 +176,17 @@ std::string largest_unit_text(const TrainingSetup& setup) {
                       format_bytes(activations), together, drawn);
 }
 
-std::string data_and_model_text(const TrainingSetup& setup) {
+// What the data take, on each rank and on each node.
+std::string memory_text(const Dataset& data, int ranks) {
+  if (data.shared_bytes() > 0) {
+    return fmt::format("  in memory    {} on each rank\n  shared       {} once on each node\n",
+                       format_bytes(data.resident_bytes()), format_bytes(data.shared_bytes()));
+  }
+  return fmt::format("  in memory    {} on each rank{}\n", format_bytes(data.resident_bytes()),
+                     ranks > 1 ? " (data.cache_dir=auto: once on each node)" : "");
+}
+
+std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const ParameterTable& parameters = setup.network.parameters();
   const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
@@ -184,11 +194,11 @@ std::string data_and_model_text(const TrainingSetup& setup) {
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
   const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
-      "data\n  graphs       {}\n  rows         {}\n  in memory    {}\n"
+      "data\n  graphs       {}\n  rows         {}\n{}"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
-      format_bytes(setup.data.resident_bytes()),
+      memory_text(setup.data, ranks),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
       format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }
@@ -202,7 +212,7 @@ std::string describe_work(const Experiment& experiment, int ranks, JobContext& c
                             *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
   const double operations = operations_of_step(experiment, steps);
-  std::string text = data_and_model_text(setup);
+  std::string text = data_and_model_text(setup, ranks);
   text += fmt::format(
       "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n"
       "  training     {} steps of {}\n  plans        {}\n",

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
 #include "core/random.hpp"
 #include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
@@ -112,7 +113,6 @@ class DatasetTest : public ::testing::Test {
 
   // Stores the codes of a graph in chunks of another size.
   void rewrite_codes(const GraphEntry& entry, std::size_t chunk_bytes) {
-    const auto old_size = std::to_string(std::filesystem::file_size(entry.shard));
     {
       const Hdf5Lock lock;
       const Hdf5Id file(H5Fopen(entry.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
@@ -123,12 +123,12 @@ class DatasetTest : public ::testing::Test {
                           {entry.configs, entry.config_nodes}, "shard", chunk_bytes)
           .write_all(std::as_bytes(std::span(codes)), pool_);
     }
-    const auto manifest = folder_ / "shards" / kLayout.folder() / kManifestName;
-    std::string text = read_text_file(manifest);
-    const std::size_t at = text.find(old_size);
-    ASSERT_NE(at, std::string::npos);
-    text.replace(at, old_size.size(), std::to_string(std::filesystem::file_size(entry.shard)));
-    write_file_atomically(manifest, text);
+    const auto path = folder_ / "shards" / kLayout.folder() / kManifestName;
+    Manifest manifest = read_manifest(path, kLayout);
+    ManifestShard& shard = manifest.shards.at(0);
+    shard.bytes = std::filesystem::file_size(entry.shard);
+    shard.hash = hash_file(entry.shard);
+    write_manifest(manifest, path);
   }
 
   TempDir folder_;
