@@ -2,8 +2,8 @@
 //
 //     ceiling_table [SEEDS [CONFIGURATIONS]]
 //
-// Three kinds of graphs: run times that vary smoothly, that lie on a few levels, and smooth ones whose
-// fast configurations are repeated most. "truth" is Kendall's tau-b of the true times with the
+// Four kinds of graphs: run times that vary smoothly, that lie on a few levels, smooth ones whose
+// fast configurations are repeated most, and smooth ones measured with noise of two humps. "truth" is Kendall's tau-b of the true times with the
 // measured ones; "known" and "estimated" are the ceiling where noise is given and where it comes from
 // repeats; "added noise" is what comes out when noise is added to the measured times instead.
 #include <fmt/format.h>
@@ -24,13 +24,23 @@ namespace {
 
 using testing::NoisyGraph;
 
-// Mean times of the configurations as if they were the truth, and the noise added once more.
-double added_noise(const NoisyGraph& graph, double deviation, std::uint64_t key) {
+// The mean measured times of the configurations as if they were the truth, with noise added.
+double added_noise(const NoisyGraph& graph, NoisyGraph::Kind kind, double deviation,
+                   std::uint64_t key) {
   CounterRng random(key);
   std::vector<double> again;
-  for (const double time : graph.times)
-    again.push_back(time * std::exp(deviation * random.normal()));
+  for (const double time : graph.means())
+    again.push_back(time * std::exp(deviation * NoisyGraph::noise(kind, random)));
   return kendall_tau_b(graph.means(), again);
+}
+
+// The true shape of the noise.
+NoiseShape shape_of(NoisyGraph::Kind kind) {
+  if (kind != NoisyGraph::two_humps) return {};
+  CounterRng random(1);
+  std::vector<NoiseShape::Deviation> sample;
+  for (int i = 0; i < 100000; ++i) sample.push_back({NoisyGraph::noise(kind, random), 0});
+  return NoiseShape(sample);
 }
 
 struct Column {
@@ -50,7 +60,8 @@ void table(int seeds, int configs) {
              configs);
   fmt::print("| run times | noise | truth | known | | | estimated | | | inside | added noise |\n");
   fmt::print("|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const auto kind : {NoisyGraph::smooth, NoisyGraph::levels, NoisyGraph::preferential}) {
+  for (const auto kind :
+       {NoisyGraph::smooth, NoisyGraph::levels, NoisyGraph::preferential, NoisyGraph::two_humps}) {
     for (const double deviation : {0.001, 0.004, 0.016}) {
       Column known, estimated, added;
       double truth = 0;
@@ -61,10 +72,10 @@ void table(int seeds, int configs) {
         const double true_score = kendall_tau_b(graph.truth, graph.times);
         NoiseCeilingOptions options;
         const NoiseCeiling free = noise_ceiling(graph.times, graph.config, options);
-        options.noise = NoiseModel({0}, {deviation});
+        options.noise = NoiseModel({0}, {deviation}, shape_of(kind));
         known.add(*noise_ceiling(graph.times, graph.config, options).value - true_score);
         truth += true_score / seeds;
-        added.add(added_noise(graph, deviation, seed) - true_score);
+        added.add(added_noise(graph, kind, deviation, seed) - true_score);
         if (!free.value) {
           fmt::print("{}\n", to_text(free));
           continue;

@@ -14,8 +14,10 @@
 namespace tpudist {
 namespace {
 
-constexpr int kErrorDraws = 5;      // with another noise, to see what its error does
-constexpr double kTwoSided = 1.96;  // of a normal distribution, 95 %
+constexpr int kErrorDraws = 5;          // with another noise, to see what its error does
+constexpr std::uint64_t kFit = 1000;    // the stream of random numbers that fits the noise
+constexpr double kMethodError = 0.006;  // bench/ceiling_table: its errors where noise is known
+constexpr double kTwoSided = 1.96;      // of a normal distribution, 95 %
 
 // Kendall's tau-b between a possible truth and new measurements of it.
 double score_of_draw(const MeasuredConfigs& measured, const NoiseModel& noise,
@@ -29,7 +31,8 @@ double score_of_draw(const MeasuredConfigs& measured, const NoiseModel& noise,
     const double level = levels[static_cast<std::size_t>(c)];
     const double deviation = noise.deviation(level);
     for (std::size_t i = 0; i < measured.times_of(c).size(); ++i) {
-      const double time = std::exp(level + deviation * noise.shape().quantile(random.uniform()));
+      const double time =
+          std::exp(level + deviation * noise.shape(level).quantile(random.uniform()));
       ranking.push_back(level);
       times.push_back(measured.whole ? std::round(time) : time);
     }
@@ -38,8 +41,7 @@ double score_of_draw(const MeasuredConfigs& measured, const NoiseModel& noise,
 }
 
 std::vector<double> scores_of_draws(const MeasuredConfigs& measured, const NoiseModel& noise,
-                                    int draws, std::uint64_t seed) {
-  const TrueTimes truth(measured, noise);
+                                    const TrueTimes& truth, int draws, std::uint64_t seed) {
   std::vector<double> scores;
   for (int d = 0; d < draws; ++d) {
     scores.push_back(
@@ -67,6 +69,17 @@ NoiseCeiling none(std::string reason) {
   return ceiling;
 }
 
+// `variance`: that of the ceiling beside the spread of the draws.
+NoiseCeiling ceiling_of(std::span<const double> scores, double variance) {
+  variance += variance_of(scores) * (1 + 1 / static_cast<double>(scores.size())) +
+              kMethodError * kMethodError;
+  NoiseCeiling ceiling;
+  ceiling.value = mean_of(scores);
+  ceiling.low = std::max(*ceiling.value - kTwoSided * std::sqrt(variance), -1.0);
+  ceiling.high = std::min(*ceiling.value + kTwoSided * std::sqrt(variance), 1.0);
+  return ceiling;
+}
+
 }  // namespace
 
 NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::int32_t> config,
@@ -79,25 +92,25 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
   if (measured.configs() < 2) return none("there are fewer than two configurations to rank");
   if (std::string fault = fault_of_repeats(measured); !options.noise && !fault.empty())
     return none(std::move(fault));
-  const NoiseEstimate noise =
-      options.noise ? NoiseEstimate{*options.noise, 0, 0, 0} : estimate_noise(measured);
-
-  const std::vector<double> scores =
-      scores_of_draws(measured, noise.model, options.draws, options.seed);
-  double variance = variance_of(scores) * (1 + 1 / static_cast<double>(options.draws));
-  if (noise.relative_error > 0) {
-    const int draws = std::min(kErrorDraws, options.draws);
-    const double other = mean_of(scores_of_draws(
-        measured, noise.model.scaled(1 + noise.relative_error), draws, options.seed));
-    const double error = other - mean_of(std::span(scores).first(static_cast<std::size_t>(draws)));
-    variance += error * error;
+  if (options.noise) {
+    const TrueTimes truth(measured, *options.noise);
+    const auto scores =
+        scores_of_draws(measured, *options.noise, truth, options.draws, options.seed);
+    return ceiling_of(scores, 0);
   }
-  NoiseCeiling ceiling;
-  ceiling.value = mean_of(scores);
-  ceiling.low = std::max(*ceiling.value - kTwoSided * std::sqrt(variance), -1.0);
-  ceiling.high = std::min(*ceiling.value + kTwoSided * std::sqrt(variance), 1.0);
-  ceiling.repeated_configs = noise.repeated_configs;
-  ceiling.noise = noise.typical;
+  const NoiseEstimate estimate = estimate_noise(measured);
+  const auto scores = scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model),
+                                      options.draws, options.seed);
+  // What the ceiling would be with noise larger by its standard error.
+  const int draws = std::min(kErrorDraws, options.draws);
+  const NoiseModel larger = estimate.model.scaled(1 + estimate.relative_error);
+  const auto other =
+      scores_of_draws(measured, larger, TrueTimes(measured, larger), draws, options.seed);
+  const double error =
+      mean_of(other) - mean_of(std::span(scores).first(static_cast<std::size_t>(draws)));
+  NoiseCeiling ceiling = ceiling_of(scores, error * error);
+  ceiling.repeated_configs = estimate.repeated_configs;
+  ceiling.noise = estimate.typical;
   return ceiling;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "statistics/noise_model.hpp"
 
@@ -17,7 +18,7 @@ struct NoiseCeiling {
   std::optional<double> value;
   std::string reason;
   // Holds with 95 % what the perfect ranking scores on rows such as these: the spread over possible
-  // truths and measurements, and the standard error of the noise.
+  // truths and measurements, the standard error of the noise, and 0.006 for the deconvolution.
   double low = 0, high = 0;
   std::int64_t repeated_configs = 0;
   double noise = 0;  // standard deviation of a measurement, relative; root mean square of repeats
@@ -40,6 +41,10 @@ struct NoiseCeilingOptions {
 // differ.
 NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::int32_t> config,
                            const NoiseCeilingOptions& options = {});
+
+// The reason of those that are not scored by Kendall's tau.
+inline constexpr std::string_view kNoTileCeiling =
+    "tile kernels are scored by their fastest configurations, not by Kendall tau";
 
 // "0.824 (0.819 to 0.829)", or "none: " and the reason.
 std::string to_text(const NoiseCeiling& ceiling);

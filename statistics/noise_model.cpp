@@ -14,7 +14,10 @@ namespace {
 // Degrees of freedom of a level's deviation: enough for 8 %, and levels as fine as 100 of them.
 constexpr double kDegrees = 80;
 constexpr std::size_t kMostLevels = 100;
-constexpr std::int64_t kShapeRepeats = 6;
+// So many deviations a level is wide at least: where noise has two humps, repeats that all fell into
+// one have small residuals and a mean at the edge, which narrow levels would take for little noise.
+constexpr double kLevelWidth = 2;
+constexpr std::int64_t kShapeRepeats = 6, kShapeDeviations = 150;
 constexpr double kLeastDeviation = 1e-8;
 
 // A repeated configuration.
@@ -50,14 +53,15 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
   for (const Repeats& one : repeats) all += one.degrees;
   const double wanted = std::max(kDegrees, all / kMostLevels);
   std::vector<double> levels, deviations;
-  double level = 0, squares = 0, degrees = 0, left = all;
+  double level = 0, squares = 0, degrees = 0, left = all, lowest = repeats.front().level;
   for (const Repeats& one : repeats) {
     level += one.level * one.degrees;
     squares += one.squares;
     degrees += one.degrees;
     left -= one.degrees;
     // What is too little for a level of its own stays with the last one.
-    if (left > 0 && (degrees < wanted || left < wanted)) continue;
+    const bool narrow = one.level - lowest < kLevelWidth * std::sqrt(squares / degrees);
+    if (left > 0 && (degrees < wanted || left < wanted || narrow)) continue;
     const double mean = level / degrees;
     const double least = least_deviation(measured, mean);
     if (levels.empty() || mean > levels.back()) {
@@ -65,26 +69,42 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
       deviations.push_back(std::max(std::sqrt(squares / degrees), least));
     }
     level = squares = degrees = 0;
+    lowest = one.level;
   }
   return {std::move(levels), std::move(deviations)};
 }
 
-NoiseShape shape_of(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
-                    const NoiseModel& model) {
-  std::vector<double> deviations;
+// The same with shapes.
+NoiseModel shaped(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
+                  const NoiseModel& model) {
+  std::int64_t left = 0;
+  for (const Repeats& one : repeats)
+    left += one.degrees + 1 >= kShapeRepeats ? static_cast<std::int64_t>(one.degrees) + 1 : 0;
+  if (left < static_cast<std::int64_t>(NoiseShape::kLeast)) return model;
+  std::vector<NoiseShape> shapes;
+  std::vector<double> bounds;
+  std::vector<NoiseShape::Deviation> deviations;
   for (const Repeats& one : repeats) {
     if (one.degrees + 1 < kShapeRepeats) continue;
-    const double scale = std::sqrt((one.degrees + 1) / one.degrees) / model.deviation(one.level);
-    for (const double time : measured.times_of(one.config))
-      deviations.push_back((time - one.level) * scale);
+    if (std::ssize(deviations) >= kShapeDeviations && left >= kShapeDeviations) {
+      shapes.emplace_back(deviations);
+      bounds.push_back(one.level);
+      deviations.clear();
+    }
+    const double scale = (one.degrees + 1) / one.degrees / model.deviation(one.level);
+    for (const double time : measured.times_of(one.config)) {
+      deviations.push_back({(time - one.level) * scale, 1 / std::sqrt(one.degrees)});
+      --left;
+    }
   }
-  return deviations.size() < NoiseShape::kLeast ? NoiseShape() : NoiseShape(deviations);
+  shapes.emplace_back(deviations);
+  return model.with_shapes(std::move(shapes), std::move(bounds));
 }
 
 }  // namespace
 
 NoiseModel::NoiseModel(std::vector<double> levels, std::vector<double> deviations, NoiseShape shape)
-    : levels_(std::move(levels)), shape_(std::move(shape)) {
+    : levels_(std::move(levels)), shapes_{std::move(shape)} {
   const bool rising = std::ranges::adjacent_find(levels_, std::greater_equal<>{}) == levels_.end();
   if (levels_.empty() || levels_.size() != deviations.size() || !rising ||
       !std::ranges::all_of(deviations, [](double d) { return d > 0 && std::isfinite(d); }))
@@ -107,10 +127,19 @@ NoiseModel NoiseModel::scaled(double factor) const {
   return result;
 }
 
-NoiseModel NoiseModel::with_shape(NoiseShape shape) const {
+NoiseModel NoiseModel::with_shapes(std::vector<NoiseShape> shapes,
+                                   std::vector<double> bounds) const {
+  if (shapes.size() != bounds.size() + 1 || !std::ranges::is_sorted(bounds))
+    throw Error(ErrorKind::failed, "shapes of noise need rising bounds between them");
   NoiseModel result = *this;
-  result.shape_ = std::move(shape);
+  result.shapes_ = std::move(shapes);
+  result.bounds_ = std::move(bounds);
   return result;
+}
+
+const NoiseShape& NoiseModel::shape(double level) const {
+  const auto above = std::ranges::upper_bound(bounds_, level);
+  return shapes_[static_cast<std::size_t>(above - bounds_.begin())];
 }
 
 std::string fault_of_repeats(const MeasuredConfigs& measured) {
@@ -138,8 +167,8 @@ NoiseEstimate estimate_noise(const MeasuredConfigs& measured) {
     scatter += excess * excess;
   }
   // The error of a variance is that of a sum over configurations; that of its root is half of it.
-  return {normal.with_shape(shape_of(measured, repeats, normal)), std::ssize(repeats),
-          std::sqrt(squares / degrees), std::sqrt(scatter) / degrees / 2};
+  return {shaped(measured, repeats, normal), std::ssize(repeats), std::sqrt(squares / degrees),
+          std::sqrt(scatter) / degrees / 2};
 }
 
 }  // namespace tpudist

@@ -10,25 +10,27 @@
 namespace tpudist {
 
 // How far one measurement of a configuration lies from its true run time, in logarithms: a
-// deviation that depends on the run time, and a shape that does not. Immutable, thread-safe.
+// deviation and a shape that depend on the run time. Immutable, thread-safe.
 class NoiseModel {
  public:
   // The standard deviations [k] (logarithms of the time, 0.001 is 0.1 %) at some levels [k]
   // (logarithms of the time, strictly rising). k >= 1. Throws Error where that is not so or a
   // deviation is not positive.
   NoiseModel(std::vector<double> levels, std::vector<double> deviations, NoiseShape shape = {});
+  // The same deviations with other shapes: the first one up to the first of `bounds` [s - 1], which
+  // rise, and so on. s >= 1.
+  NoiseModel with_shapes(std::vector<NoiseShape> shapes, std::vector<double> bounds) const;
 
   // At a level; its logarithm is interpolated in a straight line, and constant outside.
   double deviation(double level) const;
-  const NoiseShape& shape() const { return shape_; }
+  const NoiseShape& shape(double level) const;
   // The same with all deviations times `factor`.
   NoiseModel scaled(double factor) const;
-  // The same deviations with another shape.
-  NoiseModel with_shape(NoiseShape shape) const;
 
  private:
   std::vector<double> levels_, log_deviations_;
-  NoiseShape shape_;
+  std::vector<NoiseShape> shapes_;
+  std::vector<double> bounds_;
 };
 
 // What repeated measurements say of the noise.
@@ -47,8 +49,10 @@ std::string fault_of_repeats(const MeasuredConfigs& measured);
 
 // The deviation at a level is pooled from the residuals within configurations: of neighbours in mean
 // run time that have at least 80 residuals more than means together, the sum of squares by that
-// number. The shape comes from the residuals, times sqrt(n / (n - 1)), of configurations with
-// n >= 6 repeats, where there are NoiseShape::kLeast; else it is normal. Throws
+// number. The shape comes from configurations with n >= 6 repeats, of neighbours
+// with at least 150 residuals together: a residual times n / (n - 1) is the deviation of one measurement plus an
+// error of variance 1 / (n - 1), the mean of the others. With fewer than NoiseShape::kLeast in all it
+// is normal. Throws
 // DataError with fault_of_repeats.
 NoiseEstimate estimate_noise(const MeasuredConfigs& measured);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "core/error.hpp"
@@ -12,6 +13,10 @@ namespace {
 constexpr int kPerDeviation = 32;  // points of the table
 constexpr int kPoints = 2 * static_cast<int>(NoiseShape::kReach) * kPerDeviation + 1;
 constexpr double kStep = 1.0 / kPerDeviation;
+constexpr double kCell = 1.0 / 8;  // of the grid on which a shape is sought
+constexpr int kCells = static_cast<int>(2 * NoiseShape::kReach / kCell) + 1;
+constexpr int kSteps = 20;           // more make humps of chance
+constexpr double kSmoothing = 0.12;  // standard deviation of what is laid over the grid
 constexpr double kWideShare = 0.002, kWide = 4;
 
 double point(std::size_t i) {
@@ -47,34 +52,56 @@ Moments moments_of(const std::vector<double>& density) {
   return m;
 }
 
-// Half of 0.9 min(deviation, quartiles' distance / 1.34) n^(-1/5) (Silverman, "Density estimation
-// for statistics and data analysis", 1986, formula 3.31).
-double kernel_width(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value, squares += value * value;
-  const double mean = sum / static_cast<double>(n);
-  const double deviation = std::sqrt(std::max(0.0, squares / static_cast<double>(n) - mean * mean));
-  const double quartiles = (values[3 * n / 4] - values[n / 4]) / 1.34;
-  const double spread = quartiles > 0 ? std::min(deviation, quartiles) : deviation;
-  return std::max(0.45 * spread * std::pow(static_cast<double>(n), -0.2), kStep);
+// Deviations of equal errors, counted on the grid. Those beyond its ends count there.
+std::map<double, std::vector<double>> counted(std::span<const NoiseShape::Deviation> deviations) {
+  std::map<double, std::vector<double>> counts;
+  for (const NoiseShape::Deviation& deviation : deviations) {
+    std::vector<double>& own = counts.try_emplace(deviation.error, kCells).first->second;
+    const double at = std::clamp((deviation.value + NoiseShape::kReach) / kCell, 0.0, kCells - 1.0);
+    own[static_cast<std::size_t>(std::lround(at))] += 1;
+  }
+  return counts;
 }
 
-// Values binned to the points of the table and smoothed. Those beyond its ends count there.
-std::vector<double> smoothed(std::span<const double> values, double width) {
-  std::vector<double> counts(kPoints);
-  for (const double value : values) {
-    const double at = std::clamp((value + NoiseShape::kReach) / kStep, 0.0, kPoints - 1.0);
-    counts[static_cast<std::size_t>(std::lround(at))] += 1;
+// [kCells] normal kernel of a deviation, by distance in cells.
+std::vector<double> kernel_of(double deviation) {
+  std::vector<double> kernel;
+  for (int i = 0; i < kCells; ++i) kernel.push_back(normal_density(i * kCell / deviation));
+  return kernel;
+}
+
+// The weights of the cells that make the counts most likely.
+std::vector<double> deconvolved(const std::map<double, std::vector<double>>& counts) {
+  std::vector<double> weights(kCells, 1.0);
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<double> next(kCells);
+    for (const auto& [error, own] : counts) {
+      const std::vector<double> kernel = kernel_of(std::max(error, kCell / 2));
+      for (int i = 0; i < kCells; ++i) {
+        if (own[static_cast<std::size_t>(i)] == 0) continue;
+        const auto term = [&](int j) {
+          return weights[static_cast<std::size_t>(j)] *
+                 kernel[static_cast<std::size_t>(std::abs(i - j))];
+        };
+        double sum = 0;
+        for (int j = 0; j < kCells; ++j) sum += term(j);
+        if (sum <= 0) continue;
+        for (int j = 0; j < kCells; ++j)
+          next[static_cast<std::size_t>(j)] += own[static_cast<std::size_t>(i)] * term(j) / sum;
+      }
+    }
+    weights = std::move(next);
   }
+  return weights;
+}
+
+// At the points of the table, the weights of the cells smoothed.
+std::vector<double> smoothed(const std::vector<double>& weights) {
   std::vector<double> density(kPoints);
-  const int reach = static_cast<int>(std::ceil(5 * width / kStep));
-  for (int i = 0; i < kPoints; ++i) {
-    if (counts[static_cast<std::size_t>(i)] == 0) continue;
-    for (int j = std::max(0, i - reach); j <= std::min(kPoints - 1, i + reach); ++j) {
-      density[static_cast<std::size_t>(j)] +=
-          counts[static_cast<std::size_t>(i)] * normal_density((j - i) * kStep / width);
+  for (std::size_t i = 0; i < density.size(); ++i) {
+    for (std::size_t j = 0; j < weights.size(); ++j) {
+      const double cell = static_cast<double>(j) * kCell - NoiseShape::kReach;
+      density[i] += weights[j] * normal_density((point(i) - cell) / kSmoothing);
     }
   }
   return density;
@@ -88,13 +115,14 @@ NoiseShape::NoiseShape() {
   tabulate(std::move(density));
 }
 
-NoiseShape::NoiseShape(std::span<const double> deviations) {
+NoiseShape::NoiseShape(std::span<const Deviation> deviations) {
   if (deviations.size() < kLeast)
     throw Error(ErrorKind::failed, "too few deviations for the shape of noise");
-  if (!std::ranges::all_of(deviations, [](double z) { return std::isfinite(z); }))
+  if (!std::ranges::all_of(deviations, [](const Deviation& one) {
+        return std::isfinite(one.value) && std::isfinite(one.error) && one.error >= 0;
+      }))
     throw Error(ErrorKind::failed, "a deviation of the shape of noise is not finite");
-  const std::vector<double> raw =
-      smoothed(deviations, kernel_width({deviations.begin(), deviations.end()}));
+  const std::vector<double> raw = smoothed(deconvolved(counted(deviations)));
   const Moments m = moments_of(raw);
   std::vector<double> density(kPoints);
   for (std::size_t i = 0; i < density.size(); ++i)

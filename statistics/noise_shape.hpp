@@ -11,15 +11,20 @@ class NoiseShape {
  public:
   static constexpr double kReach = 8;
 
+  struct Deviation {
+    double value = 0;  // in standard deviations
+    double error = 0;  // standard deviation of what was added to it, in the same unit
+  };
+
   // The normal distribution.
   NoiseShape();
 
-  // Kernel estimate from standardised deviations, of which there are at least kLeast: normal kernels
-  // of half of Silverman's width (the whole one would fill the valley between two humps), and then
-  // shifted and scaled to mean 0 and variance 1. Throws Error where there are too few, or one is not
-  // finite.
-  explicit NoiseShape(std::span<const double> deviations);
-  static constexpr std::size_t kLeast = 200;
+  // From standardised deviations from a mean that is itself uncertain, at least kLeast of them: the
+  // mixture that makes them most likely, where to each was added a normal error of its own
+  // deviation. 20 steps of EM on a grid, smoothed a little, and then shifted and scaled to mean 0
+  // and variance 1. Throws Error where there are too few, or one is not finite.
+  explicit NoiseShape(std::span<const Deviation> deviations);
+  static constexpr std::size_t kLeast = 100;
 
   // Density at z standard deviations, with a share of 0.2 % of a normal distribution four times as
   // wide, so that one odd measurement is improbable but not impossible.

@@ -58,7 +58,7 @@ void TrueTimes::weigh(const MeasuredConfigs& measured, const NoiseModel& noise,
     for (auto j = static_cast<std::size_t>(first); j < static_cast<std::size_t>(end); ++j) {
       double sum = 0;
       for (const double time : measured.times_of(static_cast<std::int64_t>(c))) {
-        const double density = noise.shape().density((time - grid_[j]) / deviations[j]);
+        const double density = noise.shape(grid_[j]).density((time - grid_[j]) / deviations[j]);
         sum += std::log(std::max(density / deviations[j], 1e-300));
       }
       logs.push_back(sum);

@@ -16,8 +16,8 @@ namespace tpudist::testing {
 // percent, with log-normal noise. Two configurations of three are measured once or twice.
 struct NoisyGraph {
   // Times that vary smoothly; that lie on 25 levels, some of them close together; smooth ones of
-  // which the fast ones are repeated up to 20 times.
-  enum Kind { smooth, levels, preferential };
+  // which the fast ones are repeated up to 20 times; smooth ones whose noise has two humps.
+  enum Kind { smooth, levels, preferential, two_humps };
 
   std::vector<double> times;         // [n] measured, in random order
   std::vector<std::int32_t> config;  // [n]
@@ -44,7 +44,7 @@ struct NoisyGraph {
     }
     random.shuffle(std::span(config));
     for (const std::int32_t c : config) {
-      times.push_back(std::round(1e7 * std::exp(log_time[c] + deviation * random.normal())));
+      times.push_back(std::round(1e7 * std::exp(log_time[c] + deviation * noise(kind, random))));
       truth.push_back(order[c]);
     }
   }
@@ -58,8 +58,23 @@ struct NoisyGraph {
     return result;
   }
 
+  // Of mean 0 and variance 1.
+  static double noise(Kind kind, CounterRng& random) {
+    if (kind != two_humps) return random.normal();
+    return (random.below(2) ? 1 : -1) * std::sqrt(1 - 0.0625) + 0.25 * random.normal();
+  }
+
   static std::string_view name_of(Kind kind) {
-    return kind == smooth ? "smooth" : kind == levels ? "on 25 levels" : "preferentially repeated";
+    switch (kind) {
+      case smooth:
+        return "smooth";
+      case levels:
+        return "on 25 levels";
+      case preferential:
+        return "preferentially repeated";
+      default:
+        return "smooth, noise of two humps";
+    }
   }
 };
 
