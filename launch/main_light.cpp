@@ -20,7 +20,8 @@
 // `inspect --plan`, are handed to the program beside it.
 namespace {
 
-constexpr std::array<std::string_view, 4> kDataCommands{"convert", "inspect", "verify", "synth"};
+constexpr std::array<std::string_view, 5> kDataCommands{"convert", "inspect", "verify", "synth",
+                                                        "compare"};
 
 int run_beside(char** argv) {
   std::error_code error;
@@ -46,6 +47,7 @@ int run_data_command(int argc, char** argv) {
     });
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
+    tpudist::add_compare_command(app);
     tpudist::add_verbosity_options(app);
     app.parse(argc, argv);
   });

@@ -15,7 +15,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kMostEnumerated = 8;
-constexpr int kDraws = 20000;
+constexpr int kDraws = 5000;
 
 // |t| of one sample, and how probable the sample is.
 struct SampledT {

@@ -75,7 +75,7 @@ TEST(FamilyBootstrap, EqualsTheEnumerationOfAllSamples) {
   EXPECT_NEAR(bound, 2.7659512860862567, 1e-9);
 }
 
-// 20,000 draws against the enumeration of the same values, and against other draws.
+// 5,000 draws give nearly the same as 5,000 others.
 TEST(FamilyBootstrap, DrawsWhatItCannotEnumerate) {
   GraphValues graphs = one_graph_each(7);
   for (int i = 0; i < 5; ++i) {
@@ -85,7 +85,7 @@ TEST(FamilyBootstrap, DrawsWhatItCannotEnumerate) {
   const double first = bootstrap_family_variance(graphs, 0.95, 1).variance,
                second = bootstrap_family_variance(graphs, 0.95, 2).variance;
   EXPECT_NE(first, second);
-  EXPECT_NEAR(std::sqrt(first / second), 1, 0.03);
+  EXPECT_NEAR(std::sqrt(first / second), 1, 0.05);
   EXPECT_EQ(first, bootstrap_family_variance(graphs, 0.95, 1).variance);
 }
 
