@@ -1,13 +1,14 @@
-// How often the intervals and tests of statistics/ are right where the truth is known: 2,000 simulated
-// experiments for each case, the same ones in every run.
+// How often the intervals and tests of statistics/ are right where the truth is known: 2,000
+// simulated experiments for each case, the same ones in every run.
 //
-//   build/release/bench/statistics_calibration [REPEATS]
+//   build/release/bench/statistics_calibration [REPEATS] [intervals|failures|comparisons|deviations]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "statistics/comparison.hpp"
@@ -178,7 +179,7 @@ void deviations(int repeats) {
         world.runs = runs;
         world.folds = folds;
         std::array<int, 3> held{};
-        const std::array truth{world.graph, world.run, world.cell};
+        const std::array truth{world.graph, world.run, world.interaction};
         for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(repeats); ++key) {
           const VarianceComponents found = variance_components(simulated_scores(world, key));
           const std::array all{found.graph, found.run, found.residual};
@@ -203,8 +204,9 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "statistics_calibration: {} is no number of repeats\n", argv[1]);
     return 2;
   }
-  tpudist::intervals(repeats);
-  tpudist::failures(repeats);
-  tpudist::comparisons(repeats);
-  tpudist::deviations(repeats);
+  const std::string_view part = argc > 2 ? argv[2] : "all";
+  if (part == "all" || part == "intervals") tpudist::intervals(repeats);
+  if (part == "all" || part == "failures") tpudist::failures(repeats);
+  if (part == "all" || part == "comparisons") tpudist::comparisons(repeats);
+  if (part == "all" || part == "deviations") tpudist::deviations(repeats);
 }

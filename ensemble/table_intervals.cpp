@@ -35,6 +35,30 @@ TableIntervals table_intervals(const TableJudgement& table) {
   return result;
 }
 
+std::string final_interval_text(std::span<const TableJudgement> tables) {
+  std::vector<RunScores> collections;
+  std::vector<VarianceEstimate> members;
+  double mean = 0;
+  const auto count = static_cast<double>(tables.size());
+  for (const TableJudgement& table : tables) {
+    if (std::isnan(table.kept)) return {};
+    collections.push_back(ensemble_scores(table));
+    mean += table.kept / count;
+    const auto own = table_intervals(table).columns;
+    if (own) members.push_back({std::pow(own->error / count, 2), own->degrees});
+  }
+  if (tables.empty()) return {};
+  std::string text =
+      "  " +
+      (members.size() == tables.size()
+           ? run_line(t_interval(mean, satterthwaite(members)), "jackknife of members")
+           : no_run_line("a collection has one member only")) +
+      "\n  ";
+  const auto families = family_interval(collections);
+  if (!families) return text + no_family_line() + "\n";
+  return text + family_line(*families) + "\n  " + rare_failure_line(families->families) + "\n";
+}
+
 std::string table_interval_text(const TableJudgement& table) {
   if (std::isnan(table.kept)) return {};
   const TableIntervals found = table_intervals(table);

@@ -15,9 +15,9 @@
 #include "launch/exit_code.hpp"
 #include "launch/output.hpp"
 
-// The program that users call. Commands on data run here, in a process that never loads LibTorch:
-// loading it alone takes half a second and 480 MB, more than converting any file. All others, and
-// `inspect --plan`, are handed to the program beside it.
+// The program that users call. Commands on data and on results run here, in a process that never
+// loads LibTorch: loading it alone takes half a second and 480 MB, more than converting any file.
+// All others, and `inspect --plan`, are handed to the program beside it.
 namespace {
 
 constexpr std::array<std::string_view, 5> kDataCommands{"convert", "inspect", "verify", "synth",

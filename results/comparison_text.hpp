@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// How sure the score of one system is: its two intervals as lines, with the title of its graphs, and
-// what is left out. Says "no scores" where there are none.
+// How sure the score of one system is: its two intervals as lines, with the title of its graphs,
+// and what is left out. Says "no scores" where there are none.
 std::string system_text(const SystemScores& system);
 nlohmann::json system_json(const SystemScores& system);
 

@@ -8,10 +8,10 @@
 
 namespace tpudist {
 
-// The runs of one system from what a user names: folders of runs, files of predictions, folders of sweeps
-// with one variant, and variants of a sweep as FOLDER:NUMBER or FOLDER:LABEL. Throws ConfigError where
-// there is nothing of the name, and for a sweep of several variants, with their list; DataError as
-// read_results.
+// The runs of one system from what a user names: folders of runs, files of predictions, folders of
+// sweeps with one variant, and variants of a sweep as FOLDER:NUMBER or FOLDER:LABEL. Throws
+// ConfigError where there is nothing of the name, and for a sweep of several variants, with their
+// list; DataError as read_results.
 std::vector<RunRecord> read_system(std::span<const std::string> inputs);
 
 // Why there is nothing to compare: what each side left out, on one line.

@@ -27,21 +27,21 @@ enum class RunUnit {
 struct SystemScores {
   std::string collection, metric;
   JudgedGraphs judged = JudgedGraphs::valid;
-  // What a column of `scores` is: runs or members; out of fold the members of one seed that hold out one
-  // fold each.
+  // What a column of `scores` is: runs or members; out of fold the members of one seed that hold
+  // out one fold each.
   MatrixRows unit = MatrixRows::runs;
   std::vector<std::string> labels;    // [R] of the runs
   RunScores scores;                   // graphs by name; of none where no run has such scores
   std::vector<std::string> left_out;  // of ScoreMatrix
 };
 
-// Of one system. Throws ConfigError where runs are of several variants or collections, saw other data,
-// or two are one and the same training (equal parameters), and says which.
+// Of one system. Throws ConfigError where runs are of several variants or collections, saw other
+// data, or two are one and the same training (equal parameters), and says which.
 SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged, RunUnit unit);
 
-// Two systems on the graphs that both have scores of, with runs of the same kind. A graph that one of
-// them lacks is named in its `left_out`. Throws as above and as score_matrix, where the systems saw
-// other data.
+// Two systems on the graphs that both have scores of, with runs of the same kind. A graph that one
+// of them lacks is named in its `left_out`. Throws as above and as score_matrix, where the systems
+// saw other data.
 struct SystemPair {
   SystemScores a, b;
 };

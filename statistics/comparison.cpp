@@ -91,7 +91,7 @@ struct RunsOfBoth {
     if (scores.run_count() < 2) return;
     const RunVariance runs = run_variance(scores);
     terms.push_back(runs.run_term());
-    terms.push_back(runs.cell_term());
+    terms.push_back(runs.interaction_term());
     added += runs.missing();
     falling += runs.falling();
     now += runs.falling() / runs.runs;

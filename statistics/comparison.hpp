@@ -8,15 +8,15 @@
 
 namespace tpudist {
 
-// Two systems on the same graphs, A minus B. Every answer is nothing where there is not enough to give
-// it.
+// Two systems on the same graphs, A minus B. Every answer is nothing where there is not enough to
+// give it.
 struct Comparison {
   double a = 0, b = 0, difference = 0;  // means over runs and graphs
   int runs_a = 0, runs_b = 0, families = 0, graphs = 0;
   bool out_of_fold = false;
 
-  // "Do runs of A and of B differ on these graphs?" Both need two runs for the interval, by Welch's t
-  // over complete runs; labels of runs are exchanged, within folds where there are any.
+  // "Do runs of A and of B differ on these graphs?" Both need two runs for the interval, by Welch's
+  // t over complete runs; labels of runs are exchanged, within folds where there are any.
   struct TheseGraphs {
     std::optional<Interval> interval;
     PermutationTest test;
@@ -41,10 +41,10 @@ struct Comparison {
 
 // Both hold the same graphs, families and folds in one order; their numbers of runs may differ.
 //
-// On other families the variance is V_fam of the differences of run means (family_variance), plus what
-// runs of A and of B are missing in it (RunVariance); a system with one run adds nothing, so that the
-// answer is of this model. Throws DataError that names the first graph that differs, and as
-// RunScores::check.
+// On other families the variance is V_fam of the differences of run means (family_variance), plus
+// what runs of A and of B are missing in it (RunVariance); a system with one run adds nothing, so
+// that the answer is of this model. Throws DataError that names the first graph that differs, and
+// as RunScores::check.
 Comparison compare(const RunScores& a, const RunScores& b);
 
 }  // namespace tpudist

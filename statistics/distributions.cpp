@@ -17,6 +17,9 @@ namespace {
 using boost::math::cdf;
 using boost::math::complement;
 using StudentT = boost::math::students_t;
+// In double: long double takes ten times as long, and more digits than 12 are of no use here.
+using Plain = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+using NoncentralT = boost::math::non_central_t_distribution<double, Plain>;
 
 // Beyond so many degrees of freedom t is normal to all digits; Boost's series are then slow.
 constexpr double kMostDegrees = 1e9;
@@ -59,7 +62,7 @@ double t_test_power(double shift, double degrees, double level) {
   shift = std::abs(shift);
   if (shift == 0) return level;
   if (shift > kLargestShift && shift > 2 * bound) return 1;
-  const boost::math::non_central_t shifted(degrees, shift);
+  const NoncentralT shifted(degrees, shift);
   return std::min(1.0, cdf(complement(shifted, bound)) + cdf(shifted, -bound));
 }
 

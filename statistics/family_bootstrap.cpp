@@ -48,8 +48,9 @@ class Samples {
   }
 
  private:
-  // Gives value `index` and all behind it every way to fill the `left` places. A sample's probability
-  // is n! / n^n / product of times!, a factor (left choose times) / n^times for each value.
+  // Gives value `index` and all behind it every way to fill the `left` places. A sample's
+  // probability is n! / n^n / product of times!, a factor (left choose times) / n^times for each
+  // value.
   void take(std::size_t index, int left, double probability) {
     const auto n = static_cast<double>(times_.size());
     if (index + 1 == times_.size()) {

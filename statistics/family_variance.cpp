@@ -44,23 +44,46 @@ CollectionClusters clusters_of(const GraphValues& own, std::size_t number) {
   return result;
 }
 
-// The trace and the squared Frobenius norm of the matrix of products g_f' g_h between families, where
-// V = sum_f (g_f' y)^2; its eigenvalues are those of V.
+// Sum over families of what two collections have in them, by `value` of a cluster.
+template <typename Value>
+double dot(const CollectionClusters& a, const CollectionClusters& b, const Value& value) {
+  double sum = 0;
+  for (const auto& [family, cluster] : a.families) {
+    const auto other = b.families.find(family);
+    if (other != b.families.end()) sum += value(a, cluster) * value(b, other->second);
+  }
+  return sum;
+}
+
+// V = sum_f (g_f' y)^2, and its eigenvalues are those of the matrix of products g_f' g_h between
+// families,
+//   P = diagonal(d) - sum_c v_c v_c' / n_c,  d_f = sum_c weight^2 n_fc,  v_cf = weight n_fc,
+// whose trace and squared Frobenius norm are taken without ever making it.
 VarianceEstimate with_degrees(double variance, std::span<const CollectionClusters> collections) {
   const auto count = static_cast<double>(collections.size());
-  std::map<std::pair<std::string, std::string>, double> products;
+  const auto value = [&](const CollectionClusters& own, const Cluster& cluster) {
+    return own.weight(cluster, count) * cluster.graphs;
+  };
+  std::map<std::string, double> diagonal;
   for (const CollectionClusters& own : collections) {
-    for (const auto& [f, first] : own.families) {
-      const double of_first = own.weight(first, count) * first.graphs;
-      for (const auto& [h, second] : own.families)
-        products[{f, h}] -= of_first * own.weight(second, count) * second.graphs / own.graphs;
-      products[{f, f}] += of_first * own.weight(first, count);
-    }
+    for (const auto& [family, cluster] : own.families)
+      diagonal[family] += own.weight(cluster, count) * value(own, cluster);
   }
   double trace = 0, squares = 0;
-  for (const auto& [families, product] : products) {
-    if (families.first == families.second) trace += product;
-    squares += product * product;
+  for (const auto& [family, d] : diagonal) {
+    trace += d;
+    squares += d * d;
+  }
+  for (const CollectionClusters& a : collections) {
+    for (const auto& [family, cluster] : a.families) {
+      const double own = value(a, cluster);
+      trace -= own * own / a.graphs;
+      squares -= 2 * diagonal[family] * own * own / a.graphs;
+    }
+    for (const CollectionClusters& b : collections) {
+      const double both = dot(a, b, value);
+      squares += both * both / (a.graphs * b.graphs);
+    }
   }
   return {variance, trace * trace / squares};
 }

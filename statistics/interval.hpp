@@ -27,8 +27,8 @@ Interval t_interval(double value, const VarianceEstimate& variance, double level
 // Mean +- t(n - 1) s / sqrt(n) of n independent values, at least 2; Error otherwise.
 Interval mean_interval(std::span<const double> values, double level = kIntervalLevel);
 
-// Difference of the means of two independent groups, each of at least 2 values, with Welch's variance
-// and degrees of freedom (Biometrika 1947). Error otherwise.
+// Difference of the means of two independent groups, each of at least 2 values, with Welch's
+// variance and degrees of freedom (Biometrika 1947). Error otherwise.
 Interval difference_interval(std::span<const double> a, std::span<const double> b,
                              double level = kIntervalLevel);
 
@@ -43,8 +43,8 @@ struct DeviationInterval {
   double deviation = 0, low = 0, high = 0;
 };
 
-// The sample standard deviation of n normal values with s sqrt((n - 1) / chi-square quantile) at both
-// ends. At least 2 values; Error otherwise.
+// The sample standard deviation of n normal values with s sqrt((n - 1) / chi-square quantile) at
+// both ends. At least 2 values; Error otherwise.
 DeviationInterval deviation_interval(std::span<const double> values, double level = kIntervalLevel);
 
 // Sum of independent variance estimates with the degrees of freedom of Satterthwaite (Biometrics

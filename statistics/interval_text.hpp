@@ -11,8 +11,8 @@ namespace tpudist {
 // "0.7219 (0.6748 to 0.7691, t(2))"
 std::string interval_text(const Interval& interval);
 
-// "other families, other runs     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3 runs";
-// of one run "other families, this model only".
+// "other families, other runs     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
+// runs"; of one run "other families, this model only".
 std::string family_line(const FamilyInterval& found);
 
 // "these graphs, other runs      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// Values of two systems whose labels can be exchanged: runs of one fold, or a family's two sums. The
-// group adds weight x (mean of a - mean of b) to the difference that is tested.
+// Values of two systems whose labels can be exchanged: runs of one fold, or a family's two sums.
+// The group adds weight x (mean of a - mean of b) to the difference that is tested.
 struct LabelGroup {
   std::vector<double> a, b;  // neither empty
   double weight = 1;
@@ -29,9 +29,9 @@ struct PermutationTest {
   bool can_tell() const { return smallest_p <= kSignificance; }
 };
 
-// Fisher's exact permutation test, with labels exchanged within each group. Counts all labellings where
-// they split into two parts of at most two million; draws by `key` otherwise. Throws Error where a
-// group lacks a side, and DataError where a value is not finite.
+// Fisher's exact permutation test, with labels exchanged within each group. Counts all labellings
+// where they split into two parts of at most two million; draws by `key` otherwise. Throws Error
+// where a group lacks a side, and DataError where a value is not finite.
 PermutationTest permutation_test(std::span<const LabelGroup> groups, std::uint64_t key);
 
 }  // namespace tpudist

@@ -34,7 +34,7 @@ double detectable_difference(const VarianceEstimate& variance) {
   double low = 0, high = 1;
   const double unit = std::sqrt(variance.variance);
   while (power_of(high * unit, variance) < kPower) high *= 2;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const double middle = (low + high) / 2;
     (power_of(middle * unit, variance) < kPower ? low : high) = middle;
   }

@@ -37,7 +37,7 @@ double missing_share(const RunScores& scores, double whole_share) {
 }  // namespace
 
 double RunVariance::run_component() const {
-  return std::max(0.0, (run_square - cell_square) / graphs_per_fold);
+  return std::max(0.0, (run_square - interaction_square) / graphs_per_fold);
 }
 
 double RunVariance::missing() const {
@@ -49,13 +49,13 @@ VarianceEstimate RunVariance::run_term() const {
   return {share * run_square / (graphs_per_fold * runs), run_degrees};
 }
 
-VarianceEstimate RunVariance::cell_term() const {
-  if (missing() == 0 || cell_degrees == 0) return {0, cell_degrees};
-  return {-share * cell_square / (graphs_per_fold * runs), cell_degrees};
+VarianceEstimate RunVariance::interaction_term() const {
+  if (missing() == 0 || interaction_degrees == 0) return {0, interaction_degrees};
+  return {-share * interaction_square / (graphs_per_fold * runs), interaction_degrees};
 }
 
 double RunVariance::falling() const {
-  return whole_share * run_component() + cell_square / graphs;
+  return whole_share * run_component() + interaction_square / graphs;
 }
 
 RunVariance run_variance(const RunScores& scores) {
@@ -67,16 +67,16 @@ RunVariance run_variance(const RunScores& scores) {
   result.runs = scores.run_count();
   double folds = 0;
   for (const TwoWayTable& fold : tables_of(scores)) {
-    const double run_degrees = fold.runs - 1, cell_degrees = (fold.graphs - 1) * run_degrees;
+    const double run_degrees = fold.runs - 1, interaction_degrees = (fold.graphs - 1) * run_degrees;
     result.run_square += fold.run_squares;
     result.run_degrees += run_degrees;
-    result.cell_square += fold.cell_squares;
-    result.cell_degrees += cell_degrees;
+    result.interaction_square += fold.interaction_squares;
+    result.interaction_degrees += interaction_degrees;
     result.whole_share += fold.graphs * fold.graphs / (result.graphs * result.graphs);
     folds += 1;
   }
   result.run_square /= result.run_degrees;
-  if (result.cell_degrees > 0) result.cell_square /= result.cell_degrees;
+  if (result.interaction_degrees > 0) result.interaction_square /= result.interaction_degrees;
   result.graphs_per_fold = result.graphs / folds;
   result.share = missing_share(scores, result.whole_share);
   return result;

@@ -24,15 +24,15 @@ struct FamilyInterval {
 // Throws as RunScores::check.
 std::optional<Interval> run_interval(const RunScores& scores, double level = kIntervalLevel);
 
-// "Other families, other runs" of the mean over collections, each counting alike, of their means over
-// graphs: V = V_fam + max(0, V_run - V_cell), with Satterthwaite's degrees of freedom, families
-// clustered across collections (family_variance), runs independent between them (run_variance). With
-// one run V_fam alone. Nothing where a collection has graphs of one family only. Throws as
-// RunScores::check.
+// "Other families, other runs" of the mean over collections, each counting alike, of their means
+// over graphs: V = V_fam + max(0, V_run - V_interaction), with Satterthwaite's degrees of freedom,
+// families clustered across collections (family_variance), runs independent between them
+// (run_variance). With one run V_fam alone. Nothing where a collection has graphs of one family
+// only. Throws as RunScores::check.
 std::optional<FamilyInterval> family_interval(std::span<const RunScores> collections,
                                               double level = kIntervalLevel);
-// The same of one collection with V_fam by bootstrap_family_variance, drawn by a fixed key; throws Error as
-// that.
+// The same of one collection with V_fam by bootstrap_family_variance, drawn by a fixed key; throws
+// Error as that.
 FamilyInterval bootstrap_family_interval(const RunScores& scores, double level = kIntervalLevel);
 
 }  // namespace tpudist

@@ -22,7 +22,8 @@ TwoWayTable table_of(const RunScores& fold) {
   for (const double mean : of_runs) table.run_squares += table.graphs * square(mean - table.mean);
   for (std::size_t g = 0; g < of_graphs.size(); ++g) {
     for (std::size_t r = 0; r < of_runs.size(); ++r)
-      table.cell_squares += square(fold.scores[g][r] - of_graphs[g] - of_runs[r] + table.mean);
+      table.interaction_squares +=
+          square(fold.scores[g][r] - of_graphs[g] - of_runs[r] + table.mean);
   }
   return table;
 }

@@ -19,8 +19,8 @@ namespace {
 using Deviations = std::array<double, 3>;
 enum Component : std::size_t { kGraph, kRun, kResidual };
 
-// The residual's smallest standard deviation, in that of all scores: the likelihood has no bound where
-// it is 0.
+// The residual's smallest standard deviation, in that of all scores: the likelihood has no bound
+// where it is 0.
 constexpr double kSmallestResidual = 1e-6;
 // A standard deviation below this part of the mean is none.
 constexpr double kRounding = 1e-13;
@@ -36,7 +36,7 @@ class Likelihood {
     double squares = 0, count = 0, mean = mean_score(scores);
     for (const TwoWayTable& fold : folds_) {
       count += fold.graphs * fold.runs;
-      squares += fold.graph_squares + fold.run_squares + fold.cell_squares +
+      squares += fold.graph_squares + fold.run_squares + fold.interaction_squares +
                  fold.graphs * fold.runs * square(fold.mean - mean);
     }
     scale_ = std::sqrt(squares / (count - 1));
@@ -44,7 +44,7 @@ class Likelihood {
     if (scale_ == 0) return;
     for (TwoWayTable& fold : folds_) {
       fold.mean = (fold.mean - mean) / scale_;
-      for (double* squares_of : {&fold.graph_squares, &fold.run_squares, &fold.cell_squares})
+      for (double* squares_of : {&fold.graph_squares, &fold.run_squares, &fold.interaction_squares})
         *squares_of /= scale_ * scale_;
     }
     centre_ = mean;
@@ -53,17 +53,17 @@ class Likelihood {
   double scale() const { return scale_; }
   const std::vector<TwoWayTable>& folds() const { return folds_; }
 
-  // Minus twice the restricted log likelihood, but for a constant. Within a fold of n graphs and R runs
-  // the covariance has four eigenvalues, of the residuals, the graphs' means, the runs' means and the
-  // mean.
+  // Minus twice the restricted log likelihood, but for a constant. Within a fold of n graphs and R
+  // runs the covariance has four eigenvalues, of the residuals, the graphs' means, the runs' means
+  // and the mean.
   double operator()(const Deviations& sd) const {
     const double residual = square(std::max(std::abs(sd[kResidual]), kSmallestResidual));
     const double graph = square(sd[kGraph]), run = square(sd[kRun]);
     double sum = 0;
     for (const TwoWayTable& fold : folds_) {
       const double of_graphs = residual + fold.runs * graph, of_runs = residual + fold.graphs * run;
-      sum +=
-          (fold.graphs - 1) * (fold.runs - 1) * std::log(residual) + fold.cell_squares / residual;
+      sum += (fold.graphs - 1) * (fold.runs - 1) * std::log(residual) +
+             fold.interaction_squares / residual;
       sum += (fold.graphs - 1) * std::log(of_graphs) + fold.graph_squares / of_graphs;
       sum += (fold.runs - 1) * std::log(of_runs) + fold.run_squares / of_runs;
     }
@@ -105,20 +105,20 @@ class Likelihood {
 
 // From mean squares, pooled over folds.
 Deviations moments_of(const std::vector<TwoWayTable>& folds) {
-  double cells = 0, cell_degrees = 0, graphs = 0, graph_degrees = 0, runs = 0, run_degrees = 0,
-         in_fold = 0;
+  double interactions = 0, interaction_degrees = 0, graphs = 0, graph_degrees = 0, runs = 0,
+         run_degrees = 0, in_fold = 0;
   for (const TwoWayTable& fold : folds) {
-    cells += fold.cell_squares;
-    cell_degrees += (fold.graphs - 1) * (fold.runs - 1);
+    interactions += fold.interaction_squares;
+    interaction_degrees += (fold.graphs - 1) * (fold.runs - 1);
     graphs += fold.graph_squares;
     graph_degrees += fold.graphs - 1;
     runs += fold.run_squares;
     run_degrees += fold.runs - 1;
     in_fold += fold.graphs / static_cast<double>(folds.size());
   }
-  const double cell = cells / cell_degrees;
-  return {std::sqrt(std::max(0.0, graphs / graph_degrees - cell) / folds.front().runs),
-          std::sqrt(std::max(0.0, runs / run_degrees - cell) / in_fold), std::sqrt(cell)};
+  const double residual = interactions / interaction_degrees;
+  return {std::sqrt(std::max(0.0, graphs / graph_degrees - residual) / folds.front().runs),
+          std::sqrt(std::max(0.0, runs / run_degrees - residual) / in_fold), std::sqrt(residual)};
 }
 
 class Fit {

@@ -10,9 +10,9 @@ inline constexpr double kDeviationLevel = 0.90;
 
 // What scores differ by, as standard deviations with profile likelihood intervals:
 //   score = mean + graph + run + residual.
-// Where all runs score all graphs, a run is one and the model is crossed; out of fold there is a run
-// for each fold and seed, and a graph is one of its fold. How hard a fold is cannot be told from
-// its graphs. The residual is what a run does on one graph.
+// Where all runs score all graphs, a run is one and the model is crossed; out of fold there is a
+// run for each fold and seed, and a graph is one of its fold. How hard a fold is cannot be told
+// from its graphs. The residual is what a run does on one graph.
 struct VarianceComponents {
   double mean = 0;  // generalised least squares
   DeviationInterval graph, run, residual;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,18 @@ TEST(TableIntervals, FamiliesAreOfThisModelAndOfMeasuredGraphs) {
   EXPECT_THAT(table_interval_text(table()),
               AllOf(HasSubstr("valid split, 95 % intervals"), HasSubstr("jackknife of 3 members"),
                     HasSubstr("this model only"), HasSubstr("1 in 2")));
+}
+
+TEST(FinalInterval, IsOfCollectionsWithEqualWeight) {
+  TableJudgement second = table();
+  second.kept = 0.5;
+  for (GraphJudgement& graph : second.graphs) graph.kept -= 0.2;
+  const std::string text = final_interval_text(std::array{table(), second});
+  // The mean of 0.7 and 0.5; two independent jackknives with two degrees of freedom each.
+  EXPECT_THAT(text, AllOf(HasSubstr("0.6000 ("), HasSubstr("t(4))"),
+                          HasSubstr("6 graphs of 2 families in 2 collections")));
+  second.kept = kNone;
+  EXPECT_EQ(final_interval_text(std::array{table(), second}), "");
 }
 
 TEST(TableIntervals, SayWhereThereIsNotEnough) {

@@ -6,8 +6,8 @@
 #include "statistics/score_intervals.hpp"
 #include "tests/statistics/simulated_scores.hpp"
 
-// Whether intervals hold the truth as often as they say, over 500 repeats each. The long form, with all
-// cases and 2,000 repeats, is bench/statistics_calibration.cpp.
+// Whether intervals hold the truth as often as they say, over 500 repeats each. The long form, with
+// all cases and 2,000 repeats, is bench/statistics_calibration.cpp.
 namespace tpudist {
 namespace {
 

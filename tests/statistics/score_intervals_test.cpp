@@ -87,7 +87,7 @@ TEST(RunVariance, MissesAllOfTheRunsWhereTheyScoreAllGraphs) {
   EXPECT_NEAR(found.share, 1, 1e-12);
   EXPECT_EQ(found.graphs_per_fold, 7);
   EXPECT_EQ(found.run_degrees, 2);
-  EXPECT_EQ(found.cell_degrees, 12);
+  EXPECT_EQ(found.interaction_degrees, 12);
 }
 
 // Twelve folds of one family of one graph each: the runs are in the families' variance already.
@@ -101,7 +101,7 @@ TEST(RunVariance, MissesNothingWhereFoldsAreFamilies) {
   }
   const RunVariance found = run_variance(scores);
   EXPECT_NEAR(found.share, 0, 1e-12);
-  EXPECT_EQ(found.cell_degrees, 0);
+  EXPECT_EQ(found.interaction_degrees, 0);
   EXPECT_EQ(found.missing(), 0);
 }
 

@@ -11,15 +11,15 @@
 namespace tpudist {
 
 // How scores come about where the truth is known:
-//   score = mean + graph (with a part that its family shares) + run + cell, less where a graph fails.
+//   score = mean + graph (with a part that its family shares) + run + interaction, less where a graph fails.
 struct SimulatedWorld {
   std::vector<int> families;  // graphs of each
   bool exponential = false;   // graphs' part is 1 - Exp(1) instead of normal: a long tail downwards
   double mean = 0.7;
-  double graph = 0.12, run = 0.03, cell = 0.04;  // standard deviations
-  double family_share = 0.5;                     // of the graphs' variance
-  double failing = 0;                            // probability that a graph fails...
-  double failure = 0.7;                          // and by how much it then scores less
+  double graph = 0.12, run = 0.03, interaction = 0.04;  // standard deviations
+  double family_share = 0.5;                            // of the graphs' variance
+  double failing = 0;                                   // probability that a graph fails...
+  double failure = 0.7;                                 // and by how much it then scores less
   int runs = 3;
   int folds = 1;  // families are dealt to folds in turn; each fold has runs of its own
 
@@ -62,7 +62,7 @@ class SimulatedScores {
     result.graphs.push_back("g" + std::to_string(result.graphs.size()));
     result.families.push_back("f" + std::to_string(family));
     result.folds.push_back(fold);
-    std::vector<double> scores = normals(world_.runs, world_.cell);
+    std::vector<double> scores = normals(world_.runs, world_.interaction);
     for (std::size_t r = 0; r < scores.size(); ++r)
       scores[r] += centre + runs[static_cast<std::size_t>(fold * world_.runs) + r];
     result.scores.push_back(std::move(scores));
@@ -85,9 +85,9 @@ inline SimulatedPair simulated_pair(const SimulatedWorld& world, SimulatedWorld 
                                     std::uint64_t key) {
   // The graphs' parts cancel in the difference, but not in what is told of A and B themselves.
   SimulatedWorld graphs = world;
-  graphs.run = graphs.cell = 0;
+  graphs.run = graphs.interaction = 0;
   differences.mean = 0;
-  differences.run = differences.cell = 0;
+  differences.run = differences.interaction = 0;
   SimulatedWorld noise = world;
   noise.mean = noise.graph = 0;
   const RunScores common = simulated_scores(graphs, mix_key({key, 1})),

@@ -70,7 +70,7 @@ TEST(VarianceComponents, IntervalsHoldWhatScoresWereMadeWith) {
   for (std::uint64_t key = 0; key < 200; ++key) {
     const VarianceComponents found = variance_components(simulated_scores(world, key));
     const std::array components{found.graph, found.run, found.residual};
-    const std::array truth{world.graph, world.run, world.cell};
+    const std::array truth{world.graph, world.run, world.interaction};
     for (std::size_t i = 0; i < 3; ++i)
       held[i] += components[i].low <= truth[i] && truth[i] <= components[i].high;
   }
