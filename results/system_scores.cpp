@@ -38,7 +38,6 @@ MatrixRows rows_of(JudgedGraphs judged, RunUnit unit) {
   return unit == RunUnit::members ? MatrixRows::members : MatrixRows::runs;
 }
 
-// `graphs` in order, of which the matrix has all.
 SystemScores scores_of(const ScoreMatrix& matrix, JudgedGraphs judged) {
   SystemScores result;
   result.collection = matrix.collection;
@@ -47,14 +46,7 @@ SystemScores scores_of(const ScoreMatrix& matrix, JudgedGraphs judged) {
   result.unit = matrix.kind;
   result.left_out = matrix.left_out;
   for (const MatrixRow& row : matrix.rows) result.labels.push_back(row.label);
-  for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
-    const MatrixGraph& graph = matrix.graphs[g];
-    result.scores.graphs.push_back(graph.name);
-    result.scores.families.push_back(graph.family);
-    if (judged == JudgedGraphs::out_of_fold) result.scores.folds.push_back(graph.fold);
-    auto& own = result.scores.scores.emplace_back();
-    for (const auto& row : matrix.scores) own.push_back(row[g]);
-  }
+  result.scores = run_scores(matrix);
   return result;
 }
 
@@ -74,6 +66,19 @@ void keep_common(SystemScores& system, const SystemScores& other) {
 }
 
 }  // namespace
+
+RunScores run_scores(const ScoreMatrix& matrix) {
+  RunScores result;
+  for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
+    const MatrixGraph& graph = matrix.graphs[g];
+    result.graphs.push_back(graph.name);
+    result.families.push_back(graph.family);
+    if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
+    auto& own = result.scores.emplace_back();
+    for (const auto& row : matrix.scores) own.push_back(row[g]);
+  }
+  return result;
+}
 
 SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged, RunUnit unit) {
   require_one_variant(runs);

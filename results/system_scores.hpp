@@ -35,6 +35,9 @@ struct SystemScores {
   std::vector<std::string> left_out;  // of ScoreMatrix
 };
 
+// A matrix as statistics/ takes it: its rows are the runs.
+RunScores run_scores(const ScoreMatrix& matrix);
+
 // Of one system. Throws ConfigError where runs are of several variants or collections, saw other
 // data, or two are one and the same training (equal parameters), and says which.
 SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged, RunUnit unit);
