@@ -6,6 +6,7 @@
 
 #include "ensemble/judgement.hpp"
 #include "ensemble/out_of_fold.hpp"
+#include "ensemble/table_intervals.hpp"
 
 namespace tpudist {
 namespace {
@@ -96,7 +97,10 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                         number(graph.kept), number(graph.agreement));
   }
   text += fmt::format("{:<{}}  {:>9}  {:>11}\n\n", "mean", width, "", number(table.kept));
-  return text + limits_of(table, metric) + column_lines(table, metric) + "\n";
+  return text + limits_of(table, metric) + column_lines(table, metric) + "
+" +
+         table_interval_text(table) + "
+";
 }
 
 // What was fixed beforehand, and what came of it.
@@ -127,6 +131,7 @@ std::string judgement_notes(const Judgement& judgement) {
     text += limits_of(table, primary_metric_of(judgement.collection));
     if (table.columns.size() > 1 && !std::isnan(table.kept))
       text += column_lines(table, primary_metric_of(judgement.collection)) + "\n";
+    if (!std::isnan(table.kept)) text += table_interval_text(table) + "\n";
   }
   return text + rule_text(judgement);
 }
@@ -159,6 +164,7 @@ nlohmann::json judgement_json(const Judgement& judgement) {
                           {"graphs", graphs},
                           {"score", finite_or_null(table.kept)},
                           {"score_with_rejected", finite_or_null(table.all)},
+                          {"intervals", table_interval_json(table)},
                           {"left_out", table.left_out}};
     if (table.selection) {
       one["selection"] = {{"in_sample", finite_or_null(table.selection->in_sample)},
