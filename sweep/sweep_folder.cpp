@@ -13,6 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 #include "sweep/choice.hpp"
+#include "sweep/sweep_plan.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/state/run_folder.hpp"
 
