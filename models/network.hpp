@@ -18,8 +18,8 @@ namespace tpudist {
 
 // How a network uses memory and the device. Scores and gradients do not depend on it.
 struct NetworkOptions {
-  // On the CPU: keep the states between every other layer only, and run the layers in between again
-  // in the backward pass.
+  // On the CPU: keep the states between every other layer only, or between the blocks of a composed
+  // network, and run the layers in between again in the backward pass.
   bool recompute = false;
   // On a GPU: record the work of units whose shapes come again as CUDA graphs. All kernels of a graph
   // start together, and what the recorded passes make stays on the device.

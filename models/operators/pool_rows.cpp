@@ -257,7 +257,9 @@ std::vector<double> node_counts(const Readout& readout) {
   };
   std::vector<double> counts;
   for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
-    counts.push_back(total(readout.common.forward, readout.slate_of_config[k]));
+    const std::int32_t slate = readout.slate_of_config[k];
+    counts.push_back(total(readout.common.forward, slate));
+    if (!readout.left_out.empty()) counts.back() += readout.left_out[slate];
     for_entries(
         readout.scores.forward, static_cast<std::int64_t>(k),
         [&](std::int64_t cell, double) { counts.back() += total(readout.cells.forward, cell); });

@@ -19,7 +19,8 @@ namespace tpudist {
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
                      ThreadPool& pool);
 
-// Returns how many nodes each configuration has: what its rows stand for. [configurations]
+// Returns how many nodes each configuration has: what its rows and those left out stand for.
+// [configurations]
 std::vector<double> node_counts(const Readout& readout);
 
 }  // namespace tpudist

@@ -11,7 +11,7 @@ namespace tpudist {
 // their neighbourhood, which is called a group here: all nodes of a configuration, or all
 // configurations of a node. A row stands in one group, with a multiplicity. Borrows the plan layer.
 struct RowGroups {
-  // Throws Error when the layer has another shape than that.
+  // Throws Error when the layer has another shape than that, or a group not all of its rows.
   explicit RowGroups(const PlanLayer& layer);
 
   std::int64_t groups() const { return static_cast<std::int64_t>(size.size()); }

@@ -11,9 +11,7 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   constexpr const char* kPlainOnly = " is for stacks of plain SAGE layers only: this model needs ";
   if (experiment.network.precision != Precision::fp32)
     root.mistake("precision", std::string("bf16") + kPlainOnly + "fp32");
-  ConfigNode train = root.child("train"), batch = root.child("batch");
-  if (experiment.train.recompute)
-    train.mistake("recompute", std::string("true") + kPlainOnly + "false");
+  ConfigNode batch = root.child("batch");
   if (experiment.dist.device == "cuda")
     root.child("dist").mistake("device", std::string("cuda") + kPlainOnly + "cpu");
   if (!experiment.network.mixes_configs()) return;

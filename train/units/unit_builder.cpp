@@ -79,11 +79,12 @@ bool PlanComparison::refined_pays() const {
 }
 
 UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
-                         int config_chunk)
+                         int config_chunk, bool of_differences)
     : dataset_(dataset),
       network_(network),
       mode_(mode),
       config_chunk_(static_cast<std::size_t>(config_chunk)),
+      of_differences_(of_differences),
       shape_(network.plan_shape()),
       config_features_(dataset.options().collection.config_features()),
       work_(network.config().work(config_features_)),
@@ -241,6 +242,7 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
     if (seen.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
   }
   input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
+  input.of_differences = of_differences_;
   network_.stage(input);
   return input;
 }

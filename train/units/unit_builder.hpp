@@ -63,8 +63,10 @@ struct UnitEstimate {
 class UnitBuilder {
  public:
   // Both are borrowed and outlive the builder. Slates of more than `config_chunk` configurations
-  // (0: none; at least 2) are cut into chunks of so many.
-  UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
+  // (0: none; at least 2) are cut into chunks of so many. `of_differences`: the units are for
+  // gradients of losses that ignore a shift at all scores (UnitInput::of_differences).
+  UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0,
+              bool of_differences = false);
 
   // Reads the slates, plans the unit on the edges that are drawn (all of them by default) and packs
   // it for the network's device. Throws DataError or IoError where reading fails. Where edges are
@@ -111,6 +113,7 @@ class UnitBuilder {
   const Network& network_;
   PlanMode mode_;
   std::size_t config_chunk_;
+  bool of_differences_;
   PlanShape shape_;
   int config_features_;
   NetworkWork work_;
