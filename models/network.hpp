@@ -8,8 +8,9 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/feature_statistics.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network_config.hpp"
-#include "models/network/unit.hpp"
+#include "models/network/unit_scores.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "models/inputs/encoder_config.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
-#include "models/network/unit.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 

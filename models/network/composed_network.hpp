@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "models/inputs/encoder.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
 #include "models/network/network_config.hpp"
-#include "models/network/unit.hpp"
 #include "models/parameters/parameter_table.hpp"
 
 // For .cpp files of models/ only: it includes ATen.

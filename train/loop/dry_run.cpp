@@ -63,8 +63,8 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
           static_cast<double>(whole.front().rows.size() - 1) /
           static_cast<double>(part.front().rows.size() - 1);
     }
-    step.units[static_cast<std::size_t>(unit)] =
-        setup.units.estimate(slates, edge_draw(setup.experiment, step.batch.step));
+    step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(
+        slates, edge_draw(setup.experiment, step.batch.step, slates_of_unit(step.batch, unit)));
   });
   return steps;
 }
@@ -156,16 +156,24 @@ std::string largest_unit_text(const TrainingSetup& setup) {
       static_cast<std::uint64_t>(2 * 4 * setup.units.state_floats(*unit.input.plan) * together);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
+  // Nothing of a plan is kept then.
+  std::string drawn;
+  if (experiment.batch.edge_dropout > 0) {
+    drawn = fmt::format(
+        "  edges        {:.3g} % dropped, drawn anew for every slate and step; planned in {:.1f} "
+        "ms\n",
+        100 * experiment.batch.edge_dropout, 1e3 * plans.drawn_seconds);
+  }
   return layers + fmt::format(
                       "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
                       "  plan         {} rows over all layers, {}\n"
                       "  taken        {}\n"
-                      "  activations  {} for {} members at a time\n",
+                      "  activations  {} for {} members at a time\n{}",
                       slates.size(), graph.name, graph.nodes,
                       graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
                       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
-                      format_bytes(activations), together);
+                      format_bytes(activations), together, drawn);
 }
 
 std::string data_and_model_text(const TrainingSetup& setup) {
@@ -201,10 +209,6 @@ std::string describe_work(const Experiment& experiment, int ranks, JobContext& c
       setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
       steps.front().batch.units(), experiment.train.steps, format_operations(operations),
       refined_line(steps));
-  if (experiment.batch.edge_dropout > 0) {
-    text += fmt::format("  edges        {:.3g} % dropped, drawn anew in every step\n",
-                        100 * experiment.batch.edge_dropout);
-  }
   text += largest_unit_text(setup);
   text += evaluation_forecast(setup, ranks, operations, context);
   text += rank_lines(experiment, steps, ranks);

@@ -37,7 +37,9 @@ struct PlanComparison {
   std::int64_t dense_rows = 0;        // of each layer of the dense plan
   PlanCost dense_cost, refined_cost;  // of one member
   double build_seconds = 0;           // of the refined plan, its graphs being prepared already
-  bool refined_pays() const;          // what `plan: auto` goes by
+  double drawn_seconds =
+      0;  // of drawing edges and of all that is built anew for them; 0: none drawn
+  bool refined_pays() const;  // what `plan: auto` goes by
   double saving() const { return dense_cost.step() / refined_cost.step(); }
 };
 
@@ -65,7 +67,8 @@ class UnitBuilder {
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
 
   // Reads the slates, plans the unit on the edges that are drawn (all of them by default) and packs
-  // it for the network's device. Throws DataError or IoError where reading fails.
+  // it for the network's device. Throws DataError or IoError where reading fails. Where edges are
+  // dropped, no two slates share rows: each has a graph of its own.
   Unit build(std::span<const SlateRows> slates, const EdgeDraw& edges = {}) const;
 
   // How many members to compute together on a unit, where there is a choice.
@@ -90,7 +93,7 @@ class UnitBuilder {
     std::vector<std::int32_t> state_class;        // of the graph's own state table
     std::unique_ptr<const RefinedGraph> refined;  // with all edges
   };
-  // The graphs of one unit with the edges that it sees.
+  // The graphs of one unit with the edges that its slates see.
   class Graphs;
   const Cached& with_input(int graph) const;
   const Cached& with_refinement(int graph) const;

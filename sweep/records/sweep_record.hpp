@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sweep/sweep_plan.hpp"
+#include "sweep/records/sweep_run.hpp"
 
 namespace tpudist {
 
@@ -22,8 +22,6 @@ struct SweepRecord {
   std::vector<Stage> stages;
   std::vector<SweepRun> runs;  // of the first stage
 };
-
-SweepRecord record_of(const SweepPlan& plan);
 
 // Both as JSON, written atomically. The runs of a later stage stand in a file of their own.
 void write_record(const std::filesystem::path& path, const SweepRecord& record);

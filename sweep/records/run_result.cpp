@@ -1,4 +1,4 @@
-#include "sweep/run_result.hpp"
+#include "sweep/records/run_result.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json_fault.hpp"
-#include "sweep/json_number.hpp"
+#include "sweep/records/json_number.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "sweep/sweep_record.hpp"
+#include "sweep/records/sweep_record.hpp"
 
 #include <fmt/format.h>
 
@@ -122,24 +122,6 @@ T read_json(const std::filesystem::path& path, const char* format,
 }
 
 }  // namespace
-
-SweepRecord record_of(const SweepPlan& plan) {
-  SweepRecord record;
-  record.name = plan.file.name;
-  record.choice = plan.file.choice;
-  record.keep = plan.file.halving.keep;
-  record.confirmed_on = plan.confirmed_on;
-  for (const auto& path : plan.file.experiments) {
-    record.experiments.push_back(path.stem().string());
-  }
-  for (const Variant& variant : plan.variants) {
-    record.variant_experiment.push_back(variant.experiment);
-  }
-  record.labels = plan.labels;
-  record.stages = plan.stages;
-  record.runs = plan.first_stage;
-  return record;
-}
 
 void write_record(const std::filesystem::path& path, const SweepRecord& record) {
   Json variants = Json::array(), stages = Json::array();
