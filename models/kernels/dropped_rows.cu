@@ -68,11 +68,11 @@ struct Drop {
 }  // namespace
 
 template <typename T>
-void launch_drop(std::int64_t rows, std::int64_t channels, double rate,
-                 std::span<const std::uint64_t> member_keys, std::uint32_t layer,
+void launch_drop(std::int64_t rows, std::int64_t members, std::int64_t channels, double rate,
+                 const std::uint64_t* member_keys, std::uint32_t layer,
                  const std::uint64_t* row_keys, const T* x, T* y, CUstream_st* stream) {
   Drop<T> work{};
-  work.members = static_cast<std::int64_t>(member_keys.size());
+  work.members = members;
   work.channels = channels;
   work.lanes = (channels + kAtOnce - 1) / kAtOnce * kLanes;
   work.layer = layer;
@@ -88,9 +88,10 @@ void launch_drop(std::int64_t rows, std::int64_t channels, double rate,
   }
 }
 
-#define TPUDIST_FOR(T)                                                                          \
-  template void launch_drop(std::int64_t, std::int64_t, double, std::span<const std::uint64_t>, \
-                            std::uint32_t, const std::uint64_t*, const T*, T*, CUstream_st*)
+#define TPUDIST_FOR(T)                                                                           \
+  template void launch_drop(std::int64_t, std::int64_t, std::int64_t, double,                    \
+                            const std::uint64_t*, std::uint32_t, const std::uint64_t*, const T*, \
+                            T*, CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

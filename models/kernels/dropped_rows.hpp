@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <span>
 
 struct CUstream_st;
 
@@ -13,8 +11,8 @@ namespace tpudist {
 // `member_keys` [members] on the host, and may change once the call has returned. As the launch
 // functions of aggregate.hpp.
 template <typename T>
-void launch_drop(std::int64_t rows, std::int64_t channels, double rate,
-                 std::span<const std::uint64_t> member_keys, std::uint32_t layer,
+void launch_drop(std::int64_t rows, std::int64_t members, std::int64_t channels, double rate,
+                 const std::uint64_t* member_keys, std::uint32_t layer,
                  const std::uint64_t* row_keys, const T* x, T* y, CUstream_st* stream);
 
 }  // namespace tpudist

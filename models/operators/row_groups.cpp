@@ -27,7 +27,9 @@ float weight_at(const Csr& matrix, std::int64_t row, std::int32_t source) {
 
 }  // namespace
 
-RowGroups::RowGroups(const PlanLayer& layer) : rows(only_edge_set(layer).neighbourhood.transposed) {
+RowGroups::RowGroups(const PlanLayer& layer)
+    : rows(only_edge_set(layer).neighbourhood.transposed),
+      of_row(layer.edges[0].neighbourhood.index) {
   const EdgeSet& edges = layer.edges[0];
   const Csr& matrix = edges.aggregate.forward;
   const std::int64_t replicas = edges.aggregate.replicas;

@@ -57,8 +57,8 @@ void expect_dropped(const Draw& draw) {
   const testing::GuardedArray<T> x(values);
   testing::GuardedArray<T> y(values.size());
   testing::run_both_ways(y, [&](T* to) {
-    launch_drop(draw.rows, draw.channels, draw.rate, members, 7, keys.data(), x.data(), to,
-                nullptr);
+    launch_drop(draw.rows, draw.members, draw.channels, draw.rate, members.data(), 7, keys.data(),
+                x.data(), to, nullptr);
   });
   testing::expect_equal(y, expected, "dropped");
   if (values.size() > 100 && draw.rate > 0) {
