@@ -34,7 +34,9 @@ double total_weight(const Csr& matrix, std::int64_t row) {
 
 }  // namespace
 
-RowGroups::RowGroups(const PlanLayer& layer) : rows(only_edge_set(layer).neighbourhood.transposed) {
+RowGroups::RowGroups(const PlanLayer& layer)
+    : rows(only_edge_set(layer).neighbourhood.transposed),
+      of_row(layer.edges[0].neighbourhood.index) {
   const EdgeSet& edges = layer.edges[0];
   const Csr& matrix = edges.aggregate.forward;
   const std::int64_t replicas = edges.aggregate.replicas;

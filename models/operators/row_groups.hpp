@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/plans/plan.hpp"
@@ -15,7 +16,8 @@ struct RowGroups {
   explicit RowGroups(const PlanLayer& layer);
 
   std::int64_t groups() const { return static_cast<std::int64_t>(size.size()); }
-  const Csr& rows;           // for each group its rows
+  const Csr& rows;                       // for each group its rows
+  std::span<const std::int32_t> of_row;  // [rows behind the layer] the group of each row
   std::vector<float> count;  // [rows behind the layer] how often a row stands in its group
   std::vector<double> size;  // [groups] sum of the counts
 };
