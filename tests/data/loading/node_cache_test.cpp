@@ -302,6 +302,11 @@ TEST_F(NodeCacheTest, OutlivesTheRemovalOfItsFile) {
 TEST_F(NodeCacheTest, LeavesNothingWhereItIsNotKept) {
   DatasetOptions options = shared();
   options.node_cache.keep = false;
+  DatasetOptions other = shared();
+  other.include = {"byte_codes"};
+  { const Dataset kept = Dataset::open(other, pool_); }
+  std::ofstream(folder() / "left-by-kill-9.cache.new") << "half of it";
+  EXPECT_EQ(files(), 2u);
   {
     const Dataset first = Dataset::open(options, pool_);
     { const Dataset second = Dataset::open(options, pool_); }
