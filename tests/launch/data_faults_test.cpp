@@ -116,7 +116,7 @@ TEST_F(DataFaults, ShardsThatShrinkEndAllRanks) {
 }
 
 TEST_F(DataFaults, FewOpenFilesAreNamed) {
-  const Outcome outcome = run_program(train() + " 2>&1", "ulimit -n 13 && ");
+  const Outcome outcome = run_program(train() + " train.steps=1 2>&1", "ulimit -n 7 && ");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("Too many open files"));
   EXPECT_THAT(outcome.output, HasSubstr("ulimit -n 4096"));
