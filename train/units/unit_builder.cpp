@@ -46,7 +46,8 @@ class UnitBuilder::Graphs {
   Graphs(const UnitBuilder& builder, const EdgeDraw& draw) : builder_(builder), draw_(draw) {}
 
   std::span<const std::int32_t> edges(std::size_t slate, int graph) {
-    return keeps_all() ? builder_.dataset_.graph(graph).edge_index : drawn(slate, graph).edges;
+    if (keeps_all()) return builder_.dataset_.graph(graph).edge_index;
+    return drawn(slate, graph).edges;
   }
   const RefinedGraph& refined(std::size_t slate, int graph) {
     if (keeps_all()) return *builder_.with_refinement(graph).refined;
