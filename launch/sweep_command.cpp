@@ -16,6 +16,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "sweep/slurm_submission.hpp"
+#include "sweep/sweep_file.hpp"
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
 #include "sweep/sweep_tables.hpp"
