@@ -37,7 +37,7 @@ struct ReportFigure {
 // A part of a report. All texts are plain: the page escapes them.
 struct ReportSection {
   std::string id, title;
-  std::vector<std::string> notes;  // before the figures
+  std::vector<std::string> notes = {};  // before the figures
   std::vector<ReportFigure> figures = {};
   // Why something is not there, and what gives it.
   std::vector<std::string> missing = {};

@@ -53,13 +53,15 @@ bool decides_numbers(std::string_view key, bool stops_early) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};
   if (stops_early && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 23> kFree = {"name",
+  static constexpr std::array<std::string_view, 25> kFree = {"name",
                                                              "system.source",
                                                              "system.collections",
                                                              "system.score",
                                                              "data.shards",
                                                              "data.cache",
                                                              "data.cache_bytes",
+                                                             "data.cache_dir",
+                                                             "data.cache_size",
                                                              "batch.member_chunk",
                                                              "train.recompute",
                                                              "train.cuda_graphs",
