@@ -26,6 +26,7 @@ void add_ensemble_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_rank_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_weights_command(CLI::App& app);

@@ -20,8 +20,8 @@
 // All others, and `inspect --plan`, are handed to the program beside it.
 namespace {
 
-constexpr std::array<std::string_view, 5> kDataCommands{"convert", "inspect", "verify", "synth",
-                                                        "compare"};
+constexpr std::array<std::string_view, 6> kDataCommands{"convert", "inspect", "verify",
+                                                        "synth",   "compare", "report"};
 
 int run_beside(char** argv) {
   std::error_code error;
@@ -48,6 +48,7 @@ int run_data_command(int argc, char** argv) {
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
     tpudist::add_compare_command(app);
+    tpudist::add_report_command(app);
     tpudist::add_verbosity_options(app);
     app.parse(argc, argv);
   });

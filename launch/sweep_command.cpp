@@ -17,6 +17,7 @@
 #include "launch/output.hpp"
 #include "results/sweep_intervals.hpp"
 #include "sweep/slurm_submission.hpp"
+#include "sweep/sweep_file.hpp"
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
 #include "sweep/sweep_tables.hpp"

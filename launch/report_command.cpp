@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/output_path.hpp"
+#include "launch/commands.hpp"
+#include "launch/output.hpp"
+#include "report/report.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Arguments {
+  std::vector<std::filesystem::path> inputs;
+  std::filesystem::path html = "report.html", csv;
+};
+
+void write_csv(const Report& report, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError(fmt::format("make the folder {}: {}", folder.string(), error.message()));
+  const auto files = report_csv(report);
+  for (const auto& [name, text] : files) write_file_atomically(folder / name, text);
+  print("{}: {} tables\n", folder.string(), files.size());
+}
+
+void run(const Arguments& arguments) {
+  check_output(arguments.html);
+  const Report report = make_report(read_results(arguments.inputs));
+  write_file_atomically(arguments.html, report_html(report));
+  print("{}: {}\n", arguments.html.string(), report.subtitle);
+  if (!arguments.csv.empty()) write_csv(report, arguments.csv);
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("report", "Write one HTML page of what runs or a sweep reached");
+  command->footer(
+      "Runs may still be training. The page needs no network and no other file.\n\n"
+      "Example:\n  tpudist report runs/nlp-1 runs/nlp-2 --html report.html\n"
+      "  tpudist report sweeps/folds --csv tables");
+  command
+      ->add_option("inputs", arguments->inputs,
+                   "Folders of runs or of a sweep, or files of predictions")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_option("--html", arguments->html, "The page")->capture_default_str();
+  command->add_option("--csv", arguments->csv, "Write the tables of the page into this folder");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist

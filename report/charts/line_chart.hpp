@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/charts/axis.hpp"
+
+namespace tpudist {
+
+// A line through values; those that are not finite cut it.
+struct LineSeries {
+  std::string name;          // shown under a resting pointer
+  int colour = 1;            // 1 to 6
+  bool strong = false;       // a mean among others
+  std::vector<double> x, y;  // of equal length
+};
+
+// An area between two lines.
+struct LineBand {
+  int colour = 1;
+  std::vector<double> x, low, high;  // of equal length
+};
+
+// Values against a number, such as the training step.
+struct LineChart {
+  std::string label;  // what it is, for readers of the screen
+  std::string x_name, y_name;
+  bool log_x = false, log_y = false;
+  bool zero = false;  // whether the vertical axis begins at 0
+  std::vector<LineBand> bands = {};
+  std::vector<LineSeries> lines = {};
+
+  // As SVG of this width in pixels; empty where no value is finite.
+  std::string svg(double width) const;
+
+ private:
+  Axis axis(bool of_x, int ticks) const;
+};
+
+}  // namespace tpudist

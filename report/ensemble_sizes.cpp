@@ -1,0 +1,96 @@
+#include "report/ensemble_sizes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/random.hpp"
+#include "ensemble/out_of_fold.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kMostRows = 2000;
+constexpr int kSubsets = 24;
+
+// All sizes up to ten, then about as many as fit a chart.
+std::vector<int> sizes_up_to(int members) {
+  std::vector<int> sizes;
+  for (int size = 1; size < members; size += std::max(1, size / 8)) sizes.push_back(size);
+  sizes.push_back(members);
+  return sizes;
+}
+
+std::vector<double> thinned(std::span<const double> values, std::size_t count) {
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < count; ++i) kept.push_back(values[i * values.size() / count]);
+  return kept;
+}
+
+}  // namespace
+
+void EnsembleSizes::draw_subsets() {
+  sizes_ = sizes_up_to(members_);
+  for (std::size_t s = 0; s < sizes_.size(); ++s) {
+    std::set<std::vector<int>> drawn;
+    // Few members have few subsets: after so many tries what was found must do.
+    for (int draw = 0; draw < 8 * kSubsets && std::ssize(drawn) < kSubsets; ++draw) {
+      std::vector<int> order(static_cast<std::size_t>(members_));
+      for (int m = 0; m < members_; ++m) order[static_cast<std::size_t>(m)] = m;
+      CounterRng random(mix_key({static_cast<std::uint64_t>(members_), s}),
+                        static_cast<std::uint64_t>(draw));
+      random.shuffle(std::span(order));
+      order.resize(static_cast<std::size_t>(sizes_[s]));
+      std::ranges::sort(order);
+      if (drawn.insert(order).second) subsets_.push_back({s, order, 0});
+    }
+  }
+}
+
+void EnsembleSizes::add_graph(std::span<const std::vector<double>> scores,
+                              std::span<const double> targets) {
+  if (members_ == 0) {
+    members_ = static_cast<int>(scores.size());
+    draw_subsets();
+  }
+  if (std::ssize(scores) != members_ || targets.empty()) return;
+  const std::size_t rows = std::min(kMostRows, targets.size());
+  const std::vector<double> kept_targets = thinned(targets, rows);
+  std::vector<std::vector<double>> kept;
+  for (const auto& own : scores) kept.push_back(thinned(own, rows));
+  std::vector<double> values;
+  for (const Subset& subset : subsets_) {
+    std::vector<double> sum(rows, 0.0);
+    for (const int member : subset.members) {
+      for (std::size_t r = 0; r < rows; ++r) sum[r] += kept[static_cast<std::size_t>(member)][r];
+    }
+    values.push_back(primary_metric(collection_, sum, kept_targets));
+  }
+  if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) return;
+  for (std::size_t i = 0; i < values.size(); ++i) subsets_[i].sum += values[i];
+  ++graphs_;
+}
+
+std::vector<EnsembleSize> EnsembleSizes::result() const {
+  std::vector<EnsembleSize> list;
+  if (graphs_ == 0 || members_ < 2) return list;
+  for (std::size_t s = 0; s < sizes_.size(); ++s) {
+    double sum = 0, squares = 0, count = 0;
+    for (const Subset& subset : subsets_) {
+      if (subset.size == s) sum += subset.sum / graphs_, ++count;
+    }
+    const double mean = sum / count;
+    for (const Subset& subset : subsets_) {
+      if (subset.size == s) squares += std::pow(subset.sum / graphs_ - mean, 2);
+    }
+    const double share = static_cast<double>(sizes_[s]) / members_;
+    const bool told = count > 1 && share <= 0.5;
+    list.push_back({sizes_[s], static_cast<int>(count), mean,
+                    told ? std::sqrt(squares / (count - 1) / (1 - share))
+                         : std::numeric_limits<double>::quiet_NaN()});
+  }
+  return list;
+}
+
+}  // namespace tpudist

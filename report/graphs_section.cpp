@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/charts/interval_chart.hpp"
+#include "report/score_summary.hpp"
+#include "report/sections.hpp"
+
+namespace tpudist {
+namespace {
+
+// NaN where the members together have no score.
+double combined_score(const ReportGroup& group, const MatrixGraph& graph) {
+  for (const RankedGraph& ranked : group.rankings.graphs) {
+    if (ranked.name == graph.name && ranked.split == graph.split) return ranked.score;
+  }
+  return std::nan("");
+}
+
+ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
+  const bool of_folds = matrix.kind == MatrixRows::out_of_fold;
+  const std::string rows = of_folds ? "seeds" : "members";
+  ReportFigure figure;
+  figure.heading = fmt::format("{}{}{}", of_folds ? "Graphs out of fold" : "Validation graphs",
+                               group.title.empty() ? "" : ": ", group.title);
+  figure.sentence = fmt::format(
+      "{} of each graph on {}: one small dot for each of {} {}, the large one is their mean with "
+      "the 95 % "
+      "interval over runs, the square is all members together{}. It shows which graphs are hard "
+      "for these "
+      "runs, not why.",
+      group.metric,
+      matrix.most_rows > 0 ? fmt::format("at most {} rows", matrix.most_rows) : "all measured rows",
+      matrix.rows.size(), rows,
+      of_folds ? "; every score is by members that never saw the graph's family" : "");
+  figure.legend = {{"f1", "mean with interval"}, {"q2", "members together"}};
+  figure.table = {
+      (of_folds ? "graphs-out-of-fold" : "graphs-valid") + group.file_end,
+      {"graph", "family", "fold", "rows", "mean", "low", "high", "together", "lowest", "highest"},
+      {}};
+  IntervalChart chart{.label = figure.heading, .x_name = group.metric, .bars = false, .rows = {}};
+  const std::vector<GraphSummary> summaries = summarise_graphs(matrix);
+  for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
+    const MatrixGraph& graph = matrix.graphs[g];
+    IntervalRow row{
+        .label = graph.name, .value = summaries[g].mean, .interval = summaries[g].interval};
+    for (const auto& scores : matrix.scores) row.dots.push_back(scores[g]);
+    const double together = combined_score(group, graph);
+    if (std::isfinite(together)) row.second = together;
+    row.title = fmt::format("{}: mean {:.4f}, together {:.4f}", graph.name, row.value, together);
+    const auto [low, high] = std::ranges::minmax(row.dots);
+    const double none = std::nan("");
+    figure.table.rows.push_back({graph.name, graph.family,
+                                 graph.fold < 0 ? TableCell("") : TableCell::count(graph.fold),
+                                 TableCell::count(graph.rows), TableCell(row.value),
+                                 TableCell(row.interval ? row.interval->low : none),
+                                 TableCell(row.interval ? row.interval->high : none),
+                                 TableCell(together), TableCell(low), TableCell(high)});
+    chart.rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(chart.rows, std::greater(), &IntervalRow::value);
+  constexpr std::size_t kMostRows = 40;
+  if (chart.rows.size() > kMostRows) {
+    figure.sentence +=
+        fmt::format(" The {} best and the {} worst of {} graphs are drawn; the table has all.",
+                    kMostRows / 2, kMostRows / 2, chart.rows.size());
+    chart.rows.erase(chart.rows.begin() + kMostRows / 2, chart.rows.end() - kMostRows / 2);
+  }
+  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
+  return figure;
+}
+
+}  // namespace
+
+ReportSection graphs_section(const ReportInput& input) {
+  ReportSection section{.id = "graphs", .title = "Score of each graph"};
+  for (std::size_t g = 0; g < input.shown(); ++g) {
+    const ReportGroup& group = input.groups[g];
+    for (const ScoreMatrix* matrix : {&group.members, &group.out_of_fold}) {
+      if (!matrix->rows.empty()) section.figures.push_back(figure_of(group, *matrix));
+    }
+    if (group.members.rows.empty() && group.out_of_fold.rows.empty()) {
+      section.missing.push_back((group.title.empty() ? "" : group.title + ": ") +
+                                "no scores of graphs yet; a run writes them when its steps are "
+                                "done (predictions.rows, or "
+                                "train.last_evaluation).");
+    }
+  }
+  return section;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,116 @@
+#include "report/group_rankings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <tuple>
+
+#include "core/random.hpp"
+#include "data/schema/model_family.hpp"
+#include "ensemble/joined_predictions.hpp"
+#include "ensemble/out_of_fold.hpp"
+#include "report/ensemble_sizes.hpp"
+#include "statistics/combination.hpp"
+#include "statistics/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+using Values = std::vector<double>;
+constexpr std::size_t kMostPoints = 400;
+
+// [n] ranks 0 .. n - 1; of equal values the first comes first.
+std::vector<std::size_t> ranks_of(const Values& values) {
+  std::vector<std::size_t> order(values.size()), ranks(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  for (std::size_t place = 0; place < order.size(); ++place) ranks[order[place]] = place;
+  return ranks;
+}
+
+void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targets) {
+  const std::vector<std::size_t> measured = ranks_of(targets), predicted = ranks_of(combined);
+  const std::size_t rows = targets.size(), points = std::min(rows, kMostPoints);
+  std::vector<std::size_t> row_of(rows);
+  for (std::size_t row = 0; row < rows; ++row) row_of[measured[row]] = row;
+  const auto share = [&](std::size_t rank) {
+    return (static_cast<double>(rank) + 0.5) / static_cast<double>(rows);
+  };
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::size_t rank = i * rows / points;
+    graph.measured.push_back(share(rank));
+    graph.predicted.push_back(share(predicted[row_of[rank]]));
+  }
+}
+
+// Scores of the members that were trained without the graph and scored all of it, normalised.
+std::vector<Values> usable_scores(const PredictedGraph& entry, const GraphPredictions& rows) {
+  std::vector<Values> usable;
+  for (std::size_t m = 0; m < rows.scores.size(); ++m) {
+    const Values& scores = rows.scores[m];
+    const bool finite =
+        std::ranges::all_of(scores, [](double score) { return std::isfinite(score); });
+    if (entry.held_out[m] && finite && !scores.empty()) usable.push_back(normalised(scores, {}));
+  }
+  return usable;
+}
+
+RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entry,
+                       const std::vector<Values>& scores, const Values& targets) {
+  RankedGraph graph{.name = entry.name,
+                    .family = model_family(entry.name),
+                    .split = entry.split,
+                    .rows = entry.rows,
+                    .members = static_cast<int>(scores.size()),
+                    .score = 0,
+                    .slowdown = {},
+                    .measured = {},
+                    .predicted = {}};
+  const Values combined = combine(scores, {.rule = CombinationRule::mean});
+  graph.score = primary_metric(collection, combined, targets);
+  for (const std::int64_t count : kSlowdownCounts)
+    graph.slowdown.push_back(slowdown_at(combined, targets, count));
+  sample_ranks(graph, combined, targets);
+  return graph;
+}
+
+}  // namespace
+
+GroupRankings rank_group(std::span<const RunRecord> runs) {
+  GroupRankings rankings;
+  std::vector<std::shared_ptr<const PredictionsFile>> files;
+  for (const RunRecord& run : runs) {
+    if (run.predictions) {
+      files.push_back(run.predictions);
+    } else {
+      rankings.missing.push_back(run.label);
+    }
+  }
+  if (files.empty()) return rankings;
+  const JoinedPredictions joined(std::move(files));
+  const PredictionsHeader& header = joined.header();
+  EnsembleSizes sizes(header.collection);
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictedGraph& entry = header.graphs[g];
+    if (entry.split == "test") continue;
+    const GraphPredictions rows = joined.read(static_cast<int>(g));
+    const std::vector<Values> scores = usable_scores(entry, rows);
+    if (scores.empty()) continue;
+    const Values targets = rows.targets();
+    rankings.graphs.push_back(rank_graph(header.collection, entry, scores, targets));
+    if (entry.fold < 0) sizes.add_graph(scores, targets);
+  }
+  std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {
+    return std::tuple(graph.split != "valid", graph.name);
+  });
+  rankings.sizes = sizes.result();
+  rankings.sized_members = sizes.members();
+  rankings.sized_graphs = sizes.graphs();
+  return rankings;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "report/report_section.hpp"
+
+namespace tpudist {
+
+// A page of its own: one HTML file that is well-formed XML too, loads nothing, runs no script, and follows
+// the reader's light or dark scheme. Charts are drawn twice, for wide and for narrow screens. The same
+// arguments give the same bytes.
+std::string page_html(const std::string& title, const std::string& subtitle,
+                      std::span<const ReportSection> sections);
+
+}  // namespace tpudist

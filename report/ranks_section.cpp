@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "report/charts/scatter_chart.hpp"
+#include "report/sections.hpp"
+
+namespace tpudist {
+namespace {
+
+// Validation graphs with a score, by falling score; those of folds where there are none.
+std::vector<const RankedGraph*> ordered(const GroupRankings& rankings) {
+  std::vector<const RankedGraph*> graphs;
+  for (const bool valid : {true, false}) {
+    for (const RankedGraph& graph : rankings.graphs) {
+      if ((graph.split == "valid") == valid && !std::isnan(graph.score)) graphs.push_back(&graph);
+    }
+    if (!graphs.empty()) break;
+  }
+  std::ranges::stable_sort(graphs, std::greater(),
+                           [](const RankedGraph* graph) { return graph->score; });
+  return graphs;
+}
+
+ReportFigure figure_of(const ReportGroup& group, const std::vector<const RankedGraph*>& graphs) {
+  ReportFigure figure;
+  figure.heading = group.title;
+  figure.sentence = fmt::format(
+      "The best, the median and the worst of {} {} graphs by {}: one dot for each configuration "
+      "(at most 400 "
+      "of a graph), its measured rank across, its rank by all members together upwards, as shares "
+      "of all "
+      "rows. On the dashed line both are equal; the fastest configurations are at the lower left. "
+      "Ranks do not "
+      "say how much time a mistake costs.",
+      graphs.size(), graphs.front()->split == "valid" ? "validation" : "held-out", group.metric);
+  figure.table = {"ranks" + group.file_end, {"graph", "measured rank", "predicted rank"}, {}};
+  const std::set<std::size_t> places{0, (graphs.size() - 1) / 2, graphs.size() - 1};
+  for (const std::size_t place : places) {
+    const RankedGraph& graph = *graphs[place];
+    ScatterChart chart{.label = "Predicted against measured rank of " + graph.name,
+                       .x_name = "measured rank",
+                       .y_name = "predicted rank",
+                       .x = graph.measured,
+                       .y = graph.predicted};
+    for (std::size_t i = 0; i < graph.measured.size(); ++i)
+      figure.table.rows.push_back(
+          {graph.name, TableCell(graph.measured[i]), TableCell(graph.predicted[i])});
+    figure.panels.push_back({fmt::format("{}: {:.3f}", graph.name, graph.score),
+                             [chart](double width) { return chart.svg(width); }});
+  }
+  return figure;
+}
+
+}  // namespace
+
+ReportSection ranks_section(const ReportInput& input) {
+  ReportSection section{.id = "ranks", .title = "Predicted against measured rank"};
+  for (std::size_t g = 0; g < input.shown(); ++g) {
+    const ReportGroup& group = input.groups[g];
+    const std::vector<const RankedGraph*> graphs = ordered(group.rankings);
+    if (!graphs.empty()) {
+      section.figures.push_back(figure_of(group, graphs));
+      continue;
+    }
+    section.missing.push_back(
+        (group.title.empty() ? "" : group.title + ": ") +
+        "no predictions of graphs that members never saw; predictions.rows writes them.");
+  }
+  return section;
+}
+
+}  // namespace tpudist

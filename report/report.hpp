@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/report_section.hpp"
+#include "results/result_set.hpp"
+
+namespace tpudist {
+
+// What a report says.
+struct Report {
+  std::string title, subtitle;
+  std::vector<ReportSection> sections;
+};
+
+// Of runs or a sweep, also unfinished and damaged ones. Reads their predictions, and the run times of the
+// shards that they trained on.
+Report make_report(ResultSet results);
+
+// The page, and the tables with rows as pairs of a file name and CSV text, in the order of the page.
+std::string report_html(const Report& report);
+std::vector<std::pair<std::string, std::string>> report_csv(const Report& report);
+
+}  // namespace tpudist

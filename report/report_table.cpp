@@ -1,0 +1,71 @@
+#include "report/report_table.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/numbers.hpp"
+#include "report/charts/markup.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+TableCell::TableCell(std::string text) : shown(text), exact(std::move(text)) {}
+
+TableCell::TableCell(const char* text) : TableCell(std::string(text)) {}
+
+TableCell::TableCell(double value, int decimals) : is_number(true) {
+  if (std::isnan(value)) return;
+  shown = fmt::format("{:.{}f}", value, decimals);
+  exact = fmt::format("{}", value);
+}
+
+TableCell TableCell::count(std::int64_t value) {
+  TableCell cell(format_count(value));
+  cell.exact = std::to_string(value);
+  cell.is_number = true;
+  return cell;
+}
+
+std::string table_html(const ReportTable& table) {
+  std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const std::string& column : table.columns)
+    html += fmt::format("<th scope=\"col\">{}</th>", escaped(column));
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (const TableCell& cell : row) {
+      html +=
+          fmt::format("<td{}>{}</td>", cell.is_number ? " class=\"n\"" : "", escaped(cell.shown));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
+
+std::string table_csv(const ReportTable& table) {
+  std::string csv;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    csv += (c > 0 ? "," : "") + csv_field(table.columns[c]);
+  csv += "\n";
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      csv += (c > 0 ? "," : "") + csv_field(row[c].exact);
+    csv += "\n";
+  }
+  return csv;
+}
+
+}  // namespace tpudist

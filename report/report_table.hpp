@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tpudist {
+
+// What stands in one place of a table: the text that a page shows, and the one that a CSV file gets.
+struct TableCell {
+  std::string shown, exact;
+  bool is_number = false;
+
+  TableCell(std::string text);
+  TableCell(const char* text);
+  // NaN becomes an empty place.
+  TableCell(double value, int decimals = 4);
+  static TableCell count(std::int64_t value);
+};
+
+// A table that stands on the page and as a CSV file. Every row has as many cells as there are columns.
+struct ReportTable {
+  std::string name;  // of the CSV file without ".csv": letters, digits, '-'
+  std::vector<std::string> columns;
+  std::vector<std::vector<TableCell>> rows;
+};
+
+// As an HTML element; columns of numbers stand to the right.
+std::string table_html(const ReportTable& table);
+// With a header (RFC 4180), lines ending in "\n"; numbers are exact.
+std::string table_csv(const ReportTable& table);
+
+}  // namespace tpudist

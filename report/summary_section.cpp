@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/charts/interval_chart.hpp"
+#include "report/score_summary.hpp"
+#include "report/sections.hpp"
+
+namespace tpudist {
+namespace {
+
+// A mean of a group on some graphs.
+struct SummaryLine {
+  std::string group, graphs, what;
+  int colour = 1;
+  ScoreSummary summary;
+};
+
+std::string interval_text(const std::optional<ChartInterval>& interval) {
+  return interval ? fmt::format("{:.4f} to {:.4f}", interval->low, interval->high) : "-";
+}
+
+std::vector<SummaryLine> lines_of(const ReportInput& input) {
+  std::vector<SummaryLine> lines;
+  for (const ReportGroup& group : input.groups) {
+    if (!group.members.rows.empty())
+      lines.push_back({group.title, "validation", "one member", 1, summarise(group.members)});
+    if (!group.out_of_fold.rows.empty())
+      lines.push_back({group.title, "out of fold", "one member", 3, summarise(group.out_of_fold)});
+  }
+  return lines;
+}
+
+// The mean over validation graphs of all members of a group together; a single number without interval.
+double ensemble_mean(const ReportGroup& group) {
+  double sum = 0, count = 0;
+  for (const RankedGraph& graph : group.rankings.graphs) {
+    if (graph.split != "valid" || std::isnan(graph.score)) continue;
+    sum += graph.score, ++count;
+  }
+  return count > 0 ? sum / count : std::nan("");
+}
+
+ReportFigure scores_figure(const ReportInput& input) {
+  ReportFigure figure;
+  figure.heading = "Scores";
+  figure.sentence =
+      "The mean over graphs of one member's score, larger is better. The heavy line is the 95 % "
+      "interval "
+      "for these graphs and other runs, the thin line that for other model families and other "
+      "runs. "
+      "Neither sees what no graph here shows: an interval from n families cannot see failures "
+      "rarer than "
+      "about 1 in n.";
+  figure.legend = {{"f1", "validation graphs"}, {"f3", "out of fold"}};
+  figure.table = {"scores",
+                  {"runs", "graphs", "of", "mean", "these graphs, other runs (95 %)",
+                   "other families, other runs (95 %)", "deviation between runs", "runs or members",
+                   "graphs", "families"},
+                  {}};
+  IntervalChart chart{.label = "Mean scores with their intervals",
+                      .x_name = "mean score over graphs",
+                      .bars = false,
+                      .rows = {}};
+  for (const SummaryLine& line : lines_of(input)) {
+    const ScoreSummary& s = line.summary;
+    figure.table.rows.push_back({line.group, line.graphs, line.what, TableCell(s.mean),
+                                 interval_text(s.these_graphs), interval_text(s.other_families),
+                                 TableCell(s.deviation), TableCell::count(s.rows),
+                                 TableCell::count(s.graphs), TableCell::count(s.families)});
+    chart.rows.push_back({.label = (input.groups.size() > 1 ? line.group + ", " : "") + line.graphs,
+                          .value = s.mean,
+                          .colour = line.colour,
+                          .interval = s.these_graphs,
+                          .wider = s.other_families,
+                          .dots = {},
+                          .second = std::nullopt,
+                          .limit = std::nullopt,
+                          .limit_interval = std::nullopt,
+                          .title = fmt::format("{:.4f}", s.mean)});
+  }
+  for (const ReportGroup& group : input.groups) {
+    const double mean = ensemble_mean(group);
+    if (std::isnan(mean) || group.rankings.sized_members < 2) continue;
+    figure.table.rows.push_back({group.title, "validation",
+                                 fmt::format("{} members together", group.rankings.sized_members),
+                                 TableCell(mean), "-", "-", TableCell(std::nan("")),
+                                 TableCell::count(1), TableCell::count(group.rankings.sized_graphs),
+                                 ""});
+  }
+  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
+  return figure;
+}
+
+ReportFigure runs_figure(const ReportInput& input) {
+  ReportFigure figure;
+  figure.heading = "Runs";
+  figure.sentence = "Every run with its condition when this page was written.";
+  figure.table = {"runs",
+                  {"run", "variant", "collection", "condition", "logged step", "of steps", "seeds",
+                   "members", "first member", "scores from", "training [s]"},
+                  {}};
+  for (const RunRecord& run : input.results.runs) {
+    const double seconds =
+        run.curves.steps.empty() ? std::nan("") : run.curves.steps.back().train_seconds;
+    figure.table.rows.push_back(
+        {run.label, run.variant, run.collection, std::string(name_of(run.condition)),
+         TableCell::count(run.curves.last_step()), TableCell::count(run.steps),
+         fmt::format("{}/{}", run.init_seed, run.order_seed), TableCell::count(run.members),
+         TableCell::count(run.first_member),
+         run.predictions ? "predictions.h5"
+         : run.scores    ? "scores.json"
+                         : "none",
+         TableCell(seconds, 1)});
+  }
+  return figure;
+}
+
+}  // namespace
+
+ReportSection summary_section(const ReportInput& input) {
+  ReportSection section{.id = "summary", .title = "Summary"};
+  int unfinished = 0;
+  for (const RunRecord& run : input.results.runs) {
+    if (run.condition != RunCondition::finished) ++unfinished;
+    for (const std::string& fault : run.faults) section.missing.push_back(fault);
+    if (!run.error.empty())
+      section.missing.push_back(fmt::format("{} failed: {}", run.label, run.error));
+  }
+  if (unfinished > 0) {
+    section.missing.insert(
+        section.missing.begin(),
+        fmt::format("{} of {} runs have not finished: what follows is of what there is.",
+                    unfinished, input.results.runs.size()));
+  }
+  for (const ReportGroup& group : input.groups) {
+    for (const std::string& note : group.notes) section.missing.push_back(note);
+  }
+  ReportFigure scores = scores_figure(input);
+  if (scores.table.rows.empty()) {
+    section.missing.push_back(
+        "There are no scores yet. A run writes them when its steps are done: scores.json with "
+        "train.last_evaluation, predictions.h5 with predictions.rows.");
+  } else {
+    section.figures.push_back(std::move(scores));
+  }
+  section.figures.push_back(runs_figure(input));
+  return section;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/charts/line_chart.hpp"
+#include "report/sections.hpp"
+
+namespace tpudist {
+namespace {
+
+// The value below which a share of the values lies.
+double quantile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+ReportFigure figure_of(const ReportGroup& group) {
+  ReportFigure figure;
+  figure.heading = group.title;
+  figure.sentence =
+      "The time of the logged steps of each run, from start to end with communication, and the "
+      "part that "
+      "waited for data. Single steps are logged, not means; the machine may have had other work, "
+      "so runs are "
+      "not to be compared by it.";
+  figure.legend = {{"s1 strong", "step"}, {"s2 strong", "of these, waiting for data"}};
+  figure.table = {"timing" + group.file_end,
+                  {"run", "logged steps", "median step [ms]", "95 % below [ms]", "median wait [ms]",
+                   "waiting [%]", "training [s]"},
+                  {}};
+  LineChart chart{.label = "Time of a step and wait for data",
+                  .x_name = "step",
+                  .y_name = "milliseconds",
+                  .zero = true};
+  const bool alone = group.runs.size() == 1;
+  for (const RunRecord& run : group.runs) {
+    LineSeries steps{.name = run.label, .colour = 1, .strong = alone, .x = {}, .y = {}};
+    LineSeries waits{
+        .name = run.label + " waiting", .colour = 2, .strong = alone, .x = {}, .y = {}};
+    double total = 0, waited = 0;
+    for (const LoggedStep& step : run.curves.steps) {
+      if (!std::isfinite(step.step_seconds) || !std::isfinite(step.wait_seconds)) continue;
+      steps.x.push_back(static_cast<double>(step.step));
+      steps.y.push_back(1e3 * step.step_seconds);
+      waits.y.push_back(1e3 * step.wait_seconds);
+      total += step.step_seconds, waited += step.wait_seconds;
+    }
+    waits.x = steps.x;
+    if (steps.x.empty()) continue;
+    figure.table.rows.push_back(
+        {run.label, TableCell::count(std::ssize(steps.x)), TableCell(quantile(steps.y, 0.5), 2),
+         TableCell(quantile(steps.y, 0.95), 2), TableCell(quantile(waits.y, 0.5), 3),
+         TableCell(100 * waited / std::max(total, 1e-12), 2),
+         TableCell(run.curves.steps.back().train_seconds, 1)});
+    chart.lines.push_back(std::move(steps));
+    chart.lines.push_back(std::move(waits));
+  }
+  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
+  return figure;
+}
+
+}  // namespace
+
+ReportSection timing_section(const ReportInput& input) {
+  ReportSection section{.id = "timing", .title = "Step time and data wait"};
+  for (std::size_t g = 0; g < input.shown(); ++g) {
+    ReportFigure figure = figure_of(input.groups[g]);
+    if (figure.table.rows.empty()) {
+      section.missing.push_back(
+          (input.groups[g].title.empty() ? "" : input.groups[g].title + ": ") +
+          "no step was logged yet (train.log_every).");
+    } else {
+      section.figures.push_back(std::move(figure));
+    }
+  }
+  return section;
+}
+
+}  // namespace tpudist
