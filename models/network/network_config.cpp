@@ -23,6 +23,12 @@ std::vector<SageConfig> sage_stack(std::initializer_list<std::int64_t> widths, b
   return layers;
 }
 
+// Whether a layer, or one that it is made of, tells every (node, configuration) from all others.
+bool is_per_element(const Layer& layer) {
+  return layer.per_element() ||
+         std::ranges::any_of(layer.inner(), [](const auto& own) { return is_per_element(*own); });
+}
+
 // Takes the blocks as plain SAGE layers where all of them are.
 void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig& network) {
   network.layers.clear();
@@ -154,6 +160,7 @@ PlanShape NetworkConfig::plan_shape() const {
   if (is_composed()) {
     shape.early_join = encoder.early_join;
     for (const auto& block : all_blocks()) {
+      shape.per_element = shape.per_element || is_per_element(*block);
       for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
     }
     return shape;
