@@ -46,7 +46,7 @@ void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig&
 
 void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
   LayerPlace place;
-  place.channels = network.encoder.width ? network.encoder.width : 1;
+  place.channels = network.encoder.width;
   place.state_channels = Encoder(network.encoder, config_features).state_channels();
   auto blocks = read_layers(model.items("blocks"), "blocks.", place);
   if (!blocks.empty()) set_blocks(std::move(blocks), network);
@@ -122,10 +122,7 @@ NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features
   const std::string name = model.choice(
       "preset", "none", {"none", "latenciaga_xla", "latenciaga_nlp", "latenciaga_tile"});
   if (name != "none") network = preset(name);
-  ConfigNode encoder = model.child("encoder");
-  network.encoder = EncoderConfig::read(encoder, network.encoder);
-  if (network.encoder.width == 0)
-    encoder.mistake("width", "must be at least 1: the Linear over [opcode | node | state]");
+  network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder);
   read_blocks(model, config_features, network);
   read_readout(model.child("readout"), network);
   network.general = model.choice("engine", "auto", {"auto", "general"}) == "general";

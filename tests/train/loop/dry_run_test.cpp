@@ -63,6 +63,7 @@ TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
   EXPECT_EQ(line_of(text, "data", "graphs"), std::to_string(measured.size()));
   EXPECT_EQ(line_of(text, "data", "rows"), format_count(static_cast<std::int64_t>(distinct)));
   EXPECT_THAT(line_of(text, "data", "in memory"), HasSubstr("B"));
+  EXPECT_THAT(line_of(text, "data", "inputs"), HasSubstr("B at most"));
 }
 
 // The 2nd place's XLA network, counted by hand: an embedding of 120 opcodes, two linear layers in
