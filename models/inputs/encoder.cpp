@@ -25,7 +25,7 @@ at::Tensor transformed(const at::Tensor& x, FeatureTransform transform) {
 }
 
 // Rows of the code embedding for integers that stand as floats.
-std::unique_ptr<StateIndex> code_index(const at::Tensor& values, const std::string& what) {
+std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& what) {
   const at::Tensor flat = values.to(at::kFloat).contiguous().view(-1);
   std::vector<std::int32_t> codes;
   for (std::int64_t i = 0; i < flat.numel(); ++i) {
@@ -38,7 +38,7 @@ std::unique_ptr<StateIndex> code_index(const at::Tensor& values, const std::stri
     }
     codes.push_back(static_cast<std::int32_t>(code));
   }
-  return std::make_unique<StateIndex>(codes, kCodes - 1);
+  return codes;
 }
 
 // Rows of an embedding [M, n, w] as [rows, M, w].
@@ -102,8 +102,7 @@ bool Encoder::embeds_states() const {
 }
 
 std::int64_t Encoder::channels() const {
-  if (config_.width) return config_.width;
-  return node_channels() + (config_.early_join ? state_channels() : 0);
+  return config_.width;
 }
 
 std::vector<ParameterEntry> Encoder::parameters() const {
@@ -124,12 +123,10 @@ std::vector<ParameterEntry> Encoder::parameters() const {
     entries.push_back(linear_weight("encoder.node.weight", columns, config_.node_width));
     entries.push_back(linear_bias("encoder.node.bias", columns, config_.node_width));
   }
-  if (config_.width) {
-    const std::int64_t in = node_channels() + (config_.early_join ? state_channels() : 0);
-    entries.push_back(linear_weight("encoder.join.weight", in, config_.width));
-    entries.push_back(linear_bias("encoder.join.bias", in, config_.width));
-    config_.start.apply(entries[entries.size() - 2], entries.back());
-  }
+  const std::int64_t in = node_channels() + (config_.early_join ? state_channels() : 0);
+  entries.push_back(linear_weight("encoder.join.weight", in, config_.width));
+  entries.push_back(linear_bias("encoder.join.bias", in, config_.width));
+  config_.start.apply(entries[entries.size() - 2], entries.back());
   return entries;
 }
 
@@ -141,19 +138,47 @@ void Encoder::add_work(NetworkWork& network) const {
   network.steps.back().floats += channels();
 }
 
+std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
+                                                    at::ScalarType dtype) const {
+  const at::Tensor raw = at::from_blob(const_cast<float*>(graph.raw_features().data()),
+                                       {graph.nodes(), kNodeFeatures}, at::kFloat);
+  EncodedGraph made{config_.node_transform, config_.node_columns, {}, {}};
+  const at::Tensor taken = raw.to(dtype).index_select(1, at::tensor(made.columns, at::kLong));
+  made.features = transformed(taken, made.transform).contiguous();
+  if (config_.code_width) {
+    made.codes = codes_of(raw.narrow(1, kFirstCodeColumn, kCodeColumns),
+                          "the layout value (columns 134 to 139) of a node");
+  }
+  return std::make_shared<const EncodedGraph>(std::move(made));
+}
+
+std::uint64_t Encoder::encoded_bytes(std::int64_t nodes) const {
+  const std::size_t codes = config_.code_width ? kCodeColumns : 0;
+  return static_cast<std::uint64_t>(nodes) *
+         (sizeof(float) * config_.node_columns.size() + sizeof(std::int32_t) * codes);
+}
+
+// What is kept with a graph, where it is what encode() would make.
+std::shared_ptr<const EncodedGraph> Encoder::encoded(const GraphInput& graph,
+                                                     at::ScalarType dtype) const {
+  const auto& kept = graph.encoded();
+  const bool same =
+      kept && kept->features.scalar_type() == dtype && kept->transform == config_.node_transform &&
+      kept->columns == config_.node_columns && kept->codes.empty() == (config_.code_width == 0);
+  return same ? kept : encode(graph, dtype);
+}
+
 UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const {
   UnitTensors tensors;
   std::vector<at::Tensor> features;
-  std::vector<std::int32_t> opcodes;
+  std::vector<std::int32_t> opcodes, codes;
   for (const auto& graph : unit.graphs) {
-    const std::span<const float> raw = graph->raw_features();
-    features.push_back(
-        at::from_blob(const_cast<float*>(raw.data()), {graph->nodes(), kNodeFeatures}, at::kFloat));
+    const auto nodes = encoded(*graph, dtype);
+    features.push_back(nodes->features);
+    codes.insert(codes.end(), nodes->codes.begin(), nodes->codes.end());
     opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
   }
-  const at::Tensor nodes = at::cat(features), columns = at::tensor(config_.node_columns, at::kLong);
-  tensors.node_features =
-      transformed(nodes.to(dtype).index_select(1, columns), config_.node_transform).contiguous();
+  tensors.node_features = features.size() == 1 ? features[0] : at::cat(features);
   tensors.opcode = std::make_unique<StateIndex>(opcodes, kOpcodes - 1);
   const at::Tensor states = at::from_blob(const_cast<float*>(unit.states.data()),
                                           {unit.plan->states, config_features_}, at::kFloat);
@@ -161,9 +186,11 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
   const at::Tensor with_none = at::cat({states, at::full({1, config_features_}, none, at::kFloat)});
   tensors.state_features = transformed(with_none.to(dtype), config_.config_transform);
   if (config_.code_width) {
-    tensors.node_codes = code_index(nodes.narrow(1, kFirstCodeColumn, kCodeColumns),
-                                    "the layout value (columns 134 to 139) of a node");
-    if (embeds_states()) tensors.state_codes = code_index(with_none, "the configuration value");
+    tensors.node_codes = std::make_unique<StateIndex>(codes, kCodes - 1);
+    if (embeds_states()) {
+      tensors.state_codes =
+          std::make_unique<StateIndex>(codes_of(with_none, "the configuration value"), kCodes - 1);
+    }
   }
   tensors.state = std::make_unique<StateIndex>(unit.plan->state, unit.plan->states);
   tensors.state_of_config =
@@ -198,11 +225,6 @@ RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const
   const at::Tensor inputs = nodes(unit, weights, pool);
   const TakeIndex node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
-  if (!config_.width) {
-    const at::Tensor rows = take_rows(inputs, node, pool);
-    if (!config_.early_join) return rows;
-    return at::cat({rows, take_rows(states, state, pool)}, 2);
-  }
   // The Linear over [node | state] is a sum of two, each computed once for what rows share.
   const at::Tensor& weight = weights["encoder.join.weight"];
   const std::int64_t in = node_channels();

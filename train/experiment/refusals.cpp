@@ -14,6 +14,11 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   ConfigNode batch = root.child("batch");
   if (experiment.dist.device == "cuda")
     root.child("dist").mistake("device", std::string("cuda") + kPlainOnly + "cpu");
+  if (experiment.network.draws_per_element() && experiment.plan == PlanMode::refined) {
+    root.mistake("plan",
+                 "refined computes equal states once, and dropout with scope: element draws for "
+                 "every node and configuration: set it to auto or dense, or scope to row");
+  }
   if (!experiment.network.mixes_configs()) return;
   if (experiment.batch.config_chunk > 0) {
     batch.mistake(

@@ -192,13 +192,18 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
+  // Nodes of equal features and opcode are kept as one.
+  std::uint64_t inputs = 0;
+  for (int g = 0; g < setup.data.size(); ++g)
+    inputs += setup.network.graph_bytes(setup.data.graph(g).nodes);
   const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
       "data\n  graphs       {}\n  rows         {}\n{}"
+      "  inputs       {} at most (features of all nodes, raw and as the network takes them)\n"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
-      memory_text(setup.data, ranks),
+      memory_text(setup.data, ranks), format_bytes(inputs),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
       format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }

@@ -196,7 +196,9 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
     const auto configs = static_cast<std::int64_t>(slates[s].configs.size());
     plans.dense_rows += graph.nodes() * configs;
     for (std::size_t i = 0; i < needed_rows.size(); ++i)
-      needed_rows[i] += graph.needed_nodes(static_cast<int>(i) + 1) * configs;
+      needed_rows[i] +=
+          (shape_.per_element ? graph.nodes() : graph.needed_nodes(static_cast<int>(i) + 1)) *
+          configs;
   }
   const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);

@@ -52,6 +52,15 @@ TEST(LayerRefusals, ALayerThatTakesWholeSlates) {
   EXPECT_EQ(refusal("dropout, rate: 0.5", "batch: {config_chunk: 4}"), "");
 }
 
+TEST(LayerRefusals, DropoutOfElementsOnRefinedPlans) {
+  expect_line("dropout, scope: element", "plan: refined", "set it to auto or dense");
+  expect_line("residual, blocks: [{layer: dropout, drop: nodes, scope: element}]", "plan: refined",
+              "scope: element");
+  EXPECT_EQ(refusal("dropout, scope: element", "plan: auto"), "");
+  EXPECT_EQ(refusal("dropout, scope: element", "plan: dense"), "");
+  EXPECT_EQ(refusal("dropout, drop: nodes", "plan: refined"), "");
+}
+
 TEST(LayerRefusals, WhatOnlyPlainStacksHave) {
   expect_line("layer_norm", "precision: bf16", "fp32");
   expect_line("layer_norm", "dist: {device: cuda}", "cpu");
