@@ -44,13 +44,15 @@ class Encoder {
   // row for.
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
   // The states [states + 1, M, S].
-  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
+  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,
+                    const Backend& backend) const;
   // The rows before the first layer; `states` is what states() returned.
   RowStates rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                 const LayerWeights& weights, ThreadPool& pool) const;
+                 const LayerWeights& weights, const Backend& backend) const;
 
  private:
-  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
+  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights,
+                   const Backend& backend) const;
   std::int64_t node_channels() const;
 
   EncoderConfig config_;

@@ -42,11 +42,11 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-at::Tensor activate_rows(const at::Tensor& x, Activation activation, ThreadPool& pool) {
+at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend) {
   if (activation == Activation::none) return x;
   return map_rows(
       [activation](const auto& rows, const auto&) { return activate(rows[0], activation); }, {x},
-      {}, pool);
+      {}, backend);
 }
 
 }  // namespace tpudist

@@ -32,11 +32,12 @@ class ChannelAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor inner = activate_rows(apply_linear(x, weights, prefix_ + "squeeze", call.pool),
-                                           Activation::relu, call.pool);
-    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.pool);
+    const at::Tensor inner =
+        activate_rows(apply_linear(x, weights, prefix_ + "squeeze", call.backend), Activation::relu,
+                      call.backend);
+    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.backend);
     return map_rows([](const auto& rows, const auto&) { return rows[0] * at::sigmoid(rows[1]); },
-                    {x, gate}, {}, call.pool);
+                    {x, gate}, {}, call.backend);
   }
 
  private:

@@ -34,14 +34,14 @@ class ConfigAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.pool);
+    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.backend);
     const at::Tensor gated =
-        softmax_gate(own, weights[name_].squeeze(1), *call.context.groups[step_], call.pool);
+        softmax_gate(own, weights[name_].squeeze(1), *call.context.groups[step_], call.backend);
     return map_rows(
         [](const auto& rows, const auto&) {
           return at::cat({rows[0], rows[1]}, 2);
         },
-        {own, gated}, {}, call.pool);
+        {own, gated}, {}, call.backend);
   }
 
  private:

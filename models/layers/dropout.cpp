@@ -20,7 +20,7 @@ class Dropout : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     if (call.dropout_keys.empty() || rate_ == 0) return x;
     return drop_rows(x, rate_, call.dropout_keys, static_cast<std::uint32_t>(number_),
-                     call.context.row_keys[depth_], call.pool);
+                     call.context.row_keys[depth_], call.backend);
   }
 
  private:

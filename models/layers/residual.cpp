@@ -66,18 +66,18 @@ class Residual : public Layer {
     for (const auto& block : blocks_) {
       y = block->forward(y, weights, call);
       for (std::size_t taken = block->steps().size(); taken > 0; --taken)
-        skip = take_rows(skip, call.plan.layers[step++]->self, call.pool);
+        skip = take_rows(skip, call.plan.layers[step++]->self, call.backend);
     }
     if (skip_ == Skip::project)
-      skip = linear_rows(skip, weights[name_ + ".weight"], at::Tensor(), call.pool);
+      skip = linear_rows(skip, weights[name_ + ".weight"], at::Tensor(), call.backend);
     if (skip_ == Skip::concat) {
       return map_rows(
           [](const auto& rows, const auto&) {
             return at::cat({rows[0], rows[1]}, 2);
           },
-          {y, skip}, {}, call.pool);
+          {y, skip}, {}, call.backend);
     }
-    return sum_of_taken({{skip, {}}, {y, {}}}, call.pool);
+    return sum_of_taken({{skip, {}}, {y, {}}}, call.backend);
   }
 
  private:

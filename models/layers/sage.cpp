@@ -63,7 +63,7 @@ class Sage : public Layer {
       for (std::size_t set = 0; set < sets(); ++set)
         parts.push_back(convolve(x, weights, call, {set}, set));
       y = map_rows([](const auto& rows, const auto&) { return at::cat(rows, 2); }, parts, {},
-                   call.pool);
+                   call.backend);
     } else {
       std::vector<std::size_t> all(sets());
       for (std::size_t set = 0; set < sets(); ++set) all[set] = set;
@@ -74,10 +74,10 @@ class Sage : public Layer {
           [](const auto& rows, const auto&) {
             return rows[0] / rows[0].square().sum(-1, true).sqrt().clamp_min(1e-12);
           },
-          {y}, {}, call.pool);
+          {y}, {}, call.backend);
     }
-    if (adds_input()) y = sum_of_taken({{y, {}}, {x, step.self}}, call.pool);
-    return activate_rows(y, config_.activation, call.pool);
+    if (adds_input()) y = sum_of_taken({{y, {}}, {x, step.self}}, call.backend);
+    return activate_rows(y, config_.activation, call.backend);
   }
 
  private:
@@ -97,18 +97,18 @@ class Sage : public Layer {
     const std::string self = prefix_ + name_of("self", part);
     const at::Tensor self_bias = sets() == 0 ? weights[self + ".bias"] : at::Tensor();
     std::vector<TakenTerm> terms{
-        {linear_rows(x, weights[self + ".weight"], self_bias, call.pool), step.self}};
+        {linear_rows(x, weights[self + ".weight"], self_bias, call.backend), step.self}};
     for (const std::size_t set : edge_sets) {
       const std::string name = prefix_ + name_of("neighbours", set);
       const EdgeSet& edges = step.edges[set];
       const at::Tensor around =
-          aggregate_rows(edges.aggregate, x, config_.mix.aggregation, call.pool);
+          aggregate_rows(edges.aggregate, x, config_.mix.aggregation, call.backend);
       terms.push_back(
           {linear_rows(around, weights[name + ".weight"],
-                       bias_with(set) ? weights[name + ".bias"] : at::Tensor(), call.pool),
+                       bias_with(set) ? weights[name + ".bias"] : at::Tensor(), call.backend),
            edges.neighbourhood});
     }
-    return sum_of_taken(terms, call.pool);
+    return sum_of_taken(terms, call.backend);
   }
 
   SageConfig config_;
