@@ -22,7 +22,8 @@ struct Network::Impl {
     if (config.is_composed()) {
       encoder = std::make_unique<const Encoder>(config.encoder, config_features);
       table = composed_parameters(config, config_features);
-      executor = make_composed_executor(config, config_features, options.recompute, pool);
+      executor = make_composed_executor(config, config_features, options.recompute, pool,
+                                        place_on(device_index));
     } else {
       layout = std::make_unique<const NetworkLayout>(config, config_features);
       table = layout->table;
@@ -48,10 +49,10 @@ struct Network::Impl {
 
 namespace {
 
-// Networks of layers have no pass on GPUs yet, and no bf16 products.
-void refuse_what_is_plain(const NetworkConfig& config, int device_index) {
+// Networks of layers have no bf16 products, and their work is not recorded.
+void refuse_what_is_plain(const NetworkConfig& config, const NetworkOptions& options) {
   const std::string what = "a network other than a stack of plain SAGE layers runs ";
-  if (device_index >= 0) throw ConfigError(what + "on the CPU: set dist.device to cpu");
+  if (options.replay) throw ConfigError(what + "without train.cuda_graphs");
   if (config.precision != Precision::fp32) throw ConfigError(what + "with precision: fp32");
 }
 
@@ -61,7 +62,7 @@ Network::Network(const NetworkConfig& config, int config_features, int device_in
                  ThreadPool& pool, const NetworkOptions& options) {
   if (config.layers.empty() && config.blocks.empty())
     throw ConfigError("model: a network needs at least one block");
-  if (config.is_composed()) refuse_what_is_plain(config, device_index);
+  if (config.is_composed()) refuse_what_is_plain(config, options);
   impl_ = std::make_unique<Impl>(config, config_features, device_index, pool, options);
 }
 

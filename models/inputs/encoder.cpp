@@ -42,14 +42,14 @@ std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& 
 }
 
 // Rows of an embedding [M, n, w] as [rows, M, w].
-at::Tensor embed(const at::Tensor& weight, const StateIndex& index, ThreadPool& pool) {
-  return take_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, pool);
+at::Tensor embed(const at::Tensor& weight, const StateIndex& index, const Backend& backend) {
+  return take_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, backend);
 }
 
 // `per_row` codes of each row, side by side: [rows, M, per_row * w].
 at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::int64_t per_row,
-                       ThreadPool& pool) {
-  const at::Tensor all = embed(weight, index, pool);
+                       const Backend& backend) {
+  const at::Tensor all = embed(weight, index, backend);
   const std::int64_t members = all.size(1), width = all.size(2);
   return all.view({-1, per_row, members, width})
       .transpose(1, 2)
@@ -199,42 +199,43 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
 }
 
 at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
-                           ThreadPool& pool) const {
+                           const Backend& backend) const {
   if (embeds_states())
-    return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_, pool);
+    return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_,
+                       backend);
   const std::int64_t members = weights["encoder.opcode.weight"].size(0);
   return for_members(unit.state_features, config_.config_transform, weights, "encoder.config",
                      members);
 }
 
 at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
-                          ThreadPool& pool) const {
+                          const Backend& backend) const {
   const at::Tensor& opcodes = weights["encoder.opcode.weight"];
   at::Tensor features = for_members(unit.node_features, config_.node_transform, weights,
                                     "encoder.node", opcodes.size(0));
-  if (config_.node_width) features = apply_linear(features, weights, "encoder.node", pool);
-  std::vector<at::Tensor> parts{embed(opcodes, *unit.opcode, pool), features};
+  if (config_.node_width) features = apply_linear(features, weights, "encoder.node", backend);
+  std::vector<at::Tensor> parts{embed(opcodes, *unit.opcode, backend), features};
   if (config_.code_width)
     parts.push_back(
-        embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, pool));
+        embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, backend));
   return at::cat(parts, 2);
 }
 
 RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                        const LayerWeights& weights, ThreadPool& pool) const {
-  const at::Tensor inputs = nodes(unit, weights, pool);
+                        const LayerWeights& weights, const Backend& backend) const {
+  const at::Tensor inputs = nodes(unit, weights, backend);
   const TakeIndex node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
   // The Linear over [node | state] is a sum of two, each computed once for what rows share.
   const at::Tensor& weight = weights["encoder.join.weight"];
   const std::int64_t in = node_channels();
   std::vector<TakenTerm> terms{
-      {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], pool), node}};
+      {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], backend), node}};
   if (config_.early_join) {
     const at::Tensor own = weight.narrow(1, in, state_channels());
-    terms.push_back({linear_rows(states, own, at::Tensor(), pool), state});
+    terms.push_back({linear_rows(states, own, at::Tensor(), backend), state});
   }
-  return activate_rows(sum_of_taken(terms, pool), config_.activation, pool);
+  return activate_rows(sum_of_taken(terms, backend), config_.activation, backend);
 }
 
 }  // namespace tpudist

@@ -56,17 +56,19 @@ class Encoder {
   std::shared_ptr<const EncodedGraph> encode(const GraphInput& graph, at::ScalarType dtype) const;
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
   // The states [states + 1, M, S].
-  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
+  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,
+                    const Backend& backend) const;
   // The rows before the first layer; `states` is what states() returned.
   RowStates rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                 const LayerWeights& weights, ThreadPool& pool) const;
+                 const LayerWeights& weights, const Backend& backend) const;
 
   // What encode() keeps of a graph of so many nodes in float32.
   std::uint64_t encoded_bytes(std::int64_t nodes) const;
 
  private:
   std::shared_ptr<const EncodedGraph> encoded(const GraphInput& graph, at::ScalarType dtype) const;
-  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
+  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights,
+                   const Backend& backend) const;
   std::int64_t node_channels() const;
 
   EncoderConfig config_;

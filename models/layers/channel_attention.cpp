@@ -1,6 +1,7 @@
 #include "models/layers/channel_attention.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "models/layers/activation.hpp"
 #include "models/operators/fork_rows.hpp"
@@ -41,14 +42,17 @@ class ChannelAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const std::vector<at::Tensor> uses = fork_rows(x, 2, call.pool);
+    const std::vector<at::Tensor> uses = fork_rows(x, 2, call.backend);
     const at::Tensor inner =
-        activate_rows(apply_linear(uses[0], weights, prefix_ + "squeeze", call.pool),
-                      Activation::relu, call.pool);
-    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.pool);
+        activate_rows(apply_linear(uses[0], weights, prefix_ + "squeeze", call.backend),
+                      Activation::relu, call.backend);
+    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.backend);
     return map_rows(
-        [](const auto& rows, const auto&) { return at::sigmoid(rows[1]).mul_(rows[0]); }, open_gate,
-        {uses[1], gate}, call.pool);
+        [](const auto& rows, const auto&) {
+          const at::Tensor gate = at::sigmoid(rows[1]);
+          return at::GradMode::is_enabled() ? gate * rows[0] : gate.mul_(rows[0]);
+        },
+        open_gate, {uses[1], gate}, call.backend);
   }
 
  private:

@@ -36,10 +36,10 @@ class ConfigAttention : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const std::vector<at::Tensor> own =
-        fork_rows(take_rows(x, call.plan.layers[step_]->self, call.pool), 2, call.pool);
+        fork_rows(take_rows(x, call.plan.layers[step_]->self, call.backend), 2, call.backend);
     const at::Tensor gated =
-        softmax_gate(own[1], weights[name_].squeeze(1), *call.context.groups[step_], call.pool);
-    return join_channels({own[0], gated}, call.pool);
+        softmax_gate(own[1], weights[name_].squeeze(1), *call.context.groups[step_], call.backend);
+    return join_channels({own[0], gated}, call.backend);
   }
 
  private:

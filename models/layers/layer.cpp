@@ -51,8 +51,8 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
 }
 
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
-                        ThreadPool& pool) {
-  return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], pool);
+                        const Backend& backend) {
+  return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], backend);
 }
 
 }  // namespace tpudist

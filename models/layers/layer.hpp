@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 #include "models/operators/row_groups.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
@@ -58,7 +58,7 @@ struct PlanContext {
 struct LayerCall {
   const Plan& plan;
   const PlanContext& context;
-  ThreadPool& pool;
+  Backend backend;
   at::Tensor states;  // [plan.states + 1, M, S] the encoder's states, the last one of nodes without
   // [M] what the members' dropout is drawn by; empty: nothing is dropped.
   std::span<const std::uint64_t> dropout_keys = {};
@@ -113,6 +113,6 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
 
 // x W + b by the entries `name`.weight and `name`.bias.
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
-                        ThreadPool& pool);
+                        const Backend& backend);
 
 }  // namespace tpudist
