@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 
 #include "report/charts/interval_chart.hpp"
 #include "report/score_summary.hpp"
@@ -10,12 +12,29 @@
 namespace tpudist {
 namespace {
 
-// NaN where the members together have no score.
-double combined_score(const ReportGroup& group, const MatrixGraph& graph) {
+// Null where the members together did not rank it.
+const RankedGraph* ranked_graph(const ReportGroup& group, const MatrixGraph& graph) {
   for (const RankedGraph& ranked : group.rankings.graphs) {
-    if (ranked.name == graph.name && ranked.split == graph.split) return ranked.score;
+    if (ranked.name == graph.name && ranked.split == graph.split) return &ranked;
   }
-  return std::nan("");
+  return nullptr;
+}
+
+// Puts what is known of all members together into the row of the chart, and gives the last cells of the
+// table's.
+std::vector<TableCell> add_together(IntervalRow& row, const RankedGraph* ranked) {
+  const double none = std::nan("");
+  if (!ranked) return {TableCell(none), TableCell(none), "", TableCell(none), TableCell(none)};
+  if (std::isfinite(ranked->score)) row.second = ranked->score;
+  const NoiseCeiling& ceiling = ranked->limits.ceiling;
+  if (ceiling.value) {
+    row.limit = *ceiling.value;
+    row.limit_interval = ChartInterval{ceiling.low, ceiling.high};
+  }
+  return {
+      TableCell(ranked->score), TableCell(ceiling.value.value_or(none)),
+      ceiling.value ? fmt::format("{:.4f} to {:.4f}", ceiling.low, ceiling.high) : ceiling.reason,
+      TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
 }
 
 ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
@@ -34,11 +53,13 @@ ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
       matrix.most_rows > 0 ? fmt::format("at most {} rows", matrix.most_rows) : "all measured rows",
       matrix.rows.size(), rows,
       of_folds ? "; every score is by members that never saw the graph's family" : "");
-  figure.legend = {{"f1", "mean with interval"}, {"q2", "members together"}};
-  figure.table = {
-      (of_folds ? "graphs-out-of-fold" : "graphs-valid") + group.file_end,
-      {"graph", "family", "fold", "rows", "mean", "low", "high", "together", "lowest", "highest"},
-      {}};
+  figure.legend = {{"f1", "mean with interval"},
+                   {"q2", "members together"},
+                   {"limit", "noise ceiling with its interval"}};
+  figure.table = {(of_folds ? "graphs-out-of-fold" : "graphs-valid") + group.file_end,
+                  {"graph", "family", "fold", "rows", "mean", "low", "high", "lowest", "highest",
+                   "together", "ceiling", "ceiling interval", "tied pairs", "sampling deviation"},
+                  {}};
   IntervalChart chart{.label = figure.heading, .x_name = group.metric, .bars = false, .rows = {}};
   const std::vector<GraphSummary> summaries = summarise_graphs(matrix);
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
@@ -46,17 +67,20 @@ ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
     IntervalRow row{
         .label = graph.name, .value = summaries[g].mean, .interval = summaries[g].interval};
     for (const auto& scores : matrix.scores) row.dots.push_back(scores[g]);
-    const double together = combined_score(group, graph);
-    if (std::isfinite(together)) row.second = together;
-    row.title = fmt::format("{}: mean {:.4f}, together {:.4f}", graph.name, row.value, together);
+    row.title = fmt::format("{}: mean {:.4f}", graph.name, row.value);
     const auto [low, high] = std::ranges::minmax(row.dots);
     const double none = std::nan("");
-    figure.table.rows.push_back({graph.name, graph.family,
+    std::vector<TableCell> cells{graph.name,
+                                 graph.family,
                                  graph.fold < 0 ? TableCell("") : TableCell::count(graph.fold),
-                                 TableCell::count(graph.rows), TableCell(row.value),
+                                 TableCell::count(graph.rows),
+                                 TableCell(row.value),
                                  TableCell(row.interval ? row.interval->low : none),
                                  TableCell(row.interval ? row.interval->high : none),
-                                 TableCell(together), TableCell(low), TableCell(high)});
+                                 TableCell(low),
+                                 TableCell(high)};
+    std::ranges::move(add_together(row, ranked_graph(group, graph)), std::back_inserter(cells));
+    figure.table.rows.push_back(std::move(cells));
     chart.rows.push_back(std::move(row));
   }
   std::ranges::stable_sort(chart.rows, std::greater(), &IntervalRow::value);

@@ -31,8 +31,8 @@ std::string subtitle_of(const ResultSet& results) {
 
 }  // namespace
 
-Report make_report(ResultSet results) {
-  const ReportInput input = report_input(std::move(results));
+Report make_report(ResultSet results, bool ceilings) {
+  const ReportInput input = report_input(std::move(results), ceilings);
   Report report{
       .title = input.results.title, .subtitle = subtitle_of(input.results), .sections = {}};
   for (ReportSection (*make)(const ReportInput&) :

@@ -23,17 +23,18 @@ void try_to(ReportGroup& group, const std::function<void()>& make) {
   }
 }
 
-void fill(ReportGroup& group) {
+void fill(ReportGroup& group, bool ceilings) {
   group.metric = primary_metric_of(group.collection) == "tile_score" ? "tile score" : "Kendall tau";
   try_to(group, [&] { group.members = score_matrix(group.runs, MatrixRows::members); });
   try_to(group, [&] { group.out_of_fold = score_matrix(group.runs, MatrixRows::out_of_fold); });
-  try_to(group, [&] { group.rankings = rank_group(group.runs); });
+  try_to(group, [&] { group.rankings = rank_group(group.runs, ceilings); });
 }
 
 std::string title_of(const ReportGroup& group, bool several_variants, bool several_collections) {
   const std::string& variant = group.runs.front().variant;
   if (several_variants && several_collections) return variant + " on " + group.collection;
-  return several_collections ? group.collection : variant;
+  if (several_collections) return group.collection;
+  return several_variants ? variant : "";
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ std::size_t ReportInput::shown() const {
   return std::min(groups.size(), kMostShown);
 }
 
-ReportInput report_input(ResultSet results) {
+ReportInput report_input(ResultSet results, bool ceilings) {
   ReportInput input;
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> variants, collections;
@@ -59,7 +60,7 @@ ReportInput report_input(ResultSet results) {
     ReportGroup& group = input.groups[g];
     group.title = title_of(group, variants.size() > 1, collections.size() > 1);
     group.file_end = input.groups.size() > 1 ? fmt::format("-{}", g + 1) : "";
-    fill(group);
+    fill(group, ceilings);
   }
   input.results = std::move(results);
   return input;

@@ -31,7 +31,7 @@ struct ReportInput {
   std::size_t shown() const;
 };
 
-// Groups runs and reads their predictions, graph by graph.
-ReportInput report_input(ResultSet results);
+// Groups runs and reads their predictions, graph by graph; `ceilings` as for rank_group.
+ReportInput report_input(ResultSet results, bool ceilings);
 
 }  // namespace tpudist
