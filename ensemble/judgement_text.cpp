@@ -97,10 +97,8 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                         number(graph.kept), number(graph.agreement));
   }
   text += fmt::format("{:<{}}  {:>9}  {:>11}\n\n", "mean", width, "", number(table.kept));
-  return text + limits_of(table, metric) + column_lines(table, metric) + "
-" +
-         table_interval_text(table) + "
-";
+  return text + limits_of(table, metric) + column_lines(table, metric) + "\n" +
+         table_interval_text(table) + "\n";
 }
 
 // What was fixed beforehand, and what came of it.

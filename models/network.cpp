@@ -8,7 +8,9 @@
 #include "models/executors/composed_executor.hpp"
 #include "models/executors/cpu_executor.hpp"
 #include "models/executors/executor.hpp"
+#include "models/inputs/encoder.hpp"
 #include "models/inputs/graph_input.hpp"
+#include "models/kernels/threads.hpp"
 #include "models/network/network_layout.hpp"
 
 namespace tpudist {
@@ -18,8 +20,10 @@ struct Network::Impl {
        const NetworkOptions& options)
       : config(config), plan_shape(config.plan_shape()) {
     if (config.is_composed()) {
+      encoder = std::make_unique<const Encoder>(config.encoder, config_features);
       table = composed_parameters(config, config_features);
-      executor = make_composed_executor(config, config_features, options.recompute, pool);
+      executor = make_composed_executor(config, config_features, options.recompute, pool,
+                                        place_on(device_index));
     } else {
       layout = std::make_unique<const NetworkLayout>(config, config_features);
       table = layout->table;
@@ -37,6 +41,7 @@ struct Network::Impl {
   const NetworkConfig config;
   const PlanShape plan_shape;
   std::unique_ptr<const NetworkLayout> layout;  // of a stack of plain SAGE layers
+  std::unique_ptr<const Encoder> encoder;       // of a network of layers, null otherwise
   ParameterTable table;
   CallShape call_shape;
   std::unique_ptr<Executor> executor;
@@ -44,10 +49,10 @@ struct Network::Impl {
 
 namespace {
 
-// Networks of layers have no pass on GPUs yet, and no bf16 products.
-void refuse_what_is_plain(const NetworkConfig& config, int device_index) {
+// Networks of layers have no bf16 products, and their work is not recorded.
+void refuse_what_is_plain(const NetworkConfig& config, const NetworkOptions& options) {
   const std::string what = "a network other than a stack of plain SAGE layers runs ";
-  if (device_index >= 0) throw ConfigError(what + "on the CPU: set dist.device to cpu");
+  if (options.replay) throw ConfigError(what + "without train.cuda_graphs");
   if (config.precision != Precision::fp32) throw ConfigError(what + "with precision: fp32");
 }
 
@@ -57,7 +62,7 @@ Network::Network(const NetworkConfig& config, int config_features, int device_in
                  ThreadPool& pool, const NetworkOptions& options) {
   if (config.layers.empty() && config.blocks.empty())
     throw ConfigError("model: a network needs at least one block");
-  if (config.is_composed()) refuse_what_is_plain(config, device_index);
+  if (config.is_composed()) refuse_what_is_plain(config, options);
   impl_ = std::make_unique<Impl>(config, config_features, device_index, pool, options);
 }
 
@@ -114,8 +119,16 @@ void Network::set_statistics(const FeatureStatistics& statistics, std::span<floa
 std::shared_ptr<const GraphInput> Network::prepare_graph(
     std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
   auto graph = std::make_shared<GraphInput>(node_features, opcodes);
+  if (impl_->encoder) {
+    use_one_thread_per_worker();
+    graph->set_encoded(impl_->encoder->encode(*graph, at::kFloat));
+  }
   graph->set_device(impl_->executor->upload(*graph));
   return graph;
+}
+
+std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
+  return GraphInput::bytes(nodes) + (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
 }
 
 void Network::stage(UnitInput& input) const {

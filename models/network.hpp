@@ -59,6 +59,8 @@ class Network {
   // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
+  // What prepare_graph keeps in the host's memory of a graph of so many nodes, in bytes.
+  std::uint64_t graph_bytes(std::int64_t nodes) const;
 
   // Packs a complete unit for the network's device, so that calls need only send it. The unit must
   // not change afterwards. Meant for the threads that build units; does nothing on the CPU.

@@ -6,11 +6,13 @@
 #      parameters.
 #   2. Resumed after step 4 on 1, 2 and 5 ranks: those parameters again.
 #   3. Scores and submission on 1 and 3 ranks: the same files.
-#   4. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
+#   4. 500 seeded damages each of shards, before and while they are read, of manifests, caches, predictions
+#      and checkpoints: every one found with one line, or harmless.
+#   5. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
 #      and on 1 and 2 ranks the same parameters. That for tile of the 1st place on real kernels where
 #      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
 #      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else.
-#   5. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
+#   6. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
 #                   went well
@@ -153,6 +155,16 @@ check_systems() {
   done
 }
 
+check_damages() {
+  started=$SECONDS
+  local result=found
+  cmake --build --preset release --target data_loading_damage_test ensemble_damage_test \
+    train_state_checkpoint_test >> "$scratch/build.log"
+  TPUDIST_DAMAGES=500 ctest --test-dir build/release -R 'damage_test|state/checkpoint_test' \
+    --output-on-failure >> "$scratch/log" 2>&1 || result=missed
+  row "500 damages of each file" "$result" found
+}
+
 check_sanitizers() {
   started=$SECONDS
   local result=clean
@@ -171,6 +183,7 @@ if [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   check_ranks
   check_resume
   check_files
+  check_damages
   [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
 fi
 check_systems

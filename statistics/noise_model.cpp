@@ -14,8 +14,8 @@ namespace {
 // Degrees of freedom of a level's deviation: enough for 8 %, and levels as fine as 100 of them.
 constexpr double kDegrees = 80;
 constexpr std::size_t kMostLevels = 100;
-// So many deviations a level is wide at least: where noise has two humps, repeats that all fell into
-// one have small residuals and a mean at the edge, which narrow levels would take for little noise.
+// So many deviations a level is wide at least: where noise has two humps, repeats that all fell
+// into one have small residuals and a mean at the edge: little noise, if levels were narrow.
 constexpr double kLevelWidth = 2;
 constexpr std::int64_t kShapeRepeats = 6, kShapeDeviations = 150;
 constexpr double kLeastDeviation = 1e-8;

@@ -47,12 +47,12 @@ inline constexpr std::int64_t kLeastRepeatedConfigs = 30;
 // Why there is no estimate, as one line; empty where there is one.
 std::string fault_of_repeats(const MeasuredConfigs& measured);
 
-// The deviation at a level is pooled from the residuals within configurations: of neighbours in mean
-// run time that have at least 80 residuals more than means together, the sum of squares by that
-// number; such a level is two deviations wide at least. The shape comes from configurations with
-// n >= 6 repeats, of neighbours with at least 150 residuals together: a residual times n / (n - 1)
-// is the deviation of one measurement plus an error of variance 1 / (n - 1), that of the mean of the
-// others. With fewer than NoiseShape::kLeast in all it is normal. Throws DataError with
+// The deviation at a level is pooled from the residuals within configurations: of neighbours in
+// mean run time that have at least 80 residuals more than means together, the sum of squares by
+// that number; such a level is two deviations wide at least. The shape comes from configurations
+// with n >= 6 repeats, of neighbours with at least 150 residuals together: a residual times
+// n / (n - 1) is the deviation of one measurement plus an error of variance 1 / (n - 1), that of the
+// mean of the others. With fewer than NoiseShape::kLeast in all it is normal. Throws DataError with
 // fault_of_repeats.
 NoiseEstimate estimate_noise(const MeasuredConfigs& measured);
 

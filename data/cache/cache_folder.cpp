@@ -121,9 +121,8 @@ std::uint64_t CacheFolder::progress_of(const std::string& name) const {
          static_cast<std::uint64_t>(found.st_size);
 }
 
-void CacheFolder::make_room(std::uint64_t bytes) const {
+std::vector<CacheFolder::Entry> CacheFolder::entries() const {
   std::vector<Entry> files;
-  std::uint64_t held = 0;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder_.path(), error), end; !error && at != end;
        at.increment(error)) {
@@ -133,25 +132,40 @@ void CacheFolder::make_room(std::uint64_t bytes) const {
       continue;  // removed just now
     entry.bytes = static_cast<std::uint64_t>(found.st_size);
     entry.used = nanoseconds(found.st_mtim);
-    held += entry.bytes;
     files.push_back(std::move(entry));
   }
   if (error) throw_io_error("list", folder_.path(), error.value());
   std::ranges::sort(files, {}, &Entry::used);
+  return files;
+}
 
+bool CacheFolder::remove_if_unused(const Entry& entry) const {
+  const Descriptor file(::openat(folder_.descriptor().get(), entry.name.c_str(),
+                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file || !try_lock(file, FileLock::exclusive, path_of(entry.name))) return false;
+  if (!stands_in(folder_.descriptor(), entry.name, file)) return false;
+  check_posix(::unlinkat(folder_.descriptor().get(), entry.name.c_str(), 0), "remove",
+              path_of(entry.name));
+  spdlog::debug("removed {} ({})", path_of(entry.name).string(), format_bytes(entry.bytes));
+  return true;
+}
+
+void CacheFolder::remove_unused(const std::string& but) const {
+  for (const Entry& entry : entries()) {
+    if (entry.name != but && entry.name != new_name(but)) remove_if_unused(entry);
+  }
+}
+
+void CacheFolder::make_room(std::uint64_t bytes) const {
+  const std::vector<Entry> files = entries();
+  std::uint64_t held = 0;
+  for (const Entry& entry : files) held += entry.bytes;
   const auto fits = [&] {
     return held + bytes <= most_bytes_ && bytes <= free_bytes(folder_.descriptor(), folder_.path());
   };
   for (const Entry& entry : files) {
     if (fits()) return;
-    const Descriptor file(::openat(folder_.descriptor().get(), entry.name.c_str(),
-                                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!file || !try_lock(file, FileLock::exclusive, path_of(entry.name))) continue;
-    if (!stands_in(folder_.descriptor(), entry.name, file)) continue;
-    check_posix(::unlinkat(folder_.descriptor().get(), entry.name.c_str(), 0), "remove",
-                path_of(entry.name));
-    held -= entry.bytes;
-    spdlog::debug("removed {} ({})", path_of(entry.name).string(), format_bytes(entry.bytes));
+    if (remove_if_unused(entry)) held -= entry.bytes;
   }
   if (fits()) return;
   throw IoError(fmt::format(

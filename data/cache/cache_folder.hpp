@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/descriptor.hpp"
 #include "core/private_folder.hpp"
@@ -55,11 +56,16 @@ class CacheFolder {
   // IoError where they do not.
   void make_room(std::uint64_t bytes) const;
 
+  // Removes all files that nobody uses, those that killed processes left among them, but for one.
+  void remove_unused(const std::string& but) const;
+
   // Removes the file unless somebody else uses it; gives up the caller's own lock on it.
   void remove_if_last(const std::string& name, const Descriptor& file) const;
 
  private:
   struct Entry;
+  std::vector<Entry> entries() const;  // those used longest ago first
+  bool remove_if_unused(const Entry& entry) const;
 
   PrivateFolder folder_;
   std::uint64_t most_bytes_;

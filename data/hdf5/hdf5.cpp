@@ -1,10 +1,13 @@
 #include "data/hdf5/hdf5.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <optional>
 #include <vector>
 
+#include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -127,6 +130,9 @@ Hdf5Id open_hdf5(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path, error)) {
     throw IoError(fmt::format("cannot open {}: there is no such file", path.string()));
   }
+  // HDF5 says only that it cannot open the file; the system says why.
+  Descriptor probe(check_posix(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open", path));
+  probe.close();
   spdlog::debug("open {} ({})", path.string(),
                 format_bytes(std::filesystem::file_size(path, error)));
   const Hdf5Lock lock;

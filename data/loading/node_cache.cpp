@@ -105,6 +105,7 @@ std::vector<OpenGraph> NodeCache::graphs() const {
 }
 
 void NodeCache::attach(const DatasetOptions& options, ThreadPool& pool) {
+  if (!keep_) folder_.remove_unused(name_);
   for (int writes = 0; writes < kMostWrites;) {
     if (take_existing(pool)) return;
     std::optional<NewCacheFile> fresh = folder_.begin(name_);

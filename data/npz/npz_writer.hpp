@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/array.hpp"
 #include "core/file_system.hpp"
 
 namespace tpudist {
@@ -51,6 +52,10 @@ class NpzWriter {
   }
   template <typename T>
   void add(std::string_view name, std::vector<std::int64_t> shape, const std::vector<T>& values) {
+    add(name, std::move(shape), std::span<const T>(values));
+  }
+  template <typename T>
+  void add(std::string_view name, std::vector<std::int64_t> shape, const Array<T>& values) {
     add(name, std::move(shape), std::span<const T>(values));
   }
 

@@ -1,15 +1,19 @@
 #include "models/executors/composed_executor.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
+#include "core/error.hpp"
 #include "models/kernels/tensor_memory.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_network.hpp"
 #include "models/network/composed_pass.hpp"
+#include "models/operators/kernel_operators.hpp"
 #include "models/plans/needed_part.hpp"
 
 namespace tpudist {
@@ -25,27 +29,34 @@ constexpr double kPayingShare = 0.6;
 class ComposedExecutor : public Executor {
  public:
   ComposedExecutor(const NetworkConfig& config, std::int64_t config_features, bool recompute,
-                   ThreadPool& pool)
-      : network_(config, config_features), recompute_(recompute), pool_(pool) {
+                   ThreadPool& pool, const DevicePlace& place)
+      : network_(config, config_features, place),
+        place_(place),
+        recompute_(recompute),
+        pool_(pool) {
     keep_tensor_memory();
   }
 
   std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input) const override {
     use_one_thread_per_worker();
+    const c10::OptionalDeviceGuard guard(place_.device);
     UnitInput kept = input;
     kept.prepared = std::make_shared<const PreparedUnit>();
     input.of_differences ? needed(kept) : whole(kept);
     return kept.prepared;
   }
-  int members_together(const Plan&) const override { return 1; }
+  int members_together(const Plan&) const override {
+    return place_.has_operators() ? std::numeric_limits<int>::max() : 1;
+  }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
     use_one_thread_per_worker();
+    const c10::OptionalDeviceGuard guard(place_.device);
     const at::NoGradGuard no_graph;
     const Part unit = whole(input);
     UnitScores scores = no_scores(members, input);
-    for (int m = 0; m < members.count; ++m)
-      write_scores(network_.scores(call_of(members, m, *unit, false)), m, scores);
+    for (const Some& some : passes_of(members))
+      write_scores(network_.scores(call_of(members, some, *unit, false)), some, scores);
     return scores;
   }
 
@@ -53,25 +64,39 @@ class ComposedExecutor : public Executor {
                 const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
                 bool common) const override {
     use_one_thread_per_worker();
+    const c10::OptionalDeviceGuard guard(place_.device);
     const Part unit = common ? whole(input) : needed(input);
     const bool again = common && runs_again(*input.plan);
     UnitScores scores = no_scores(members, input);
     std::vector<std::optional<ComposedPass>> passes;
-    for (int m = 0; m < members.count; ++m) {
-      passes.emplace_back(std::in_place, network_, call_of(members, m, *unit, true),
+    const std::vector<Some> groups = passes_of(members);
+    for (const Some& some : groups) {
+      passes.emplace_back(std::in_place, network_, call_of(members, some, *unit, true),
                           recompute_ || again);
-      write_scores(passes.back()->forward(), m, scores);
+      write_scores(passes.back()->forward(), some, scores);
     }
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
-    for (int m = 0; m < members.count; ++m) {
-      const bool differences = again && score_gradient.is_translation_invariant(m);
-      backward(*passes[m], differences ? *needed(input) : *unit, score_gradient, m, gradients[m]);
-      passes[m].reset();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const bool differences = again && ignores_shift(score_gradient, groups[i]);
+      backward(*passes[i], differences ? *needed(input) : *unit, score_gradient, groups[i],
+               gradients);
+      passes[i].reset();
     }
   }
 
  private:
+  // Members of a call that one pass computes together, counted from the call's first.
+  struct Some {
+    int first = 0, count = 0;
+  };
+  std::vector<Some> passes_of(const MemberRange& members) const {
+    if (place_.has_operators() && members.count > 0) return {{0, members.count}};
+    std::vector<Some> each;
+    for (int m = 0; m < members.count; ++m) each.push_back({m, 1});
+    return each;
+  }
+
   // Whether the backward pass runs the needed rows again where the loss lets it. The same with and
   // without train.recompute, which does not change a bit.
   bool runs_again(const Plan& plan) const {
@@ -100,33 +125,58 @@ class ComposedExecutor : public Executor {
     return input.prepared ? input.prepared->needed(make) : make();
   }
 
-  NetworkCall call_of(const MemberRange& members, int m, const UnitPart& unit, bool trained) const {
-    const std::int64_t length = network_.parameters().length();
+  NetworkCall call_of(const MemberRange& members, const Some& some, const UnitPart& unit,
+                      bool trained) const {
+    const std::int64_t length = network_.parameters().length(), first = members.first + some.first;
     std::span<const std::uint64_t> keys = members.dropout_keys;
-    if (!keys.empty()) keys = keys.subspan(static_cast<std::size_t>(members.first + m), 1);
-    return {unit, network_.views(members.flat.data() + (members.first + m) * length, trained),
-            pool_, keys};
+    if (!keys.empty())
+      keys = keys.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(some.count));
+    const float* const flat = members.flat.data() + first * length;
+    if (!place_.has_operators()) return {unit, network_.views(flat, trained), pool_, keys};
+    const at::Tensor host =
+        at::from_blob(const_cast<float*>(flat), {some.count, length}, at::kFloat);
+    return {unit, network_.weights_of(host.to(place_.device), trained), pool_, keys};
   }
 
-  static void write_scores(const at::Tensor& scores, int m, UnitScores& all) {
-    const at::Tensor values = scores.detach().contiguous();
-    std::copy_n(values.const_data_ptr<double>(), all.configs, all.delta.begin() + m * all.configs);
+  static void write_scores(const at::Tensor& scores, const Some& some, UnitScores& all) {
+    const at::Tensor values = scores.detach().t().contiguous().cpu();  // [members, configurations]
+    std::copy_n(values.const_data_ptr<double>(), values.numel(),
+                all.delta.begin() + some.first * all.configs);
   }
 
-  static void backward(ComposedPass& pass, const UnitPart& unit,
-                       const ScoreGradient& score_gradient, int m, std::span<float> gradient) {
-    const std::int64_t configs = unit.plan->configs;
-    const at::Tensor d_scores = at::from_blob(
-        const_cast<double*>(score_gradient.values.data()) + m * configs, {configs, 1}, at::kDouble);
-    std::ranges::fill(gradient, 0.0f);
+  static bool ignores_shift(const ScoreGradient& gradient, const Some& some) {
+    bool all = true;
+    for (int m = some.first; m < some.first + some.count; ++m)
+      all = all && gradient.is_translation_invariant(m);
+    return all;
+  }
+
+  // Writes gradients[some.first] and following; on a device they come back in one copy.
+  void backward(ComposedPass& pass, const UnitPart& unit, const ScoreGradient& score_gradient,
+                const Some& some, std::span<const std::span<float>> gradients) const {
+    const std::int64_t configs = unit.plan->configs, length = network_.parameters().length();
+    const at::Tensor host =
+        at::from_blob(const_cast<double*>(score_gradient.values.data()) + some.first * configs,
+                      {some.count, configs}, at::kDouble);
+    const at::Tensor d_scores = host.t().contiguous().to(place_.device);
+    const bool on_device = place_.has_operators();
+    const at::Tensor flat =
+        on_device ? at::zeros({some.count, length}, d_scores.options().dtype(at::kFloat))
+                  : at::from_blob(gradients[some.first].data(), {1, length}, at::kFloat).zero_();
     pass.backward(unit, d_scores, [&](const ParameterEntry& entry, const at::Tensor& given) {
-      if (!given.defined()) return;
-      const at::Tensor part = given.contiguous();
-      std::copy_n(part.const_data_ptr<float>(), entry.size(), gradient.begin() + entry.offset);
+      if (given.defined())
+        flat.narrow(1, entry.offset, entry.size()).copy_(given.reshape({some.count, entry.size()}));
     });
+    if (!on_device) return;
+    const at::Tensor made = flat.cpu();
+    for (int m = 0; m < some.count; ++m) {
+      std::copy_n(made.const_data_ptr<float>() + m * length, length,
+                  gradients[static_cast<std::size_t>(some.first + m)].begin());
+    }
   }
 
   ComposedNetwork network_;
+  DevicePlace place_;
   bool recompute_;
   ThreadPool& pool_;
 };
@@ -135,8 +185,19 @@ class ComposedExecutor : public Executor {
 
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  std::int64_t config_features, bool recompute,
-                                                 ThreadPool& pool) {
-  return std::make_unique<ComposedExecutor>(config, config_features, recompute, pool);
+                                                 ThreadPool& pool, const DevicePlace& place) {
+  return std::make_unique<ComposedExecutor>(config, config_features, recompute, pool, place);
+}
+
+DevicePlace place_on(int device_index) {
+  if (device_index < 0) return {};
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_kernel_operators};
+#else
+  throw ConfigError(
+      "a network other than a stack of plain SAGE layers takes a GPU by the project's own kernels "
+      "alone, and this program was built without nvcc: set dist.device to cpu");
+#endif
 }
 
 ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features) {

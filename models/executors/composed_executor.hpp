@@ -3,17 +3,23 @@
 #include <memory>
 
 #include "models/executors/executor.hpp"
+#include "models/network/device_place.hpp"
 #include "models/network/network_config.hpp"
 
 namespace tpudist {
 
-// Makes the executor of networks that are composed of layers, on the CPU: one member at a time, whose
-// operators share their blocks of rows over the threads of the pool. With `recompute` it keeps the
+// Makes the executor of networks that are composed of layers. On the CPU it computes one member at a
+// time, whose operators share their blocks of rows over the threads of the pool; on a device all members
+// of a call together. With `recompute` it keeps the
 // states between the blocks only and runs each block again in the backward pass. `pool` must outlive
 // it.
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  std::int64_t config_features, bool recompute,
-                                                 ThreadPool& pool);
+                                                 ThreadPool& pool, const DevicePlace& place = {});
+
+// The place of a CUDA device by its index; -1: the CPU. Throws ConfigError for a device where the
+// program has none of the project's CUDA kernels.
+DevicePlace place_on(int device_index);
 
 // The parameters of such a network.
 ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features);

@@ -25,7 +25,7 @@ at::Tensor transformed(const at::Tensor& x, FeatureTransform transform) {
 }
 
 // Rows of the code embedding for integers that stand as floats.
-std::unique_ptr<StateIndex> code_index(const at::Tensor& values, const std::string& what) {
+std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& what) {
   const at::Tensor flat = values.to(at::kFloat).contiguous().view(-1);
   std::vector<std::int32_t> codes;
   for (std::int64_t i = 0; i < flat.numel(); ++i) {
@@ -38,18 +38,18 @@ std::unique_ptr<StateIndex> code_index(const at::Tensor& values, const std::stri
     }
     codes.push_back(static_cast<std::int32_t>(code));
   }
-  return std::make_unique<StateIndex>(codes, kCodes - 1);
+  return codes;
 }
 
 // Rows of an embedding [M, n, w] as [rows, M, w].
-at::Tensor embed(const at::Tensor& weight, const StateIndex& index, ThreadPool& pool) {
-  return take_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, pool);
+at::Tensor embed(const at::Tensor& weight, const StateIndex& index, const Backend& backend) {
+  return take_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, backend);
 }
 
 // `per_row` codes of each row, side by side: [rows, M, per_row * w].
 at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::int64_t per_row,
-                       ThreadPool& pool) {
-  const at::Tensor all = embed(weight, index, pool);
+                       const Backend& backend) {
+  const at::Tensor all = embed(weight, index, backend);
   const std::int64_t members = all.size(1), width = all.size(2);
   return all.view({-1, per_row, members, width})
       .transpose(1, 2)
@@ -102,8 +102,7 @@ bool Encoder::embeds_states() const {
 }
 
 std::int64_t Encoder::channels() const {
-  if (config_.width) return config_.width;
-  return node_channels() + (config_.early_join ? state_channels() : 0);
+  return config_.width;
 }
 
 std::vector<ParameterEntry> Encoder::parameters() const {
@@ -124,12 +123,10 @@ std::vector<ParameterEntry> Encoder::parameters() const {
     entries.push_back(linear_weight("encoder.node.weight", columns, config_.node_width));
     entries.push_back(linear_bias("encoder.node.bias", columns, config_.node_width));
   }
-  if (config_.width) {
-    const std::int64_t in = node_channels() + (config_.early_join ? state_channels() : 0);
-    entries.push_back(linear_weight("encoder.join.weight", in, config_.width));
-    entries.push_back(linear_bias("encoder.join.bias", in, config_.width));
-    config_.start.apply(entries[entries.size() - 2], entries.back());
-  }
+  const std::int64_t in = node_channels() + (config_.early_join ? state_channels() : 0);
+  entries.push_back(linear_weight("encoder.join.weight", in, config_.width));
+  entries.push_back(linear_bias("encoder.join.bias", in, config_.width));
+  config_.start.apply(entries[entries.size() - 2], entries.back());
   return entries;
 }
 
@@ -141,19 +138,47 @@ void Encoder::add_work(NetworkWork& network) const {
   network.steps.back().floats += channels();
 }
 
+std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
+                                                    at::ScalarType dtype) const {
+  const at::Tensor raw = at::from_blob(const_cast<float*>(graph.raw_features().data()),
+                                       {graph.nodes(), kNodeFeatures}, at::kFloat);
+  EncodedGraph made{config_.node_transform, config_.node_columns, {}, {}};
+  const at::Tensor taken = raw.to(dtype).index_select(1, at::tensor(made.columns, at::kLong));
+  made.features = transformed(taken, made.transform).contiguous();
+  if (config_.code_width) {
+    made.codes = codes_of(raw.narrow(1, kFirstCodeColumn, kCodeColumns),
+                          "the layout value (columns 134 to 139) of a node");
+  }
+  return std::make_shared<const EncodedGraph>(std::move(made));
+}
+
+std::uint64_t Encoder::encoded_bytes(std::int64_t nodes) const {
+  const std::size_t codes = config_.code_width ? kCodeColumns : 0;
+  return static_cast<std::uint64_t>(nodes) *
+         (sizeof(float) * config_.node_columns.size() + sizeof(std::int32_t) * codes);
+}
+
+// What is kept with a graph, where it is what encode() would make.
+std::shared_ptr<const EncodedGraph> Encoder::encoded(const GraphInput& graph,
+                                                     at::ScalarType dtype) const {
+  const auto& kept = graph.encoded();
+  const bool same =
+      kept && kept->features.scalar_type() == dtype && kept->transform == config_.node_transform &&
+      kept->columns == config_.node_columns && kept->codes.empty() == (config_.code_width == 0);
+  return same ? kept : encode(graph, dtype);
+}
+
 UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const {
   UnitTensors tensors;
   std::vector<at::Tensor> features;
-  std::vector<std::int32_t> opcodes;
+  std::vector<std::int32_t> opcodes, codes;
   for (const auto& graph : unit.graphs) {
-    const std::span<const float> raw = graph->raw_features();
-    features.push_back(
-        at::from_blob(const_cast<float*>(raw.data()), {graph->nodes(), kNodeFeatures}, at::kFloat));
+    const auto nodes = encoded(*graph, dtype);
+    features.push_back(nodes->features);
+    codes.insert(codes.end(), nodes->codes.begin(), nodes->codes.end());
     opcodes.insert(opcodes.end(), graph->opcode().begin(), graph->opcode().end());
   }
-  const at::Tensor nodes = at::cat(features), columns = at::tensor(config_.node_columns, at::kLong);
-  tensors.node_features =
-      transformed(nodes.to(dtype).index_select(1, columns), config_.node_transform).contiguous();
+  tensors.node_features = features.size() == 1 ? features[0] : at::cat(features);
   tensors.opcode = std::make_unique<StateIndex>(opcodes, kOpcodes - 1);
   const at::Tensor states = at::from_blob(const_cast<float*>(unit.states.data()),
                                           {unit.plan->states, config_features_}, at::kFloat);
@@ -161,9 +186,11 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
   const at::Tensor with_none = at::cat({states, at::full({1, config_features_}, none, at::kFloat)});
   tensors.state_features = transformed(with_none.to(dtype), config_.config_transform);
   if (config_.code_width) {
-    tensors.node_codes = code_index(nodes.narrow(1, kFirstCodeColumn, kCodeColumns),
-                                    "the layout value (columns 134 to 139) of a node");
-    if (embeds_states()) tensors.state_codes = code_index(with_none, "the configuration value");
+    tensors.node_codes = std::make_unique<StateIndex>(codes, kCodes - 1);
+    if (embeds_states()) {
+      tensors.state_codes =
+          std::make_unique<StateIndex>(codes_of(with_none, "the configuration value"), kCodes - 1);
+    }
   }
   tensors.state = std::make_unique<StateIndex>(unit.plan->state, unit.plan->states);
   tensors.state_of_config =
@@ -172,47 +199,43 @@ UnitTensors Encoder::prepare(const UnitInput& unit, at::ScalarType dtype) const 
 }
 
 at::Tensor Encoder::states(const UnitTensors& unit, const LayerWeights& weights,
-                           ThreadPool& pool) const {
+                           const Backend& backend) const {
   if (embeds_states())
-    return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_, pool);
+    return embed_codes(weights["encoder.code.weight"], *unit.state_codes, config_features_,
+                       backend);
   const std::int64_t members = weights["encoder.opcode.weight"].size(0);
   return for_members(unit.state_features, config_.config_transform, weights, "encoder.config",
                      members);
 }
 
 at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
-                          ThreadPool& pool) const {
+                          const Backend& backend) const {
   const at::Tensor& opcodes = weights["encoder.opcode.weight"];
   at::Tensor features = for_members(unit.node_features, config_.node_transform, weights,
                                     "encoder.node", opcodes.size(0));
-  if (config_.node_width) features = apply_linear(features, weights, "encoder.node", pool);
-  std::vector<at::Tensor> parts{embed(opcodes, *unit.opcode, pool), features};
+  if (config_.node_width) features = apply_linear(features, weights, "encoder.node", backend);
+  std::vector<at::Tensor> parts{embed(opcodes, *unit.opcode, backend), features};
   if (config_.code_width)
     parts.push_back(
-        embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, pool));
+        embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, backend));
   return at::cat(parts, 2);
 }
 
 RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                        const LayerWeights& weights, ThreadPool& pool) const {
-  const at::Tensor inputs = nodes(unit, weights, pool);
+                        const LayerWeights& weights, const Backend& backend) const {
+  const at::Tensor inputs = nodes(unit, weights, backend);
   const TakeIndex node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
-  if (!config_.width) {
-    const at::Tensor rows = take_rows(inputs, node, pool);
-    if (!config_.early_join) return rows;
-    return at::cat({rows, take_rows(states, state, pool)}, 2);
-  }
   // The Linear over [node | state] is a sum of two, each computed once for what rows share.
   const at::Tensor& weight = weights["encoder.join.weight"];
   const std::int64_t in = node_channels();
   std::vector<TakenTerm> terms{
-      {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], pool), node}};
+      {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], backend), node}};
   if (config_.early_join) {
     const at::Tensor own = weight.narrow(1, in, state_channels());
-    terms.push_back({linear_rows(states, own, at::Tensor(), pool), state});
+    terms.push_back({linear_rows(states, own, at::Tensor(), backend), state});
   }
-  return activate_rows(sum_of_taken(terms, pool), config_.activation, pool);
+  return activate_rows(sum_of_taken(terms, backend), config_.activation, backend);
 }
 
 }  // namespace tpudist

@@ -15,6 +15,16 @@
 
 namespace tpudist {
 
+// What an encoder makes of a graph's nodes before any weight, in one dtype: kept with the graph for all
+// units and members (GraphInput::encoded). A member's own statistics come later. Immutable.
+struct EncodedGraph {
+  FeatureTransform transform;         // by which it was made
+  std::vector<std::int64_t> columns;  // that were taken, F of them
+  at::Tensor features;                // [nodes, F], transformed
+  // [nodes * code columns] rows of the code embedding; empty without one.
+  std::vector<std::int32_t> codes;
+};
+
 // The inputs of a unit as tensors, in one dtype. Made once for all members; they do not depend on
 // weights.
 struct UnitTensors {
@@ -40,17 +50,25 @@ class Encoder {
   std::vector<ParameterEntry> parameters() const;
   void add_work(NetworkWork& network) const;
 
-  // `dtype`: at::kFloat or at::kDouble. Throws DataError for a value that the code embedding has no
-  // row for.
+  // `dtype`: at::kFloat or at::kDouble. Both throw DataError for a value that the code embedding has
+  // no row for. `prepare` takes what is kept with the graphs, where that was made by an encoder that
+  // takes the same columns in the same way; all bits are the same either way.
+  std::shared_ptr<const EncodedGraph> encode(const GraphInput& graph, at::ScalarType dtype) const;
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
   // The states [states + 1, M, S].
-  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
+  at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,
+                    const Backend& backend) const;
   // The rows before the first layer; `states` is what states() returned.
   RowStates rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
-                 const LayerWeights& weights, ThreadPool& pool) const;
+                 const LayerWeights& weights, const Backend& backend) const;
+
+  // What encode() keeps of a graph of so many nodes in float32.
+  std::uint64_t encoded_bytes(std::int64_t nodes) const;
 
  private:
-  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
+  std::shared_ptr<const EncodedGraph> encoded(const GraphInput& graph, at::ScalarType dtype) const;
+  at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights,
+                   const Backend& backend) const;
   std::int64_t node_channels() const;
 
   EncoderConfig config_;

@@ -56,6 +56,10 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start) {
   config.code_width = node.integer("code_width", start.code_width, {0, kMaxWidth});
   config.early_join = node.choice("join", "early", {"early", "late"}) == "early";
   config.width = node.integer("width", start.width, {0, kMaxWidth});
+  if (config.width == 0) {
+    node.mistake("width", "must be at least 1: the Linear over [opcode | node | state]");
+    config.width = start.width;
+  }
   config.start = LinearStart::read(node);
   const std::string& activation = activation_names()[static_cast<std::size_t>(start.activation)];
   config.activation = activation_of(node.choice("activation", activation, activation_names()));
@@ -64,7 +68,7 @@ EncoderConfig EncoderConfig::read(ConfigNode node, const EncoderConfig& start) {
 
 bool EncoderConfig::is_plain() const {
   return node_transform == FeatureTransform::log && node_columns.empty() && node_width > 0 &&
-         config_transform == FeatureTransform::raw && code_width == 0 && early_join && width > 0 &&
+         config_transform == FeatureTransform::raw && code_width == 0 && early_join &&
          !start.xavier && activation == Activation::relu;
 }
 

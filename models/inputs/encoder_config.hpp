@@ -26,7 +26,7 @@ enum class FeatureTransform {
 struct EncoderConfig {
   std::int64_t opcode_width = 12;  // columns of the opcode embedding
   std::int64_t node_width = 20;    // Linear over the node features; 0: none
-  std::int64_t width = 32;         // of the Linear over all; 0: none
+  std::int64_t width = 32;         // of the Linear over all
   FeatureTransform node_transform = FeatureTransform::log;
   std::vector<std::int64_t> node_columns;  // of kNodeFeatures; empty: all
   FeatureTransform config_transform = FeatureTransform::raw;

@@ -9,7 +9,7 @@
 namespace tpudist {
 
 class GraphInput;
-struct PreparedUnit;
+class PreparedUnit;
 struct StagedUnit;
 
 // What a network call computes on: the slates of one unit. Shared parts are held by pointer.

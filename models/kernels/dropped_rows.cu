@@ -38,6 +38,7 @@ template <typename T>
 struct Drop {
   std::int64_t members, first, channels, lanes;  // all members of x, the first one of this launch
   std::uint32_t layer, limit;
+  bool whole_rows;
   T scale;
   const std::uint64_t* row_keys;
   const T* x;
@@ -48,17 +49,18 @@ struct Drop {
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t member = column / lanes, lane = column % lanes;
     const std::uint64_t row_key = __ldg(row_keys + row);
-    const Words bits =
-        philox({{static_cast<std::uint32_t>(row_key), static_cast<std::uint32_t>(row_key >> 32),
-                 layer, static_cast<std::uint32_t>(lane)}},
-               keys[member]);
+    const auto counter = whole_rows ? 0u : static_cast<std::uint32_t>(lane);
+    const Words bits = philox({{static_cast<std::uint32_t>(row_key),
+                                static_cast<std::uint32_t>(row_key >> 32), layer, counter}},
+                              keys[member]);
     const std::int64_t begin = lane / kLanes * kAtOnce + lane % kLanes,
                        own = (row * members + first + member) * channels;
 #pragma unroll
     for (int half = 0; half < 8; ++half) {
       const std::int64_t channel = begin + half * kLanes;
       if (channel >= channels) break;
-      const std::uint32_t value = (bits.of[half / 2] >> (16 * (half % 2))) & 0xFFFFu;
+      const int word = whole_rows ? 0 : half / 2, shift = whole_rows ? 0 : 16 * (half % 2);
+      const std::uint32_t value = (bits.of[word] >> shift) & 0xFFFFu;
       // A product, so that what is no number is none when it is dropped.
       y[own + channel] = x[own + channel] * (value < limit ? T{0} : scale);
     }
@@ -68,8 +70,8 @@ struct Drop {
 }  // namespace
 
 template <typename T>
-void launch_drop(std::int64_t rows, std::int64_t members, std::int64_t channels, double rate,
-                 const std::uint64_t* member_keys, std::uint32_t layer,
+void launch_drop(bool whole_rows, std::int64_t rows, std::int64_t members, std::int64_t channels,
+                 double rate, const std::uint64_t* member_keys, std::uint32_t layer,
                  const std::uint64_t* row_keys, const T* x, T* y, CUstream_st* stream) {
   Drop<T> work{};
   work.members = members;
@@ -77,7 +79,8 @@ void launch_drop(std::int64_t rows, std::int64_t members, std::int64_t channels,
   work.lanes = (channels + kAtOnce - 1) / kAtOnce * kLanes;
   work.layer = layer;
   work.limit = static_cast<std::uint32_t>(std::lround(rate * 65536));
-  work.scale = static_cast<T>(1 / (1 - rate));
+  work.whole_rows = whole_rows;
+  work.scale = whole_rows ? T{1} : static_cast<T>(1 / (1 - rate));
   work.row_keys = row_keys;
   work.x = x;
   work.y = y;
@@ -89,7 +92,7 @@ void launch_drop(std::int64_t rows, std::int64_t members, std::int64_t channels,
 }
 
 #define TPUDIST_FOR(T)                                                                           \
-  template void launch_drop(std::int64_t, std::int64_t, std::int64_t, double,                    \
+  template void launch_drop(bool, std::int64_t, std::int64_t, std::int64_t, double,              \
                             const std::uint64_t*, std::uint32_t, const std::uint64_t*, const T*, \
                             T*, CUstream_st*)
 TPUDIST_FOR(float);

@@ -8,6 +8,37 @@
 #include "models/operators/map_rows.hpp"
 
 namespace tpudist {
+namespace {
+
+// Writes d loss / d x into d_x from x and d loss / d activate(x, activation).
+void differentiate(Activation activation, const at::Tensor& x, const at::Tensor& d_y,
+                   at::Tensor& d_x) {
+  switch (activation) {
+    case Activation::none:
+      d_x.copy_(d_y);
+      return;
+    case Activation::relu:
+      at::threshold_backward_out(d_x, d_y, x, 0);
+      return;
+    case Activation::leaky_relu:
+      at::leaky_relu_backward_out(d_x, d_y, x, 0.01, false);
+      return;
+    case Activation::gelu:
+      at::gelu_backward_out(d_x, d_y, x, "none");
+      return;
+    case Activation::gelu_tanh:
+      at::gelu_backward_out(d_x, d_y, x, "tanh");
+      return;
+    case Activation::silu:
+      at::silu_backward_out(d_x, d_y, x);
+      return;
+    case Activation::elu:
+      at::elu_backward_out(d_x, d_y, 1, 1, 1, false, x);
+      return;
+  }
+}
+
+}  // namespace
 
 const std::vector<std::string>& activation_names() {
   static const std::vector<std::string> names = {"none",      "relu", "leaky_relu", "gelu",
@@ -42,11 +73,14 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-at::Tensor activate_rows(const at::Tensor& x, Activation activation, ThreadPool& pool) {
+at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend) {
   if (activation == Activation::none) return x;
   return map_rows(
-      [activation](const auto& rows, const auto&) { return activate(rows[0], activation); }, {x},
-      {}, pool);
+      [activation](const auto& rows, const auto&) { return activate(rows[0], activation); },
+      [activation](const auto& rows, const at::Tensor& d_y, auto& d_rows) {
+        if (d_rows[0].defined()) differentiate(activation, rows[0], d_y, d_rows[0]);
+      },
+      {x}, backend);
 }
 
 }  // namespace tpudist

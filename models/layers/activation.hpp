@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 
 namespace tpudist {
 
@@ -20,6 +20,6 @@ Activation activation_of(const std::string& name);
 // Applies one to every element. leaky_relu has slope 0.01, elu alpha 1.
 at::Tensor activate(const at::Tensor& x, Activation activation);
 // The same for the rows of a plan [rows, M, C], in blocks.
-at::Tensor activate_rows(const at::Tensor& x, Activation activation, ThreadPool& pool);
+at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend);
 
 }  // namespace tpudist

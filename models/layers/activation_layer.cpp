@@ -14,7 +14,7 @@ class ActivationLayer : public Layer {
   std::int64_t channels() const override { return channels_; }
   void add_work(NetworkWork& network) const override { network.steps.back().floats += channels_; }
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
-    return activate_rows(x, activation_, call.pool);
+    return activate_rows(x, activation_, call.backend);
   }
 
  private:

@@ -1,12 +1,22 @@
 #include "models/layers/channel_attention.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "models/layers/activation.hpp"
+#include "models/operators/fork_rows.hpp"
 #include "models/operators/map_rows.hpp"
 
 namespace tpudist {
 namespace {
+
+// The backward pass of y = x sigmoid(g), rows {x, g}.
+void open_gate(const std::vector<at::Tensor>& rows, const at::Tensor& d_y,
+               std::vector<at::Tensor>& d_rows) {
+  const at::Tensor gate = at::sigmoid(rows[1]);
+  if (d_rows[0].defined()) at::mul_out(d_rows[0], d_y, gate);
+  if (d_rows[1].defined()) at::sigmoid_backward_out(d_rows[1], d_y * rows[0], gate);
+}
 
 class ChannelAttention : public Layer {
  public:
@@ -32,11 +42,17 @@ class ChannelAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor inner = activate_rows(apply_linear(x, weights, prefix_ + "squeeze", call.pool),
-                                           Activation::relu, call.pool);
-    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.pool);
-    return map_rows([](const auto& rows, const auto&) { return rows[0] * at::sigmoid(rows[1]); },
-                    {x, gate}, {}, call.pool);
+    const std::vector<at::Tensor> uses = fork_rows(x, 2, call.backend);
+    const at::Tensor inner =
+        activate_rows(apply_linear(uses[0], weights, prefix_ + "squeeze", call.backend),
+                      Activation::relu, call.backend);
+    const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.backend);
+    return map_rows(
+        [](const auto& rows, const auto&) {
+          const at::Tensor gate = at::sigmoid(rows[1]);
+          return at::GradMode::is_enabled() ? gate * rows[0] : gate.mul_(rows[0]);
+        },
+        open_gate, {uses[1], gate}, call.backend);
   }
 
  private:

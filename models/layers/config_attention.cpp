@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "models/operators/fork_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
@@ -34,14 +35,11 @@ class ConfigAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.pool);
+    const std::vector<at::Tensor> own =
+        fork_rows(take_rows(x, call.plan.layers[step_]->self, call.backend), 2, call.backend);
     const at::Tensor gated =
-        softmax_gate(own, weights[name_].squeeze(1), *call.context.groups[step_], call.pool);
-    return map_rows(
-        [](const auto& rows, const auto&) {
-          return at::cat({rows[0], rows[1]}, 2);
-        },
-        {own, gated}, {}, call.pool);
+        softmax_gate(own[1], weights[name_].squeeze(1), *call.context.groups[step_], call.backend);
+    return join_channels({own[0], gated}, call.backend);
   }
 
  private:

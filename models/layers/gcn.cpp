@@ -26,7 +26,7 @@ at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
       neighbours += matrix.weight_of(entry);
     factors[static_cast<std::size_t>(row)] = 1 / std::sqrt(1 + neighbours);
   }
-  return at::tensor(factors, at::kDouble).to(x.scalar_type()).view({-1, 1, 1});
+  return at::tensor(factors, at::kDouble).to(x.options()).view({-1, 1, 1});
 }
 
 class Gcn : public Layer {
@@ -64,19 +64,21 @@ class Gcn : public Layer {
                     const LayerCall& call) const override {
     const PlanLayer &counting = *call.plan.layers[step_], &adding = *call.plan.layers[step_ + 1];
     const at::Tensor product =
-        linear_rows(x, weights[prefix_ + "lin.weight"], at::Tensor(), call.pool);
-    const at::Tensor scaled = map_rows(
-        [](const auto& rows, const auto&) { return rows[0] * rows[1]; },
-        {take_rows(product, counting.self, call.pool), degree_factors(counting, x)}, {}, call.pool);
+        linear_rows(x, weights[prefix_ + "lin.weight"], at::Tensor(), call.backend);
+    const at::Tensor scaled =
+        map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
+                 {take_rows(product, counting.self, call.backend), degree_factors(counting, x)}, {},
+                 call.backend);
     const EdgeSet& edges = adding.edges[0];
-    const at::Tensor around = aggregate_rows(edges.aggregate, scaled, Aggregation::sum, call.pool);
+    const at::Tensor around =
+        aggregate_rows(edges.aggregate, scaled, Aggregation::sum, call.backend);
     const at::Tensor sum =
-        sum_of_taken({{scaled, adding.self}, {around, edges.neighbourhood}}, call.pool);
+        sum_of_taken({{scaled, adding.self}, {around, edges.neighbourhood}}, call.backend);
     return map_rows(
         [activation = activation_](const auto& rows, const auto& parameters) {
           return activate(rows[0] * rows[1] + parameters[0], activation);
         },
-        {sum, degree_factors(adding, x)}, {weights[prefix_ + "bias"]}, call.pool);
+        {sum, degree_factors(adding, x)}, {weights[prefix_ + "bias"]}, call.backend);
   }
 
  private:

@@ -61,16 +61,17 @@ class Gin : public Layer {
     const PlanLayer& step = *call.plan.layers[step_];
     const at::Tensor weight = weights[prefix_ + "nn.0.weight"];
     std::vector<TakenTerm> terms{
-        {linear_rows(own(x, weights, call), weight, weights[prefix_ + "nn.0.bias"], call.pool),
+        {linear_rows(own(x, weights, call), weight, weights[prefix_ + "nn.0.bias"], call.backend),
          step.self}};
     for (const EdgeSet& edges : step.edges) {
-      const at::Tensor around = aggregate_rows(edges.aggregate, x, Aggregation::sum, call.pool);
-      terms.push_back({linear_rows(around, weight, at::Tensor(), call.pool), edges.neighbourhood});
+      const at::Tensor around = aggregate_rows(edges.aggregate, x, Aggregation::sum, call.backend);
+      terms.push_back(
+          {linear_rows(around, weight, at::Tensor(), call.backend), edges.neighbourhood});
     }
     const at::Tensor hidden =
-        activate_rows(sum_of_taken(terms, call.pool), Activation::relu, call.pool);
-    return activate_rows(apply_linear(hidden, weights, prefix_ + "nn.2", call.pool),
-                         config_.activation, call.pool);
+        activate_rows(sum_of_taken(terms, call.backend), Activation::relu, call.backend);
+    return activate_rows(apply_linear(hidden, weights, prefix_ + "nn.2", call.backend),
+                         config_.activation, call.backend);
   }
 
  private:
@@ -79,12 +80,12 @@ class Gin : public Layer {
     if (config_.train_eps) {
       return map_rows(
           [](const auto& rows, const auto& parameters) { return rows[0] * (parameters[0] + 1); },
-          {x}, {weights[prefix_ + "eps"]}, call.pool);
+          {x}, {weights[prefix_ + "eps"]}, call.backend);
     }
     if (config_.eps == 0) return x;
     const double factor = 1 + config_.eps;
     return map_rows([factor](const auto& rows, const auto&) { return rows[0] * factor; }, {x}, {},
-                    call.pool);
+                    call.backend);
   }
 
   GinConfig config_;

@@ -49,14 +49,14 @@ class NodeNorm : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.pool);
+    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.backend);
     const at::Tensor y =
         normalise_groups(own, shift_ ? weights[prefix_ + "mean_scale"] : at::Tensor(), eps_,
-                         *call.context.groups[step_], call.pool);
+                         *call.context.groups[step_], call.backend);
     if (!affine_) return y;
     return map_rows([](const auto& rows,
                        const auto& parameters) { return rows[0] * parameters[0] + parameters[1]; },
-                    {y}, {weights[prefix_ + "weight"], weights[prefix_ + "bias"]}, call.pool);
+                    {y}, {weights[prefix_ + "weight"], weights[prefix_ + "bias"]}, call.backend);
   }
 
  private:

@@ -34,13 +34,13 @@ class JoinStates : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor rows = apply_linear(x, weights, prefix_ + "rows", call.pool);
+    const at::Tensor rows = apply_linear(x, weights, prefix_ + "rows", call.backend);
     const at::Tensor states =
-        linear_rows(call.states, weights[prefix_ + "states.weight"], at::Tensor(), call.pool);
+        linear_rows(call.states, weights[prefix_ + "states.weight"], at::Tensor(), call.backend);
     const StateIndex& index = *call.context.state_index[step_];
     return sum_of_taken(
         {{rows, call.plan.layers[step_]->self}, {states, {index.index, index.transposed}}},
-        call.pool);
+        call.backend);
   }
 
  private:

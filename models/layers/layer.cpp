@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "models/operators/linear_rows.hpp"
+#include "models/plans/row_keys.hpp"
 
 namespace tpudist {
 
@@ -31,6 +32,8 @@ PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
     if (layer.joins_states)
       state_index[i] = std::make_unique<StateIndex>(plan.layers[i]->state, plan.states);
   }
+  if (shape.per_element && !plan.config.empty() && !this->row_keys.empty())
+    element_keys = tpudist::element_keys(plan, this->row_keys.back());
 }
 
 ParameterEntry linear_weight(const std::string& name, std::int64_t in, std::int64_t out) {
@@ -48,8 +51,8 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
 }
 
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
-                        ThreadPool& pool) {
-  return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], pool);
+                        const Backend& backend) {
+  return linear_rows(x, weights[name + ".weight"], weights[name + ".bias"], backend);
 }
 
 }  // namespace tpudist

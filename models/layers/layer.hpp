@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 #include "models/operators/row_groups.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
@@ -50,13 +50,15 @@ struct PlanContext {
   std::vector<std::unique_ptr<RowGroups>> groups;        // [plan layers], null where there are none
   std::vector<std::unique_ptr<StateIndex>> state_index;  // [plan layers], likewise
   std::vector<std::vector<std::uint64_t>> row_keys;      // [depth + 1][rows]
+  // [rows of a dense plan] keys of (node, configuration), where the shape asks for them; else empty.
+  std::vector<std::uint64_t> element_keys;
 };
 
 // One call of a network: borrowed for the call and for the graph that it records.
 struct LayerCall {
   const Plan& plan;
   const PlanContext& context;
-  ThreadPool& pool;
+  Backend backend;
   at::Tensor states;  // [plan.states + 1, M, S] the encoder's states, the last one of nodes without
   // [M] what the members' dropout is drawn by; empty: nothing is dropped.
   std::span<const std::uint64_t> dropout_keys = {};
@@ -89,6 +91,9 @@ class Layer {
   // The plan layers that it takes, in order. None: it maps each row by itself.
   virtual std::vector<LayerShape> steps() const { return {}; }
   virtual int drops() const { return 0; }  // how many dropout layers it holds
+  // Whether in training it tells every (node, configuration) from all others (PlanShape::per_element).
+  // Layers that it is made of speak for themselves.
+  virtual bool per_element() const { return false; }
   virtual std::vector<ParameterEntry> parameters() const { return {}; }
   // Adds its arithmetic to the work at its depth, which is the last of `network`; a layer with steps
   // appends one for each of them.
@@ -108,6 +113,6 @@ ParameterEntry linear_bias(const std::string& name, std::int64_t in, std::int64_
 
 // x W + b by the entries `name`.weight and `name`.bias.
 at::Tensor apply_linear(const at::Tensor& x, const LayerWeights& weights, const std::string& name,
-                        ThreadPool& pool);
+                        const Backend& backend);
 
 }  // namespace tpudist

@@ -36,7 +36,7 @@ class LayerNorm : public Layer {
           const at::Tensor y = centred * (centred.square().mean(-1, true) + eps).rsqrt();
           return affine.empty() ? y : y * affine[0] + affine[1];
         },
-        {x}, parameters, call.pool);
+        {x}, parameters, call.backend);
   }
 
  private:

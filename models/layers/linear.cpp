@@ -39,8 +39,8 @@ class Linear : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const at::Tensor y = linear_rows(x, weights[name_ + ".weight"],
-                                     bias_ ? weights[name_ + ".bias"] : at::Tensor(), call.pool);
-    return activate_rows(y, activation_, call.pool);
+                                     bias_ ? weights[name_ + ".bias"] : at::Tensor(), call.backend);
+    return activate_rows(y, activation_, call.backend);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "models/layers/registry.hpp"
+#include "models/operators/fork_rows.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
@@ -61,23 +62,18 @@ class Residual : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    RowStates y = x, skip = x;
+    const std::vector<at::Tensor> uses = fork_rows(x, 2, call.backend);
+    RowStates y = uses[0], skip = uses[1];
     int step = step_;
     for (const auto& block : blocks_) {
       y = block->forward(y, weights, call);
       for (std::size_t taken = block->steps().size(); taken > 0; --taken)
-        skip = take_rows(skip, call.plan.layers[step++]->self, call.pool);
+        skip = take_rows(skip, call.plan.layers[step++]->self, call.backend);
     }
     if (skip_ == Skip::project)
-      skip = linear_rows(skip, weights[name_ + ".weight"], at::Tensor(), call.pool);
-    if (skip_ == Skip::concat) {
-      return map_rows(
-          [](const auto& rows, const auto&) {
-            return at::cat({rows[0], rows[1]}, 2);
-          },
-          {y, skip}, {}, call.pool);
-    }
-    return sum_of_taken({{skip, {}}, {y, {}}}, call.pool);
+      skip = linear_rows(skip, weights[name_ + ".weight"], at::Tensor(), call.backend);
+    if (skip_ == Skip::concat) return join_channels({y, skip}, call.backend);
+    return sum_of_taken({{skip, {}}, {y, {}}}, call.backend);
   }
 
  private:

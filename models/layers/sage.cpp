@@ -2,8 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <span>
+
 #include "models/layers/directions.hpp"
 #include "models/layers/linear.hpp"
+#include "models/operators/fork_rows.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
@@ -57,27 +60,31 @@ class Sage : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const PlanLayer& step = *call.plan.layers[step_];
+    // One use of x for each convolution and its edge sets, and one for the residual.
+    const int convolutions = config_.concat ? static_cast<int>(sets()) : 1;
+    std::vector<at::Tensor> uses = fork_rows(
+        x, convolutions + static_cast<int>(sets()) + (adds_input() ? 1 : 0), call.backend);
     at::Tensor y;
     if (config_.concat) {
       std::vector<at::Tensor> parts;
       for (std::size_t set = 0; set < sets(); ++set)
-        parts.push_back(convolve(x, weights, call, {set}, set));
-      y = map_rows([](const auto& rows, const auto&) { return at::cat(rows, 2); }, parts, {},
-                   call.pool);
+        parts.push_back(convolve({uses.begin() + static_cast<std::ptrdiff_t>(2 * set), 2}, weights,
+                                 call, {set}, set));
+      y = join_channels(parts, call.backend);
     } else {
       std::vector<std::size_t> all(sets());
       for (std::size_t set = 0; set < sets(); ++set) all[set] = set;
-      y = convolve(x, weights, call, all, 0);
+      y = convolve(uses, weights, call, all, 0);
     }
     if (config_.normalise) {
       y = map_rows(
           [](const auto& rows, const auto&) {
             return rows[0] / rows[0].square().sum(-1, true).sqrt().clamp_min(1e-12);
           },
-          {y}, {}, call.pool);
+          {y}, {}, call.backend);
     }
-    if (adds_input()) y = sum_of_taken({{y, {}}, {x, step.self}}, call.pool);
-    return activate_rows(y, config_.activation, call.pool);
+    if (adds_input()) y = sum_of_taken({{y, {}}, {uses.back(), step.self}}, call.backend);
+    return activate_rows(y, config_.activation, call.backend);
   }
 
  private:
@@ -90,25 +97,27 @@ class Sage : public Layer {
   }
 
   // One SAGEConv over these edge sets. Products come before the rows are gathered, so that each is
-  // computed once for all rows that share it.
-  at::Tensor convolve(const RowStates& x, const LayerWeights& weights, const LayerCall& call,
-                      const std::vector<std::size_t>& edge_sets, std::size_t part) const {
+  // computed once for all rows that share it. `x`: the rows, for themselves and for every edge set.
+  at::Tensor convolve(std::span<const at::Tensor> x, const LayerWeights& weights,
+                      const LayerCall& call, const std::vector<std::size_t>& edge_sets,
+                      std::size_t part) const {
     const PlanLayer& step = *call.plan.layers[step_];
     const std::string self = prefix_ + name_of("self", part);
     const at::Tensor self_bias = sets() == 0 ? weights[self + ".bias"] : at::Tensor();
     std::vector<TakenTerm> terms{
-        {linear_rows(x, weights[self + ".weight"], self_bias, call.pool), step.self}};
-    for (const std::size_t set : edge_sets) {
+        {linear_rows(x[0], weights[self + ".weight"], self_bias, call.backend), step.self}};
+    for (std::size_t i = 0; i < edge_sets.size(); ++i) {
+      const std::size_t set = edge_sets[i];
       const std::string name = prefix_ + name_of("neighbours", set);
       const EdgeSet& edges = step.edges[set];
       const at::Tensor around =
-          aggregate_rows(edges.aggregate, x, config_.mix.aggregation, call.pool);
+          aggregate_rows(edges.aggregate, x[i + 1], config_.mix.aggregation, call.backend);
       terms.push_back(
           {linear_rows(around, weights[name + ".weight"],
-                       bias_with(set) ? weights[name + ".bias"] : at::Tensor(), call.pool),
+                       bias_with(set) ? weights[name + ".bias"] : at::Tensor(), call.backend),
            edges.neighbourhood});
     }
-    return sum_of_taken(terms, call.pool);
+    return sum_of_taken(terms, call.backend);
   }
 
   SageConfig config_;

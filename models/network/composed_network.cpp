@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "models/inputs/graph_input.hpp"
+#include "models/network/unit_arrays.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/plans/row_keys.hpp"
@@ -36,9 +37,11 @@ std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
 
 }  // namespace
 
-ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t config_features)
+ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
+                                 const DevicePlace& place)
     : config_(config),
       shape_(config.plan_shape()),
+      place_(place),
       encoder_(config.encoder, config_features),
       blocks_(config.all_blocks()),
       pools_(config.pools) {
@@ -104,8 +107,16 @@ std::shared_ptr<const UnitPart> ComposedNetwork::prepare(const UnitInput& input,
     const std::int64_t states = std::max<std::int64_t>(plan->states, 1);
     keys = keys_of_unit(input, static_cast<std::int64_t>(input.states.size()) / states);
   }
-  return std::make_shared<const UnitPart>(
-      UnitPart{plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys))});
+  auto part = std::make_shared<UnitPart>(UnitPart{
+      plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
+  if (place_.has_operators()) {
+    DeviceArrays arrays = arrays_of(*part);
+    arrays.upload(place_.device);
+    part->device = place_.make_operators(std::move(arrays));
+    for (at::Tensor* const tensor : {&part->tensors.node_features, &part->tensors.state_features})
+      *tensor = tensor->to(place_.device);
+  }
+  return part;
 }
 
 bool ComposedNetwork::adds_up_rows() const {
@@ -130,16 +141,28 @@ LayerWeights ComposedNetwork::views(const float* member, bool trained) const {
   return weights;
 }
 
+LayerWeights ComposedNetwork::weights_of(const at::Tensor& flat, bool trained) const {
+  LayerWeights weights;
+  for (const ParameterEntry& entry : table_.entries()) {
+    std::vector<std::int64_t> sizes{flat.size(0)};
+    sizes.insert(sizes.end(), entry.shape.begin(), entry.shape.end());
+    const at::Tensor own = flat.detach().narrow(1, entry.offset, entry.size()).clone().view(sizes);
+    weights.add(entry.name,
+                own.set_requires_grad(trained && entry.group != ParameterGroup::statistics));
+  }
+  return weights;
+}
+
 // What an MLP makes of the state of every configuration, [configurations, M, width] in double.
 at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const NetworkCall& call) const {
   at::Tensor x = states;
   for (std::size_t i = 0; i < config_.head.config_widths.size(); ++i) {
     const std::string name = "config." + std::to_string(i);
-    x = activate_rows(apply_linear(x, call.weights, name, call.pool), config_.head.activation,
-                      call.pool);
+    x = activate_rows(apply_linear(x, call.weights, name, call.backend()), config_.head.activation,
+                      call.backend());
   }
   const StateIndex& state = *call.unit.tensors.state_of_config;
-  return take_rows(x, {state.index, state.transposed}, call.pool).to(at::kDouble);
+  return take_rows(x, {state.index, state.transposed}, call.backend()).to(at::kDouble);
 }
 
 at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& call) const {
@@ -148,15 +171,17 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& ca
     LayerWeights doubles;
     doubles.add(name + ".weight", weights[name + ".weight"].to(at::kDouble));
     doubles.add(name + ".bias", weights[name + ".bias"].to(at::kDouble));
-    return apply_linear(x, doubles, name, call.pool);
+    return apply_linear(x, doubles, name, call.backend());
   };
   at::Tensor x = pooled;
   for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
-    x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation, call.pool);
+    x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation,
+                      call.backend());
   at::Tensor scores = linear(x, "head").squeeze(2);
   if (config_.has_head_of_nodes()) {
     // The Linear stands before the sum over the nodes: its bias counts once for each of them.
-    const at::Tensor more = at::tensor(node_counts(call.unit.plan->readout), at::kDouble) - 1;
+    const at::Tensor counts = at::tensor(node_counts(call.unit.plan->readout), at::kDouble);
+    const at::Tensor more = counts.to(pooled.device()) - 1;
     scores = scores + more.unsqueeze(1) * weights["head.bias"].to(at::kDouble).view({1, -1});
   }
   return scores * config_.output_scale;
@@ -166,7 +191,7 @@ at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) 
   std::vector<at::Tensor> parts;
   if (!config_.head.config_widths.empty()) parts.push_back(config_branch(before.states, call));
   for (const Aggregation aggregation : pools_)
-    parts.push_back(pool_rows(before.rows, call.unit.plan->readout, aggregation, call.pool));
+    parts.push_back(pool_rows(before.rows, call.unit.plan->readout, aggregation, call.backend()));
   return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
 }
 
@@ -174,11 +199,11 @@ ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,
                                            const NetworkCall& call) const {
   const UnitPart& unit = call.unit;
   if (segment == 0) {
-    const at::Tensor states = encoder_.states(unit.tensors, call.weights, call.pool);
-    return {encoder_.rows(unit.tensors, states, *unit.plan, call.weights, call.pool), states};
+    const at::Tensor states = encoder_.states(unit.tensors, call.weights, call.backend());
+    return {encoder_.rows(unit.tensors, states, *unit.plan, call.weights, call.backend()), states};
   }
   if (segment == segments() - 1) return {head(pooled(before, call), call), before.states};
-  const LayerCall layer{*unit.plan, unit.context, call.pool, before.states, call.dropout_keys};
+  const LayerCall layer{*unit.plan, unit.context, call.backend(), before.states, call.dropout_keys};
   const Layer& block = *blocks_[static_cast<std::size_t>(segment) - 1];
   return {block.forward(before.rows, call.weights, layer), before.states};
 }

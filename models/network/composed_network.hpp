@@ -10,6 +10,7 @@
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
+#include "models/network/device_place.hpp"
 #include "models/network/network_config.hpp"
 #include "models/network/prepared_unit.hpp"
 #include "models/parameters/parameter_table.hpp"
@@ -25,10 +26,12 @@ struct NetworkCall {
   LayerWeights weights;  // of M members
   ThreadPool& pool;
   std::span<const std::uint64_t> dropout_keys = {};  // [M], or empty: nothing is dropped
+
+  Backend backend() const { return {pool, unit.device.get()}; }
 };
 
-// A network of layers over plan operators, which LibTorch's autograd differentiates. On the CPU, in
-// float32 or in double: the dtype of the weights. Immutable, thread-safe.
+// A network of layers over plan operators, which LibTorch's autograd differentiates. On the CPU or
+// on a device, in float32 or in double: the dtype of the weights. Immutable, thread-safe.
 //
 // It is a row of segments: the encoder, every block, and the head with the pooling before it. All of
 // them hand on the rows, and the encoder hands its states of configurations to all others.
@@ -36,7 +39,8 @@ class ComposedNetwork {
  public:
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. Throws ConfigError where the head
   // takes states of configurations and the collection has states of nodes.
-  ComposedNetwork(const NetworkConfig& config, std::int64_t config_features);
+  ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
+                  const DevicePlace& place = {});
 
   const ParameterTable& parameters() const { return table_; }
 
@@ -49,6 +53,8 @@ class ComposedNetwork {
   // The weights of one member of a flat buffer [P] as views of it, float32, which take gradients
   // where `trained`. The buffer must outlive them.
   LayerWeights views(const float* member, bool trained) const;
+  // The weights of all members of `flat` [M, P], copied out of it, on its device and in its dtype.
+  LayerWeights weights_of(const at::Tensor& flat, bool trained) const;
 
   // The scores [configurations, M] in double.
   at::Tensor scores(const NetworkCall& call) const;
@@ -77,6 +83,7 @@ class ComposedNetwork {
 
   NetworkConfig config_;
   PlanShape shape_;
+  DevicePlace place_;
   Encoder encoder_;
   std::vector<std::shared_ptr<const Layer>> blocks_;
   std::vector<Aggregation> pools_;

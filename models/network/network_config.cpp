@@ -23,6 +23,12 @@ std::vector<SageConfig> sage_stack(std::initializer_list<std::int64_t> widths, b
   return layers;
 }
 
+// Whether a layer, or one that it is made of, tells every (node, configuration) from all others.
+bool is_per_element(const Layer& layer) {
+  return layer.per_element() ||
+         std::ranges::any_of(layer.inner(), [](const auto& own) { return is_per_element(*own); });
+}
+
 // Takes the blocks as plain SAGE layers where all of them are.
 void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig& network) {
   network.layers.clear();
@@ -40,7 +46,7 @@ void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig&
 
 void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
   LayerPlace place;
-  place.channels = network.encoder.width ? network.encoder.width : 1;
+  place.channels = network.encoder.width;
   place.state_channels = Encoder(network.encoder, config_features).state_channels();
   auto blocks = read_layers(model.items("blocks"), "blocks.", place);
   if (!blocks.empty()) set_blocks(std::move(blocks), network);
@@ -116,10 +122,7 @@ NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features
   const std::string name = model.choice(
       "preset", "none", {"none", "latenciaga_xla", "latenciaga_nlp", "latenciaga_tile"});
   if (name != "none") network = preset(name);
-  ConfigNode encoder = model.child("encoder");
-  network.encoder = EncoderConfig::read(encoder, network.encoder);
-  if (network.encoder.width == 0)
-    encoder.mistake("width", "must be at least 1: the Linear over [opcode | node | state]");
+  network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder);
   read_blocks(model, config_features, network);
   read_readout(model.child("readout"), network);
   network.general = model.choice("engine", "auto", {"auto", "general"}) == "general";
@@ -158,6 +161,7 @@ PlanShape NetworkConfig::plan_shape() const {
   if (is_composed()) {
     shape.early_join = encoder.early_join;
     for (const auto& block : all_blocks()) {
+      shape.per_element = shape.per_element || is_per_element(*block);
       for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
     }
     return shape;

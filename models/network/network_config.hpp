@@ -63,6 +63,8 @@ struct NetworkConfig {
   // All blocks as layers, for the general operators.
   std::vector<std::shared_ptr<const Layer>> all_blocks() const;
   bool mixes_configs() const { return plan_shape().mixes_configs(); }
+  // Whether dropout draws for every (node, configuration), so that training takes dense plans.
+  bool draws_per_element() const { return plan_shape().per_element; }
   PlanShape plan_shape() const;
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
   NetworkWork work(std::int64_t config_features) const;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/operators/drop_rows.hpp"
 #include "models/operators/row_groups.hpp"
 #include "models/operators/take_index.hpp"
 #include "models/plans/plan.hpp"
@@ -40,7 +41,7 @@ class DeviceOperators {
                                       const at::Tensor& best, const at::Tensor& d_y) const = 0;
 
   // drop_rows, which is its own transpose.
-  virtual at::Tensor drop(const at::Tensor& x, double rate,
+  virtual at::Tensor drop(const at::Tensor& x, Dropped dropped, double rate,
                           std::span<const std::uint64_t> member_keys, std::uint32_t layer,
                           std::span<const std::uint64_t> row_keys) const = 0;
 

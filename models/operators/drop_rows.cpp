@@ -20,17 +20,32 @@ using torch::autograd::variable_list;
 
 // What one call draws with.
 struct Draw {
+  Dropped dropped;
   double rate;
   std::vector<std::uint64_t> member_keys;
   std::uint32_t layer;
   std::span<const std::uint64_t> row_keys;
 };
 
+// Writes y = x, or y = x * 0 where the row was drawn. 16 bits decide.
+template <typename T>
+void drop_row(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t channels,
+              const T* x, T* y) {
+  const std::uint64_t row_key = draw.row_keys[row], member_key = draw.member_keys[member];
+  PhiloxWords bits;
+  philox({static_cast<std::uint32_t>(row_key), static_cast<std::uint32_t>(row_key >> 32),
+          draw.layer, 0},
+         {static_cast<std::uint32_t>(member_key), static_cast<std::uint32_t>(member_key >> 32)},
+         bits);
+  const bool lost = static_cast<long>(bits[0][0] & 0xffffu) < std::lround(draw.rate * 65536);
+  for (std::int64_t c = 0; c < channels; ++c) y[c] = lost ? x[c] * T{0} : x[c];
+}
+
 // Writes y = x with the channels that were drawn set to 0 and the others divided by what is kept.
 // 16 bits decide about a channel: a lane of Philox serves eight, one half word after the other.
 template <typename T>
-void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t channels,
-          const T* x, T* y) {
+void drop_channels(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t channels,
+                   const T* x, T* y) {
   const auto limit = static_cast<std::uint32_t>(std::lround(draw.rate * 65536));
   const T scale = static_cast<T>(1 / (1 - draw.rate));
   const std::uint64_t row_key = draw.row_keys[row], member_key = draw.member_keys[member];
@@ -55,12 +70,15 @@ void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t 
 
 at::Tensor drop_all(const at::Tensor& x, const Draw& draw, const Backend& backend) {
   if (backend.device)
-    return backend.device->drop(x, draw.rate, draw.member_keys, draw.layer, draw.row_keys);
+    return backend.device->drop(x, draw.dropped, draw.rate, draw.member_keys, draw.layer,
+                                draw.row_keys);
   at::Tensor y = at::empty_like(x);
   const std::int64_t members = x.size(1), channels = x.size(2);
   for_row_blocks(backend.pool, x.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop_rows", [&] {
       for (std::int64_t i = first * members; i < (first + count) * members; ++i) {
+        const auto drop =
+            draw.dropped == Dropped::rows ? drop_row<scalar_t> : drop_channels<scalar_t>;
         drop(draw, i / members, i % members, channels, x.const_data_ptr<scalar_t>() + i * channels,
              y.mutable_data_ptr<scalar_t>() + i * channels);
       }
@@ -87,15 +105,15 @@ class DropRows : public torch::autograd::Function<DropRows> {
 
 }  // namespace
 
-at::Tensor drop_rows(const at::Tensor& x, double rate, std::span<const std::uint64_t> member_keys,
-                     std::uint32_t layer, std::span<const std::uint64_t> row_keys,
-                     const Backend& backend) {
+at::Tensor drop_rows(const at::Tensor& x, Dropped dropped, double rate,
+                     std::span<const std::uint64_t> member_keys, std::uint32_t layer,
+                     std::span<const std::uint64_t> row_keys, const Backend& backend) {
   if (static_cast<std::int64_t>(member_keys.size()) != x.size(1) ||
       static_cast<std::int64_t>(row_keys.size()) != x.size(0)) {
     throw Error(ErrorKind::failed, "drop_rows: keys do not fit the rows");
   }
-  auto draw =
-      std::make_shared<Draw>(Draw{rate, {member_keys.begin(), member_keys.end()}, layer, row_keys});
+  auto draw = std::make_shared<Draw>(
+      Draw{dropped, rate, {member_keys.begin(), member_keys.end()}, layer, row_keys});
   return DropRows::apply(x.contiguous(), std::move(draw), backend);
 }
 

@@ -79,12 +79,13 @@ class KernelOperators : public DeviceOperators {
     return d_x;
   }
 
-  at::Tensor drop(const at::Tensor& x, double rate, std::span<const std::uint64_t> member_keys,
-                  std::uint32_t layer, std::span<const std::uint64_t> row_keys) const override {
+  at::Tensor drop(const at::Tensor& x, Dropped dropped, double rate,
+                  std::span<const std::uint64_t> member_keys, std::uint32_t layer,
+                  std::span<const std::uint64_t> row_keys) const override {
     at::Tensor y = at::empty_like(x);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop", [&] {
-      launch_drop(x.size(0), x.size(1), x.size(2), rate, member_keys.data(), layer,
-                  arrays_.find(row_keys), x.const_data_ptr<scalar_t>(),
+      launch_drop(dropped == Dropped::rows, x.size(0), x.size(1), x.size(2), rate,
+                  member_keys.data(), layer, arrays_.find(row_keys), x.const_data_ptr<scalar_t>(),
                   y.mutable_data_ptr<scalar_t>(), stream_of(x));
     });
     return y;

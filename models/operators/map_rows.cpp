@@ -20,7 +20,8 @@ using torch::autograd::variable_list;
 std::vector<at::Tensor> block_of(const std::vector<at::Tensor>& rows, std::int64_t first,
                                  std::int64_t count) {
   std::vector<at::Tensor> block;
-  for (const at::Tensor& input : rows) block.push_back(input.narrow(0, first, count));
+  for (const at::Tensor& input : rows)
+    block.push_back(input.defined() ? input.narrow(0, first, count) : input);
   return block;
 }
 
@@ -79,28 +80,33 @@ void add_in_order(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& 
   }
 }
 
+// Runs the function on all rows, without a graph. The first block tells the shape of the result.
+at::Tensor map_all(const RowFunction& function, const variable_list& rows,
+                   const variable_list& parameters, ThreadPool& pool) {
+  const std::int64_t count = rows.front().size(0);
+  const at::NoGradGuard no_graph;
+  const at::Tensor first = function(block_of(rows, 0, std::min(kTaskRows, count)), parameters);
+  if (count <= kTaskRows) return first;
+  std::vector<std::int64_t> sizes = first.sizes().vec();
+  sizes[0] = count;
+  const at::Tensor result = at::empty(sizes, first.options());
+  result.narrow(0, 0, kTaskRows).copy_(first);
+  for_row_blocks(pool, count - kTaskRows, [&](std::int64_t begin, std::int64_t size) {
+    use_one_thread_per_worker();
+    const at::NoGradGuard task_no_graph;
+    begin += kTaskRows;
+    result.narrow(0, begin, size).copy_(function(block_of(rows, begin, size), parameters));
+  });
+  return result;
+}
+
 class MapRows : public torch::autograd::Function<MapRows> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
                             at::TensorList parameter_list,
                             std::shared_ptr<const RowFunction> function, ThreadPool* pool) {
     const variable_list rows = row_list.vec(), parameters = parameter_list.vec();
-    const std::int64_t count = rows.front().size(0);
-    const at::NoGradGuard no_graph;
-    at::Tensor first = (*function)(block_of(rows, 0, std::min(kTaskRows, count)), parameters);
-    at::Tensor result = first;
-    if (count > kTaskRows) {
-      std::vector<std::int64_t> sizes = first.sizes().vec();
-      sizes[0] = count;
-      result = at::empty(sizes, first.options());
-      result.narrow(0, 0, kTaskRows).copy_(first);
-      for_row_blocks(*pool, count - kTaskRows, [&](std::int64_t begin, std::int64_t size) {
-        use_one_thread_per_worker();
-        const at::NoGradGuard task_no_graph;
-        begin += kTaskRows;
-        result.narrow(0, begin, size).copy_((*function)(block_of(rows, begin, size), parameters));
-      });
-    }
+    const at::Tensor result = map_all(*function, rows, parameters, *pool);
     variable_list saved = rows;
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
@@ -146,15 +152,74 @@ class MapRows : public torch::autograd::Function<MapRows> {
   }
 };
 
+// Where the gradient is written by hand.
+class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
+ public:
+  static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
+                            const RowFunction* function,
+                            std::shared_ptr<const RowGradient> gradient, ThreadPool* pool) {
+    const variable_list rows = row_list.vec();
+    context->save_for_backward(rows);
+    context->saved_data["pool"] = borrow(pool);
+    context->saved_data["gradient"] = keep(std::move(gradient));
+    return map_all(*function, rows, {}, *pool);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
+    const auto gradient = kept<RowGradient>(context->saved_data["gradient"]);
+    const variable_list rows = context->get_saved_variables();
+    const at::Tensor d_result = gradients[0].contiguous();
+    variable_list d_rows(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(rows[i]);
+    }
+    for_row_blocks(pool, d_result.size(0), [&](std::int64_t first, std::int64_t count) {
+      use_one_thread_per_worker();
+      const at::NoGradGuard no_graph;
+      std::vector<at::Tensor> targets = block_of(d_rows, first, count);
+      (*gradient)(block_of(rows, first, count), d_result.narrow(0, first, count), targets);
+    });
+    d_rows.resize(rows.size() + 3);
+    return d_rows;
+  }
+};
+
+void require_rows(const std::vector<at::Tensor>& rows) {
+  if (rows.empty() || rows.front().size(0) == 0)
+    throw Error(ErrorKind::failed, "map_rows: there are no rows");
+}
+
 }  // namespace
+
+at::Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
+                    const std::vector<at::Tensor>& rows, const Backend& backend) {
+  require_rows(rows);
+  if (backend.device) return function(rows, {});
+  return MapRowsByHand::apply(at::TensorList(rows), &function,
+                              std::make_shared<const RowGradient>(gradient), &backend.pool);
+}
 
 at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
                     const std::vector<at::Tensor>& parameters, const Backend& backend) {
-  if (rows.empty() || rows.front().size(0) == 0)
-    throw Error(ErrorKind::failed, "map_rows: there are no rows");
+  require_rows(rows);
   if (backend.device) return function(rows, parameters);
   return MapRows::apply(at::TensorList(rows), at::TensorList(parameters),
                         std::make_shared<const RowFunction>(function), &backend.pool);
+}
+
+at::Tensor join_channels(const std::vector<at::Tensor>& rows, const Backend& backend) {
+  return map_rows([](const auto& parts, const auto&) { return at::cat(parts, 2); },
+                  [](const auto& parts, const at::Tensor& d_result, auto& d_parts) {
+                    std::int64_t first = 0;
+                    for (std::size_t i = 0; i < parts.size(); ++i) {
+                      const std::int64_t channels = parts[i].size(2);
+                      if (d_parts[i].defined())
+                        d_parts[i].copy_(d_result.narrow(2, first, channels));
+                      first += channels;
+                    }
+                  },
+                  rows, backend);
 }
 
 }  // namespace tpudist

@@ -23,4 +23,19 @@ using RowFunction = std::function<at::Tensor(const std::vector<at::Tensor>& rows
 at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
                     const std::vector<at::Tensor>& parameters, const Backend& backend);
 
+// The backward pass of a function without parameters, written by hand: it gets a block of rows of every
+// input and of d loss / d result, and writes d loss / d input into the blocks of `d_rows`, which are
+// undefined for inputs that take no gradient.
+using RowGradient =
+    std::function<void(const std::vector<at::Tensor>& rows, const at::Tensor& d_result,
+                       std::vector<at::Tensor>& d_rows)>;
+
+// The same where `gradient` says how to differentiate the function, which is not run again. On a device
+// LibTorch differentiates it all the same.
+at::Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
+                    const std::vector<at::Tensor>& rows, const Backend& backend);
+
+// Puts the channels of tensors of equally many rows side by side: [rows, M, C_1 + C_2 + ...].
+at::Tensor join_channels(const std::vector<at::Tensor>& rows, const Backend& backend);
+
 }  // namespace tpudist

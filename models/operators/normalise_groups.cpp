@@ -155,7 +155,9 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
     });
     if (d_shift.defined()) {
       at::Tensor total = at::zeros({width}, at::kDouble);
-      for (std::int64_t g = 0; g < groups.groups(); ++g) total.add_(d_shift[g]);
+      const double* const part = d_shift.const_data_ptr<double>();
+      double* const sum = total.mutable_data_ptr<double>();
+      for (std::int64_t i = 0; i < d_shift.numel(); ++i) sum[i % width] += part[i];
       d_shift = total.to(x.scalar_type()).view(shift.sizes());
     }
     return {d_x, d_shift};

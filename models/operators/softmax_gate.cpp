@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "models/kernels/threads.hpp"
 #include "models/operators/device_operators.hpp"
+#include "models/operators/gate_rows.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -22,40 +22,41 @@ struct Shape {
   std::int64_t width() const { return members * channels; }
 };
 
-// Writes the softmax of the group's rows into `share`.
 template <typename T>
-void softmax(const RowGroups& groups, std::int64_t group, const Shape& shape, const T* x,
-             const T* temperature, T* share) {
+std::vector<T> inverse_temperatures(const Shape& shape, const T* temperature) {
+  std::vector<T> inverse(static_cast<std::size_t>(shape.width()));
+  for (std::int64_t c = 0; c < shape.width(); ++c) inverse[c] = 1 / temperature[c / shape.channels];
+  return inverse;
+}
+
+// Writes the softmax of the group's rows into `share`, and the gated rows into y.
+template <typename T>
+void forward(const RowGroups& groups, std::int64_t group, const Shape& shape, const T* x,
+             const T* temperature, T* share, T* y) {
+  using Rows = GateRows<T>;
   const Csr& rows = groups.rows;
   const std::int64_t begin = rows.begin[group], count = rows.begin[group + 1] - begin,
                      width = shape.width();
+  if (count == 0) return;
   const auto row = [&](std::int64_t i) { return rows.source[begin + i] * width; };
-  std::vector<T> top(x + row(0), x + row(0) + width), inverse(width);
-  for (std::int64_t c = 0; c < width; ++c) inverse[c] = 1 / temperature[c / shape.channels];
-  // The x of the largest logit: training may turn a temperature negative.
-  for (std::int64_t i = 1; i < count; ++i) {
-    for (std::int64_t c = 0; c < width; ++c) {
-      const T value = x[row(i) + c];
-      top[c] = inverse[c] < 0 ? std::min(top[c], value) : std::max(top[c], value);
-    }
-  }
+  std::vector<T> top(x + row(0), x + row(0) + width),
+      inverse = inverse_temperatures(shape, temperature);
+  // Of the largest logit: training may turn a temperature negative.
+  for (std::int64_t i = 1; i < count; ++i)
+    Rows::raise(x + row(i), inverse.data(), width, top.data());
   // The exponentials of the whole group at once: one call of ATen's vectorised function.
   at::Tensor power = at::empty({count * width}, c10::CppTypeToScalarType<T>::value);
   T* const values = power.mutable_data_ptr<T>();
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t c = 0; c < width; ++c)
-      values[i * width + c] = (x[row(i) + c] - top[c]) * inverse[c];
-  }
+  for (std::int64_t i = 0; i < count; ++i)
+    Rows::logits(x + row(i), top.data(), inverse.data(), width, values + i * width);
   use_one_thread_per_worker();
   power.exp_();
-  std::vector<double> sum(width);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double times = groups.count[rows.source[begin + i]];
-    for (std::int64_t c = 0; c < width; ++c) sum[c] += times * values[i * width + c];
-  }
+  std::vector<double> sum(static_cast<std::size_t>(width));
+  for (std::int64_t i = 0; i < count; ++i)
+    Rows::add(values + i * width, groups.count[rows.source[begin + i]], width, sum.data());
   for (std::int64_t c = 0; c < width; ++c) inverse[c] = static_cast<T>(1 / sum[c]);
   for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t c = 0; c < width; ++c) share[row(i) + c] = values[i * width + c] * inverse[c];
+    Rows::apply(x + row(i), values + i * width, inverse.data(), width, share + row(i), y + row(i));
   }
 }
 
@@ -63,25 +64,22 @@ void softmax(const RowGroups& groups, std::int64_t group, const Shape& shape, co
 template <typename T>
 void backward(const RowGroups& groups, std::int64_t group, const Shape& shape, const T* x,
               const T* share, const T* d_y, const T* temperature, T* d_x, double* d_temperature) {
+  using Rows = GateRows<T>;
   const Csr& rows = groups.rows;
   const std::int64_t width = shape.width();
-  std::vector<double> sum(width), d_inverse(width);
+  std::vector<double> sum(static_cast<std::size_t>(width)), d_inverse(sum);
   const auto for_each_row = [&](auto&& body) {
     for (std::int64_t e = rows.begin[group]; e < rows.begin[group + 1]; ++e)
       body(rows.source[e] * width, static_cast<T>(groups.count[rows.source[e]]));
   };
   for_each_row([&](std::int64_t at, T) {
-    for (std::int64_t c = 0; c < width; ++c)
-      sum[c] += static_cast<double>(share[at + c]) * d_y[at + c] * x[at + c];
+    Rows::add_gradient(x + at, share + at, d_y + at, width, sum.data());
   });
-  std::vector<T> whole(sum.begin(), sum.end()), inverse(width);
-  for (std::int64_t c = 0; c < width; ++c) inverse[c] = 1 / temperature[c / shape.channels];
+  const std::vector<T> whole(sum.begin(), sum.end()),
+      inverse = inverse_temperatures(shape, temperature);
   for_each_row([&](std::int64_t at, T count) {
-    for (std::int64_t c = 0; c < width; ++c) {
-      const T d_logit = share[at + c] * (d_y[at + c] * x[at + c] - count * whole[c]);
-      d_x[at + c] = d_y[at + c] * share[at + c] + d_logit * inverse[c];
-      d_inverse[c] += static_cast<double>(d_logit) * x[at + c];
-    }
+    Rows::spread(x + at, share + at, d_y + at, whole.data(), inverse.data(), count, width, d_x + at,
+                 d_inverse.data());
   });
   for (std::int64_t c = 0; c < width; ++c) {
     const double scale = inverse[c];
@@ -121,15 +119,9 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
     at::Tensor share = at::empty_like(x), y = at::empty_like(x);
     pool.parallel_for(groups.groups(), [&](std::int64_t g) {
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {
-        const scalar_t* const in = x.const_data_ptr<scalar_t>();
-        scalar_t* const part = share.mutable_data_ptr<scalar_t>();
-        scalar_t* const out = y.mutable_data_ptr<scalar_t>();
-        softmax(groups, g, shape, in, temperature.const_data_ptr<scalar_t>(), part);
-        const Csr& rows = groups.rows;
-        for (std::int64_t e = rows.begin[g]; e < rows.begin[g + 1]; ++e) {
-          const std::int64_t at = rows.source[e] * shape.width();
-          for (std::int64_t c = 0; c < shape.width(); ++c) out[at + c] = in[at + c] * part[at + c];
-        }
+        tpudist::forward(groups, g, shape, x.const_data_ptr<scalar_t>(),
+                         temperature.const_data_ptr<scalar_t>(), share.mutable_data_ptr<scalar_t>(),
+                         y.mutable_data_ptr<scalar_t>());
       });
     });
     return {y, share};
@@ -150,7 +142,9 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
       });
     });
     at::Tensor d_temperature = at::zeros({shape.members}, at::kDouble);
-    for (std::int64_t g = 0; g < groups.groups(); ++g) d_temperature.add_(parts[g]);
+    double* const total = d_temperature.mutable_data_ptr<double>();
+    const double* const part = parts.const_data_ptr<double>();
+    for (std::int64_t i = 0; i < parts.numel(); ++i) total[i % shape.members] += part[i];
     return {d_x, d_temperature.to(x.scalar_type())};
   }
 };

@@ -105,7 +105,8 @@ class SumRows : public torch::autograd::Function<SumRows> {
     const SparseMatrix& matrix = borrowed<const SparseMatrix>(context->saved_data["matrix"]);
     const Backend backend = kept_backend(context);
     at::Tensor d_y = gradients[0].contiguous();
-    if (context->saved_data["mean"].toBool()) d_y = divided(matrix, d_y.clone(), backend);
+    if (context->saved_data["mean"].toBool())
+      d_y = divided(matrix, backend.device ? d_y : d_y.clone(), backend);
     return {multiply(matrix.transposed, matrix.replicas, d_y, backend), {}, {}, {}};
   }
 

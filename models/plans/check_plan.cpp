@@ -158,6 +158,11 @@ void check_plan(const Plan& plan) {
   require(plan.node.size() == plan.state.size(), "node and state differ in length");
   check_index(plan.node, 0, plan.nodes, plan.rows_of_node, "node");
   check_index(plan.state, -1, plan.states, plan.rows_of_state, "state");
+  require(plan.config.empty() || plan.config.size() == plan.node.size(),
+          "node and config differ in length");
+  require(plan.config.empty() || !plan.is_refined(), "a refined plan says configurations of rows");
+  for (const std::int32_t config : plan.config)
+    require(config >= 0 && config < plan.configs, "config: out of range");
   require(plan.needed_first_rows >= 0 && plan.needed_first_rows <= plan.first_rows(),
           "needed first rows out of range");
   require(plan.needed_counts.size() == plan.layers.size(),

@@ -83,6 +83,19 @@ std::vector<std::int32_t> states_of_rows(std::span<const PlanSlate> slates, cons
   return states;
 }
 
+// The configuration of every row.
+std::vector<std::int32_t> configs_of_rows(std::span<const PlanSlate> slates,
+                                          const DenseRows& rows) {
+  std::vector<std::int64_t> first_config{0};
+  for (const PlanSlate& slate : slates) first_config.push_back(first_config.back() + slate.configs);
+  std::vector<std::int32_t> configs;
+  for (const auto& [s, node] : rows.places()) {
+    for (std::int64_t k = 0; k < slates[s].configs; ++k)
+      configs.push_back(to_index32(first_config[s] + k));
+  }
+  return configs;
+}
+
 std::vector<std::int32_t> states_of_configs(std::span<const PlanSlate> slates,
                                             std::span<const std::int64_t> first_state) {
   std::vector<std::int32_t> states;
@@ -103,6 +116,7 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
   const std::vector<std::int64_t> first_state = fill_first_rows(slates, rows, plan);
   const std::vector<std::int32_t> states = states_of_rows(slates, rows, first_state);
   plan.state = shape.early_join ? states : std::vector<std::int32_t>(states.size(), -1);
+  if (shape.per_element) plan.config = configs_of_rows(slates, rows);
   plan.state_of_config = states_of_configs(slates, first_state);
   plan.rows_of_node = transpose_index(plan.node, plan.nodes);
   plan.rows_of_state = transpose_index(plan.state, plan.states);

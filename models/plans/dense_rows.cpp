@@ -25,9 +25,17 @@ bool same_graph(const PlanSlate& a, const PlanSlate& b) {
 // The edges of a graph, and up to which layer each node is needed.
 struct DenseRows::GraphShape {
   GraphShape(const PlanSlate& slate, const PlanShape& shape)
-      : edges(slate.nodes, slate.edges),
-        level(needed_levels(edges, reached_nodes(edges, slate.config_nodes, shape).back(), shape)) {
+      : edges(slate.nodes, slate.edges), level(levels_of(slate, shape)) {}
+
+  std::vector<std::int32_t> levels_of(const PlanSlate& slate, const PlanShape& shape) const {
+    if (shape.per_element) {
+      // The configurations have rows of their own even at nodes that none of them reaches.
+      return std::vector<std::int32_t>(static_cast<std::size_t>(slate.nodes),
+                                       static_cast<std::int32_t>(shape.layers.size()));
+    }
+    return needed_levels(edges, reached_nodes(edges, slate.config_nodes, shape).back(), shape);
   }
+
   GraphEdges edges;
   std::vector<std::int32_t> level;  // [nodes]
 };

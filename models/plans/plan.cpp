@@ -32,7 +32,7 @@ std::int64_t Plan::total_rows() const {
 
 std::uint64_t Plan::bytes() const {
   std::uint64_t bytes = bytes_of(node) + bytes_of(state) + bytes_of(state_of_config) +
-                        bytes_of(readout.slate_of_config);
+                        bytes_of(readout.slate_of_config) + bytes_of(config);
   bytes += bytes_of(rows_of_node) + bytes_of(rows_of_state);
   for (const SparseMatrix* matrix : {&readout.cells, &readout.scores, &readout.common}) {
     bytes += bytes_of(*matrix);

@@ -86,6 +86,9 @@ struct Plan {
   std::vector<std::int32_t> node;      // [first rows] input row of each row's node
   std::vector<std::int32_t> state;     // [first rows] state of each row; -1: not configurable
   Csr rows_of_node, rows_of_state;     // the transposes of these two, weights 1
+  // [rows] the configuration of each row, the same at all depths, of a dense plan whose
+  // PlanShape::per_element asks for it; otherwise empty.
+  std::vector<std::int32_t> config;
   // [configs] the state that all nodes of a configuration have; empty where states belong to nodes.
   std::vector<std::int32_t> state_of_config;
   std::vector<std::shared_ptr<const PlanLayer>> layers;  // equal ones are one object

@@ -31,6 +31,10 @@ struct PlanShape {
   std::vector<LayerShape> layers;
   bool mean_readout = false;  // the weights of the readout are 1 / nodes instead of 1
   bool early_join = true;     // the rows before the first layer take their configuration's state
+  // Layers tell every (node, configuration) from all others, which takes a dense plan: all of its rows
+  // are needed then, and it says which configuration each belongs to (Plan::config). Refined plans of
+  // such a network serve calls without dropout; they are made as if this were false.
+  bool per_element = false;
 
   // Whether a layer mixes the configurations of a slate: its rows depend on the whole slate.
   bool mixes_configs() const {

@@ -17,4 +17,10 @@ std::vector<std::vector<std::uint64_t>> row_keys(const Plan& plan,
                                                  std::span<const std::uint64_t> node_keys,
                                                  std::span<const std::uint64_t> state_keys);
 
+// Returns a key for every (node, configuration), in the order of the rows of a dense plan with
+// Plan::config: a hash of the content of the whole configuration and of the place of the node in its
+// graph. Equal configurations have equal keys at a node, and a configuration has the same ones in
+// every slate and in parts of it. `last_keys`: row_keys(...).back(). Pure, thread-safe.
+std::vector<std::uint64_t> element_keys(const Plan& plan, std::span<const std::uint64_t> last_keys);
+
 }  // namespace tpudist

@@ -14,12 +14,21 @@ namespace {
 struct Draw {
   std::int64_t rows, members, channels;
   double rate;
+  bool whole_rows = false;
 };
 
 // A row of one member by the functions of the CPU.
 template <typename T>
 void drop_row(const Draw& draw, std::uint64_t row_key, std::uint64_t member_key, const T* x, T* y) {
   const auto low = [](std::uint64_t key) { return static_cast<std::uint32_t>(key); };
+  if (draw.whole_rows) {
+    PhiloxWords bits;
+    philox({low(row_key), low(row_key >> 32), 7, 0}, {low(member_key), low(member_key >> 32)},
+           bits);
+    const bool lost = static_cast<long>(bits[0][0] & 0xffffu) < std::lround(draw.rate * 65536);
+    for (std::int64_t c = 0; c < draw.channels; ++c) y[c] = x[c] * static_cast<T>(lost ? 0 : 1);
+    return;
+  }
   for (std::int64_t first = 0; first < draw.channels; first += 8 * kPhiloxLanes) {
     PhiloxWords bits;
     philox({low(row_key), low(row_key >> 32), 7, static_cast<std::uint32_t>(first / 8)},
@@ -57,8 +66,8 @@ void expect_dropped(const Draw& draw) {
   const testing::GuardedArray<T> x(values);
   testing::GuardedArray<T> y(values.size());
   testing::run_both_ways(y, [&](T* to) {
-    launch_drop(draw.rows, draw.members, draw.channels, draw.rate, members.data(), 7, keys.data(),
-                x.data(), to, nullptr);
+    launch_drop(draw.whole_rows, draw.rows, draw.members, draw.channels, draw.rate, members.data(),
+                7, keys.data(), x.data(), to, nullptr);
   });
   testing::expect_equal(y, expected, "dropped");
   if (values.size() > 100 && draw.rate > 0) {
@@ -72,6 +81,7 @@ TEST(DroppedRows, HaveTheMasksOfTheCpu) {
       for (const std::int64_t members : {1, 3}) {
         expect_dropped<float>({rows, members, channels, 0.3});
         expect_dropped<double>({rows, members, channels, 0.75});
+        expect_dropped<float>({rows, members, channels, 0.5, true});
         if (::testing::Test::HasFatalFailure()) return;
       }
     }

@@ -139,6 +139,20 @@ inline std::vector<float> states_of(const RepeatedUnit& unit) {
   return states;
 }
 
+// The inputs of a graph with a row for each class of nodes, which `node_class` says.
+inline std::shared_ptr<const GraphInput> inputs_of_classes(
+    const Network& network, const RepeatedGraph& graph, std::span<const std::int32_t> node_class) {
+  std::vector<float> features;
+  std::vector<std::uint8_t> opcodes;
+  for (std::int64_t v = 0; v < graph.nodes; ++v) {
+    if (node_class[v] < static_cast<std::int32_t>(opcodes.size())) continue;
+    const auto row = std::span(graph.features).subspan(v * kNodeFeatures, kNodeFeatures);
+    features.insert(features.end(), row.begin(), row.end());
+    opcodes.push_back(graph.opcodes[v]);
+  }
+  return network.prepare_graph(features, opcodes);
+}
+
 // The reference: a dense plan with an input row for each node.
 inline UnitInput dense_unit(const Network& network, const RepeatedUnit& unit) {
   UnitInput input;
@@ -168,15 +182,7 @@ inline UnitInput refined_unit(const Network& network, const RepeatedUnit& unit,
   std::vector<std::vector<std::int32_t>> state_class;
   for (const RepeatedGraph& graph : unit.graphs) {
     const auto node_class = classes_of_rows(graph.features, kNodeFeatures, graph.opcodes);
-    std::vector<float> features;
-    std::vector<std::uint8_t> opcodes;
-    for (std::int64_t v = 0; v < graph.nodes; ++v) {
-      if (node_class[v] < static_cast<std::int32_t>(opcodes.size())) continue;
-      const auto row = std::span(graph.features).subspan(v * kNodeFeatures, kNodeFeatures);
-      features.insert(features.end(), row.begin(), row.end());
-      opcodes.push_back(graph.opcodes[v]);
-    }
-    input.graphs.push_back(network.prepare_graph(features, opcodes));
+    input.graphs.push_back(inputs_of_classes(network, graph, node_class));
     refined.emplace_back(graph.nodes, graph.edges, graph.config_nodes, node_class,
                          network.plan_shape());
     state_class.push_back(classes_of_rows(graph.states, network.config_features()));
@@ -190,6 +196,34 @@ inline UnitInput refined_unit(const Network& network, const RepeatedUnit& unit,
   input.states = states_of(unit);
   input.plan = std::make_shared<Plan>(build_refined_plan(views, hash_bits));
   return input;
+}
+
+// A dense plan with an input row for each class of nodes.
+inline UnitInput dense_unit_of_classes(const Network& network, const RepeatedUnit& unit) {
+  UnitInput input;
+  std::vector<std::vector<std::int32_t>> node_class;
+  for (const RepeatedGraph& graph : unit.graphs) {
+    node_class.push_back(classes_of_rows(graph.features, kNodeFeatures, graph.opcodes));
+    input.graphs.push_back(inputs_of_classes(network, graph, node_class.back()));
+  }
+  const auto begins = input_begins(unit, [&](std::size_t g) { return input.graphs[g]->nodes(); });
+  std::vector<PlanSlate> views;
+  for (const RepeatedSlate& slate : unit.slates) {
+    const RepeatedGraph& graph = unit.graphs[slate.graph];
+    views.push_back({graph.nodes, graph.edges, graph.config_nodes, slate.configs, slate.states,
+                     graph.state_rows, node_class[slate.graph], input.graphs[slate.graph]->nodes(),
+                     begins[slate.graph]});
+  }
+  input.states = states_of(unit);
+  input.plan = std::make_shared<Plan>(build_dense_plan(views, network.plan_shape()));
+  return input;
+}
+
+// What training takes where it can choose, with equal inputs as one: a refined plan, or a dense one
+// where dropout draws for every (node, configuration).
+inline UnitInput compact_unit(const Network& network, const RepeatedUnit& unit) {
+  return network.plan_shape().per_element ? dense_unit_of_classes(network, unit)
+                                          : refined_unit(network, unit);
 }
 
 }  // namespace tpudist::test

@@ -95,7 +95,7 @@ TEST(TauSamplingDeviation, RefusesNanAndOtherLengths) {
 TEST(TiedPairShare, CountsPairsOfDifferentConfigurations) {
   EXPECT_EQ(tied_pair_share(Values{1, 2, 3}), 0);
   EXPECT_DOUBLE_EQ(tied_pair_share(Values{1, 1, 3}), 1.0 / 3);
-  // The pair of configuration 0 does not count: three of five pairs between others are left.
+  // The pair of configuration 0 does not count: two of the five others are tied.
   EXPECT_DOUBLE_EQ(tied_pair_share(Values{1, 1, 1, 3}, Configs{0, 0, 1, 2}), 2.0 / 5);
   EXPECT_TRUE(std::isnan(tied_pair_share(Values{1, 1}, Configs{0, 0})));
   EXPECT_EQ(tied_pair_share(Values{-0.0, 0.0}), 1);
@@ -107,7 +107,7 @@ TEST(TiedPairShare, TellsOfAScoreThatTiesFlatter) {
   Values coarse;
   for (const double time : graph.truth) coarse.push_back(std::round(time / 0.004));
   EXPECT_GT(kendall_tau_b(coarse, graph.times), kendall_tau_b(graph.truth, graph.times) + 0.005);
-  EXPECT_GT(tied_pair_share(coarse, graph.config), 0.05);
+  EXPECT_GT(tied_pair_share(coarse, graph.config), 0.04);
   EXPECT_EQ(tied_pair_share(graph.truth, graph.config), 0);
 }
 

@@ -11,9 +11,14 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   constexpr const char* kPlainOnly = " is for stacks of plain SAGE layers only: this model needs ";
   if (experiment.network.precision != Precision::fp32)
     root.mistake("precision", std::string("bf16") + kPlainOnly + "fp32");
-  ConfigNode batch = root.child("batch");
-  if (experiment.dist.device == "cuda")
-    root.child("dist").mistake("device", std::string("cuda") + kPlainOnly + "cpu");
+  ConfigNode train = root.child("train"), batch = root.child("batch");
+  if (experiment.train.cuda_graphs)
+    train.mistake("cuda_graphs", std::string("true") + kPlainOnly + "false");
+  if (experiment.network.draws_per_element() && experiment.plan == PlanMode::refined) {
+    root.mistake("plan",
+                 "refined computes equal states once, and dropout with scope: element draws for "
+                 "every node and configuration: set it to auto or dense, or scope to row");
+  }
   if (!experiment.network.mixes_configs()) return;
   if (experiment.batch.config_chunk > 0) {
     batch.mistake(

@@ -9,6 +9,8 @@
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
 #include "dist/self_communicator.hpp"
+#include "models/network/training_floats.hpp"
+#include "models/plans/needed_part.hpp"
 #include "train/loop/evaluation_forecast.hpp"
 #include "train/loop/largest_unit.hpp"
 #include "train/loop/layer_report.hpp"
@@ -139,6 +141,16 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
   return text;
 }
 
+// Numbers that a member holds at most in the states and gradients of a step on `plan`.
+double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
+  const Experiment& experiment = setup.experiment;
+  std::shared_ptr<const Plan> part;
+  if (experiment.loss->is_translation_invariant() && experiment.network.adds_up_rows())
+    part = needed_part(plan);
+  return training_floats(experiment.network, setup.network.config_features(), part ? *part : plan,
+                         experiment.train.recompute);
+}
+
 // The largest unit, its plan and its memory.
 std::string largest_unit_text(const TrainingSetup& setup) {
   const Experiment& experiment = setup.experiment;
@@ -151,9 +163,8 @@ std::string largest_unit_text(const TrainingSetup& setup) {
   const int chunk = experiment.batch.member_chunk;
   const int together =
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
-  // States of all layers, kept for the backward pass, and as much for their gradients.
-  const auto activations =
-      static_cast<std::uint64_t>(2 * 4 * setup.units.state_floats(*unit.input.plan) * together);
+  const auto activations = static_cast<std::uint64_t>(4 * floats_of_step(setup, *unit.input.plan)) *
+                           static_cast<std::uint64_t>(together);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
   // Nothing of a plan is kept then.
@@ -192,13 +203,18 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
+  // Nodes of equal features and opcode are kept as one.
+  std::uint64_t inputs = 0;
+  for (int g = 0; g < setup.data.size(); ++g)
+    inputs += setup.network.graph_bytes(setup.data.graph(g).nodes);
   const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
       "data\n  graphs       {}\n  rows         {}\n{}"
+      "  inputs       {} at most (features of all nodes, raw and as the network takes them)\n"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
-      memory_text(setup.data, ranks),
+      memory_text(setup.data, ranks), format_bytes(inputs),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
       format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }

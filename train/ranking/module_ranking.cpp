@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/error.hpp"
 #include "statistics/metrics.hpp"
@@ -32,7 +33,7 @@ std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& 
 }
 
 // The numbers of the configurations of each group of equal ones, by group.
-std::vector<std::vector<std::int64_t>> equal_configs(const std::vector<std::int32_t>& group) {
+std::vector<std::vector<std::int64_t>> equal_configs(std::span<const std::int32_t> group) {
   std::vector<std::vector<std::int64_t>> equal;
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (static_cast<std::size_t>(group[i]) == equal.size()) equal.emplace_back();

@@ -46,6 +46,11 @@ FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communic
   return folds;
 }
 
+// Dropout that draws for every (node, configuration) takes dense plans; scoring drops nothing.
+PlanMode training_plan(const Experiment& experiment) {
+  return experiment.network.draws_per_element() ? PlanMode::dense : experiment.plan;
+}
+
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
@@ -55,7 +60,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute, experiment.train.cuda_graphs}),
-      units(data, network, experiment.plan, experiment.batch.config_chunk,
+      units(data, network, training_plan(experiment), experiment.batch.config_chunk,
             experiment.loss->is_translation_invariant()),
       order(order_of(experiment, data)),
       planner(experiment, order,

@@ -46,7 +46,8 @@ class UnitBuilder::Graphs {
   Graphs(const UnitBuilder& builder, const EdgeDraw& draw) : builder_(builder), draw_(draw) {}
 
   std::span<const std::int32_t> edges(std::size_t slate, int graph) {
-    return keeps_all() ? builder_.dataset_.graph(graph).edge_index : drawn(slate, graph).edges;
+    if (keeps_all()) return builder_.dataset_.graph(graph).edge_index;
+    return drawn(slate, graph).edges;
   }
   const RefinedGraph& refined(std::size_t slate, int graph) {
     if (keeps_all()) return *builder_.with_refinement(graph).refined;
@@ -195,7 +196,9 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
     const auto configs = static_cast<std::int64_t>(slates[s].configs.size());
     plans.dense_rows += graph.nodes() * configs;
     for (std::size_t i = 0; i < needed_rows.size(); ++i)
-      needed_rows[i] += graph.needed_nodes(static_cast<int>(i) + 1) * configs;
+      needed_rows[i] +=
+          (shape_.per_element ? graph.nodes() : graph.needed_nodes(static_cast<int>(i) + 1)) *
+          configs;
   }
   const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);

@@ -79,7 +79,7 @@ TEST(GraphCeilings, AreThoseOfTheRunTimesForAnyNumberOfThreads) {
 // 0.82 and 0.81 are told in bench/README.md; the network's tau is 0.76 there.
 TEST(GraphCeilings, OfTheRealAlexNetLieAboveItsModels) {
   const auto root = testing::real_data_root();
-  if (!root) GTEST_SKIP() << "no real data";
+  if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
   const testing::TempDir folder;
   const auto graphs =
       ceilings_of(*root / "npz", folder / "shards", Collection::parse("layout:xla:random"), 2);

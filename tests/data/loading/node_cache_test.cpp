@@ -302,6 +302,11 @@ TEST_F(NodeCacheTest, OutlivesTheRemovalOfItsFile) {
 TEST_F(NodeCacheTest, LeavesNothingWhereItIsNotKept) {
   DatasetOptions options = shared();
   options.node_cache.keep = false;
+  DatasetOptions other = shared();
+  other.include = {"byte_codes"};
+  { const Dataset kept = Dataset::open(other, pool_); }
+  std::ofstream(folder() / "left-by-kill-9.cache.new") << "half of it";
+  EXPECT_EQ(files(), 2u);
   {
     const Dataset first = Dataset::open(options, pool_);
     { const Dataset second = Dataset::open(options, pool_); }
@@ -330,6 +335,71 @@ TEST_F(NodeCacheTest, ManyProcessesAtOnceShareOneFile) {
   }
   EXPECT_EQ(files(), 1u);
   expect_right(options, true);
+}
+
+// What the kernel counts of a process's memory, each page shared out among those that map it: bytes.
+std::uint64_t proportional_bytes(pid_t process) {
+  std::ifstream rollup(fmt::format("/proc/{}/smaps_rollup", process));
+  std::string word;
+  std::uint64_t kibibytes = 0;
+  while (rollup >> word) {
+    if (word == "Pss:" && rollup >> kibibytes) return kibibytes * 1024;
+  }
+  return 0;
+}
+
+// The sum over `processes` that hold the data set at the same time.
+std::uint64_t memory_of(int processes, const DatasetOptions& options) {
+  int ready[2], go[2];
+  EXPECT_EQ(::pipe(ready) + ::pipe(go), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < processes; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char byte = 'x';
+      {
+        ThreadPool own(1);
+        const Dataset dataset = Dataset::open(options, own);
+        const Slate slate = dataset.slate(0, all_rows(dataset, 0));  // touches every page
+        byte = slate.states.empty() ? 'n' : 'y';
+        const bool told = ::write(ready[1], &byte, 1) == 1 && ::read(go[0], &byte, 1) == 1;
+        byte = told ? 'y' : 'n';
+      }
+      ::_exit(byte == 'y' ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  std::string bytes(static_cast<std::size_t>(processes), ' ');
+  for (char& byte : bytes) EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  std::uint64_t sum = 0;
+  for (const pid_t child : children) sum += proportional_bytes(child);
+  EXPECT_EQ(::write(go[1], bytes.data(), bytes.size()), processes);
+  for (const pid_t child : children) {
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  for (const int end : {ready[0], ready[1], go[0], go[1]}) ::close(end);
+  return sum;
+}
+
+TEST_F(NodeCacheTest, EightProcessesTakeTheMemoryOfOne) {
+  add(never_equal_configs(400'000), "large");  // 14 MB of features, 8 MB of run times and groups
+  convert_all();
+  DatasetOptions options = shared();
+  options.include = {"large"};
+  options.node_cache.place = "/dev/shm/" + place_.path().filename().string();
+  DatasetOptions plain = options;
+  plain.node_cache = {};
+  if (proportional_bytes(::getpid()) == 0) GTEST_SKIP() << "/proc tells no proportional sizes here";
+  const std::uint64_t apart = memory_of(8, plain), together = memory_of(8, options);
+  const Dataset dataset = Dataset::open(options, pool_);
+  const std::uint64_t file = dataset.shared_bytes();
+  fs::remove_all(options.node_cache.place);
+  ASSERT_GT(file, 20'000'000u);
+  // What else the processes hold is the same up to a few pages of the allocator.
+  EXPECT_NEAR(static_cast<double>(apart) - static_cast<double>(together),
+              7 * static_cast<double>(file), 0.15 * static_cast<double>(file));
 }
 
 // Writers that are killed at many moments leave nothing that the next one takes for whole.

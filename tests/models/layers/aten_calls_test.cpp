@@ -136,7 +136,7 @@ TEST_P(AtenCalls, DoNotDependOnThreads) {
       const bool tile = variant == 2;
       const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
       const RepeatedUnit unit = unit_of_blocks(tile);
-      const UnitInput input = variant == 1 ? refined_unit(network.network(), unit)
+      const UnitInput input = variant == 1 ? compact_unit(network.network(), unit)
                                            : dense_unit(network.network(), unit);
       run(network.network(), input, network.parameters(1, 11));
       expect_only_what_threads_leave_alone();

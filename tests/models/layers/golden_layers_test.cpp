@@ -6,7 +6,9 @@
 
 #include <functional>
 
+#include "models/layers/activation.hpp"
 #include "models/layers/registry.hpp"
+#include "models/operators/linear_rows.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "tests/models/layers/golden_case.hpp"
@@ -253,42 +255,102 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
   EXPECT_EQ(cases, 34);
 }
 
+// Pools the rows behind the last layer of a plan as a case says and runs its head, an affine one or an
+// MLP of one hidden layer, by the operators that a composed network takes for it.
+class GoldenReadout {
+ public:
+  explicit GoldenReadout(GoldenCase& golden) : golden_(golden), graph_(graph_of(golden)) {
+    // One step without edges makes the refined plan one of several depths.
+    shape_.layers = {{{}, Aggregation::sum, false}};
+    if (golden.options().at("head") == "affine") {
+      names_ = {"head"};
+    } else {
+      names_ = {"head.lins.0", "head.lins.1"};
+    }
+  }
+
+  void expect_equal(const Plan& plan) {
+    SCOPED_TRACE(std::to_string(plan.total_rows()) + " rows");
+    const CaseRows inputs(golden_, graph_, plan, pool_);
+    std::vector<at::Tensor> leaves;
+    at::Tensor x = pooled(take_rows(inputs.rows, plan.layers[0]->self, pool_), plan);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (i > 0) x = activate_rows(x, Activation::relu, pool_);
+      leaves.push_back(leaf(names_[i] + ".weight", true));
+      leaves.push_back(leaf(names_[i] + ".bias", false));
+      x = linear_rows(x, leaves[2 * i], leaves[2 * i + 1], pool_);
+    }
+    const at::Tensor output = x.view({-1}), expected = tensor_of(golden_.tensor("output"));
+    expect_near(output, expected, expected.abs().max().item<double>(), "output");
+    const at::Tensor loss = (output * tensor_of(golden_.tensor("coefficients"))).sum();
+    leaves.push_back(inputs.nodes);
+    leaves.push_back(inputs.states);
+    expect_gradients(torch::autograd::grad({loss}, leaves));
+  }
+
+  const LayerGraph& graph() const { return graph_; }
+  const PlanShape& shape() const { return shape_; }
+
+ private:
+  at::Tensor pooled(const RowStates& x, const Plan& plan) {
+    std::vector<at::Tensor> parts;
+    for (const std::string kind : golden_.options().at("pool")) {
+      parts.push_back(pool_rows(x, plan.readout,
+                                kind == "sum"    ? Aggregation::sum
+                                : kind == "mean" ? Aggregation::mean
+                                                 : Aggregation::max,
+                                pool_));
+    }
+    return at::cat(parts, 2);
+  }
+
+  // A weight as [1, in, out], or a bias as [1, out].
+  at::Tensor leaf(const std::string& name, bool transposes) {
+    const at::Tensor value = tensor_of(golden_.tensor("weights." + name));
+    return (transposes ? value.t() : value).contiguous().unsqueeze(0).set_requires_grad(true);
+  }
+
+  void expect_gradients(const std::vector<at::Tensor>& gradients) {
+    const auto golden = [&](const std::string& name) {
+      return tensor_of(golden_.tensor("gradients." + name));
+    };
+    const at::Tensor of_nodes = golden("nodes"), of_states = golden("states");
+    double scale =
+        std::max(of_nodes.abs().max().item<double>(), of_states.abs().max().item<double>());
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const at::Tensor weight = golden(names_[i] + ".weight"), bias = golden(names_[i] + ".bias");
+      scale = std::max(scale, weight.abs().max().item<double>());
+      expect_near(gradients[2 * i].squeeze(0).t(), weight, scale, names_[i] + ".weight");
+      expect_near(gradients[2 * i + 1].squeeze(0), bias, scale, names_[i] + ".bias");
+    }
+    // Nodes of one class share their input, so that its gradient is the sum of theirs.
+    const at::Tensor nodes = gradients[2 * names_.size()].squeeze(1);
+    at::Tensor summed = at::zeros_like(nodes);
+    for (std::int64_t n = 0; n < graph_.nodes; ++n) summed[graph_.node_class[n]] += of_nodes[n];
+    expect_near(nodes, summed, scale, "nodes");
+    expect_near(gradients.back().squeeze(1).narrow(0, 0, graph_.state_rows), of_states, scale,
+                "states");
+  }
+
+  GoldenCase& golden_;
+  ThreadPool pool_{1};
+  LayerGraph graph_;
+  PlanShape shape_;
+  std::vector<std::string> names_;  // of the head's Linears
+};
+
 TEST(GoldenLayers, ReadoutsGiveTheNumbersOfPyTorch) {
   int cases = 0;
   for (const auto& path : golden_files("cases")) {
     GoldenCase golden(path);
-    if (golden.layer() != "readout" || golden.options().at("head") != "affine") continue;
+    if (golden.layer() != "readout") continue;
     SCOPED_TRACE(golden.name());
+    GoldenReadout readout(golden);
+    readout.expect_equal(dense_plan_of(readout.graph(), readout.shape()));
+    readout.expect_equal(refined_plan_of(readout.graph(), readout.shape()));
     ++cases;
-    const LayerGraph graph = graph_of(golden);
-    ThreadPool pool(1);
-    // One SAGE step without edges makes the refined plan one of several depths.
-    PlanShape shape;
-    shape.layers = {{{}, Aggregation::sum, false}};
-    for (const Plan& plan : {dense_plan_of(graph, shape), refined_plan_of(graph, shape)}) {
-      const CaseRows inputs(golden, graph, plan, pool);
-      const RowStates x = take_rows(inputs.rows, plan.layers[0]->self, pool);
-      std::vector<at::Tensor> pooled;
-      for (const std::string kind : golden.options().at("pool")) {
-        pooled.push_back(pool_rows(x, plan.readout,
-                                   kind == "sum"    ? Aggregation::sum
-                                   : kind == "mean" ? Aggregation::mean
-                                                    : Aggregation::max,
-                                   pool));
-      }
-      const at::Tensor weight = tensor_of(golden.tensor("weights.head.weight")),
-                       bias = tensor_of(golden.tensor("weights.head.bias"));
-      const at::Tensor output = at::cat(pooled, 2).squeeze(1).mm(weight.t()).squeeze(1) + bias;
-      const at::Tensor expected = tensor_of(golden.tensor("output"));
-      expect_near(output, expected, expected.abs().max().item<double>(), "output");
-      const at::Tensor loss = (output * tensor_of(golden.tensor("coefficients"))).sum();
-      const auto gradients = torch::autograd::grad({loss}, {inputs.nodes, inputs.states});
-      const at::Tensor of_states = tensor_of(golden.tensor("gradients.states"));
-      expect_near(gradients[1].squeeze(1).narrow(0, 0, graph.state_rows), of_states,
-                  of_states.abs().max().item<double>(), "states");
-    }
   }
-  EXPECT_EQ(cases, 6);
+  EXPECT_EQ(cases, 12);
 }
 
 }  // namespace

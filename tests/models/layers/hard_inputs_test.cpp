@@ -68,7 +68,7 @@ class HardInputs : public EveryLayer {
       const PropertyNetwork network(GetParam().yaml, variant, tile, pool_);
       const AlignedFloats flat = network.parameters(1, kKey);
       const UnitInput dense = dense_unit(network.network(), unit),
-                      refined = refined_unit(network.network(), unit);
+                      refined = compact_unit(network.network(), unit);
       const Values expected = values_of(network, dense, flat),
                    actual = values_of(network, refined, flat);
       EXPECT_TRUE(expected.are_finite());
@@ -196,7 +196,7 @@ TEST_P(HardInputs, WeightsThatAreNone) {
   AlignedFloats flat = network.parameters(1, kKey);
   const ParameterEntry& bias = network.network().parameters().find("encoder.join.bias");
   flat[bias.offset] = std::numeric_limits<float>::quiet_NaN();
-  const UnitInput input = refined_unit(network.network(), unit);
+  const UnitInput input = compact_unit(network.network(), unit);
   for (const double score : network.network().scores(flat, 0, 1, input).delta)
     EXPECT_TRUE(std::isnan(score)) << score;
 }
@@ -216,7 +216,7 @@ TEST_P(HardInputs, TemperaturesBelowZero) {
   }
   EXPECT_EQ(there, network.network().config().mixes_configs());
   EXPECT_TRUE(float_is_finite(network, dense_unit(network.network(), unit), flat));
-  EXPECT_TRUE(float_is_finite(network, refined_unit(network.network(), unit), flat));
+  EXPECT_TRUE(float_is_finite(network, compact_unit(network.network(), unit), flat));
 }
 
 INSTANTIATE_TEST_SUITE_P(Spellings, HardInputs, ::testing::ValuesIn(layer_spellings()), name_of);

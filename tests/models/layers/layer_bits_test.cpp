@@ -98,7 +98,7 @@ TEST_P(LayerBits, AreThoseOfAMemberAlone) {
     const RepeatedUnit unit =
         small_unit(random, 2, 3, tile ? Configurable::tile : Configurable::few);
     const AlignedFloats flat = network.parameters(3, kKey);
-    const UnitInput input = refined_unit(network.network(), unit);
+    const UnitInput input = compact_unit(network.network(), unit);
     const FloatCall together = call(network.network(), flat, 0, 3, input, keys);
     for (int m = 0; m < 3; ++m) {
       const FloatCall alone = call(network.network(), flat, m, 1, input, keys);
@@ -121,7 +121,7 @@ TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
     for (const int threads : {1, 2, 5}) {
       ThreadPool pool(threads, use_one_thread_per_worker);
       const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
-      const UnitInput input = variant == 1 ? refined_unit(network.network(), unit)
+      const UnitInput input = variant == 1 ? compact_unit(network.network(), unit)
                                            : dense_unit(network.network(), unit);
       if (variant == 1) {
         EXPECT_GT(input.plan->rows(1), kTaskRows);
@@ -201,7 +201,7 @@ TEST_P(LayerBits, AreThoseOfDoubleButForRounding) {
     const AlignedFloats flat = network.parameters(1, kKey);
     for (const bool refine : {false, true}) {
       const UnitInput input =
-          refine ? refined_unit(network.network(), unit) : dense_unit(network.network(), unit);
+          refine ? compact_unit(network.network(), unit) : dense_unit(network.network(), unit);
       const DoubleCall exact(network, input, flat, {kKey});
       const FloatCall actual = call(network.network(), flat, 0, 1, input, {kKey});
       const std::vector<double> scores = values(exact.scores());

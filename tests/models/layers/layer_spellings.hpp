@@ -69,6 +69,10 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"config_attention", "config_attention", "{layer: config_attention}"},
       {"config_attention", "config_attention_cold", "{layer: config_attention, temperature: 0.05}"},
       {"dropout", "dropout", "{layer: dropout, rate: 0.5}"},
+      {"dropout", "dropout_of_nodes", "{layer: dropout, rate: 0.4, drop: nodes}"},
+      {"dropout", "dropout_element", "{layer: dropout, rate: 0.4, scope: element}"},
+      {"dropout", "dropout_element_within_residual",
+       "{layer: residual, blocks: [{layer: dropout, rate: 0.3, drop: nodes, scope: element}]}"},
       {"join_config", "join_config", "{layer: join_config, width: 5}"},
   };
   return spellings;

@@ -109,14 +109,16 @@ inline std::vector<double> loss_numbers(const Readout& readout, bool centred) {
 // One call in double: d (sum of score * a number for each configuration), by autograd.
 class DoubleCall {
  public:
-  // `flat` [members, P]; `keys` [members] of the dropout; `centred`: see loss_numbers.
+  // `flat` [members, P]; `keys` [members] of the dropout; `centred`: see loss_numbers;
+  // `place`: where the network computes.
   DoubleCall(const PropertyNetwork& network, const UnitInput& input, std::span<const float> flat,
-             std::vector<std::uint64_t> keys, bool centred = false)
+             std::vector<std::uint64_t> keys, bool centred = false, const DevicePlace& place = {})
       : network_(network),
+        composed_(network.network().config(), network.network().config_features(), place),
         input_(input),
         keys_(std::move(keys)),
         centred_(centred),
-        prepared_(network.composed().prepare(input, input.plan, at::kDouble)) {
+        prepared_(composed_.prepare(input, input.plan, at::kDouble)) {
     const ParameterTable& table = network.composed().parameters();
     const auto members = static_cast<std::int64_t>(keys_.size());
     for (const ParameterEntry& entry : table.entries()) {
@@ -126,7 +128,7 @@ class DoubleCall {
         const std::vector<double> values(data, data + entry.size());
         own.push_back(at::tensor(values, at::kDouble).view(entry.shape));
       }
-      add_leaf(entry.name, at::stack(own));
+      add_leaf(entry.name, at::stack(own).to(place.device));
       weights_.add(entry.name, leaves_.back());
     }
     add_leaf("nodes", prepared_->tensors.node_features);
@@ -135,11 +137,12 @@ class DoubleCall {
 
   // [configurations, M]
   at::Tensor scores() const {
-    return network_.composed().scores({*prepared_, weights_, network_.pool(), keys_});
+    return composed_.scores({*prepared_, weights_, network_.pool(), keys_});
   }
   at::Tensor loss() const {
     const std::vector<double> numbers = loss_numbers(input_.plan->readout, centred_);
-    return (scores() * at::tensor(numbers, at::kDouble).unsqueeze(1)).sum();
+    const at::Tensor scores = this->scores();
+    return (scores * at::tensor(numbers, at::kDouble).to(scores.device()).unsqueeze(1)).sum();
   }
   // Of all leaves; zeros for one that takes no part.
   std::vector<at::Tensor> gradients() const {
@@ -164,6 +167,7 @@ class DoubleCall {
   }
 
   const PropertyNetwork& network_;
+  const ComposedNetwork composed_;
   const UnitInput& input_;
   std::vector<std::uint64_t> keys_;
   bool centred_;

@@ -9,6 +9,7 @@
 
 #include "models/inputs/graph_input.hpp"
 #include "models/network/composed_network.hpp"
+#include "models/operators/kernel_operators.hpp"
 #include "models/plans/row_classes.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/layers/layer_case.hpp"
@@ -81,23 +82,31 @@ class GoldenNetwork {
         first_(golden.name().rfind("first", 0) == 0),
         tile_(golden.name().find("tile") != std::string::npos),
         config_(read(golden.name())),
-        network_(config_, tile_ ? kTileConfigFeatures : kLayoutConfigFeatures) {
+        cpu_network_(config_, tile_ ? kTileConfigFeatures : kLayoutConfigFeatures),
+        device_network_(config_, tile_ ? kTileConfigFeatures : kLayoutConfigFeatures,
+                        {at::kCPU, make_kernel_operators}) {
     read_graph();
-    for (const ParameterEntry& entry : network_.parameters().entries()) add_weight(entry);
+    for (const ParameterEntry& entry : cpu_network_.parameters().entries()) add_weight(entry);
   }
 
-  void expect_equal(bool refined) {
-    SCOPED_TRACE(refined ? "refined" : "dense");
+  // `on_device`: three equal members in one call on the emulated device, whose loss is their mean.
+  void expect_equal(bool refined, bool on_device) {
+    SCOPED_TRACE(std::string(refined ? "refined" : "dense") + (on_device ? " on a device" : ""));
+    const ComposedNetwork& network = on_device ? device_network_ : cpu_network_;
+    const std::int64_t members = on_device ? 3 : 1;
     UnitInput input;
     input.graphs = {std::make_shared<const GraphInput>(features_, opcodes_)};
     input.states = states_;
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)
                                                       : dense_plan_of(graph_, shape));
-    const auto unit = network_.prepare(input, input.plan, at::kDouble);
-    const at::Tensor scores = network_.scores({*unit, weights_, pool_}).squeeze(1);
+    const auto unit = network.prepare(input, input.plan, at::kDouble);
+    const at::Tensor all = network.scores({*unit, weights_of(members), pool_});
     const at::Tensor expected = tensor_of(golden_.tensor("output"));
-    expect_near(scores, expected, expected.abs().max().item<double>(), "scores");
+    ASSERT_EQ(all.size(1), members);
+    for (std::int64_t m = 0; m < members; ++m)
+      expect_near(all.select(1, m), expected, expected.abs().max().item<double>(), "scores");
+    const at::Tensor scores = all.mean(1);
     const at::Tensor loss = (scores * tensor_of(golden_.tensor("coefficients"))).sum();
     const auto gradients =
         torch::autograd::grad({loss}, leaves_, {}, std::nullopt, false, /*allow_unused=*/true);
@@ -198,6 +207,18 @@ class GoldenNetwork {
     return "blocks." + std::to_string(block_) + "." + inner;
   }
 
+  // The weights once for each member.
+  LayerWeights weights_of(std::int64_t members) const {
+    LayerWeights weights;
+    for (const ParameterEntry& entry : cpu_network_.parameters().entries()) {
+      const at::Tensor& own = weights_[entry.name];
+      std::vector<std::int64_t> sizes = own.sizes().vec();
+      sizes[0] = members;
+      weights.add(entry.name, own.expand(sizes).contiguous());
+    }
+    return weights;
+  }
+
   static void expect_near(const at::Tensor& actual, const at::Tensor& expected, double scale,
                           const std::string& what) {
     ASSERT_EQ(actual.sizes(), expected.sizes()) << what;
@@ -207,7 +228,7 @@ class GoldenNetwork {
   GoldenCase& golden_;
   bool first_, tile_;
   NetworkConfig config_;
-  ComposedNetwork network_;
+  ComposedNetwork cpu_network_, device_network_;
   ThreadPool pool_{1};
   LayerGraph graph_;
   std::vector<float> features_, states_;
@@ -226,8 +247,9 @@ TEST(GoldenNetworks, GiveTheNumbersOfPyTorch) {
     SCOPED_TRACE(golden.name());
     GoldenNetwork network(golden);
     EXPECT_EQ(network.trained(), golden.tensors("weights").size());
-    network.expect_equal(false);
-    network.expect_equal(true);
+    for (const bool refined : {false, true}) {
+      for (const bool on_device : {false, true}) network.expect_equal(refined, on_device);
+    }
     ++cases;
   }
   EXPECT_EQ(cases, 9);

@@ -68,6 +68,8 @@ TEST(ModelRefusals, NumbersOutOfRange) {
   expect_line("{layer: sage, width: 0}", {"blocks.0.width", "between 1 and 16384"});
   expect_line("{layer: linear, width: 1000000000000}", {"between 1 and 16384"});
   expect_line("{layer: dropout, rate: 1}", {"blocks.0.rate", "between 0 and 0.99"});
+  expect_line("{layer: dropout, scope: rows}", {"blocks.0.scope", "row, element"});
+  expect_line("{layer: dropout, drop: edges}", {"blocks.0.drop", "channels, nodes"});
   expect_line("{layer: dropout, rate: -0.1}", {"between 0 and 0.99"});
   expect_line("{layer: dropout, rate: nan}", {"blocks.0.rate"});
   expect_line("{layer: instance_norm, eps: 0}", {"blocks.0.eps"});

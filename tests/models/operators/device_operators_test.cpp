@@ -222,7 +222,13 @@ TEST(DeviceOperators, DropWhatTheCpuDrops) {
   for_cases(kBoth, [&](OperatorCase& made) {
     made.expect_same({made.rows(made.plan().first_rows(), 131)}, Agreement::bits, "drop_rows",
                      [&](const std::vector<Tensor>& x, const Backend& backend) {
-                       return drop_rows(x[0], 0.4, member_keys, 2, made.row_keys(), backend);
+                       return drop_rows(x[0], Dropped::channels, 0.4, member_keys, 2,
+                                        made.row_keys(), backend);
+                     });
+    made.expect_same({made.rows(made.plan().first_rows(), 131)}, Agreement::bits, "whole rows",
+                     [&](const std::vector<Tensor>& x, const Backend& backend) {
+                       return drop_rows(x[0], Dropped::rows, 0.4, member_keys, 2, made.row_keys(),
+                                        backend);
                      });
   });
 }

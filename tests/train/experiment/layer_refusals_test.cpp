@@ -15,14 +15,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-std::string refusal(const std::string& layer, const std::string& more) {
+std::string refusal(const std::string& layer, const std::string& more,
+                    const std::string& train = "{steps: 10}") {
   const std::string text =
       "name: a\n"
       "data: {shards: s, collection: 'layout:xla:random'}\n"
       "loss: {list_mle: {}}\n"
-      "train: {steps: 10}\n"
-      "model: {blocks: [{layer: " +
-      layer + "}]}\n" + more + "\n";
+      "train: " +
+      train + "\nmodel: {blocks: [{layer: " + layer + "}]}\n" + more + "\n";
   try {
     ConfigDocument document = ConfigDocument::parse(text, "a.yaml");
     read_experiment(document);
@@ -52,11 +52,23 @@ TEST(LayerRefusals, ALayerThatTakesWholeSlates) {
   EXPECT_EQ(refusal("dropout, rate: 0.5", "batch: {config_chunk: 4}"), "");
 }
 
+TEST(LayerRefusals, DropoutOfElementsOnRefinedPlans) {
+  expect_line("dropout, scope: element", "plan: refined", "set it to auto or dense");
+  expect_line("residual, blocks: [{layer: dropout, drop: nodes, scope: element}]", "plan: refined",
+              "scope: element");
+  EXPECT_EQ(refusal("dropout, scope: element", "plan: auto"), "");
+  EXPECT_EQ(refusal("dropout, scope: element", "plan: dense"), "");
+  EXPECT_EQ(refusal("dropout, drop: nodes", "plan: refined"), "");
+}
+
 TEST(LayerRefusals, WhatOnlyPlainStacksHave) {
   expect_line("layer_norm", "precision: bf16", "fp32");
-  expect_line("layer_norm", "dist: {device: cuda}", "cpu");
+  const std::string recorded = "{steps: 10, cuda_graphs: true}";
+  EXPECT_THAT(refusal("layer_norm", "", recorded),
+              AllOf(StartsWith("a.yaml:4:"), HasSubstr("false"), Not(HasSubstr("\n"))));
+  EXPECT_EQ(refusal("layer_norm", "dist: {device: cuda}"), "");
   EXPECT_EQ(refusal("sage, width: 8", "precision: bf16"), "");
-  EXPECT_EQ(refusal("sage, width: 8", "dist: {device: cuda}"), "");
+  EXPECT_EQ(refusal("sage, width: 8", "dist: {device: cuda}", recorded), "");
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
   EXPECT_EQ(line_of(text, "data", "graphs"), std::to_string(measured.size()));
   EXPECT_EQ(line_of(text, "data", "rows"), format_count(static_cast<std::int64_t>(distinct)));
   EXPECT_THAT(line_of(text, "data", "in memory"), HasSubstr("B on each rank"));
+  EXPECT_THAT(line_of(text, "data", "inputs"), HasSubstr("B at most"));
   EXPECT_THAT(line_of(describe(experiment, 2), "data", "in memory"),
               HasSubstr("data.cache_dir=auto: once on each node"));
 }

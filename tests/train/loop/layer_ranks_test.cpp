@@ -1,4 +1,5 @@
-// Every layer trains the same bits on one rank and on several.
+// Every layer trains the same bits on one rank and on several, and where layers run again in the
+// backward pass.
 
 #include <gtest/gtest.h>
 
@@ -15,13 +16,15 @@ namespace {
 
 using test::LayerSpelling;
 
-Experiment experiment_around(const LayerSpelling& spelling) {
+Experiment experiment_around(const LayerSpelling& spelling, bool recompute) {
   return tiny_experiment(
       {"model={encoder: {opcode_width: 2, node_width: 3, width: 6, activation: gelu}, blocks: "
        "[{layer: sage, width: 6, activation: silu}, {layer: dropout, rate: 0.2}, " +
            spelling.yaml + ", {layer: sage, width: 5}], readout: {pool: mean, scale: 0.1}}",
-       "train={steps: 3, last_evaluation: none}", "ensemble={members: 2, vary: [init]}",
-       "batch={slates: 3, configs: 4, edge_dropout: 0.2}", "evaluate.slate={configs: 4}"});
+       std::string("train={steps: 3, last_evaluation: none, recompute: ") +
+           (recompute ? "true}" : "false}"),
+       "ensemble={members: 2, vary: [init]}", "batch={slates: 3, configs: 4, edge_dropout: 0.2}",
+       "evaluate.slate={configs: 4}"});
 }
 
 // The path that rank 0 names, on all ranks.
@@ -44,13 +47,13 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
   JobContext context{*world, pool, NodePlace{}, progress};
   for (const LayerSpelling& spelling : test::layer_spellings()) {
     SCOPED_TRACE(spelling.name);
-    const Experiment experiment = experiment_around(spelling);
-    const TrainOutcome together =
-        train(experiment, shared / spelling.name, false, context, [] { return false; });
+    const TrainOutcome together = train(experiment_around(spelling, false), shared / spelling.name,
+                                        false, context, [] { return false; });
     EXPECT_EQ(together.steps, 3);
     EXPECT_TRUE(together.failed.empty());
     // Every rank by itself, with another number of threads.
-    const TrainOutcome alone = run(experiment, own / ("alone-" + spelling.name), 2);
+    const TrainOutcome alone =
+        run(experiment_around(spelling, true), own / ("alone-" + spelling.name), 2);
     EXPECT_EQ(alone.parameter_hash, together.parameter_hash);
   }
   world->barrier();  // the folder of rank 0 stays until all are done

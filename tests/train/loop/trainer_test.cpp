@@ -142,6 +142,28 @@ TEST(Trainer, MemoryKeysChangeNoBit) {
             plain);
 }
 
+// Of a network with dropout of features and of edges, for losses that always, sometimes or never ignore
+// a shift of the scores.
+TEST(Trainer, RecomputingBlocksChangesNoBit) {
+  const TempDir folder;
+  const std::string model =
+      "model={encoder: {width: 8}, blocks: [{layer: dropout}, {layer: residual, blocks: [{layer: "
+      "sage, width: 8, activation: gelu}, {layer: dropout}]}, {layer: sage, width: 6, aggregation: "
+      "max}, {layer: join_config, width: 5}], readout: {pool: sum, scale: 1}}";
+  for (const std::string loss :
+       {"{pairwise_hinge: {weight: 1}}", "{list_mle: {weight: 1, clip_norm: 1e9}}",
+        "{list_mle: {weight: 1, clip_norm: 0.01}}", "{mape: {weight: 1}}"}) {
+    SCOPED_TRACE(loss);
+    const auto hash = [&](const std::string& recompute) {
+      return run(tiny_experiment({model, "loss=" + loss, "batch.edge_dropout=0.1",
+                                  "train.recompute=" + recompute}),
+                 folder / std::to_string(std::hash<std::string>()(loss + recompute)))
+          .parameter_hash;
+    };
+    EXPECT_EQ(hash("true"), hash("false"));
+  }
+}
+
 TEST(Trainer, TheLastEvaluationTakesAllRowsASampleOrNone) {
   const TempDir folder;
   const auto last = [&](const std::string& which) {

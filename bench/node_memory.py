@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Memory of the ranks of a node, each with its own copy of the data and with one for all.
+
+    bench/node_memory.py --build build/release --ranks 8 experiments/nlp.yaml [key=value ...]
+
+Starts the training twice, without data.cache_dir and with it, waits for step 2, adds up the
+proportional set sizes (Pss in /proc/PID/smaps_rollup) of the ranks, and ends the job. A page that
+several processes map counts once in the sum. The cache is made in --cache-dir, in a folder that is
+removed; where it lies in /dev/shm, its pages are those that the ranks map.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMP_NUM_THREADS": "1"}
+
+
+def proportional_bytes(process):
+    for line in open(f"/proc/{process}/smaps_rollup"):
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no Pss")
+
+
+def ranks_of(job):
+    """The processes that mpirun started."""
+    children = []
+    for task in pathlib.Path(f"/proc/{job.pid}/task").iterdir():
+        children += [int(child) for child in (task / "children").read_text().split()]
+    return [child for child in children
+            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "tpudist"]
+
+
+def steps_done(folder):
+    try:
+        lines = [json.loads(line) for line in open(folder / "metrics.jsonl")]
+    except (FileNotFoundError, json.JSONDecodeError):
+        return 0
+    return max([line["step"] for line in lines if line["kind"] == "step"], default=0)
+
+
+def measure(arguments, folder, cache):
+    words = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", arguments.ranks,
+             pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
+             "train.steps=1000000", "train.log_every=1", "dist.threads=1", "data.cache=memory",
+             f"data.cache_dir={cache}", *arguments.overrides, "--run-dir", folder]
+    begin = time.monotonic()
+    job = subprocess.Popen([str(word) for word in words], env={**os.environ, **ROOT},
+                           stdout=subprocess.DEVNULL)
+    try:
+        while steps_done(folder) < 2:
+            if job.poll() is not None:
+                raise SystemExit(f"the job ended with exit code {job.returncode}")
+            time.sleep(0.2)
+        seconds = time.monotonic() - begin
+        return sum(proportional_bytes(rank) for rank in ranks_of(job)), seconds
+    finally:
+        if job.poll() is None:
+            job.send_signal(signal.SIGTERM)
+        job.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment")
+    parser.add_argument("overrides", nargs="*", metavar="key=value")
+    parser.add_argument("--build", required=True, help="folder of tpudist")
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--cache-dir", default="/dev/shm", help="where the cache is made")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work, \
+            tempfile.TemporaryDirectory(dir=arguments.cache_dir) as cache:
+        work = pathlib.Path(work)
+        apart, apart_s = measure(arguments, work / "apart", "none")
+        first, first_s = measure(arguments, work / "first", cache)
+        together, again_s = measure(arguments, work / "again", cache)
+        files = sum(path.stat().st_size for path in pathlib.Path(cache).rglob("*.cache"))
+    print("| | sum of Pss, MiB | seconds to step 2 |\n|---|---|---|")
+    for name, size, seconds in (("a copy for each rank", apart, apart_s),
+                                ("one copy, written", first, first_s),
+                                ("one copy, found", together, again_s)):
+        print(f"| {name} | {size / 2**20:.0f} | {seconds:.1f} |")
+    print(f"\nfiles: {files / 2**20:.0f} MiB; saved: {(apart - together) / files:.2f} times that "
+          f"with {arguments.ranks} ranks")
+
+
+if __name__ == "__main__":
+    main()

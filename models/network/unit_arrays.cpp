@@ -1,0 +1,33 @@
+#include "models/network/unit_arrays.hpp"
+
+namespace tpudist {
+namespace {
+
+void add_index(const std::unique_ptr<StateIndex>& index, DeviceArrays& arrays) {
+  if (!index) return;
+  arrays.add(index->index);
+  arrays.add(index->transposed);
+}
+
+}  // namespace
+
+DeviceArrays arrays_of(const UnitPart& part) {
+  DeviceArrays arrays;
+  const Plan& plan = *part.plan;
+  arrays.add(plan.node);
+  arrays.add(plan.rows_of_node);
+  for (const auto& layer : plan.layers) arrays.add(*layer);
+  arrays.add(plan.readout);
+  for (const auto& groups : part.context.groups) {
+    if (groups) arrays.add(*groups);
+  }
+  for (const auto& index : part.context.state_index) add_index(index, arrays);
+  for (const auto& keys : part.context.row_keys) arrays.add(keys);
+  for (const auto* index :
+       {&part.tensors.opcode, &part.tensors.node_codes, &part.tensors.state_codes,
+        &part.tensors.state, &part.tensors.state_of_config})
+    add_index(*index, arrays);
+  return arrays;
+}
+
+}  // namespace tpudist

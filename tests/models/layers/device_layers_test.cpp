@@ -1,0 +1,27 @@
+// Every layer on the emulated device of tests/cuda_emulation, where the kernels and ATen's operations
+// run on the CPU.
+
+#include "models/operators/kernel_operators.hpp"
+#include "tests/models/layers/device_layer_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using namespace test;
+
+const DevicePlace kEmulated{at::kCPU, make_kernel_operators};
+
+class DeviceLayers : public EveryLayer {};
+
+TEST_P(DeviceLayers, EqualTheCpuInDouble) {
+  expect_equal_in_double(GetParam(), kEmulated, 1e-12);
+}
+
+TEST_P(DeviceLayers, TrainInFloatAsOnTheCpu) {
+  expect_trains_alike(GetParam(), kEmulated, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spellings, DeviceLayers, ::testing::ValuesIn(layer_spellings()), name_of);
+
+}  // namespace
+}  // namespace tpudist

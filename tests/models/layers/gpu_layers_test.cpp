@@ -1,0 +1,64 @@
+// Every layer, and one network composed of several, on a real GPU against the CPU. GPUs contract products
+// and sums, so that numbers agree up to rounding; the bits of two runs are the same.
+
+#include "core/error.hpp"
+#include "tests/models/layers/device_layer_case.hpp"
+
+namespace tpudist {
+namespace {
+
+using namespace test;
+
+class LayersOnGpu : public EveryLayer {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+#ifndef TPUDIST_WITH_CUDA_KERNELS
+    GTEST_SKIP() << "needs a build with nvcc";
+#endif
+  }
+};
+
+TEST_P(LayersOnGpu, EqualTheCpuInDouble) {
+  expect_equal_in_double(GetParam(), place_on(0), 1e-10);
+}
+
+TEST_P(LayersOnGpu, TrainInFloatAsOnTheCpu) {
+  expect_trains_alike(GetParam(), place_on(0), 1e-4);
+}
+
+TEST_P(LayersOnGpu, GiveTheSameBitsAgain) {
+  const DeviceCase made(GetParam(), 0);
+  const auto executor = make_composed_executor(made.network.network().config(),
+                                               made.network.network().config_features(), false,
+                                               made.network.pool(), place_on(0));
+  const UnitInput input = made.input(true);
+  const FloatCall first(*executor, made, input, false, true),
+      second(*executor, made, input, false, true);
+  EXPECT_EQ(first.scores.delta, second.scores.delta);
+  EXPECT_EQ(first.gradients, second.gradients);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spellings, LayersOnGpu, ::testing::ValuesIn(layer_spellings()), name_of);
+
+// The 1st place's kinds of layers in one network.
+INSTANTIATE_TEST_SUITE_P(
+    Networks, LayersOnGpu,
+    ::testing::Values(LayerSpelling{
+        "residual", "first_place",
+        "{layer: residual, blocks: [{layer: instance_norm}, {layer: sage, width: 3, activation: "
+        "none}, {layer: channel_attention}, {layer: config_attention}, {layer: dropout}]}"}),
+    name_of);
+
+#ifndef TPUDIST_WITH_CUDA_KERNELS
+TEST(PlaceOnGpu, NeedsTheKernels) {
+  EXPECT_THROW(place_on(0), ConfigError);
+}
+#endif
+
+TEST(PlaceOnGpu, IsTheCpuWithoutADevice) {
+  EXPECT_FALSE(place_on(-1).has_operators());
+}
+
+}  // namespace
+}  // namespace tpudist
