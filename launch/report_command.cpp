@@ -56,7 +56,7 @@ void add_report_command(CLI::App& app) {
       ->check(CLI::ExistingPath);
   command->add_option("--html", arguments->html, "The page")->capture_default_str();
   command->add_option("--csv", arguments->csv, "Write the tables of the page into this folder");
-  command->add_flag("--no-ceilings", arguments.no_ceilings,
+  command->add_flag("--no-ceilings", arguments->no_ceilings,
                     "Leave out the noise ceilings, which take most of the time");
   command->callback([arguments] { run(*arguments); });
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/group_rankings.hpp"
+#include "report/variant_rankings.hpp"
 
 namespace tpudist {
 

@@ -13,8 +13,8 @@ namespace tpudist {
 namespace {
 
 // Null where the members together did not rank it.
-const RankedGraph* ranked_graph(const ReportGroup& group, const MatrixGraph& graph) {
-  for (const RankedGraph& ranked : group.rankings.graphs) {
+const RankedGraph* ranked_graph(const ReportedVariant& variant, const MatrixGraph& graph) {
+  for (const RankedGraph& ranked : variant.rankings.graphs) {
     if (ranked.name == graph.name && ranked.split == graph.split) return &ranked;
   }
   return nullptr;
@@ -37,30 +37,30 @@ std::vector<TableCell> add_together(IntervalRow& row, const RankedGraph* ranked)
       TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
 }
 
-ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
+ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix) {
   const bool of_folds = matrix.kind == MatrixRows::out_of_fold;
   const std::string rows = of_folds ? "seeds" : "members";
   ReportFigure figure;
   figure.heading = fmt::format("{}{}{}", of_folds ? "Graphs out of fold" : "Validation graphs",
-                               group.title.empty() ? "" : ": ", group.title);
+                               variant.title.empty() ? "" : ": ", variant.title);
   figure.sentence = fmt::format(
       "{} of each graph on {}: one small dot for each of {} {}, the large one is their mean with "
       "the 95 % "
       "interval over runs, the square is all members together{}. It shows which graphs are hard "
       "for these "
       "runs, not why.",
-      group.metric,
+      variant.metric,
       matrix.most_rows > 0 ? fmt::format("at most {} rows", matrix.most_rows) : "all measured rows",
       matrix.rows.size(), rows,
       of_folds ? "; every score is by members that never saw the graph's family" : "");
   figure.legend = {{"f1", "mean with interval"},
                    {"q2", "members together"},
                    {"limit", "noise ceiling with its interval"}};
-  figure.table = {(of_folds ? "graphs-out-of-fold" : "graphs-valid") + group.file_end,
+  figure.table = {(of_folds ? "graphs-out-of-fold" : "graphs-valid") + variant.file_end,
                   {"graph", "family", "fold", "rows", "mean", "low", "high", "lowest", "highest",
                    "together", "ceiling", "ceiling interval", "tied pairs", "sampling deviation"},
                   {}};
-  IntervalChart chart{.label = figure.heading, .x_name = group.metric, .bars = false, .rows = {}};
+  IntervalChart chart{.label = figure.heading, .x_name = variant.metric, .bars = false, .rows = {}};
   const std::vector<GraphSummary> summaries = summarise_graphs(matrix);
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
@@ -79,7 +79,7 @@ ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
                                  TableCell(row.interval ? row.interval->high : none),
                                  TableCell(low),
                                  TableCell(high)};
-    std::ranges::move(add_together(row, ranked_graph(group, graph)), std::back_inserter(cells));
+    std::ranges::move(add_together(row, ranked_graph(variant, graph)), std::back_inserter(cells));
     figure.table.rows.push_back(std::move(cells));
     chart.rows.push_back(std::move(row));
   }
@@ -100,12 +100,12 @@ ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
 ReportSection graphs_section(const ReportInput& input) {
   ReportSection section{.id = "graphs", .title = "Score of each graph"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
-    for (const ScoreMatrix* matrix : {&group.members, &group.out_of_fold}) {
-      if (!matrix->rows.empty()) section.figures.push_back(figure_of(group, *matrix));
+    const ReportedVariant& variant = input.variants[g];
+    for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
+      if (!matrix->rows.empty()) section.figures.push_back(figure_of(variant, *matrix));
     }
-    if (group.members.rows.empty() && group.out_of_fold.rows.empty()) {
-      section.missing.push_back((group.title.empty() ? "" : group.title + ": ") +
+    if (variant.members.rows.empty() && variant.out_of_fold.rows.empty()) {
+      section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
                                 "no scores of graphs yet; a run writes them when its steps are "
                                 "done (predictions.rows, or "
                                 "train.last_evaluation).");

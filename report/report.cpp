@@ -41,10 +41,10 @@ Report make_report(ResultSet results, bool ceilings) {
         configuration_section}) {
     report.sections.push_back(make(input));
   }
-  if (input.groups.size() > input.shown()) {
+  if (input.variants.size() > input.shown()) {
     report.sections.front().notes.push_back(
         fmt::format("Charts show the first {} of {} variants and collections.", input.shown(),
-                    input.groups.size()));
+                    input.variants.size()));
   }
   return report;
 }

@@ -42,7 +42,7 @@ ScoreSummary summarise(const ScoreMatrix& matrix) {
   return summary;
 }
 
-std::optional<ScoreSummary> summarise(const GroupRankings& rankings) {
+std::optional<ScoreSummary> summarise(const VariantRankings& rankings) {
   const std::size_t members = rankings.without.size();
   if (members < 2 || rankings.sized_graphs == 0) return std::nullopt;
   RunScores scores;

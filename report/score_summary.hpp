@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/charts/interval_chart.hpp"
-#include "report/group_rankings.hpp"
+#include "report/variant_rankings.hpp"
 #include "results/score_matrix.hpp"
 
 namespace tpudist {
@@ -21,9 +21,9 @@ struct ScoreSummary {
 
 // Of a matrix with at least one row: run_interval and family_interval of its rows.
 ScoreSummary summarise(const ScoreMatrix& matrix);
-// Of all members of a group together on validation graphs: the jackknife over members, and other families
+// Of all members of a variant together on validation graphs: the jackknife over members, and other families
 // with these members alone. Nothing where no graph was ranked by two members.
-std::optional<ScoreSummary> summarise(const GroupRankings& rankings);
+std::optional<ScoreSummary> summarise(const VariantRankings& rankings);
 
 // Of each graph: the mean over rows, and its 95 % interval where rows are at least two.
 struct GraphSummary {

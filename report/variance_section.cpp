@@ -12,26 +12,26 @@
 namespace tpudist {
 namespace {
 
-ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
+ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix) {
   const bool of_folds = matrix.kind == MatrixRows::out_of_fold;
   const VarianceComponents found = variance_components(run_scores(matrix));
   ReportFigure figure;
   figure.heading = fmt::format("{}{}{}", of_folds ? "Out of fold" : "Validation graphs",
-                               group.title.empty() ? "" : ": ", group.title);
+                               variant.title.empty() ? "" : ": ", variant.title);
   figure.sentence = fmt::format(
       "Standard deviations of {} by what varies, with 90 % intervals (restricted maximum "
       "likelihood), from {} "
       "{} on {} graphs. {} The rest is what one training does on one graph. Noise of the "
       "measurements is no "
       "bar: it lowers every score, as the noise ceiling tells.",
-      group.metric, matrix.rows.size(), of_folds ? "seeds" : "members", matrix.graphs.size(),
+      variant.metric, matrix.rows.size(), of_folds ? "seeds" : "members", matrix.graphs.size(),
       of_folds ? "Graphs are those of a fold, runs the trainings of one fold and seed: how hard a "
                  "fold is "
                  "cannot be told from its graphs."
                : "Members may differ by seed and by the fold that they leave out, which this "
                  "cannot tell "
                  "apart.");
-  figure.table = {(of_folds ? "variance-out-of-fold" : "variance-valid") + group.file_end,
+  figure.table = {(of_folds ? "variance-out-of-fold" : "variance-valid") + variant.file_end,
                   {"what", "standard deviation", "low", "high"},
                   {}};
   IntervalChart chart{.label = "Standard deviations with intervals",
@@ -69,19 +69,19 @@ bool is_enough(const ScoreMatrix& matrix) {
 ReportSection variance_section(const ReportInput& input) {
   ReportSection section{.id = "variance", .title = "What scores vary by"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
+    const ReportedVariant& variant = input.variants[g];
     const std::size_t before = section.figures.size();
-    for (const ScoreMatrix* matrix : {&group.members, &group.out_of_fold}) {
+    for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
       if (!is_enough(*matrix)) continue;
       try {
-        section.figures.push_back(figure_of(group, *matrix));
+        section.figures.push_back(figure_of(variant, *matrix));
       } catch (const Error& error) {
         section.missing.push_back(error.what());
       }
     }
     if (section.figures.size() == before) {
       section.missing.push_back(
-          (group.title.empty() ? "" : group.title + ": ") +
+          (variant.title.empty() ? "" : variant.title + ": ") +
           "needs the scores of two members, or of two seeds over all folds, on two graphs.");
     }
   }

@@ -1,4 +1,4 @@
-#include "report/group_rankings.hpp"
+#include "report/variant_rankings.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -81,8 +81,8 @@ RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entr
 
 }  // namespace
 
-GroupRankings rank_group(std::span<const RunRecord> runs, bool ceilings) {
-  GroupRankings rankings;
+VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
+  VariantRankings rankings;
   std::vector<std::shared_ptr<const PredictionsFile>> files;
   for (const RunRecord& run : runs) {
     if (run.predictions) {

@@ -19,7 +19,7 @@ struct RankedGraph {
   std::int64_t rows = 0;
   int members = 0;               // that rank it
   double score = 0;              // primary metric of their combination (z_score)
-  bool sized = false;            // whether it counts in GroupRankings::sizes and without
+  bool sized = false;            // whether it counts in VariantRankings::sizes and without
   ScoreLimits limits;            // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination
   // Of at most 400 configurations, evenly taken by measured rank: rank / rows, measured and predicted.
@@ -34,7 +34,7 @@ struct EnsembleSize {
   double deviation = 0;  // between subsets, divided by sqrt(1 - K / M); NaN beyond K = M / 2
 };
 
-struct GroupRankings {
+struct VariantRankings {
   std::vector<RankedGraph> graphs;  // validation graphs, then those of folds; by names
   std::vector<EnsembleSize>
       sizes;  // on validation graphs that all members ranked; empty: fewer than two
@@ -47,6 +47,6 @@ struct GroupRankings {
 // Reads the predictions of all runs together, graph by graph. With `ceilings` noise ceilings are estimated,
 // which takes most of the time. Throws ConfigError and DataError where they
 // cannot be joined (JoinedPredictions).
-GroupRankings rank_group(std::span<const RunRecord> runs, bool ceilings);
+VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings);
 
 }  // namespace tpudist
