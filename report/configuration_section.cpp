@@ -58,11 +58,11 @@ ReportFigure differences_figure(const ReportInput& input) {
   return figure;
 }
 
-ReportFigure settings_figure(const ReportGroup& group, const RunRecord& run) {
+ReportFigure settings_figure(const ReportedVariant& variant, const RunRecord& run) {
   ReportFigure figure;
-  figure.heading = "Settings" + (group.title.empty() ? "" : ": " + group.title);
+  figure.heading = "Settings" + (variant.title.empty() ? "" : ": " + variant.title);
   figure.sentence = fmt::format("All of config.yaml of {}.", run.label);
-  figure.table = {"settings" + group.file_end, {"key", "value"}, {}};
+  figure.table = {"settings" + variant.file_end, {"key", "value"}, {}};
   for (const ConfigEntry& entry : run.config) figure.table.rows.push_back({entry.key, entry.value});
   // Open tables of a hundred lines would hide what follows.
   figure.folded = true;
@@ -84,9 +84,9 @@ ReportSection configuration_section(const ReportInput& input) {
     if (!differences.table.rows.empty()) section.figures.push_back(std::move(differences));
   }
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    for (const RunRecord& run : input.groups[g].runs) {
+    for (const RunRecord& run : input.variants[g].runs) {
       if (run.config.empty()) continue;
-      section.figures.push_back(settings_figure(input.groups[g], run));
+      section.figures.push_back(settings_figure(input.variants[g], run));
       break;
     }
   }

@@ -31,16 +31,16 @@ class StepBins {
   std::int64_t width_;
 };
 
-std::string member_name(const ReportGroup& group, const RunRecord& run, std::size_t m) {
+std::string member_name(const ReportedVariant& variant, const RunRecord& run, std::size_t m) {
   const std::string member = fmt::format("member {}", run.first_member + static_cast<int>(m));
-  if (group.runs.size() == 1 || run.label.find(member) != std::string::npos)
-    return group.runs.size() == 1 ? member : run.label;
+  if (variant.runs.size() == 1 || run.label.find(member) != std::string::npos)
+    return variant.runs.size() == 1 ? member : run.label;
   return run.label + " " + member;
 }
 
-std::vector<MemberCurve> loss_curves(const ReportGroup& group, const StepBins& bins) {
+std::vector<MemberCurve> loss_curves(const ReportedVariant& variant, const StepBins& bins) {
   std::vector<MemberCurve> curves;
-  for (const RunRecord& run : group.runs) {
+  for (const RunRecord& run : variant.runs) {
     std::vector<std::map<std::int64_t, std::pair<double, int>>> sums;
     for (const LoggedStep& step : run.curves.steps) {
       sums.resize(std::max(sums.size(), step.loss.size()));
@@ -51,7 +51,7 @@ std::vector<MemberCurve> loss_curves(const ReportGroup& group, const StepBins& b
       }
     }
     for (std::size_t m = 0; m < sums.size(); ++m) {
-      MemberCurve curve{member_name(group, run, m), {}};
+      MemberCurve curve{member_name(variant, run, m), {}};
       for (const auto& [step, entry] : sums[m]) curve.values[step] = entry.first / entry.second;
       curves.push_back(std::move(curve));
     }
@@ -59,13 +59,13 @@ std::vector<MemberCurve> loss_curves(const ReportGroup& group, const StepBins& b
   return curves;
 }
 
-std::vector<MemberCurve> score_curves(const ReportGroup& group) {
+std::vector<MemberCurve> score_curves(const ReportedVariant& variant) {
   std::vector<MemberCurve> curves;
-  for (const RunRecord& run : group.runs) {
+  for (const RunRecord& run : variant.runs) {
     std::vector<MemberCurve> own;
     for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
       while (own.size() < evaluation.members.size())
-        own.push_back({member_name(group, run, own.size()), {}});
+        own.push_back({member_name(variant, run, own.size()), {}});
       for (std::size_t m = 0; m < evaluation.members.size(); ++m) {
         if (std::isfinite(evaluation.members[m]))
           own[m].values[evaluation.step] = evaluation.members[m];
@@ -115,13 +115,13 @@ void add_members(LineChart& chart, ReportTable& table, const std::vector<MemberC
   }
 }
 
-ReportFigure loss_figure(const ReportGroup& group) {
+ReportFigure loss_figure(const ReportedVariant& variant) {
   std::int64_t last = 0;
-  for (const RunRecord& run : group.runs) last = std::max(last, run.curves.last_step());
+  for (const RunRecord& run : variant.runs) last = std::max(last, run.curves.last_step());
   const StepBins bins(last);
-  const std::vector<MemberCurve> curves = loss_curves(group, bins);
+  const std::vector<MemberCurve> curves = loss_curves(variant, bins);
   ReportFigure figure;
-  figure.heading = "Training loss" + (group.title.empty() ? "" : ": " + group.title);
+  figure.heading = "Training loss" + (variant.title.empty() ? "" : ": " + variant.title);
   figure.sentence = fmt::format(
       "The loss of each member on the slates that it trained on{}; the band is one standard "
       "deviation "
@@ -130,7 +130,7 @@ ReportFigure loss_figure(const ReportGroup& group) {
                        : "");
   figure.legend = {
       {"s1 thin", "members"}, {"s1 strong", "their mean"}, {"band1", "one standard deviation"}};
-  figure.table = {"loss" + group.file_end, {"member", "step", "loss"}, {}};
+  figure.table = {"loss" + variant.file_end, {"member", "step", "loss"}, {}};
   LineChart chart{
       .label = "Training loss of all members by step", .x_name = "step", .y_name = "loss"};
   add_members(chart, figure.table, curves);
@@ -139,19 +139,20 @@ ReportFigure loss_figure(const ReportGroup& group) {
   return figure;
 }
 
-ReportFigure score_figure(const ReportGroup& group) {
-  const std::vector<MemberCurve> curves = score_curves(group);
+ReportFigure score_figure(const ReportedVariant& variant) {
+  const std::vector<MemberCurve> curves = score_curves(variant);
   std::int64_t rows = 0;
   bool held_out = false;
   ReportFigure figure;
   figure.heading =
-      "Validation score while training" + (group.title.empty() ? "" : ": " + group.title);
-  figure.table = {"validation" + group.file_end, {"member", "step", group.metric}, {}};
-  LineChart chart{
-      .label = "Validation score of all members by step", .x_name = "step", .y_name = group.metric};
+      "Validation score while training" + (variant.title.empty() ? "" : ": " + variant.title);
+  figure.table = {"validation" + variant.file_end, {"member", "step", variant.metric}, {}};
+  LineChart chart{.label = "Validation score of all members by step",
+                  .x_name = "step",
+                  .y_name = variant.metric};
   add_members(chart, figure.table, curves);
   add_band(chart, curves, "mean of members");
-  for (const RunRecord& run : group.runs) {
+  for (const RunRecord& run : variant.runs) {
     LineSeries line{.name = run.label + " ensemble", .colour = 2, .strong = true, .x = {}, .y = {}};
     for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
       rows = std::max(rows, evaluation.rows);
@@ -169,7 +170,7 @@ ReportFigure score_figure(const ReportGroup& group) {
       "on the "
       "same graphs: it says nothing of other graphs. The best step of such a curve looks better "
       "than it is.",
-      group.metric, rows > 0 ? fmt::format(", on at most {} rows of each", rows) : "",
+      variant.metric, rows > 0 ? fmt::format(", on at most {} rows of each", rows) : "",
       held_out ? ", each scored by the members that never trained on it" : "");
   figure.legend = {{"s1 thin", "members"},
                    {"s1 strong", "their mean"},
@@ -184,9 +185,9 @@ ReportFigure score_figure(const ReportGroup& group) {
 ReportSection curves_section(const ReportInput& input) {
   ReportSection section{.id = "curves", .title = "Learning curves"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
-    ReportFigure loss = loss_figure(group), scores = score_figure(group);
-    const std::string where = group.title.empty() ? "" : group.title + ": ";
+    const ReportedVariant& variant = input.variants[g];
+    ReportFigure loss = loss_figure(variant), scores = score_figure(variant);
+    const std::string where = variant.title.empty() ? "" : variant.title + ": ";
     if (loss.table.rows.empty()) {
       section.missing.push_back(where + "no step was logged yet (train.log_every).");
     } else {

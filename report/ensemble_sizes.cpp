@@ -48,28 +48,47 @@ void EnsembleSizes::draw_subsets() {
   }
 }
 
-void EnsembleSizes::add_graph(std::span<const std::vector<double>> scores,
+bool EnsembleSizes::add_graph(std::span<const std::vector<double>> scores,
                               std::span<const double> targets) {
   if (members_ == 0) {
     members_ = static_cast<int>(scores.size());
+    without_.assign(scores.size(), 0.0);
     draw_subsets();
   }
-  if (std::ssize(scores) != members_ || targets.empty()) return;
+  if (std::ssize(scores) != members_ || targets.empty()) return false;
   const std::size_t rows = std::min(kMostRows, targets.size());
   const std::vector<double> kept_targets = thinned(targets, rows);
   std::vector<std::vector<double>> kept;
   for (const auto& own : scores) kept.push_back(thinned(own, rows));
-  std::vector<double> values;
-  for (const Subset& subset : subsets_) {
+  const auto score_of = [&](const std::vector<int>& chosen) {
     std::vector<double> sum(rows, 0.0);
-    for (const int member : subset.members) {
+    for (const int member : chosen) {
       for (std::size_t r = 0; r < rows; ++r) sum[r] += kept[static_cast<std::size_t>(member)][r];
     }
-    values.push_back(primary_metric(collection_, sum, kept_targets));
+    return primary_metric(collection_, sum, kept_targets);
+  };
+  std::vector<double> values, without;
+  for (const Subset& subset : subsets_) values.push_back(score_of(subset.members));
+  for (int left_out = 0; left_out < members_ && members_ > 1; ++left_out) {
+    std::vector<int> others;
+    for (int member = 0; member < members_; ++member) {
+      if (member != left_out) others.push_back(member);
+    }
+    without.push_back(score_of(others));
   }
-  if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) return;
+  const auto is_nan = [](double value) { return std::isnan(value); };
+  if (std::ranges::any_of(values, is_nan) || std::ranges::any_of(without, is_nan)) return false;
   for (std::size_t i = 0; i < values.size(); ++i) subsets_[i].sum += values[i];
+  for (std::size_t m = 0; m < without.size(); ++m) without_[m] += without[m];
   ++graphs_;
+  return true;
+}
+
+std::vector<double> EnsembleSizes::without() const {
+  if (graphs_ == 0 || members_ < 2) return {};
+  std::vector<double> means;
+  for (const double sum : without_) means.push_back(sum / graphs_);
+  return means;
 }
 
 std::vector<EnsembleSize> EnsembleSizes::result() const {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/group_rankings.hpp"
+#include "report/variant_rankings.hpp"
 
 namespace tpudist {
 
@@ -15,13 +15,16 @@ class EnsembleSizes {
   explicit EnsembleSizes(std::string collection) : collection_(std::move(collection)) {}
 
   // `scores` [M][r] are normalised scores of the members, `targets` [r]. Of large graphs 2,000 rows,
-  // evenly taken, count.
-  void add_graph(std::span<const std::vector<double>> scores, std::span<const double> targets);
+  // evenly taken, count. Returns whether the graph counts: not where the metric is undefined, or the
+  // number of members is another one.
+  bool add_graph(std::span<const std::vector<double>> scores, std::span<const double> targets);
 
   // Empty where there is no graph or only one member. Deviations are those between subsets of M members;
   // ensembles of K members of which no two share one differ more, by 1 / sqrt(1 - K / M), which is
   // divided out. Beyond K = M / 2 subsets overlap too much to tell.
   std::vector<EnsembleSize> result() const;
+  // [members()] the mean over graphs of all members but one; empty as `result`.
+  std::vector<double> without() const;
   int members() const { return members_; }
   int graphs() const { return graphs_; }
 
@@ -37,6 +40,7 @@ class EnsembleSizes {
   int members_ = 0, graphs_ = 0;
   std::vector<int> sizes_;
   std::vector<Subset> subsets_;
+  std::vector<double> without_;  // [members_] sums over graphs
 };
 
 }  // namespace tpudist

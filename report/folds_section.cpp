@@ -25,9 +25,9 @@ std::string seed_name(const RunRecord& run, int member) {
   return name;
 }
 
-std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportGroup& group) {
+std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportedVariant& variant) {
   std::map<std::pair<std::string, int>, FoldScore> scores;
-  for (const RunRecord& run : group.runs) {
+  for (const RunRecord& run : variant.runs) {
     if (!run.scores) continue;
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       const PredictedMember& member = run.scores->members[m];
@@ -47,18 +47,18 @@ std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportGroup& 
   return scores;
 }
 
-ReportFigure figure_of(const ReportGroup& group) {
-  const auto scores = fold_scores(group);
+ReportFigure figure_of(const ReportedVariant& variant) {
+  const auto scores = fold_scores(variant);
   ReportFigure figure;
-  figure.heading = group.title;
+  figure.heading = variant.title;
   figure.sentence = fmt::format(
       "Mean {} of the member of each seed and fold, on the graphs of the fold, which it never saw. "
       "Columns "
       "hold other graphs: a fold with low scores has hard graphs or spoiled ones, which this "
       "cannot tell "
       "apart. Down a column only runs differ.",
-      group.metric);
-  figure.table = {"folds" + group.file_end, {"seed", "fold", "member", "graphs", "mean"}, {}};
+      variant.metric);
+  figure.table = {"folds" + variant.file_end, {"seed", "fold", "member", "graphs", "mean"}, {}};
   HeatMap map{.label = "Out-of-fold score by seed and fold",
               .row_name = "seed",
               .column_name = "fold",
@@ -66,7 +66,7 @@ ReportFigure figure_of(const ReportGroup& group) {
               .columns = {},
               .values = {}};
   int folds = 0;
-  for (const RunRecord& run : group.runs) {
+  for (const RunRecord& run : variant.runs) {
     folds = std::max(folds, run.folds);
     const std::string name = seed_name(run, run.first_member);
     if (std::ranges::find(map.rows, name) == map.rows.end()) map.rows.push_back(name);
@@ -94,13 +94,13 @@ ReportFigure figure_of(const ReportGroup& group) {
 ReportSection folds_section(const ReportInput& input) {
   ReportSection section{.id = "folds", .title = "Seeds and folds"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
-    ReportFigure figure = figure_of(group);
+    const ReportedVariant& variant = input.variants[g];
+    ReportFigure figure = figure_of(variant);
     if (!figure.table.rows.empty()) {
       section.figures.push_back(std::move(figure));
       continue;
     }
-    section.missing.push_back((group.title.empty() ? "" : group.title + ": ") +
+    section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
                               "no out-of-fold scores: members hold folds out with ensemble.folds, "
                               "and predictions.rows scores the "
                               "graphs that they never saw.");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 
 #include "report/charts/interval_chart.hpp"
 #include "report/score_summary.hpp"
@@ -10,53 +12,75 @@
 namespace tpudist {
 namespace {
 
-// NaN where the members together have no score.
-double combined_score(const ReportGroup& group, const MatrixGraph& graph) {
-  for (const RankedGraph& ranked : group.rankings.graphs) {
-    if (ranked.name == graph.name && ranked.split == graph.split) return ranked.score;
+// Null where the members together did not rank it.
+const RankedGraph* ranked_graph(const ReportedVariant& variant, const MatrixGraph& graph) {
+  for (const RankedGraph& ranked : variant.rankings.graphs) {
+    if (ranked.name == graph.name && ranked.split == graph.split) return &ranked;
   }
-  return std::nan("");
+  return nullptr;
 }
 
-ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
+// Puts what is known of all members together into the row of the chart, and gives the last cells of the
+// table's.
+std::vector<TableCell> add_together(IntervalRow& row, const RankedGraph* ranked) {
+  const double none = std::nan("");
+  if (!ranked) return {TableCell(none), TableCell(none), "", TableCell(none), TableCell(none)};
+  if (std::isfinite(ranked->score)) row.second = ranked->score;
+  const NoiseCeiling& ceiling = ranked->limits.ceiling;
+  if (ceiling.value) {
+    row.limit = *ceiling.value;
+    row.limit_interval = ChartInterval{ceiling.low, ceiling.high};
+  }
+  return {
+      TableCell(ranked->score), TableCell(ceiling.value.value_or(none)),
+      ceiling.value ? fmt::format("{:.4f} to {:.4f}", ceiling.low, ceiling.high) : ceiling.reason,
+      TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
+}
+
+ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix) {
   const bool of_folds = matrix.kind == MatrixRows::out_of_fold;
   const std::string rows = of_folds ? "seeds" : "members";
   ReportFigure figure;
   figure.heading = fmt::format("{}{}{}", of_folds ? "Graphs out of fold" : "Validation graphs",
-                               group.title.empty() ? "" : ": ", group.title);
+                               variant.title.empty() ? "" : ": ", variant.title);
   figure.sentence = fmt::format(
       "{} of each graph on {}: one small dot for each of {} {}, the large one is their mean with "
       "the 95 % "
       "interval over runs, the square is all members together{}. It shows which graphs are hard "
       "for these "
       "runs, not why.",
-      group.metric,
+      variant.metric,
       matrix.most_rows > 0 ? fmt::format("at most {} rows", matrix.most_rows) : "all measured rows",
       matrix.rows.size(), rows,
       of_folds ? "; every score is by members that never saw the graph's family" : "");
-  figure.legend = {{"f1", "mean with interval"}, {"q2", "members together"}};
-  figure.table = {
-      (of_folds ? "graphs-out-of-fold" : "graphs-valid") + group.file_end,
-      {"graph", "family", "fold", "rows", "mean", "low", "high", "together", "lowest", "highest"},
-      {}};
-  IntervalChart chart{.label = figure.heading, .x_name = group.metric, .bars = false, .rows = {}};
+  figure.legend = {{"f1", "mean with interval"},
+                   {"q2", "members together"},
+                   {"limit", "noise ceiling with its interval"}};
+  figure.table = {(of_folds ? "graphs-out-of-fold" : "graphs-valid") + variant.file_end,
+                  {"graph", "family", "fold", "rows", "mean", "low", "high", "lowest", "highest",
+                   "together", "ceiling", "ceiling interval", "tied pairs", "sampling deviation"},
+                  {}};
+  IntervalChart chart{.label = figure.heading, .x_name = variant.metric, .bars = false, .rows = {}};
   const std::vector<GraphSummary> summaries = summarise_graphs(matrix);
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
     IntervalRow row{
         .label = graph.name, .value = summaries[g].mean, .interval = summaries[g].interval};
     for (const auto& scores : matrix.scores) row.dots.push_back(scores[g]);
-    const double together = combined_score(group, graph);
-    if (std::isfinite(together)) row.second = together;
-    row.title = fmt::format("{}: mean {:.4f}, together {:.4f}", graph.name, row.value, together);
+    row.title = fmt::format("{}: mean {:.4f}", graph.name, row.value);
     const auto [low, high] = std::ranges::minmax(row.dots);
     const double none = std::nan("");
-    figure.table.rows.push_back({graph.name, graph.family,
+    std::vector<TableCell> cells{graph.name,
+                                 graph.family,
                                  graph.fold < 0 ? TableCell("") : TableCell::count(graph.fold),
-                                 TableCell::count(graph.rows), TableCell(row.value),
+                                 TableCell::count(graph.rows),
+                                 TableCell(row.value),
                                  TableCell(row.interval ? row.interval->low : none),
                                  TableCell(row.interval ? row.interval->high : none),
-                                 TableCell(together), TableCell(low), TableCell(high)});
+                                 TableCell(low),
+                                 TableCell(high)};
+    std::ranges::move(add_together(row, ranked_graph(variant, graph)), std::back_inserter(cells));
+    figure.table.rows.push_back(std::move(cells));
     chart.rows.push_back(std::move(row));
   }
   std::ranges::stable_sort(chart.rows, std::greater(), &IntervalRow::value);
@@ -76,12 +100,12 @@ ReportFigure figure_of(const ReportGroup& group, const ScoreMatrix& matrix) {
 ReportSection graphs_section(const ReportInput& input) {
   ReportSection section{.id = "graphs", .title = "Score of each graph"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
-    for (const ScoreMatrix* matrix : {&group.members, &group.out_of_fold}) {
-      if (!matrix->rows.empty()) section.figures.push_back(figure_of(group, *matrix));
+    const ReportedVariant& variant = input.variants[g];
+    for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
+      if (!matrix->rows.empty()) section.figures.push_back(figure_of(variant, *matrix));
     }
-    if (group.members.rows.empty() && group.out_of_fold.rows.empty()) {
-      section.missing.push_back((group.title.empty() ? "" : group.title + ": ") +
+    if (variant.members.rows.empty() && variant.out_of_fold.rows.empty()) {
+      section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
                                 "no scores of graphs yet; a run writes them when its steps are "
                                 "done (predictions.rows, or "
                                 "train.last_evaluation).");

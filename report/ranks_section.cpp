@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "report/charts/scatter_chart.hpp"
@@ -11,7 +12,7 @@ namespace tpudist {
 namespace {
 
 // Validation graphs with a score, by falling score; those of folds where there are none.
-std::vector<const RankedGraph*> ordered(const GroupRankings& rankings) {
+std::vector<const RankedGraph*> ordered(const VariantRankings& rankings) {
   std::vector<const RankedGraph*> graphs;
   for (const bool valid : {true, false}) {
     for (const RankedGraph& graph : rankings.graphs) {
@@ -24,9 +25,10 @@ std::vector<const RankedGraph*> ordered(const GroupRankings& rankings) {
   return graphs;
 }
 
-ReportFigure figure_of(const ReportGroup& group, const std::vector<const RankedGraph*>& graphs) {
+ReportFigure figure_of(const ReportedVariant& variant,
+                       const std::vector<const RankedGraph*>& graphs) {
   ReportFigure figure;
-  figure.heading = group.title;
+  figure.heading = variant.title;
   figure.sentence = fmt::format(
       "The best, the median and the worst of {} {} graphs by {}: one dot for each configuration "
       "(at most 400 "
@@ -35,8 +37,8 @@ ReportFigure figure_of(const ReportGroup& group, const std::vector<const RankedG
       "rows. On the dashed line both are equal; the fastest configurations are at the lower left. "
       "Ranks do not "
       "say how much time a mistake costs.",
-      graphs.size(), graphs.front()->split == "valid" ? "validation" : "held-out", group.metric);
-  figure.table = {"ranks" + group.file_end, {"graph", "measured rank", "predicted rank"}, {}};
+      graphs.size(), graphs.front()->split == "valid" ? "validation" : "held-out", variant.metric);
+  figure.table = {"ranks" + variant.file_end, {"graph", "measured rank", "predicted rank"}, {}};
   const std::set<std::size_t> places{0, (graphs.size() - 1) / 2, graphs.size() - 1};
   for (const std::size_t place : places) {
     const RankedGraph& graph = *graphs[place];
@@ -59,14 +61,14 @@ ReportFigure figure_of(const ReportGroup& group, const std::vector<const RankedG
 ReportSection ranks_section(const ReportInput& input) {
   ReportSection section{.id = "ranks", .title = "Predicted against measured rank"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
-    const std::vector<const RankedGraph*> graphs = ordered(group.rankings);
+    const ReportedVariant& variant = input.variants[g];
+    const std::vector<const RankedGraph*> graphs = ordered(variant.rankings);
     if (!graphs.empty()) {
-      section.figures.push_back(figure_of(group, graphs));
+      section.figures.push_back(figure_of(variant, graphs));
       continue;
     }
     section.missing.push_back(
-        (group.title.empty() ? "" : group.title + ": ") +
+        (variant.title.empty() ? "" : variant.title + ": ") +
         "no predictions of graphs that members never saw; predictions.rows writes them.");
   }
   return section;

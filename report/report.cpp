@@ -31,8 +31,8 @@ std::string subtitle_of(const ResultSet& results) {
 
 }  // namespace
 
-Report make_report(ResultSet results) {
-  const ReportInput input = report_input(std::move(results));
+Report make_report(ResultSet results, bool ceilings) {
+  const ReportInput input = report_input(std::move(results), ceilings);
   Report report{
       .title = input.results.title, .subtitle = subtitle_of(input.results), .sections = {}};
   for (ReportSection (*make)(const ReportInput&) :
@@ -41,10 +41,10 @@ Report make_report(ResultSet results) {
         configuration_section}) {
     report.sections.push_back(make(input));
   }
-  if (input.groups.size() > input.shown()) {
+  if (input.variants.size() > input.shown()) {
     report.sections.front().notes.push_back(
         fmt::format("Charts show the first {} of {} variants and collections.", input.shown(),
-                    input.groups.size()));
+                    input.variants.size()));
   }
   return report;
 }

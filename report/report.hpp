@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/report_section.hpp"
@@ -16,8 +17,9 @@ struct Report {
 };
 
 // Of runs or a sweep, also unfinished and damaged ones. Reads their predictions, and the run times of the
-// shards that they trained on.
-Report make_report(ResultSet results);
+// shards that they trained on. `ceilings`: whether noise ceilings are estimated, which takes most of the
+// time.
+Report make_report(ResultSet results, bool ceilings = true);
 
 // The page, and the tables with rows as pairs of a file name and CSV text, in the order of the page.
 std::string report_html(const Report& report);

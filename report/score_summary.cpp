@@ -1,46 +1,76 @@
 #include "report/score_summary.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "results/system_scores.hpp"
+#include "statistics/interval.hpp"
+#include "statistics/score_intervals.hpp"
 
 namespace tpudist {
 namespace {
 
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
+ChartInterval ends_of(const Interval& interval) {
+  return {interval.low, interval.high};
 }
 
-double deviation_of(const std::vector<double>& values) {
-  if (values.size() < 2) return std::numeric_limits<double>::quiet_NaN();
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+void add_families(ScoreSummary& summary, const RunScores& scores) {
+  if (const auto families = family_interval(std::span(&scores, 1))) {
+    summary.other_families = ends_of(families->interval);
+  } else {
+    summary.note += "other families: needs graphs of two families. ";
+  }
 }
 
 }  // namespace
 
 ScoreSummary summarise(const ScoreMatrix& matrix) {
-  const std::vector<double> means = matrix.row_means();
-  const std::vector<int> families = matrix.family_numbers();
+  const RunScores scores = run_scores(matrix);
   ScoreSummary summary;
-  summary.mean = mean_of(means);
-  summary.deviation = deviation_of(means);
-  summary.rows = static_cast<int>(matrix.rows.size());
-  summary.graphs = static_cast<int>(matrix.graphs.size());
-  summary.families = 1 + *std::ranges::max_element(families);
+  summary.mean = mean_score(scores);
+  summary.deviation = std::numeric_limits<double>::quiet_NaN();
+  summary.rows = scores.run_count();
+  summary.graphs = scores.graph_count();
+  summary.families = scores.family_count();
+  if (summary.rows > 1) summary.deviation = deviation_interval(run_means(scores)).deviation;
+  if (const auto runs = run_interval(scores)) {
+    summary.these_graphs = ends_of(*runs);
+  } else {
+    summary.note += "other runs: needs two, so this is of this model only. ";
+  }
+  add_families(summary, scores);
+  return summary;
+}
+
+std::optional<ScoreSummary> summarise(const VariantRankings& rankings) {
+  const std::size_t members = rankings.without.size();
+  if (members < 2 || rankings.sized_graphs == 0) return std::nullopt;
+  RunScores scores;
+  for (const RankedGraph& graph : rankings.graphs) {
+    if (!graph.sized) continue;
+    scores.graphs.push_back(graph.name);
+    scores.families.push_back(graph.family);
+    scores.scores.push_back({graph.score});
+  }
+  ScoreSummary summary;
+  summary.mean = mean_score(scores);
+  summary.deviation = std::numeric_limits<double>::quiet_NaN();
+  summary.rows = 1;
+  summary.graphs = scores.graph_count();
+  summary.families = scores.family_count();
+  summary.these_graphs = ends_of(jackknife_interval(summary.mean, rankings.without));
+  add_families(summary, scores);
   return summary;
 }
 
 std::vector<GraphSummary> summarise_graphs(const ScoreMatrix& matrix) {
   std::vector<GraphSummary> list;
-  for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
-    std::vector<double> values;
-    for (const auto& row : matrix.scores) values.push_back(row[g]);
-    list.push_back({mean_of(values), std::nullopt});
+  for (const std::vector<double>& values : run_scores(matrix).scores) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    GraphSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
+    if (values.size() > 1) summary.interval = ends_of(mean_interval(values));
+    list.push_back(summary);
   }
   return list;
 }

@@ -8,10 +8,10 @@
 namespace tpudist {
 namespace {
 
-ReportFigure figure_of(const ReportGroup& group) {
-  const GroupRankings& rankings = group.rankings;
+ReportFigure figure_of(const ReportedVariant& variant) {
+  const VariantRankings& rankings = variant.rankings;
   ReportFigure figure;
-  figure.heading = group.title;
+  figure.heading = variant.title;
   figure.sentence = fmt::format(
       "Mean {} over {} validation graphs of ensembles of K of the {} members, drawn at random. The "
       "band is one "
@@ -20,13 +20,13 @@ ReportFigure figure_of(const ReportGroup& group) {
       "sqrt(1 - K/{}), up to K = {}. It is of these graphs and these members alone; beyond its end "
       "subsets "
       "share too many members to tell.",
-      group.metric, rankings.sized_graphs, rankings.sized_members, rankings.sized_members,
+      variant.metric, rankings.sized_graphs, rankings.sized_members, rankings.sized_members,
       rankings.sized_members / 2);
   figure.legend = {{"s1 strong", "mean over subsets"}, {"band1", "one standard deviation"}};
   figure.table = {
-      "ensemble-sizes" + group.file_end, {"members", "subsets", "mean", "deviation"}, {}};
+      "ensemble-sizes" + variant.file_end, {"members", "subsets", "mean", "deviation"}, {}};
   LineChart chart{
-      .label = "Score by number of members", .x_name = "members", .y_name = group.metric};
+      .label = "Score by number of members", .x_name = "members", .y_name = variant.metric};
   LineSeries line{.name = "mean over subsets", .colour = 1, .strong = true, .x = {}, .y = {}};
   LineBand band;
   for (const EnsembleSize& size : rankings.sizes) {
@@ -50,13 +50,13 @@ ReportFigure figure_of(const ReportGroup& group) {
 ReportSection sizes_section(const ReportInput& input) {
   ReportSection section{.id = "sizes", .title = "Size of the ensemble"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
-    if (!group.rankings.sizes.empty()) {
-      section.figures.push_back(figure_of(group));
+    const ReportedVariant& variant = input.variants[g];
+    if (!variant.rankings.sizes.empty()) {
+      section.figures.push_back(figure_of(variant));
       continue;
     }
     section.missing.push_back(
-        (group.title.empty() ? "" : group.title + ": ") +
+        (variant.title.empty() ? "" : variant.title + ": ") +
         "needs the predictions of two members on validation graphs that neither trained "
         "on (predictions.rows writes them).");
   }

@@ -9,10 +9,10 @@
 namespace tpudist {
 namespace {
 
-ReportFigure figure_of(const ReportGroup& group, bool valid) {
+ReportFigure figure_of(const ReportedVariant& variant, bool valid) {
   ReportFigure figure;
   figure.heading = fmt::format("{}{}{}", valid ? "Validation graphs" : "Graphs out of fold",
-                               group.title.empty() ? "" : ": ", group.title);
+                               variant.title.empty() ? "" : ": ", variant.title);
   figure.sentence =
       "How much slower than the fastest measured configuration the best of the k is that all "
       "members "
@@ -20,7 +20,7 @@ ReportFigure figure_of(const ReportGroup& group, bool valid) {
       "one is their "
       "mean. Best of the measured ones, not of all that the compiler could choose.";
   figure.legend = {{"s1 thin", "graphs"}, {"s1 strong", "their mean"}};
-  figure.table = {(valid ? "slowdown-valid" : "slowdown-out-of-fold") + group.file_end,
+  figure.table = {(valid ? "slowdown-valid" : "slowdown-out-of-fold") + variant.file_end,
                   {"graph", "members"},
                   {}};
   for (const std::int64_t count : kSlowdownCounts)
@@ -34,7 +34,7 @@ ReportFigure figure_of(const ReportGroup& group, bool valid) {
   for (const std::int64_t count : kSlowdownCounts) mean.x.push_back(static_cast<double>(count));
   mean.y.assign(std::size(kSlowdownCounts), 0.0);
   double graphs = 0;
-  for (const RankedGraph& graph : group.rankings.graphs) {
+  for (const RankedGraph& graph : variant.rankings.graphs) {
     if ((graph.split == "valid") != valid || std::isnan(graph.slowdown.front())) continue;
     LineSeries line{.name = graph.name, .colour = 1, .strong = false, .x = mean.x, .y = {}};
     std::vector<TableCell> row{graph.name, TableCell::count(graph.members)};
@@ -58,17 +58,17 @@ ReportFigure figure_of(const ReportGroup& group, bool valid) {
 ReportSection slowdown_section(const ReportInput& input) {
   ReportSection section{.id = "slowdown", .title = "Slowdown at k"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportGroup& group = input.groups[g];
+    const ReportedVariant& variant = input.variants[g];
     bool any = false;
     for (const bool valid : {true, false}) {
-      ReportFigure figure = figure_of(group, valid);
+      ReportFigure figure = figure_of(variant, valid);
       if (figure.table.rows.empty()) continue;
       section.figures.push_back(std::move(figure));
       any = true;
     }
     if (!any) {
       section.missing.push_back(
-          (group.title.empty() ? "" : group.title + ": ") +
+          (variant.title.empty() ? "" : variant.title + ": ") +
           "no predictions of graphs that members never saw; predictions.rows writes them.");
     }
   }

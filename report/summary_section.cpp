@@ -9,9 +9,9 @@
 namespace tpudist {
 namespace {
 
-// A mean of a group on some graphs.
+// A mean of a variant on some graphs.
 struct SummaryLine {
-  std::string group, graphs, what;
+  std::string variant, graphs, what;
   int colour = 1;
   ScoreSummary summary;
 };
@@ -22,23 +22,19 @@ std::string interval_text(const std::optional<ChartInterval>& interval) {
 
 std::vector<SummaryLine> lines_of(const ReportInput& input) {
   std::vector<SummaryLine> lines;
-  for (const ReportGroup& group : input.groups) {
-    if (!group.members.rows.empty())
-      lines.push_back({group.title, "validation", "one member", 1, summarise(group.members)});
-    if (!group.out_of_fold.rows.empty())
-      lines.push_back({group.title, "out of fold", "one member", 3, summarise(group.out_of_fold)});
+  for (const ReportedVariant& variant : input.variants) {
+    if (!variant.members.rows.empty())
+      lines.push_back({variant.title, "validation", "one member", 1, summarise(variant.members)});
+    if (!variant.out_of_fold.rows.empty())
+      lines.push_back(
+          {variant.title, "out of fold", "one member", 3, summarise(variant.out_of_fold)});
+    if (const auto together = summarise(variant.rankings)) {
+      lines.push_back({variant.title, "validation",
+                       fmt::format("{} members together", variant.rankings.sized_members), 2,
+                       *together});
+    }
   }
   return lines;
-}
-
-// The mean over validation graphs of all members of a group together; a single number without interval.
-double ensemble_mean(const ReportGroup& group) {
-  double sum = 0, count = 0;
-  for (const RankedGraph& graph : group.rankings.graphs) {
-    if (graph.split != "valid" || std::isnan(graph.score)) continue;
-    sum += graph.score, ++count;
-  }
-  return count > 0 ? sum / count : std::nan("");
 }
 
 ReportFigure scores_figure(const ReportInput& input) {
@@ -52,11 +48,13 @@ ReportFigure scores_figure(const ReportInput& input) {
       "Neither sees what no graph here shows: an interval from n families cannot see failures "
       "rarer than "
       "about 1 in n.";
-  figure.legend = {{"f1", "validation graphs"}, {"f3", "out of fold"}};
+  figure.legend = {{"f1", "validation graphs"},
+                   {"f2", "validation graphs, all members together"},
+                   {"f3", "out of fold"}};
   figure.table = {"scores",
                   {"runs", "graphs", "of", "mean", "these graphs, other runs (95 %)",
                    "other families, other runs (95 %)", "deviation between runs", "runs or members",
-                   "graphs", "families"},
+                   "graphs", "families", "note"},
                   {}};
   IntervalChart chart{.label = "Mean scores with their intervals",
                       .x_name = "mean score over graphs",
@@ -64,11 +62,12 @@ ReportFigure scores_figure(const ReportInput& input) {
                       .rows = {}};
   for (const SummaryLine& line : lines_of(input)) {
     const ScoreSummary& s = line.summary;
-    figure.table.rows.push_back({line.group, line.graphs, line.what, TableCell(s.mean),
+    figure.table.rows.push_back({line.variant, line.graphs, line.what, TableCell(s.mean),
                                  interval_text(s.these_graphs), interval_text(s.other_families),
                                  TableCell(s.deviation), TableCell::count(s.rows),
-                                 TableCell::count(s.graphs), TableCell::count(s.families)});
-    chart.rows.push_back({.label = (input.groups.size() > 1 ? line.group + ", " : "") + line.graphs,
+                                 TableCell::count(s.graphs), TableCell::count(s.families), s.note});
+    chart.rows.push_back({.label = (input.variants.size() > 1 ? line.variant + ", " : "") +
+                                   line.graphs + ", " + line.what,
                           .value = s.mean,
                           .colour = line.colour,
                           .interval = s.these_graphs,
@@ -78,15 +77,6 @@ ReportFigure scores_figure(const ReportInput& input) {
                           .limit = std::nullopt,
                           .limit_interval = std::nullopt,
                           .title = fmt::format("{:.4f}", s.mean)});
-  }
-  for (const ReportGroup& group : input.groups) {
-    const double mean = ensemble_mean(group);
-    if (std::isnan(mean) || group.rankings.sized_members < 2) continue;
-    figure.table.rows.push_back({group.title, "validation",
-                                 fmt::format("{} members together", group.rankings.sized_members),
-                                 TableCell(mean), "-", "-", TableCell(std::nan("")),
-                                 TableCell::count(1), TableCell::count(group.rankings.sized_graphs),
-                                 ""});
   }
   figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
   return figure;
@@ -133,8 +123,8 @@ ReportSection summary_section(const ReportInput& input) {
         fmt::format("{} of {} runs have not finished: what follows is of what there is.",
                     unfinished, input.results.runs.size()));
   }
-  for (const ReportGroup& group : input.groups) {
-    for (const std::string& note : group.notes) section.missing.push_back(note);
+  for (const ReportedVariant& variant : input.variants) {
+    for (const std::string& note : variant.notes) section.missing.push_back(note);
   }
   ReportFigure scores = scores_figure(input);
   if (scores.table.rows.empty()) {

@@ -96,8 +96,8 @@ ReportSection suspects_section(const ReportInput& input) {
   ReportSection section{.id = "suspects", .title = "Suspected measurements"};
   std::set<std::pair<std::string, std::string>> seen;
   ThreadPool pool(1);
-  for (const ReportGroup& group : input.groups) {
-    for (const RunRecord& run : group.runs) {
+  for (const ReportedVariant& variant : input.variants) {
+    for (const RunRecord& run : variant.runs) {
       const std::string shards = shards_of(run);
       if (shards.empty() || !seen.insert({shards, run.collection}).second) continue;
       try {

@@ -15,9 +15,9 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-ReportFigure figure_of(const ReportGroup& group) {
+ReportFigure figure_of(const ReportedVariant& variant) {
   ReportFigure figure;
-  figure.heading = group.title;
+  figure.heading = variant.title;
   figure.sentence =
       "The time of the logged steps of each run, from start to end with communication, and the "
       "part that "
@@ -25,7 +25,7 @@ ReportFigure figure_of(const ReportGroup& group) {
       "so runs are "
       "not to be compared by it.";
   figure.legend = {{"s1 strong", "step"}, {"s2 strong", "of these, waiting for data"}};
-  figure.table = {"timing" + group.file_end,
+  figure.table = {"timing" + variant.file_end,
                   {"run", "logged steps", "median step [ms]", "95 % below [ms]", "median wait [ms]",
                    "waiting [%]", "training [s]"},
                   {}};
@@ -33,8 +33,8 @@ ReportFigure figure_of(const ReportGroup& group) {
                   .x_name = "step",
                   .y_name = "milliseconds",
                   .zero = true};
-  const bool alone = group.runs.size() == 1;
-  for (const RunRecord& run : group.runs) {
+  const bool alone = variant.runs.size() == 1;
+  for (const RunRecord& run : variant.runs) {
     LineSeries steps{.name = run.label, .colour = 1, .strong = alone, .x = {}, .y = {}};
     LineSeries waits{
         .name = run.label + " waiting", .colour = 2, .strong = alone, .x = {}, .y = {}};
@@ -65,10 +65,10 @@ ReportFigure figure_of(const ReportGroup& group) {
 ReportSection timing_section(const ReportInput& input) {
   ReportSection section{.id = "timing", .title = "Step time and data wait"};
   for (std::size_t g = 0; g < input.shown(); ++g) {
-    ReportFigure figure = figure_of(input.groups[g]);
+    ReportFigure figure = figure_of(input.variants[g]);
     if (figure.table.rows.empty()) {
       section.missing.push_back(
-          (input.groups[g].title.empty() ? "" : input.groups[g].title + ": ") +
+          (input.variants[g].title.empty() ? "" : input.variants[g].title + ": ") +
           "no step was logged yet (train.log_every).");
     } else {
       section.figures.push_back(std::move(figure));

@@ -21,8 +21,7 @@ std::string tick_label(double value, double step) {
   if (std::abs(value) >= 1e7 || (value != 0 && std::abs(step) < 1e-6))
     return fmt::format("{:g}", value);
   const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
-  const std::string text = fmt::format("{:.{}f}", value, decimals);
-  return text == "-0" ? "0" : text;
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
 }  // namespace
@@ -51,8 +50,9 @@ Axis linear_axis(double low, double high, int most, bool widen) {
   }
   axis.low = low, axis.high = high;
   for (double n = std::ceil(low / step - 1e-9); n * step <= high + 1e-9 * step; ++n) {
-    axis.ticks.push_back(n * step);
-    axis.labels.push_back(tick_label(n * step, step));
+    const double tick = n * step + 0.0;  // no -0
+    axis.ticks.push_back(tick);
+    axis.labels.push_back(tick_label(tick, step));
   }
   return axis;
 }

@@ -1,15 +1,11 @@
-#include "report/group_rankings.hpp"
-
-#include <fmt/format.h>
+#include "report/variant_rankings.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <tuple>
 
-#include "core/random.hpp"
 #include "data/schema/model_family.hpp"
 #include "ensemble/joined_predictions.hpp"
 #include "ensemble/out_of_fold.hpp"
@@ -60,28 +56,33 @@ std::vector<Values> usable_scores(const PredictedGraph& entry, const GraphPredic
 }
 
 RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entry,
-                       const std::vector<Values>& scores, const Values& targets) {
+                       const std::vector<Values>& scores, const GraphPredictions& rows,
+                       bool ceilings) {
   RankedGraph graph{.name = entry.name,
                     .family = model_family(entry.name),
                     .split = entry.split,
                     .rows = entry.rows,
                     .members = static_cast<int>(scores.size()),
                     .score = 0,
+                    .sized = false,
+                    .limits = {},
                     .slowdown = {},
                     .measured = {},
                     .predicted = {}};
-  const Values combined = combine(scores, {.rule = CombinationRule::mean});
+  const Values combined = combine(scores, {.rule = CombinationRule::mean}),
+               targets = rows.targets();
   graph.score = primary_metric(collection, combined, targets);
   for (const std::int64_t count : kSlowdownCounts)
     graph.slowdown.push_back(slowdown_at(combined, targets, count));
+  if (ceilings) graph.limits = score_limits(collection, combined, rows);
   sample_ranks(graph, combined, targets);
   return graph;
 }
 
 }  // namespace
 
-GroupRankings rank_group(std::span<const RunRecord> runs) {
-  GroupRankings rankings;
+VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
+  VariantRankings rankings;
   std::vector<std::shared_ptr<const PredictionsFile>> files;
   for (const RunRecord& run : runs) {
     if (run.predictions) {
@@ -100,14 +101,15 @@ GroupRankings rank_group(std::span<const RunRecord> runs) {
     const GraphPredictions rows = joined.read(static_cast<int>(g));
     const std::vector<Values> scores = usable_scores(entry, rows);
     if (scores.empty()) continue;
-    const Values targets = rows.targets();
-    rankings.graphs.push_back(rank_graph(header.collection, entry, scores, targets));
-    if (entry.fold < 0) sizes.add_graph(scores, targets);
+    RankedGraph ranked = rank_graph(header.collection, entry, scores, rows, ceilings);
+    if (entry.fold < 0) ranked.sized = sizes.add_graph(scores, rows.targets());
+    rankings.graphs.push_back(std::move(ranked));
   }
   std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {
     return std::tuple(graph.split != "valid", graph.name);
   });
   rankings.sizes = sizes.result();
+  rankings.without = sizes.without();
   rankings.sized_members = sizes.members();
   rankings.sized_graphs = sizes.graphs();
   return rankings;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ensemble/score_limits.hpp"
 #include "results/run_record.hpp"
 
 namespace tpudist {
@@ -18,6 +19,8 @@ struct RankedGraph {
   std::int64_t rows = 0;
   int members = 0;               // that rank it
   double score = 0;              // primary metric of their combination (z_score)
+  bool sized = false;            // whether it counts in VariantRankings::sizes and without
+  ScoreLimits limits;            // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination
   // Of at most 400 configurations, evenly taken by measured rank: rank / rows, measured and predicted.
   std::vector<double> measured, predicted;
@@ -31,16 +34,19 @@ struct EnsembleSize {
   double deviation = 0;  // between subsets, divided by sqrt(1 - K / M); NaN beyond K = M / 2
 };
 
-struct GroupRankings {
+struct VariantRankings {
   std::vector<RankedGraph> graphs;  // validation graphs, then those of folds; by names
   std::vector<EnsembleSize>
       sizes;  // on validation graphs that all members ranked; empty: fewer than two
   int sized_members = 0, sized_graphs = 0;
+  // [sized_members] mean over the same graphs of the metric of all members but one.
+  std::vector<double> without;
   std::vector<std::string> missing;  // runs without predictions, one line each
 };
 
-// Reads the predictions of all runs together, graph by graph. Throws ConfigError and DataError where they
+// Reads the predictions of all runs together, graph by graph. With `ceilings` noise ceilings are estimated,
+// which takes most of the time. Throws ConfigError and DataError where they
 // cannot be joined (JoinedPredictions).
-GroupRankings rank_group(std::span<const RunRecord> runs);
+VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings);
 
 }  // namespace tpudist
