@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "core/config/yaml_scalar.hpp"
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "models/losses/read_loss.hpp"
 #include "train/experiment/settings.hpp"
@@ -134,6 +136,41 @@ EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train)
   return config;
 }
 
+// Seconds. `words`: what else the key takes.
+double duration_of(ConfigNode& node, const char* key, const std::string& text,
+                   const char* words = "") {
+  const std::optional<double> seconds = parse_duration(text);
+  if (!seconds) {
+    node.mistake(key, fmt::format("must be {}a time such as 90 (seconds), 45m, 7h30m or 1:30:00, "
+                                  "at most 1e9 s, not \"{}\"",
+                                  words, text));
+  }
+  return seconds.value_or(0);
+}
+
+TimeLimitConfig read_time_limit(ConfigNode& train) {
+  const std::string text = train.text("time_limit", "auto");
+  if (text == "auto") return {};
+  if (text == "none") return {.seconds = std::nullopt, .slurm = false};
+  return {.seconds = duration_of(train, "time_limit", text, "`auto`, `none` or "), .slurm = true};
+}
+
+BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config) {
+  BadLossConfig bad_loss;
+  const std::string policy = train.choice("on_bad_loss", "stop", {"stop", "skip", "roll_back"});
+  bad_loss.policy = policy == "skip"        ? BadLossPolicy::skip
+                    : policy == "roll_back" ? BadLossPolicy::roll_back
+                                            : BadLossPolicy::stop;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  bad_loss.above = train.number("bad_loss_above", kInfinity, {0, kInfinity});
+  if (bad_loss.policy == BadLossPolicy::roll_back && config.checkpoint_every == 0) {
+    train.mistake("on_bad_loss",
+                  "rolls members back to the last regular checkpoint, and there are none: give "
+                  "train.checkpoint_every");
+  }
+  return bad_loss;
+}
+
 TrainConfig read_train(ConfigNode train) {
   TrainConfig config;
   train.require("steps");
@@ -152,6 +189,8 @@ TrainConfig read_train(ConfigNode train) {
   config.cuda_graphs = train.boolean("cuda_graphs", false);
   config.average = AverageConfig::read(train.child("average"));
   config.early_stop = read_early_stop(train.child("early_stop"), config);
+  config.time_limit = read_time_limit(train);
+  config.bad_loss = read_bad_loss(train, config);
   return config;
 }
 
@@ -256,6 +295,7 @@ DistConfig read_dist(ConfigNode dist) {
                       : ReduceMode::all_reduce;
   config.threads = static_cast<int>(dist.integer_or_auto("threads", 0, {1, 1024}));
   config.device = dist.choice("device", "auto", {"auto", "cpu", "cuda"});
+  config.timeout = duration_of(dist, "timeout", dist.text("timeout", "600"));
   config.mixed_cpus = dist.choice("mixed_cpus", "refuse", {"refuse", "warn"}) == "warn";
   return config;
 }
