@@ -113,4 +113,15 @@ FolderLock::~FolderLock() {
   ::close(descriptor_);
 }
 
+std::optional<std::string> lock_holder(const std::filesystem::path& folder, std::string_view name) {
+  const std::filesystem::path path = folder / name;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return std::nullopt;
+  const bool free = ::flock(descriptor, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  std::optional<std::string> holder;
+  if (!free) holder = read_holder(descriptor);
+  ::close(descriptor);
+  return holder;
+}
+
 }  // namespace tpudist

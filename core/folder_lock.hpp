@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace tpudist {
@@ -29,5 +31,11 @@ class FolderLock {
   std::filesystem::path path_;
   int descriptor_ = -1;  // -1: the file system has no locks
 };
+
+// Who holds the lock on `name` in the folder, as the holder wrote it; nothing where nobody does, there is
+// no such file, or the file system has no locks. Changes nothing; for the moment of asking the file has a
+// shared lock.
+std::optional<std::string> lock_holder(const std::filesystem::path& folder,
+                                       std::string_view name = kLockName);
 
 }  // namespace tpudist

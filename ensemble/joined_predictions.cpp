@@ -133,6 +133,7 @@ GraphPredictions JoinedPredictions::read(int graph) const {
       joined.normalizer = own.normalizer;
       first = false;
     }
+    if (joined.group.empty()) joined.group = std::move(own.group);
     if (own.configs != joined.configs || own.runtime != joined.runtime ||
         own.normalizer != joined.normalizer) {
       throw DataError(

@@ -210,6 +210,7 @@ class Judge {
     judged.all = metric_of(combined(able), targets);
     const Values consensus = combined(kept);
     judged.kept = metric_of(consensus, targets);
+    judged.limits = score_limits(header_.collection, consensus, predictions);
     Values agreements;
     for (std::size_t c = 0; c < kept.size(); ++c) {
       Values weights(kept.size(), 1.0);

@@ -9,6 +9,7 @@
 
 #include "ensemble/columns.hpp"
 #include "ensemble/prediction_source.hpp"
+#include "ensemble/score_limits.hpp"
 #include "statistics/combination.hpp"
 #include "statistics/member_selection.hpp"
 #include "statistics/rejection.hpp"
@@ -33,6 +34,7 @@ struct GraphJudgement {
   // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
+  ScoreLimits limits;       // of `kept`
 };
 
 // A graph is flagged where members agree (at least kAgreement) on a ranking that its run times contradict

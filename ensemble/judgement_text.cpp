@@ -6,6 +6,7 @@
 
 #include "ensemble/judgement.hpp"
 #include "ensemble/out_of_fold.hpp"
+#include "ensemble/table_intervals.hpp"
 
 namespace tpudist {
 namespace {
@@ -65,6 +66,15 @@ std::string table_notes(const Judgement& judgement, const TableJudgement& table)
   return text;
 }
 
+// Tile kernels have no such limits.
+std::string limits_of(const TableJudgement& table, std::string_view metric) {
+  if (metric != "kendall_tau") return {};
+  std::vector<LimitedScore> graphs;
+  for (const GraphJudgement& graph : table.graphs)
+    graphs.push_back({graph.name, graph.kept, graph.limits});
+  return limits_text(graphs, metric);
+}
+
 std::string column_lines(const TableJudgement& table, std::string_view metric) {
   std::size_t width = 6;  // "member"
   for (const std::string& name : table.columns) width = std::max(width, name.size());
@@ -87,7 +97,10 @@ std::string table_text(const TableJudgement& table, std::string_view metric) {
                         number(graph.kept), number(graph.agreement));
   }
   text += fmt::format("{:<{}}  {:>9}  {:>11}\n\n", "mean", width, "", number(table.kept));
-  return text + column_lines(table, metric) + "\n";
+  return text + limits_of(table, metric) + column_lines(table, metric) + "
+" +
+         table_interval_text(table) + "
+";
 }
 
 // What was fixed beforehand, and what came of it.
@@ -115,8 +128,10 @@ std::string judgement_text(const Judgement& judgement) {
 std::string judgement_notes(const Judgement& judgement) {
   std::string text;
   for (const TableJudgement& table : judgement.tables) {
+    text += limits_of(table, primary_metric_of(judgement.collection));
     if (table.columns.size() > 1 && !std::isnan(table.kept))
       text += column_lines(table, primary_metric_of(judgement.collection)) + "\n";
+    if (!std::isnan(table.kept)) text += table_interval_text(table) + "\n";
   }
   return text + rule_text(judgement);
 }
@@ -142,12 +157,14 @@ nlohmann::json judgement_json(const Judgement& judgement) {
                         {"score", finite_or_null(graph.kept)},
                         {"agreement", finite_or_null(graph.agreement)},
                         {"suspicious", graph.suspicious}});
+      graphs.back().update(limits_json(graph.limits));
     }
     nlohmann::json one = {{"title", table.title},
                           {"columns", columns},
                           {"graphs", graphs},
                           {"score", finite_or_null(table.kept)},
                           {"score_with_rejected", finite_or_null(table.all)},
+                          {"intervals", table_interval_json(table)},
                           {"left_out", table.left_out}};
     if (table.selection) {
       one["selection"] = {{"in_sample", finite_or_null(table.selection->in_sample)},

@@ -64,6 +64,9 @@ struct GraphPredictions {
   std::vector<std::int32_t> configs;     // [r] configuration numbers, rising
   std::vector<std::int64_t> runtime;     // [r] measured, ns; 0 in test splits
   std::vector<std::int64_t> normalizer;  // [r] tile only, else empty
+  // [r] equal numbers are equal configurations of the graph; empty where nothing says which are
+  // equal (files of an earlier version).
+  std::vector<std::int32_t> group;
   // [M][r] larger = slower; NaN throughout where the member did not score the graph.
   std::vector<std::vector<double>> scores;
 

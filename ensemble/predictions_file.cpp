@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kFormat = "tpudist-predictions";
 constexpr std::int64_t kVersion = 1;
+constexpr std::int32_t kNoGroup = -1;  // of rows of which nothing says which are equal
 constexpr std::int64_t kMost = std::int64_t{1} << 24;  // runs, members or graphs that are believed
 
 bool is_tile(const PredictionsHeader& header) {
@@ -194,6 +195,7 @@ PredictionsWriter::PredictionsWriter(const std::filesystem::path& path, Predicti
   const std::string in = where + ":/rows";
   config_ = PlainDataset::create(rows_, "config", ElementType::i32, {begin_.back()}, in);
   runtime_ = PlainDataset::create(rows_, "runtime", ElementType::i64, {begin_.back()}, in);
+  group_ = PlainDataset::create(rows_, "group", ElementType::i32, {begin_.back()}, in);
   if (is_tile(header_))
     normalizer_ = PlainDataset::create(rows_, "normalizer", ElementType::i64, {begin_.back()}, in);
   score_ = PlainDataset::create(rows_, "score", ElementType::f32, {begin_.back(), members}, in);
@@ -208,6 +210,7 @@ void PredictionsWriter::add(int graph, const GraphPredictions& predictions) {
   const std::size_t members = header_.members.size();
   const bool fits =
       predictions.configs.size() == rows && predictions.runtime.size() == rows &&
+      (predictions.group.empty() || predictions.group.size() == rows) &&
       predictions.normalizer.size() == (is_tile(header_) ? rows : 0) &&
       predictions.scores.size() == members &&
       std::ranges::all_of(predictions.scores, [&](const auto& s) { return s.size() == rows; });
@@ -225,6 +228,9 @@ void PredictionsWriter::add(int graph, const GraphPredictions& predictions) {
   }
   config_.write<std::int32_t>(begin_[g], predictions.configs);
   runtime_.write<std::int64_t>(begin_[g], predictions.runtime);
+  group_.write<std::int32_t>(begin_[g], predictions.group.empty()
+                                            ? std::vector<std::int32_t>(rows, kNoGroup)
+                                            : predictions.group);
   if (is_tile(header_)) normalizer_.write<std::int64_t>(begin_[g], predictions.normalizer);
   score_.write<float>(begin_[g], scores);
   added_[g] = true;
@@ -241,7 +247,7 @@ void PredictionsWriter::finish() {
                       {static_cast<std::int64_t>(header_.graphs.size()),
                        static_cast<std::int64_t>(header_.members.size())},
                       where + ":/graphs");
-  for (PlainDataset* dataset : {&config_, &runtime_, &normalizer_, &score_})
+  for (PlainDataset* dataset : {&config_, &runtime_, &group_, &normalizer_, &score_})
     *dataset = PlainDataset();
   rows_.close();
   check_hdf5(hdf5_.close() ? 0 : -1, "close", where);
@@ -301,6 +307,8 @@ PredictionsFile::PredictionsFile(const std::filesystem::path& path) : path_(path
   const std::int64_t all = begin_.back();
   config_ = PlainDataset::open(rows, "config", ElementType::i32, {all}, in);
   runtime_ = PlainDataset::open(rows, "runtime", ElementType::i64, {all}, in);
+  if (has_link(rows, "group"))
+    group_ = PlainDataset::open(rows, "group", ElementType::i32, {all}, in);
   if (is_tile(header_))
     normalizer_ = PlainDataset::open(rows, "normalizer", ElementType::i64, {all}, in);
   score_ = PlainDataset::open(rows, "score", ElementType::f32, {all, members}, in);
@@ -312,6 +320,9 @@ GraphPredictions PredictionsFile::read(int graph) const {
   GraphPredictions predictions;
   predictions.configs = config_.read<std::int32_t>(begin_[g], entry.rows);
   predictions.runtime = runtime_.read<std::int64_t>(begin_[g], entry.rows);
+  if (group_) predictions.group = group_->read<std::int32_t>(begin_[g], entry.rows);
+  if (std::ranges::find(predictions.group, kNoGroup) != predictions.group.end())
+    predictions.group.clear();
   if (is_tile(header_))
     predictions.normalizer = normalizer_.read<std::int64_t>(begin_[g], entry.rows);
   const auto& configs = predictions.configs;

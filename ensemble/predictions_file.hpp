@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "core/file_system.hpp"
@@ -37,7 +38,7 @@ class PredictionsWriter {
   std::vector<bool> added_;
   std::vector<double> offset_;  // [G, M]
   Hdf5Id hdf5_, rows_;
-  PlainDataset config_, runtime_, normalizer_, score_;
+  PlainDataset config_, runtime_, group_, normalizer_, score_;
 };
 
 // Reads such a file. Thread-safe.
@@ -59,6 +60,7 @@ class PredictionsFile : public PredictionSource {
   std::vector<std::int64_t> begin_;  // [G + 1]
   std::vector<double> offset_;       // [G, M]
   Hdf5Id hdf5_;
+  std::optional<PlainDataset> group_;  // files of an earlier version lack it
   PlainDataset config_, runtime_, normalizer_, score_;
 };
 

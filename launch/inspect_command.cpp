@@ -13,6 +13,7 @@
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands.hpp"
+#include "launch/inspect_ceilings.hpp"
 #include "launch/inspect_folds.hpp"
 #include "launch/inspect_suspects.hpp"
 #include "launch/output.hpp"
@@ -26,6 +27,7 @@ struct Arguments {
   InspectPlanArguments plan;
   InspectFoldArguments folds;
   InspectSuspectArguments suspects;
+  bool ceilings = false;
   bool json = false;
 };
 
@@ -139,6 +141,9 @@ void run(const Arguments& arguments) {
   if (arguments.suspects.asked) {
     return inspect_suspects(arguments.suspects, arguments.shard_root, collections, arguments.json);
   }
+  if (arguments.ceilings) {
+    return inspect_ceilings(arguments.shard_root, collections, arguments.json);
+  }
   nlohmann::ordered_json json;
   for (const Collection& collection : collections) {
     const auto graphs = collection_statistics(arguments.shard_root, collection);
@@ -184,6 +189,10 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       "With --suspects the graphs whose run times look corrupted, by their order and their "
       "repetitions alone,\n"
       "and the overrides that leave them out; nothing is left out by itself.\n\n"
+      "With --ceiling the Kendall tau that a perfect ranking of each graph would score, because "
+      "its "
+      "measurements\n"
+      "are noisy, from those that were repeated.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
       "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
@@ -200,13 +209,19 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
   command->add_flag("--json", arguments->json, "Print JSON");
   add_fold_options(*command, arguments->folds);
   add_suspect_options(*command, arguments->suspects);
+  CLI::Option* ceiling =
+      command
+          ->add_flag("--ceiling", arguments->ceilings,
+                     "Show the Kendall tau that a perfect ranking of each graph would score")
+          ->excludes("--suspects");
   CLI::Option* plan =
       command
           ->add_option("--plan", arguments->plan.config,
                        "Experiment file (YAML) whose training data to plan; shards: as it says")
           ->check(CLI::ExistingFile)
           ->excludes(collection)
-          ->excludes("--suspects");
+          ->excludes("--suspects")
+          ->excludes(ceiling);
   command
       ->add_option("--configs", arguments->plan.configs,
                    "Configurations of a slate (default: batch.configs)")

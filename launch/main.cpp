@@ -19,6 +19,7 @@ void add_commands(CLI::App& app) {
   tpudist::add_predict_command(app);
   tpudist::add_ensemble_command(app);
   tpudist::add_sweep_command(app);
+  tpudist::add_compare_command(app);
   tpudist::add_rank_command(app);
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);

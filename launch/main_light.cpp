@@ -15,12 +15,13 @@
 #include "launch/exit_code.hpp"
 #include "launch/output.hpp"
 
-// The program that users call. Commands on data run here, in a process that never loads LibTorch:
-// loading it alone takes half a second and 480 MB, more than converting any file. All others, and
-// `inspect --plan`, are handed to the program beside it.
+// The program that users call. Commands on data and on results run here, in a process that never
+// loads LibTorch: loading it alone takes half a second and 480 MB, more than converting any file.
+// All others, and `inspect --plan`, are handed to the program beside it.
 namespace {
 
-constexpr std::array<std::string_view, 4> kDataCommands{"convert", "inspect", "verify", "synth"};
+constexpr std::array<std::string_view, 5> kDataCommands{"convert", "inspect", "verify", "synth",
+                                                        "compare"};
 
 int run_beside(char** argv) {
   std::error_code error;
@@ -46,6 +47,7 @@ int run_data_command(int argc, char** argv) {
     });
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
+    tpudist::add_compare_command(app);
     tpudist::add_verbosity_options(app);
     app.parse(argc, argv);
   });

@@ -13,6 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "ensemble/table_intervals.hpp"
 #include "launch/commands.hpp"
 #include "launch/ensemble_predictions.hpp"
 #include "launch/job.hpp"
@@ -50,11 +51,16 @@ void write_scores(const std::filesystem::path& path, const std::vector<Collectio
 // Where several collections were scored.
 void print_final_score(const std::vector<CollectionResult>& results) {
   std::vector<CollectionScore> scores;
+  std::vector<TableJudgement> tables;
   for (const CollectionResult& result : results) {
-    if (result.evaluation)
-      scores.push_back({result.collection, result.evaluation->ensemble_mean()});
+    if (!result.evaluation) continue;
+    scores.push_back({result.collection, result.evaluation->ensemble_mean()});
+    if (!result.judgement.tables.empty()) tables.push_back(result.judgement.tables.front());
   }
-  if (scores.size() > 1) print("{}", final_score_text(scores));
+  if (scores.size() < 2) return;
+  print("{}", final_score_text(scores));
+  // Only of the very mean that was printed.
+  if (tables.size() == scores.size()) print("{}", final_interval_text(tables));
 }
 
 JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {

@@ -15,6 +15,7 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "results/sweep_intervals.hpp"
 #include "sweep/slurm_submission.hpp"
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
@@ -159,10 +160,13 @@ void retry(const Arguments& arguments) {
 
 void collect(const Arguments& arguments) {
   const SweepFolder folder = SweepFolder::open(arguments.sweep);
-  print("{}", collect_table(folder));
+  const ResultSet results = read_results({arguments.sweep});
+  print("{}\n{}", collect_table(folder), sweep_interval_text(results));
   if (!arguments.csv.empty()) write_file_atomically(arguments.csv, collect_csv(folder));
   if (!arguments.json.empty()) {
-    write_file_atomically(arguments.json, collect_json(folder).dump(2) + "\n");
+    nlohmann::json json = collect_json(folder);
+    json["intervals"] = sweep_interval_json(results);
+    write_file_atomically(arguments.json, json.dump(2) + "\n");
   }
 }
 

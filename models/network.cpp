@@ -19,7 +19,7 @@ struct Network::Impl {
       : config(config), plan_shape(config.plan_shape()) {
     if (config.is_composed()) {
       table = composed_parameters(config, config_features);
-      executor = make_composed_executor(config, config_features, pool);
+      executor = make_composed_executor(config, config_features, options.recompute, pool);
     } else {
       layout = std::make_unique<const NetworkLayout>(config, config_features);
       table = layout->table;
@@ -45,12 +45,10 @@ struct Network::Impl {
 namespace {
 
 // Networks of layers have no pass on GPUs yet, and no bf16 products.
-void refuse_what_is_plain(const NetworkConfig& config, int device_index,
-                          const NetworkOptions& options) {
+void refuse_what_is_plain(const NetworkConfig& config, int device_index) {
   const std::string what = "a network other than a stack of plain SAGE layers runs ";
   if (device_index >= 0) throw ConfigError(what + "on the CPU: set dist.device to cpu");
   if (config.precision != Precision::fp32) throw ConfigError(what + "with precision: fp32");
-  if (options.recompute) throw ConfigError(what + "without train.recompute");
 }
 
 }  // namespace
@@ -59,7 +57,7 @@ Network::Network(const NetworkConfig& config, int config_features, int device_in
                  ThreadPool& pool, const NetworkOptions& options) {
   if (config.layers.empty() && config.blocks.empty())
     throw ConfigError("model: a network needs at least one block");
-  if (config.is_composed()) refuse_what_is_plain(config, device_index, options);
+  if (config.is_composed()) refuse_what_is_plain(config, device_index);
   impl_ = std::make_unique<Impl>(config, config_features, device_index, pool, options);
 }
 

@@ -8,8 +8,9 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/feature_statistics.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network_config.hpp"
-#include "models/network/unit.hpp"
+#include "models/network/unit_scores.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 
@@ -17,8 +18,8 @@ namespace tpudist {
 
 // How a network uses memory and the device. Scores and gradients do not depend on it.
 struct NetworkOptions {
-  // On the CPU: keep the states between every other layer only, and run the layers in between again
-  // in the backward pass.
+  // On the CPU: keep the states between every other layer only, or between the blocks of a composed
+  // network, and run the layers in between again in the backward pass.
   bool recompute = false;
   // On a GPU: record the work of units whose shapes come again as CUDA graphs. All kernels of a graph
   // start together, and what the recorded passes make stays on the device.

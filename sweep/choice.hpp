@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "sweep/run_result.hpp"
-#include "sweep/sweep_record.hpp"
+#include "sweep/records/run_result.hpp"
+#include "sweep/records/sweep_record.hpp"
 
 namespace tpudist {
 

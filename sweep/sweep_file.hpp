@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "sweep/parameter_values.hpp"
+#include "sweep/records/sweep_run.hpp"
 #include "train/experiment/experiment.hpp"
 
 namespace tpudist {
-
-// On which graphs runs are compared.
-enum class ChoiceScore {
-  none,         // nothing is chosen
-  valid,        // the validation split
-  out_of_fold,  // training graphs of the fold that a member held out
-};
 
 // Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification and
 // hyperparameter optimization", AISTATS 2016): all variants get a few steps, the best 1/keep of them

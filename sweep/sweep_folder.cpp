@@ -13,6 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 #include "sweep/choice.hpp"
+#include "sweep/sweep_plan.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/state/run_folder.hpp"
 
@@ -85,7 +86,7 @@ std::string_view name_of(RunState state) {
 }
 
 SweepFolder::SweepFolder(fs::path path, SweepRecord record)
-    : path_(std::move(path)), record_(std::move(record)) {}
+    : files_(std::move(path)), record_(std::move(record)) {}
 
 SweepFolder SweepFolder::expand(const fs::path& sweep_file,
                                 const std::vector<std::string>& overrides, const fs::path& folder) {
@@ -123,18 +124,8 @@ SweepFolder SweepFolder::open(const fs::path& folder) {
   return SweepFolder(folder, read_record(folder / kRecord));
 }
 
-fs::path SweepFolder::result_file(const SweepRun& run) const {
-  return path_ / "results" / (run.id + ".json");
-}
-
-fs::path SweepFolder::stage_file(int stage) const {
-  return path_ / fmt::format("stage-{}.json", stage);
-}
-
 std::optional<std::vector<SweepRun>> SweepFolder::stage_runs(int stage) const {
-  if (stage == 0) return record_.runs;
-  if (!fs::exists(stage_file(stage))) return std::nullopt;
-  return read_stage_runs(stage_file(stage));
+  return files_.stage_runs(record_, stage);
 }
 
 std::vector<SweepRun> SweepFolder::known_runs() const {
@@ -148,20 +139,16 @@ std::vector<SweepRun> SweepFolder::known_runs() const {
 }
 
 void SweepFolder::freeze_stage(int stage) const {
-  const FolderLock lock(path_, kWriter);
-  if (fs::exists(stage_file(stage))) return;
+  const FolderLock lock(path(), kWriter);
+  if (fs::exists(files_.stage_file(stage))) return;
   const auto before = stage_runs(stage - 1);
   if (!before) throw Error(ErrorKind::failed, "the stage before is not known yet");
   std::vector<std::optional<RunResult>> results;
   for (const SweepRun& run : *before) results.push_back(result(run));
   const int keep = record_.stages[static_cast<std::size_t>(stage)].confirms ? 0 : record_.keep;
   const std::vector<int> chosen = chosen_variants(record_, *before, results, keep);
-  const SweepPlan plan = plan_sweep(SweepFile::load(path_ / kSweepFile));
-  write_stage_runs(stage_file(stage), runs_of_stage(plan, stage, chosen));
-}
-
-std::optional<RunResult> SweepFolder::result(const SweepRun& run) const {
-  return read_result(result_file(run));
+  const SweepPlan plan = plan_sweep(SweepFile::load(path() / kSweepFile));
+  write_stage_runs(files_.stage_file(stage), runs_of_stage(plan, stage, chosen));
 }
 
 RunState SweepFolder::state(const SweepRun& run) const {
@@ -177,7 +164,7 @@ RunClaimFile SweepFolder::claim(const SweepRun& run) const {
   constexpr std::chrono::milliseconds kPause{20};
   for (int i = 0;; ++i) {
     try {
-      return std::make_unique<FolderLock>(path_ / "claims", "tpudist sweep run", run.id);
+      return std::make_unique<FolderLock>(files_.claims(), "tpudist sweep run", run.id);
     } catch (const InUseError&) {
       if (i + 1 == kTries) return nullptr;
     }

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "core/folder_lock.hpp"
-#include "sweep/run_result.hpp"
-#include "sweep/sweep_record.hpp"
+#include "sweep/records/sweep_files.hpp"
 
 namespace tpudist {
 
@@ -45,10 +44,10 @@ class SweepFolder {
   // Throws ConfigError when the folder holds no sweep, DataError when it is damaged.
   static SweepFolder open(const std::filesystem::path& folder);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return files_.path(); }
   const SweepRecord& record() const { return record_; }
-  std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
-  std::filesystem::path result_file(const SweepRun& run) const;
+  std::filesystem::path run_folder(const SweepRun& run) const { return files_.run_folder(run); }
+  std::filesystem::path result_file(const SweepRun& run) const { return files_.result_file(run); }
 
   // The runs of a stage; nothing while they are not known yet.
   std::optional<std::vector<SweepRun>> stage_runs(int stage) const;
@@ -61,7 +60,7 @@ class SweepFolder {
   // the same.
   void freeze_stage(int stage) const;
 
-  std::optional<RunResult> result(const SweepRun& run) const;
+  std::optional<RunResult> result(const SweepRun& run) const { return files_.result(run); }
   // A claim that another process holds for a moment only, to look at it, counts as free.
   RunState state(const SweepRun& run) const;
   // Nothing when another process holds it.
@@ -71,9 +70,8 @@ class SweepFolder {
 
  private:
   SweepFolder(std::filesystem::path path, SweepRecord record);
-  std::filesystem::path stage_file(int stage) const;
 
-  std::filesystem::path path_;
+  SweepFiles files_;
   SweepRecord record_;
 };
 

@@ -279,4 +279,22 @@ SweepPlan plan_sweep(SweepFile sweep) {
   return plan;
 }
 
+SweepRecord record_of(const SweepPlan& plan) {
+  SweepRecord record;
+  record.name = plan.file.name;
+  record.choice = plan.file.choice;
+  record.keep = plan.file.halving.keep;
+  record.confirmed_on = plan.confirmed_on;
+  for (const auto& path : plan.file.experiments) {
+    record.experiments.push_back(path.stem().string());
+  }
+  for (const Variant& variant : plan.variants) {
+    record.variant_experiment.push_back(variant.experiment);
+  }
+  record.labels = plan.labels;
+  record.stages = plan.stages;
+  record.runs = plan.first_stage;
+  return record;
+}
+
 }  // namespace tpudist

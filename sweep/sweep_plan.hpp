@@ -6,34 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "sweep/records/sweep_record.hpp"
+#include "sweep/records/sweep_run.hpp"
 #include "sweep/sweep_file.hpp"
 #include "sweep/variant.hpp"
 
 namespace tpudist {
-
-// One training of a sweep.
-struct SweepRun {
-  int index = 0;       // in the list of all runs, stage after stage
-  std::string id;      // 16 hexadecimal digits: the hash of the settings that decide its numbers
-  int variant = 0;     // index into SweepPlan::variants
-  int experiment = 0;  // index into SweepFile::experiments
-  std::string collection;  // e.g. "layout:nlp:random"
-  // Of parameters and order; nothing: the experiment's own.
-  std::optional<std::uint64_t> seed;
-  int first_member = 0, members = 1;  // the numbers of the members that it trains
-  int folds = 0;                      // member number m holds out fold m % folds; 0: no folds
-  std::string config;                 // the resolved experiment file
-};
-
-// Runs that are compared with each other: a rung of successive halving, all variants where nothing is
-// halved, or the fresh seeds of what was chosen. The runs of a stage other than the first are known when
-// those of the stage before have ended.
-struct Stage {
-  std::string name;          // "search", "rung 1 of 3", "confirm"
-  int first = 0, count = 0;  // indices of its runs; the number is an upper limit until it is known
-  std::int64_t step_divisor = 1;  // its runs train this part of the experiment's steps
-  bool confirms = false;
-};
 
 // A sweep with everything resolved that can be known before it runs. A function of the sweep file, its
 // experiments and, where validation families are halved, the names of the graphs.
@@ -53,6 +31,9 @@ struct SweepPlan {
 // the graphs of its shards. Throws ConfigError for what an experiment file gets wrong (naming the
 // variant) and for runs that are equal; DataError for shards that cannot be read.
 SweepPlan plan_sweep(SweepFile sweep);
+
+// What sweep.json is to keep of it.
+SweepRecord record_of(const SweepPlan& plan);
 
 // An experiment of the sweep without any override, resolved, with its shards as an absolute path.
 std::string resolved_base(const SweepPlan& plan, int experiment);

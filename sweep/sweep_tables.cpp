@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sweep/choice.hpp"
-#include "sweep/json_number.hpp"
+#include "sweep/records/json_number.hpp"
 
 namespace tpudist {
 namespace {

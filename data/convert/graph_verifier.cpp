@@ -16,22 +16,24 @@
 namespace tpudist {
 namespace {
 
-template <typename T>
-void compare(std::string_view where, std::string_view array, const std::vector<T>& stored,
-             const std::vector<T>& source) {
+// Bit by bit, of arrays of one type.
+template <typename Stored, typename Source>
+void compare(std::string_view where, std::string_view array, const Stored& stored,
+             const Source& source) {
+  constexpr std::size_t bytes = sizeof(stored[0]);
+  static_assert(bytes == sizeof(source[0]));
   if (stored.size() == source.size() &&
-      (stored.empty() ||
-       std::memcmp(stored.data(), source.data(), stored.size() * sizeof(T)) == 0)) {
+      (stored.empty() || std::memcmp(stored.data(), source.data(), stored.size() * bytes) == 0)) {
     return;
   }
   std::size_t i = 0;
   const std::size_t both = std::min(stored.size(), source.size());
-  while (i < both && std::memcmp(&stored[i], &source[i], sizeof(T)) == 0) ++i;
+  while (i < both && std::memcmp(&stored[i], &source[i], bytes) == 0) ++i;
   throw DataError(fmt::format("{}/{}: differs from the NPZ file at element {}", where, array, i));
 }
 
 template <typename Code>
-void check_codes(const ConfigStates& states, const std::vector<Code>& codes, std::int64_t first_row,
+void check_codes(const ConfigStates& states, const Array<Code>& codes, std::int64_t first_row,
                  std::string_view where) {
   const std::size_t nc = states.offsets.size() - 1;
   for (std::size_t i = 0, j = 0; i < codes.size(); ++i, j = j + 1 == nc ? 0 : j + 1) {
@@ -94,11 +96,9 @@ class GraphVerifier {
     if (!reader_.coded()) return reader_.read_config_features(first, count);
     std::vector<float> values(
         static_cast<std::size_t>(count * entry_.config_nodes * kLayoutConfigFeatures));
-    std::visit(
-        [&]<typename Code>(const std::vector<Code>& codes) {
-          decode_configs<Code>(states_, codes, values);
-        },
-        reader_.read_codes(first, count));
+    std::visit([&]<typename Code>(
+                   const Array<Code>& codes) { decode_configs<Code>(states_, codes, values); },
+               reader_.read_codes(first, count));
     return values;
   }
 

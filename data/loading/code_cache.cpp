@@ -8,8 +8,7 @@
 namespace tpudist {
 
 std::uint64_t ConfigChunk::bytes() const {
-  const auto code_bytes = [](const auto& values) { return values.capacity() * sizeof(values[0]); };
-  return std::visit(code_bytes, codes) + features.capacity();
+  return std::visit([](const auto& values) { return values.bytes(); }, codes) + features.bytes();
 }
 
 struct CodeCache::Flight {

@@ -19,10 +19,10 @@ namespace tpudist {
 // The configurations of one chunk of a shard, inflated, in the width in which they are stored.
 struct ConfigChunk {
   ConfigCodes codes;                    // coded graphs: [rows, nc]
-  std::vector<std::byte> features;      // other graphs: [rows, features] of `type`
+  Array<std::byte> features;            // other graphs: [rows, features] of `type`
   ElementType type = ElementType::f32;  // of features: i8, i16, i32 or f32 (data/hdf5/narrow.hpp)
 
-  std::uint64_t bytes() const;  // on the heap
+  std::uint64_t bytes() const;
 };
 
 // Keeps the chunks that were used last, up to a number of bytes. Threads that want a chunk which

@@ -77,29 +77,32 @@ struct Dataset::Impl {
   std::vector<OpenGraph> graphs;
   std::uint64_t selection = 0;
   bool in_memory = false;
-  std::unique_ptr<CodeCache> cache;  // when streaming
+  std::unique_ptr<CodeCache> cache;   // when streaming
+  std::unique_ptr<NodeCache> shared;  // where the node keeps one copy
 
   const OpenGraph& at(int i) const { return graphs.at(static_cast<std::size_t>(i)); }
   bool keeps_all() const { return options.duplicates == DuplicatesPolicy::keep; }
 
+  void decide_cache(const std::vector<GraphEntry>& entries);
   void open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool);
   void load_all(ThreadPool& pool);
   void stream(const OpenGraph& g, Slate& slate) const;
 };
 
+void Dataset::Impl::decide_cache(const std::vector<GraphEntry>& entries) {
+  std::uint64_t total = 0;
+  for (const GraphEntry& entry : entries) total += entry.config_bytes;
+  in_memory = options.cache == CacheMode::automatic ? total <= options.cache_bytes
+                                                    : options.cache == CacheMode::memory;
+}
+
 void Dataset::Impl::open_all(const std::vector<GraphEntry>& entries, ThreadPool& pool) {
-  const bool estimate = options.cache == CacheMode::automatic;
+  check_shard_hashes(entries, pool);
   graphs.resize(entries.size());
-  std::vector<std::uint64_t> bytes(entries.size());
   pool.parallel_for(static_cast<std::int64_t>(entries.size()), [&](std::int64_t index) {
     const auto i = static_cast<std::size_t>(index);
-    graphs[i] = OpenGraph::open(entries[i], options.collection, options.duplicates);
-    if (options.reduction.wanted)
-      graphs[i].graph = reduced_graph(graphs[i].graph, options.reduction);
-    if (estimate) bytes[i] = graphs[i].config_bytes();
+    graphs[i] = open_graph(entries[i], options);
   });
-  const std::uint64_t total = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
-  in_memory = estimate ? total <= options.cache_bytes : options.cache == CacheMode::memory;
 }
 
 void Dataset::Impl::load_all(ThreadPool& pool) {
@@ -139,11 +142,18 @@ Dataset::~Dataset() = default;
 Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  impl->open_all(select_graphs(options), pool);
-  impl->selection = hash_selection(options, impl->graphs);
-  if (impl->in_memory) {
-    impl->load_all(pool);
+  const std::vector<GraphEntry> entries = select_graphs(options);
+  impl->decide_cache(entries);
+  impl->shared = NodeCache::open(options, entries, impl->in_memory, pool);
+  if (impl->shared) {
+    if (!impl->in_memory) check_shard_hashes(entries, pool);
+    impl->graphs = impl->shared->graphs();
   } else {
+    impl->open_all(entries, pool);
+    if (impl->in_memory) impl->load_all(pool);
+  }
+  impl->selection = hash_selection(options, impl->graphs);
+  if (!impl->in_memory) {
     impl->cache = std::make_unique<CodeCache>(
         options.cache_bytes, [&graphs = impl->graphs](int graph, std::int64_t chunk) {
           return graphs[static_cast<std::size_t>(graph)].read_chunk(chunk);
@@ -255,8 +265,19 @@ Slate Dataset::slate(int i, std::span<const std::int64_t> rows) const {
 
 std::uint64_t Dataset::resident_bytes() const {
   std::uint64_t bytes = impl_->cache ? impl_->cache->statistics().bytes : 0;
+  if (impl_->shared) return bytes;
   for (const OpenGraph& g : impl_->graphs) bytes += g.resident_bytes();
   return bytes;
+}
+
+std::uint64_t Dataset::shared_bytes() const {
+  return impl_->shared ? impl_->shared->bytes() : 0;
+}
+
+OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options) {
+  OpenGraph g = OpenGraph::open(entry, options.collection, options.duplicates);
+  if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
+  return g;
 }
 
 }  // namespace tpudist

@@ -11,13 +11,12 @@
 #include "core/thread_pool.hpp"
 #include "data/loading/duplicates.hpp"
 #include "data/loading/graph_reduction.hpp"
+#include "data/loading/node_cache.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
 #include "data/shards/shard_reader.hpp"
 
 namespace tpudist {
-
-struct OpenGraph;
 
 // Where configurations come from: inflated in memory in their stored width, or chunk by chunk
 // through a bounded cache that the threads share. `automatic` takes memory when the configurations
@@ -42,6 +41,7 @@ struct DatasetOptions {
   // Budget of `automatic` and bound of the cache; configurations only.
   std::uint64_t cache_bytes = 2ull << 30;
   std::optional<SecondSplit> second = {};  // must have graphs, if it is given
+  NodeCacheOptions node_cache;             // whether processes of the node share a copy
 
   // "train", or "train+valid" where there is a second split.
   std::string splits() const;
@@ -101,11 +101,16 @@ class Dataset {
 
   bool in_memory() const;                // what the cache mode came to
   std::uint64_t resident_bytes() const;  // held by this object, caches included
+  std::uint64_t shared_bytes() const;    // held by all processes of the node together; else 0
 
  private:
   struct Impl;
   explicit Dataset(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// Reads everything of a graph but its configurations, and reduces it where the options say so.
+// Throws DataError or IoError.
+OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options);
 
 }  // namespace tpudist

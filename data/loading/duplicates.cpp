@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 
@@ -53,8 +55,7 @@ double merge(std::span<double> values, DuplicatesPolicy policy) {
 
 MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy,
                             std::string_view where) {
-  MergedRows rows;
-  if (policy == DuplicatesPolicy::keep) return rows;
+  if (policy == DuplicatesPolicy::keep) return {};
   const auto groups = static_cast<std::size_t>(count_groups(times, where));
 
   // The targets sorted by group, those of a group in the order of their configurations.
@@ -63,20 +64,20 @@ MergedRows merge_duplicates(const RunTimes& times, DuplicatesPolicy policy,
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
   std::vector<double> targets(times.group.size());
-  rows.configs.resize(groups);
+  std::vector<std::int64_t> configs(groups);
   for (std::size_t i = 0; i < times.group.size(); ++i) {
     const auto group = static_cast<std::size_t>(times.group[i]);
     const auto config = static_cast<std::int64_t>(i);
-    if (next[group] == begin[group]) rows.configs[group] = config;
+    if (next[group] == begin[group]) configs[group] = config;
     targets[next[group]++] = times.target(config);
   }
 
-  rows.targets.resize(groups);
+  std::vector<double> merged(groups);
   for (std::size_t group = 0; group < groups; ++group) {
     const auto equal = std::span(targets).subspan(begin[group], begin[group + 1] - begin[group]);
-    rows.targets[group] = merge(equal, policy);
+    merged[group] = merge(equal, policy);
   }
-  return rows;
+  return {std::move(configs), std::move(merged)};
 }
 
 }  // namespace tpudist

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
+#include "core/array.hpp"
 #include "data/schema/graph.hpp"
 
 namespace tpudist {
@@ -14,8 +14,8 @@ enum class DuplicatesPolicy { keep, min, mean, median, first };
 
 // Rows that can be drawn from a graph, in the order in which their configurations first occur.
 struct MergedRows {
-  std::vector<std::int64_t> configs;  // [rows] number of the first of the equal configurations
-  std::vector<double> targets;        // [rows] in RunTimes::target's unit
+  Array<std::int64_t> configs;  // [rows] number of the first of the equal configurations
+  Array<double> targets;        // [rows] in RunTimes::target's unit
 };
 
 // One row for each distinct configuration (equal config_group); the median of an even number is the

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -62,14 +63,16 @@ Graph reduced_graph(const Graph& graph, const GraphReduction& reduction) {
 
   Graph reduced;
   reduced.name = graph.name;
+  std::vector<float> features;
+  std::vector<std::uint8_t> opcodes;
+  std::vector<std::int32_t> edges, config_nodes;
   std::vector<std::int32_t> number(kept.size(), -1);  // of a kept node, among those
   for (std::size_t node = 0; node < kept.size(); ++node) {
     if (!kept[node]) continue;
     number[node] = static_cast<std::int32_t>(reduced.nodes++);
-    const auto row =
-        graph.node_features.begin() + static_cast<std::ptrdiff_t>(node) * kNodeFeatures;
-    reduced.node_features.insert(reduced.node_features.end(), row, row + kNodeFeatures);
-    reduced.opcodes.push_back(graph.opcodes[node]);
+    const auto row = graph.node_features.begin() + node * kNodeFeatures;
+    features.insert(features.end(), row, row + kNodeFeatures);
+    opcodes.push_back(graph.opcodes[node]);
   }
   for (std::size_t e = 0; e < graph.edge_index.size(); e += 2) {
     const auto consumer = static_cast<std::size_t>(graph.edge_index[e]);
@@ -78,12 +81,16 @@ Graph reduced_graph(const Graph& graph, const GraphReduction& reduction) {
     if (reduction.edges == KeptEdges::touching_config && !configurable[consumer] &&
         !configurable[producer])
       continue;
-    reduced.edge_index.push_back(number[consumer]);
-    reduced.edge_index.push_back(number[producer]);
+    edges.push_back(number[consumer]);
+    edges.push_back(number[producer]);
   }
-  reduced.edges = static_cast<std::int64_t>(reduced.edge_index.size() / 2);
+  reduced.edges = static_cast<std::int64_t>(edges.size() / 2);
   for (const std::int32_t node : graph.config_nodes)
-    reduced.config_nodes.push_back(number[static_cast<std::size_t>(node)]);
+    config_nodes.push_back(number[static_cast<std::size_t>(node)]);
+  reduced.node_features = std::move(features);
+  reduced.opcodes = std::move(opcodes);
+  reduced.edge_index = std::move(edges);
+  reduced.config_nodes = std::move(config_nodes);
   return reduced;
 }
 

@@ -17,7 +17,7 @@ std::string where(const OpenGraph& g) {
 
 // A code beyond its node's dictionary would take a state of another node.
 template <typename Code>
-void check_codes(const std::vector<Code>& codes, const OpenGraph& g, std::int64_t first) {
+void check_codes(std::span<const Code> codes, const OpenGraph& g, std::int64_t first) {
   const auto nodes = static_cast<std::size_t>(g.width);
   std::vector<Code> highest(nodes);  // a loop of maxima is vectorised
   for (std::size_t i = 0; i < codes.size(); i += nodes)
@@ -40,11 +40,6 @@ template <typename Code>
 void copy_states(const Code* codes, const std::int32_t* offsets, std::size_t count,
                  std::int32_t* states) {
   for (std::size_t j = 0; j < count; ++j) states[j] = offsets[j] + codes[j];
-}
-
-template <typename T>
-std::uint64_t bytes_of(const std::vector<T>& values) {
-  return values.capacity() * sizeof(T);
 }
 
 }  // namespace
@@ -72,7 +67,8 @@ ConfigChunk OpenGraph::read_chunk(std::int64_t number) const {
   ConfigChunk chunk;
   if (coded) {
     chunk.codes = reader->read_codes(first, count);
-    std::visit([&](const auto& codes) { check_codes(codes, *this, first); }, chunk.codes);
+    std::visit([&](const auto& codes) { check_codes(std::span(codes), *this, first); },
+               chunk.codes);
   } else {
     chunk.type = reader->feature_type();
     chunk.features = reader->read_stored_features(first, count);
@@ -80,10 +76,21 @@ ConfigChunk OpenGraph::read_chunk(std::int64_t number) const {
   return chunk;
 }
 
+void OpenGraph::open_reader() {
+  reader.emplace(entry);
+  if (reader->coded() != coded)
+    throw DataError(where(*this) + ": differs from what was read before; convert again");
+  chunk_rows = reader->chunk_rows();
+}
+
+ElementType OpenGraph::config_type() const {
+  if (!coded) return reader->feature_type();
+  return reader->code_bytes() == 1 ? ElementType::u8 : ElementType::u16;
+}
+
 std::uint64_t OpenGraph::config_bytes() const {
-  const std::size_t element = coded ? static_cast<std::size_t>(reader->code_bytes())
-                                    : element_bytes(reader->feature_type());
-  return static_cast<std::uint64_t>(entry.configs) * static_cast<std::uint64_t>(width) * element;
+  return static_cast<std::uint64_t>(entry.configs) * static_cast<std::uint64_t>(width) *
+         element_bytes(config_type());
 }
 
 void OpenGraph::copy_config(const ConfigChunk& chunk, std::int64_t config, std::size_t k,
@@ -105,11 +112,11 @@ void OpenGraph::copy_config(const ConfigChunk& chunk, std::int64_t config, std::
 }
 
 std::uint64_t OpenGraph::resident_bytes() const {
-  std::uint64_t bytes =
-      bytes_of(graph.node_features) + bytes_of(graph.opcodes) + bytes_of(graph.edge_index) +
-      bytes_of(graph.config_nodes) + bytes_of(graph.node_splits) + bytes_of(times.runtime) +
-      bytes_of(times.normalizer) + bytes_of(times.group) + bytes_of(states.features) +
-      bytes_of(states.offsets) + bytes_of(merged.configs) + bytes_of(merged.targets);
+  std::uint64_t bytes = graph.node_features.bytes() + graph.opcodes.bytes() +
+                        graph.edge_index.bytes() + graph.config_nodes.bytes() +
+                        graph.node_splits.bytes() + times.runtime.bytes() +
+                        times.normalizer.bytes() + times.group.bytes() + states.features.bytes() +
+                        states.offsets.bytes() + merged.configs.bytes() + merged.targets.bytes();
   for (const ConfigChunk& chunk : chunks) bytes += chunk.bytes();
   return bytes;
 }

@@ -31,11 +31,17 @@ struct OpenGraph {
   // Reads everything but the configurations. Throws DataError or IoError.
   static OpenGraph open(const GraphEntry& entry, const Collection& collection,
                         DuplicatesPolicy duplicates);
+  // Opens the shard to read chunks of a graph whose other arrays are there already. Throws DataError
+  // or IoError.
+  void open_reader();
 
   std::int64_t chunk_count() const { return (entry.configs + chunk_rows - 1) / chunk_rows; }
 
   // Reads one chunk and checks its codes. Needs the reader. Throws DataError or IoError.
   ConfigChunk read_chunk(std::int64_t number) const;
+
+  // Type of the codes, or of the features of a graph without codes. Needs the reader.
+  ElementType config_type() const;
 
   // What all configurations would take in memory. Needs the reader.
   std::uint64_t config_bytes() const;

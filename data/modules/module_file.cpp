@@ -74,7 +74,7 @@ class ConfigReader {
     graph_.width = sizes_.config_nodes;
     graph_.states = encoder.states();
     graph_.times.group = number_equal_rows(std::as_bytes(std::span(codes)), nodes * sizeof(Code));
-    graph_.chunks.front().codes = std::move(codes);
+    graph_.chunks.front().codes = Array<Code>(std::move(codes));
     return Status::coded;
   }
 
@@ -127,8 +127,11 @@ Module read_module(const std::filesystem::path& path, const Collection& collecti
   graph.graph = read_graph(npz, collection, sizes);
   std::optional<RunTimes> times = read_optional_run_times(npz, collection, sizes);
   const bool has_times = times.has_value();
-  if (has_times) graph.times = std::move(*times);
-  graph.times.runtime.resize(static_cast<std::size_t>(sizes.configs));
+  if (has_times) {
+    graph.times = *std::move(times);
+  } else {
+    graph.times.runtime = std::vector<std::int64_t>(static_cast<std::size_t>(sizes.configs));
+  }
   ConfigReader(npz, collection, sizes, graph).read();
   graph.entry = {.name = graph.graph.name,
                  .split = "test",

@@ -3,37 +3,38 @@
 #include <cstdint>
 #include <string>
 #include <variant>
-#include <vector>
+
+#include "core/array.hpp"
 
 namespace tpudist {
 
-// The static part of one graph: everything but its configurations. Plain data, owned.
+// The static part of one graph: everything but its configurations. Plain data; copies share their arrays.
 struct Graph {
-  std::string name;                        // stem of the NPZ file: the graph's id
-  std::int64_t nodes = 0, edges = 0;       // n, m
-  std::vector<float> node_features;        // [n, 140], row-major
-  std::vector<std::uint8_t> opcodes;       // [n]
-  std::vector<std::int32_t> edge_index;    // [m, 2]: (consumer, producer)
-  std::vector<std::int32_t> config_nodes;  // [nc], distinct; empty for tile
-  std::vector<std::int64_t> node_splits;   // as in the NPZ; empty when absent
+  std::string name;                   // stem of the NPZ file: the graph's id
+  std::int64_t nodes = 0, edges = 0;  // n, m
+  Array<float> node_features;         // [n, 140], row-major
+  Array<std::uint8_t> opcodes;        // [n]
+  Array<std::int32_t> edge_index;     // [m, 2]: (consumer, producer)
+  Array<std::int32_t> config_nodes;   // [nc], distinct; empty for tile
+  Array<std::int64_t> node_splits;    // as in the NPZ; empty when absent
 };
 
 // The per-node dictionaries of the config codec of a layout graph: node j (of config_nodes) has the
 // states offsets[j] .. offsets[j+1]-1, and configuration i takes state offsets[j] + codes[i, j].
 struct ConfigStates {
-  std::vector<float> features;        // [S, 18]
-  std::vector<std::int32_t> offsets;  // [nc + 1], offsets[nc] = S
+  Array<float> features;        // [S, 18]
+  Array<std::int32_t> offsets;  // [nc + 1], offsets[nc] = S
 };
 
 // Codes of some configurations, [rows, nc], in the width they are stored in.
-using ConfigCodes = std::variant<std::vector<std::uint8_t>, std::vector<std::uint16_t>>;
+using ConfigCodes = std::variant<Array<std::uint8_t>, Array<std::uint16_t>>;
 
-// What is known of every configuration without its features. [c] each; owned.
+// What is known of every configuration without its features. [c] each.
 struct RunTimes {
-  std::vector<std::int64_t> runtime;     // ns; 0 in test splits
-  std::vector<std::int64_t> normalizer;  // tile only: config_runtime_normalizers; empty for layout
+  Array<std::int64_t> runtime;     // ns; 0 in test splits
+  Array<std::int64_t> normalizer;  // tile only: config_runtime_normalizers; empty for layout
   // Equal number = equal configuration, numbered by first occurrence.
-  std::vector<std::int32_t> group;
+  Array<std::int32_t> group;
 
   std::int64_t configs() const { return static_cast<std::int64_t>(runtime.size()); }
   // The quantity that is ranked: nanoseconds for layout, runtime / normalizer for tile.

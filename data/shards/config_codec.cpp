@@ -121,14 +121,14 @@ std::int64_t ConfigEncoder::max_states_per_node() const {
 }
 
 ConfigStates ConfigEncoder::states() const {
-  ConfigStates all;
-  all.features.reserve(static_cast<std::size_t>(state_count_) * kWidth);
-  all.offsets.push_back(0);
+  std::vector<float> features;
+  features.reserve(static_cast<std::size_t>(state_count_) * kWidth);
+  std::vector<std::int32_t> offsets{0};
   for (const Node& node : nodes_) {
-    all.features.insert(all.features.end(), node.states.begin(), node.states.end());
-    all.offsets.push_back(static_cast<std::int32_t>(all.features.size() / kWidth));
+    features.insert(features.end(), node.states.begin(), node.states.end());
+    offsets.push_back(static_cast<std::int32_t>(features.size() / kWidth));
   }
-  return all;
+  return {std::move(features), std::move(offsets)};
 }
 
 template <typename Code>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr std::string_view kFormat = "tpudist-manifest";
 constexpr int kVersion = 1;
+constexpr const char* kHashKey = "xxh3";
 
 // One description of the fields for both directions: `field(json key, member)`.
 template <typename Graph, typename Field>
@@ -98,6 +100,34 @@ Json counts(const Manifest& manifest) {
   return json;
 }
 
+// As it stands in the file. File names need not be UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Of a manifest but for its last member, which is this hash.
+std::string hash_of_manifest(const Json& json) {
+  Json rest = json;
+  rest.erase(kHashKey);
+  return to_hex(hash64(text_of(rest)));
+}
+
+// Of the members of a manifest, so that a changed name is no unknown member of an older version.
+bool is_known(const std::string& key) {
+  static constexpr std::array<std::string_view, 8> kKeys = {
+      "format", "version", "collection", "created_by", "counts", "skipped", "shards", kHashKey};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+// Manifests of earlier versions have no hash.
+void check_hash(const Json& json, const std::filesystem::path& path) {
+  const bool sound =
+      std::ranges::all_of(json.items(), [](const auto& item) { return is_known(item.key()); }) &&
+      (!json.contains(kHashKey) || json[kHashKey] == hash_of_manifest(json));
+  if (sound) return;
+  throw DataError(path.string() + ": was changed or is damaged, by its own hash; convert again");
+}
+
 }  // namespace
 
 void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
@@ -113,9 +143,8 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
     json["skipped"].push_back({{"source", file.source}, {"error", file.error}});
   }
   for (const ManifestShard& shard : manifest.shards) json["shards"].push_back(to_json(shard));
-  // File names need not be UTF-8.
-  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  write_file_atomically(path, text, files);
+  json[kHashKey] = hash_of_manifest(json);
+  write_file_atomically(path, text_of(json), files);
 }
 
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection) {
@@ -131,6 +160,7 @@ Manifest read_manifest(const std::filesystem::path& path, const Collection& coll
       throw DataError(fmt::format("{}: is not a manifest (version {}) of {}; convert again",
                                   path.string(), kVersion, collection.name));
     }
+    check_hash(json, path);
     Manifest manifest{collection, {}, {}};
     for (const Json& shard : json.at("shards")) manifest.shards.push_back(shard_of(shard));
     for (const Json& file : json.at("skipped")) {

@@ -3,13 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "data/hdf5/narrow.hpp"
 #include "data/shards/manifest.hpp"
 #include "data/shards/shard_file.hpp"
 
 namespace tpudist {
+
+namespace {
+
+std::uint64_t config_bytes(const GraphSummary& graph) {
+  const std::uint64_t states =
+      graph.coded ? static_cast<std::uint64_t>(graph.states) * kLayoutConfigFeatures * 4 : 0;
+  return graph.memory_bytes - std::min(states, graph.memory_bytes);
+}
+
+}  // namespace
 
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split) {
@@ -25,13 +38,26 @@ std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
       for (const GraphSummary& graph : shard.graphs) {
         entries.push_back({graph.name, shard.split, folder / shard.file, graph.group, graph.nodes,
                            graph.edges, graph.configs, graph.config_nodes, graph.source.path,
-                           graph.source.hash});
+                           graph.source.hash, shard.hash, config_bytes(graph)});
       }
     }
     std::sort(entries.begin() + static_cast<std::ptrdiff_t>(begin), entries.end(),
               [](const GraphEntry& a, const GraphEntry& b) { return a.name < b.name; });
   }
   return entries;
+}
+
+void check_shard_hashes(std::span<const GraphEntry> entries, ThreadPool& pool) {
+  std::map<std::filesystem::path, std::uint64_t> hashes;  // each file once
+  for (const GraphEntry& entry : entries) hashes.emplace(entry.shard, entry.shard_hash);
+  const std::vector<std::pair<std::filesystem::path, std::uint64_t>> shards(hashes.begin(),
+                                                                            hashes.end());
+  pool.parallel_for(std::ssize(shards), [&](std::int64_t i) {
+    const auto& [path, hash] = shards[static_cast<std::size_t>(i)];
+    if (hash_file(path) == hash) return;
+    throw DataError(path.string() +
+                    ": its hash differs from the manifest's, so it is damaged; convert again");
+  });
 }
 
 struct GraphReader::Impl {
@@ -158,9 +184,9 @@ int GraphReader::code_bytes() const {
 ConfigCodes GraphReader::read_codes(std::int64_t first, std::int64_t count) const {
   impl_->require(impl_->coded, "read_codes of a graph without codes");
   const auto size = static_cast<std::size_t>(count * impl_->entry.config_nodes);
-  const auto fill = [&](auto codes) -> ConfigCodes {
+  const auto fill = [&]<typename Code>(std::vector<Code> codes) -> ConfigCodes {
     impl_->configs.read_rows(first, count, std::as_writable_bytes(std::span(codes)));
-    return codes;
+    return Array<Code>(std::move(codes));
   };
   if (code_bytes() == 1) return fill(std::vector<std::uint8_t>(size));
   return fill(std::vector<std::uint16_t>(size));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/thread_pool.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
@@ -22,6 +23,9 @@ struct GraphEntry {
   std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
   std::string source;             // NPZ path relative to the NPZ root
   std::uint64_t source_hash = 0;  // XXH3 of the NPZ file
+  std::uint64_t shard_hash = 0;   // XXH3 of the HDF5 file
+  // What the configurations take in memory in their stored width, by the manifest.
+  std::uint64_t config_bytes = 0;
 };
 
 // Lists the graphs of a collection below a shard root (all splits, or one), in the order (split,
@@ -29,6 +33,10 @@ struct GraphEntry {
 // incomplete.
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split = {});
+
+// Reads every shard of `entries` once, several at a time, and throws DataError for one that has not
+// the manifest's hash, so that no damaged byte gets to HDF5. Throws IoError where it cannot be read.
+void check_shard_hashes(std::span<const GraphEntry> entries, ThreadPool& pool);
 
 // Reads one graph of a shard. The HDF5 library is entered under one process-wide lock; chunks are
 // inflated outside it. Thread-safe.

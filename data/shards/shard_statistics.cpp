@@ -65,7 +65,10 @@ std::vector<GraphStatistics> collection_statistics(const std::filesystem::path& 
     }
   }
   std::vector<GraphStatistics> all;
-  for (const GraphEntry& entry : list_graphs(shard_root, collection)) {
+  const std::vector<GraphEntry> entries = list_graphs(shard_root, collection);
+  ThreadPool alone(1);
+  check_shard_hashes(entries, alone);
+  for (const GraphEntry& entry : entries) {
     all.push_back({entry.split, summaries.at({entry.shard, entry.group}),
                    run_time_statistics(GraphReader(entry).read_run_times())});
   }

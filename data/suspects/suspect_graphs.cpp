@@ -57,6 +57,7 @@ CheckedCollection check_collection(const std::filesystem::path& shard_root,
                                    ThreadPool& pool) {
   CheckedCollection checked{collection, order.value_or(measured_order(collection)), {}};
   const std::vector<GraphEntry> entries = list_graphs(shard_root, collection);
+  check_shard_hashes(entries, pool);
   checked.graphs.resize(entries.size());
   pool.parallel_for(std::ssize(entries), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);

@@ -141,23 +141,28 @@ Graph to_graph(const Program& program, const std::string& name, bool with_config
   graph.name = name;
   graph.nodes = program.nodes();
   graph.edges = program.edges();
-  graph.node_features.resize(program.ops.size() * kNodeFeatures);
-  graph.edge_index.reserve(static_cast<std::size_t>(2 * graph.edges));
-  graph.node_splits = program.splits;
+  graph.node_splits = std::vector(program.splits);
+  std::vector<float> features(program.ops.size() * kNodeFeatures);
+  std::vector<std::uint8_t> opcodes;
+  std::vector<std::int32_t> edges, config_nodes;
+  edges.reserve(static_cast<std::size_t>(2 * graph.edges));
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     const auto node = static_cast<std::int32_t>(i);
     const bool is_root = std::ranges::find(program.splits, node + 1) != program.splits.end() ||
                          node + 1 == graph.nodes;
-    node_features(
-        op, is_root,
-        std::span<float, kNodeFeatures>(&graph.node_features[i * kNodeFeatures], kNodeFeatures));
-    graph.opcodes.push_back(op.code);
+    node_features(op, is_root,
+                  std::span<float, kNodeFeatures>(&features[i * kNodeFeatures], kNodeFeatures));
+    opcodes.push_back(op.code);
     for (const std::int32_t operand : op.operands) {
-      graph.edge_index.insert(graph.edge_index.end(), {node, operand});
+      edges.insert(edges.end(), {node, operand});
     }
-    if (with_config && op.configurable()) graph.config_nodes.push_back(node);
+    if (with_config && op.configurable()) config_nodes.push_back(node);
   }
+  graph.node_features = std::move(features);
+  graph.opcodes = std::move(opcodes);
+  graph.edge_index = std::move(edges);
+  graph.config_nodes = std::move(config_nodes);
   return graph;
 }
 

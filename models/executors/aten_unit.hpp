@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "models/inputs/unit_input.hpp"
 #include "models/operators/aten_operators.hpp"
-#include "models/network/unit.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 

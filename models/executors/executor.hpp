@@ -6,8 +6,9 @@
 #include <span>
 
 #include "core/thread_pool.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/network/network_layout.hpp"
-#include "models/network/unit.hpp"
+#include "models/network/unit_scores.hpp"
 
 namespace tpudist {
 

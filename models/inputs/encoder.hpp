@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "models/inputs/encoder_config.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
-#include "models/network/unit.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 
@@ -36,6 +36,7 @@ class Encoder {
 
   std::int64_t channels() const;        // of the rows before the first layer
   std::int64_t state_channels() const;  // of the states, for a late join
+  bool embeds_states() const;           // whether states() depends on weights
   std::vector<ParameterEntry> parameters() const;
   void add_work(NetworkWork& network) const;
 
@@ -51,7 +52,6 @@ class Encoder {
  private:
   at::Tensor nodes(const UnitTensors& unit, const LayerWeights& weights, ThreadPool& pool) const;
   std::int64_t node_channels() const;
-  bool embeds_states() const;
 
   EncoderConfig config_;
   std::int64_t config_features_;

@@ -43,13 +43,22 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
       blocks_(config.all_blocks()),
       pools_(config.pools) {
   if (pools_.empty()) pools_ = {config.mean_readout ? Aggregation::mean : Aggregation::sum};
+  int depth = 0;
+  const auto begin_segment = [&] {
+    first_entry_.push_back(table_.entries().size());
+    depth_.push_back(depth);
+  };
+  begin_segment();
   for (const ParameterEntry& entry : encoder_.parameters()) table_.add(entry);
   std::int64_t channels = encoder_.channels();
   for (const auto& block : blocks_) {
+    begin_segment();
     for (const ParameterEntry& entry : block->parameters()) table_.add(entry);
     channels = block->channels();
+    depth += static_cast<int>(block->steps().size());
     drops_ = drops_ || block->drops() > 0;
   }
+  begin_segment();
   channels *= static_cast<std::int64_t>(pools_.size());
   if (!config.head.config_widths.empty()) {
     if (config_features != kTileConfigFeatures) {
@@ -68,6 +77,7 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
   weight.group = bias.group = ParameterGroup::output;
   table_.add(weight);
   table_.add(bias);
+  first_entry_.push_back(table_.entries().size());
 }
 
 void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
@@ -81,15 +91,31 @@ void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
   }
 }
 
-std::shared_ptr<const PreparedUnit> ComposedNetwork::prepare(const UnitInput& input,
-                                                             at::ScalarType dtype) const {
+std::shared_ptr<const UnitPart> ComposedNetwork::prepare(const UnitInput& input,
+                                                         std::shared_ptr<const Plan> plan,
+                                                         at::ScalarType dtype) const {
+  if (plan != input.plan) {
+    UnitInput part = input;
+    part.plan = plan;
+    return prepare(part, plan, dtype);
+  }
   std::vector<std::vector<std::uint64_t>> keys;
   if (drops_) {
-    const std::int64_t states = std::max<std::int64_t>(input.plan->states, 1);
+    const std::int64_t states = std::max<std::int64_t>(plan->states, 1);
     keys = keys_of_unit(input, static_cast<std::int64_t>(input.states.size()) / states);
   }
-  return std::make_shared<const PreparedUnit>(PreparedUnit{
-      encoder_.prepare(input, dtype), PlanContext(*input.plan, shape_, std::move(keys))});
+  return std::make_shared<const UnitPart>(
+      UnitPart{plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys))});
+}
+
+bool ComposedNetwork::adds_up_rows() const {
+  return config_.adds_up_rows();
+}
+
+std::span<const ParameterEntry> ComposedNetwork::entries(int segment) const {
+  const auto s = static_cast<std::size_t>(segment);
+  return std::span(table_.entries())
+      .subspan(first_entry_[s], first_entry_[s + 1] - first_entry_[s]);
 }
 
 LayerWeights ComposedNetwork::views(const float* member, bool trained) const {
@@ -105,51 +131,62 @@ LayerWeights ComposedNetwork::views(const float* member, bool trained) const {
 }
 
 // What an MLP makes of the state of every configuration, [configurations, M, width] in double.
-at::Tensor ComposedNetwork::config_branch(const UnitTensors& unit, const at::Tensor& states,
-                                          const LayerWeights& weights, ThreadPool& pool) const {
+at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const NetworkCall& call) const {
   at::Tensor x = states;
   for (std::size_t i = 0; i < config_.head.config_widths.size(); ++i) {
     const std::string name = "config." + std::to_string(i);
-    x = activate_rows(apply_linear(x, weights, name, pool), config_.head.activation, pool);
+    x = activate_rows(apply_linear(x, call.weights, name, call.pool), config_.head.activation,
+                      call.pool);
   }
-  const StateIndex& state = *unit.state_of_config;
-  return take_rows(x, {state.index, state.transposed}, pool).to(at::kDouble);
+  const StateIndex& state = *call.unit.tensors.state_of_config;
+  return take_rows(x, {state.index, state.transposed}, call.pool).to(at::kDouble);
 }
 
-at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const Readout& readout,
-                                 const LayerWeights& weights, ThreadPool& pool) const {
+at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& call) const {
+  const LayerWeights& weights = call.weights;
   const auto linear = [&](const at::Tensor& x, const std::string& name) {
     LayerWeights doubles;
     doubles.add(name + ".weight", weights[name + ".weight"].to(at::kDouble));
     doubles.add(name + ".bias", weights[name + ".bias"].to(at::kDouble));
-    return apply_linear(x, doubles, name, pool);
+    return apply_linear(x, doubles, name, call.pool);
   };
   at::Tensor x = pooled;
   for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
-    x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation, pool);
+    x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation, call.pool);
   at::Tensor scores = linear(x, "head").squeeze(2);
   if (config_.has_head_of_nodes()) {
     // The Linear stands before the sum over the nodes: its bias counts once for each of them.
-    const at::Tensor more = at::tensor(node_counts(readout), at::kDouble) - 1;
+    const at::Tensor more = at::tensor(node_counts(call.unit.plan->readout), at::kDouble) - 1;
     scores = scores + more.unsqueeze(1) * weights["head.bias"].to(at::kDouble).view({1, -1});
   }
   return scores * config_.output_scale;
 }
 
-at::Tensor ComposedNetwork::scores(const UnitInput& input, const PreparedUnit& unit,
-                                   const LayerWeights& weights, ThreadPool& pool,
-                                   std::span<const std::uint64_t> dropout_keys) const {
-  const Plan& plan = *input.plan;
-  const at::Tensor states = encoder_.states(unit.tensors, weights, pool);
-  RowStates x = encoder_.rows(unit.tensors, states, plan, weights, pool);
-  const LayerCall call{plan, unit.context, pool, states, dropout_keys};
-  for (const auto& block : blocks_) x = block->forward(x, weights, call);
-  std::vector<at::Tensor> pooled;
-  if (!config_.head.config_widths.empty())
-    pooled.push_back(config_branch(unit.tensors, states, weights, pool));
+at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) const {
+  std::vector<at::Tensor> parts;
+  if (!config_.head.config_widths.empty()) parts.push_back(config_branch(before.states, call));
   for (const Aggregation aggregation : pools_)
-    pooled.push_back(pool_rows(x, plan.readout, aggregation, pool));
-  return head(pooled.size() == 1 ? pooled[0] : at::cat(pooled, 2), plan.readout, weights, pool);
+    parts.push_back(pool_rows(before.rows, call.unit.plan->readout, aggregation, call.pool));
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+}
+
+ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,
+                                           const NetworkCall& call) const {
+  const UnitPart& unit = call.unit;
+  if (segment == 0) {
+    const at::Tensor states = encoder_.states(unit.tensors, call.weights, call.pool);
+    return {encoder_.rows(unit.tensors, states, *unit.plan, call.weights, call.pool), states};
+  }
+  if (segment == segments() - 1) return {head(pooled(before, call), call), before.states};
+  const LayerCall layer{*unit.plan, unit.context, call.pool, before.states, call.dropout_keys};
+  const Layer& block = *blocks_[static_cast<std::size_t>(segment) - 1];
+  return {block.forward(before.rows, call.weights, layer), before.states};
+}
+
+at::Tensor ComposedNetwork::scores(const NetworkCall& call) const {
+  Flow flow;
+  for (int segment = 0; segment < segments(); ++segment) flow = run(segment, flow, call);
+  return flow.rows;
 }
 
 }  // namespace tpudist

@@ -4,26 +4,34 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "models/inputs/encoder.hpp"
+#include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
 #include "models/network/network_config.hpp"
-#include "models/network/unit.hpp"
+#include "models/network/prepared_unit.hpp"
 #include "models/parameters/parameter_table.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
 
 namespace tpudist {
 
-// What a composed network needs of a unit besides its weights. Made once for all members.
-struct PreparedUnit {
-  UnitTensors tensors;
-  PlanContext context;
+// One call of a network on a unit. All but the weights is borrowed for the call and for the graph that
+// it records.
+struct NetworkCall {
+  const UnitPart& unit;  // with the weights' dtype
+  LayerWeights weights;  // of M members
+  ThreadPool& pool;
+  std::span<const std::uint64_t> dropout_keys = {};  // [M], or empty: nothing is dropped
 };
 
 // A network of layers over plan operators, which LibTorch's autograd differentiates. On the CPU, in
 // float32 or in double: the dtype of the weights. Immutable, thread-safe.
+//
+// It is a row of segments: the encoder, every block, and the head with the pooling before it. All of
+// them hand on the rows, and the encoder hands its states of configurations to all others.
 class ComposedNetwork {
  public:
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. Throws ConfigError where the head
@@ -32,21 +40,38 @@ class ComposedNetwork {
 
   const ParameterTable& parameters() const { return table_; }
 
-  std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input, at::ScalarType dtype) const;
+  // Prepares a unit on `plan`, which is the unit's own or a part of it.
+  std::shared_ptr<const UnitPart> prepare(const UnitInput& input, std::shared_ptr<const Plan> plan,
+                                          at::ScalarType dtype) const;
+  // Whether scores are sums over rows, so that a part of the plan gives their differences
+  // (models/plans/needed_part.hpp).
+  bool adds_up_rows() const;
   // The weights of one member of a flat buffer [P] as views of it, float32, which take gradients
   // where `trained`. The buffer must outlive them.
   LayerWeights views(const float* member, bool trained) const;
 
-  // The scores [configurations, M] in double. `unit` is what prepare() made of the input with the
-  // weights' dtype. `dropout_keys` [M], or empty: nothing is dropped.
-  at::Tensor scores(const UnitInput& input, const PreparedUnit& unit, const LayerWeights& weights,
-                    ThreadPool& pool, std::span<const std::uint64_t> dropout_keys = {}) const;
+  // The scores [configurations, M] in double.
+  at::Tensor scores(const NetworkCall& call) const;
+
+  int segments() const { return static_cast<int>(first_entry_.size()) - 1; }
+  // The entries of the parameter table that a segment takes.
+  std::span<const ParameterEntry> entries(int segment) const;
+  // How many plan layers are taken before a segment.
+  int depth(int segment) const { return depth_[static_cast<std::size_t>(segment)]; }
+  // Whether the states that the encoder hands on depend on weights.
+  bool trains_states() const { return encoder_.embeds_states(); }
+  // What flows between two segments.
+  struct Flow {
+    RowStates rows;     // behind the last segment: the scores [configurations, M] in double
+    at::Tensor states;  // of the encoder
+  };
+  // Runs one segment on what the one before it gave; the first takes nothing.
+  Flow run(int segment, const Flow& before, const NetworkCall& call) const;
 
  private:
-  at::Tensor head(const at::Tensor& pooled, const Readout& readout, const LayerWeights& weights,
-                  ThreadPool& pool) const;
-  at::Tensor config_branch(const UnitTensors& unit, const at::Tensor& states,
-                           const LayerWeights& weights, ThreadPool& pool) const;
+  at::Tensor head(const at::Tensor& pooled, const NetworkCall& call) const;
+  at::Tensor config_branch(const at::Tensor& states, const NetworkCall& call) const;
+  at::Tensor pooled(const Flow& before, const NetworkCall& call) const;
   void add_mlp(const std::string& name, std::int64_t in, const std::vector<std::int64_t>& widths,
                ParameterGroup group);
 
@@ -57,6 +82,8 @@ class ComposedNetwork {
   std::vector<Aggregation> pools_;
   bool drops_ = false;
   ParameterTable table_;
+  std::vector<std::size_t> first_entry_;  // [segments + 1]
+  std::vector<int> depth_;                // [segments]
 };
 
 }  // namespace tpudist

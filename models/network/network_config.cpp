@@ -135,6 +135,10 @@ bool NetworkConfig::has_head_of_nodes() const {
   return pools.empty() && !mean_readout && head.widths.empty() && head.config_widths.empty();
 }
 
+bool NetworkConfig::adds_up_rows() const {
+  return head.widths.empty() && std::ranges::find(pools, Aggregation::max) == pools.end();
+}
+
 std::vector<std::shared_ptr<const Layer>> NetworkConfig::all_blocks() const {
   if (!blocks.empty()) return blocks;
   std::vector<std::shared_ptr<const Layer>> made;
@@ -167,7 +171,7 @@ NetworkWork NetworkConfig::work(std::int64_t config_features) const {
   NetworkWork work;
   const Encoder inputs(encoder, config_features);
   inputs.add_work(work);
-  work.skips_unneeded = !is_composed();
+  work.skips_unneeded = adds_up_rows();
   for (const auto& block : all_blocks()) block->add_work(work);
   return work;
 }

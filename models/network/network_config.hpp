@@ -55,6 +55,9 @@ struct NetworkConfig {
   // Whether the head is one Linear at each node before they are summed, as in the 2nd place's
   // network; otherwise it takes what was pooled.
   bool has_head_of_nodes() const;
+  // Whether a score is a sum or mean over rows and nothing but affine functions of it, so that rows
+  // that all configurations share do not tell their scores apart.
+  bool adds_up_rows() const;
   // Whether the layers run by the general operators (ComposedNetwork).
   bool is_composed() const;
   // All blocks as layers, for the general operators.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "models/operators/device_operators.hpp"
 #include "models/operators/philox.hpp"
 #include "models/operators/row_tasks.hpp"
 #include "models/operators/saved_state.hpp"
@@ -52,10 +53,12 @@ void drop(const Draw& draw, std::int64_t row, std::int64_t member, std::int64_t 
   }
 }
 
-at::Tensor drop_all(const at::Tensor& x, const Draw& draw, ThreadPool& pool) {
+at::Tensor drop_all(const at::Tensor& x, const Draw& draw, const Backend& backend) {
+  if (backend.device)
+    return backend.device->drop(x, draw.rate, draw.member_keys, draw.layer, draw.row_keys);
   at::Tensor y = at::empty_like(x);
   const std::int64_t members = x.size(1), channels = x.size(2);
-  for_row_blocks(pool, x.size(0), [&](std::int64_t first, std::int64_t count) {
+  for_row_blocks(backend.pool, x.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop_rows", [&] {
       for (std::int64_t i = first * members; i < (first + count) * members; ++i) {
         drop(draw, i / members, i % members, channels, x.const_data_ptr<scalar_t>() + i * channels,
@@ -70,16 +73,15 @@ at::Tensor drop_all(const at::Tensor& x, const Draw& draw, ThreadPool& pool) {
 class DropRows : public torch::autograd::Function<DropRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            std::shared_ptr<const Draw> draw, ThreadPool* pool) {
-    context->saved_data["pool"] = borrow(pool);
+                            std::shared_ptr<const Draw> draw, const Backend& backend) {
+    keep_backend(context, backend);
     context->saved_data["draw"] = keep(draw);
-    return drop_all(x, *draw, *pool);
+    return drop_all(x, *draw, backend);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
     const auto draw = kept<Draw>(context->saved_data["draw"]);
-    return {drop_all(gradients[0].contiguous(), *draw, pool), {}, {}};
+    return {drop_all(gradients[0].contiguous(), *draw, kept_backend(context)), {}, {}};
   }
 };
 
@@ -87,14 +89,14 @@ class DropRows : public torch::autograd::Function<DropRows> {
 
 at::Tensor drop_rows(const at::Tensor& x, double rate, std::span<const std::uint64_t> member_keys,
                      std::uint32_t layer, std::span<const std::uint64_t> row_keys,
-                     ThreadPool& pool) {
+                     const Backend& backend) {
   if (static_cast<std::int64_t>(member_keys.size()) != x.size(1) ||
       static_cast<std::int64_t>(row_keys.size()) != x.size(0)) {
     throw Error(ErrorKind::failed, "drop_rows: keys do not fit the rows");
   }
   auto draw =
       std::make_shared<Draw>(Draw{rate, {member_keys.begin(), member_keys.end()}, layer, row_keys});
-  return DropRows::apply(x.contiguous(), std::move(draw), &pool);
+  return DropRows::apply(x.contiguous(), std::move(draw), backend);
 }
 
 }  // namespace tpudist

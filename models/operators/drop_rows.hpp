@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 
 namespace tpudist {
 
@@ -17,6 +17,6 @@ namespace tpudist {
 // [rows]; 0 <= rate < 1, exact to 2^-16. Differentiable. `row_keys` must outlive the recorded graph.
 at::Tensor drop_rows(const at::Tensor& x, double rate, std::span<const std::uint64_t> member_keys,
                      std::uint32_t layer, std::span<const std::uint64_t> row_keys,
-                     ThreadPool& pool);
+                     const Backend& backend);
 
 }  // namespace tpudist

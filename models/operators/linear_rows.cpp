@@ -143,32 +143,59 @@ void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const a
   for (std::int64_t chunk = 1; chunk < chunks; ++chunk) d_bias.add_(biases[chunk]);
 }
 
+// The same on a device, by products of all members at once. Rows [R, M, C] lie as matrices
+// [M, R, C] there, which the products take and write without a copy.
+at::Tensor forward_on_device(const at::Tensor& x, const at::Tensor& weight,
+                             const at::Tensor& bias) {
+  const Sizes n(x, weight);
+  at::Tensor y = at::empty({n.rows, n.members, n.out}, x.options()), by_member = y.transpose(0, 1);
+  at::bmm_out(by_member, x.transpose(0, 1), weight);
+  return bias.defined() ? y.add_(bias) : y;
+}
+
+at::Tensor gradient_of_rows_on_device(const at::Tensor& d_y, const at::Tensor& x,
+                                      const at::Tensor& weight) {
+  at::Tensor d_x = at::empty_like(x), by_member = d_x.transpose(0, 1);
+  at::bmm_out(by_member, d_y.transpose(0, 1), weight.transpose(1, 2));
+  return d_x;
+}
+
 class LinearRows : public torch::autograd::Function<LinearRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias, ThreadPool* pool) {
+                            const std::optional<at::Tensor>& bias, const Backend& backend) {
     context->save_for_backward({x, weight});
-    context->saved_data["pool"] = borrow(pool);
+    keep_backend(context, backend);
     context->saved_data["bias"] = bias.has_value();
-    return forward_of(x, weight, bias.value_or(at::Tensor()), *pool);
+    const at::Tensor added = bias.value_or(at::Tensor());
+    return backend.device ? forward_on_device(x, weight, added)
+                          : forward_of(x, weight, added, backend.pool);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
+    const Backend backend = kept_backend(context);
+    const bool has_bias = context->saved_data["bias"].toBool();
     const variable_list saved = context->get_saved_variables();
     const at::Tensor d_y = gradients[0].contiguous(), &x = saved[0], &weight = saved[1];
     at::Tensor d_x, d_weight, d_bias;
-    if (context->needs_input_grad(0)) d_x = gradient_of_rows(d_y, x, weight, pool);
-    gradients_of_parameters(d_y, x, weight, pool, d_weight, d_bias);
-    return {d_x, d_weight, context->saved_data["bias"].toBool() ? d_bias : at::Tensor(),
-            at::Tensor()};
+    if (context->needs_input_grad(0)) {
+      d_x = backend.device ? gradient_of_rows_on_device(d_y, x, weight)
+                           : gradient_of_rows(d_y, x, weight, backend.pool);
+    }
+    if (backend.device) {
+      d_weight = at::bmm(x.permute({1, 2, 0}), d_y.transpose(0, 1));
+      if (has_bias) d_bias = d_y.sum(0);
+    } else {
+      gradients_of_parameters(d_y, x, weight, backend.pool, d_weight, d_bias);
+    }
+    return {d_x, d_weight, has_bias ? d_bias : at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
 at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       ThreadPool& pool) {
+                       const Backend& backend) {
   if (x.dim() != 3 || weight.dim() != 3 || x.size(1) != weight.size(0) ||
       x.size(2) != weight.size(1)) {
     throw Error(
@@ -177,7 +204,8 @@ at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::
                     fmt::join(x.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", ")));
   }
   return LinearRows::apply(x.contiguous(), weight.contiguous(),
-                           bias.defined() ? std::optional(bias.contiguous()) : std::nullopt, &pool);
+                           bias.defined() ? std::optional(bias.contiguous()) : std::nullopt,
+                           backend);
 }
 
 }  // namespace tpudist

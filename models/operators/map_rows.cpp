@@ -149,11 +149,12 @@ class MapRows : public torch::autograd::Function<MapRows> {
 }  // namespace
 
 at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
-                    const std::vector<at::Tensor>& parameters, ThreadPool& pool) {
+                    const std::vector<at::Tensor>& parameters, const Backend& backend) {
   if (rows.empty() || rows.front().size(0) == 0)
     throw Error(ErrorKind::failed, "map_rows: there are no rows");
+  if (backend.device) return function(rows, parameters);
   return MapRows::apply(at::TensorList(rows), at::TensorList(parameters),
-                        std::make_shared<const RowFunction>(function), &pool);
+                        std::make_shared<const RowFunction>(function), &backend.pool);
 }
 
 }  // namespace tpudist

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 
 namespace tpudist {
 
@@ -18,8 +18,9 @@ using RowFunction = std::function<at::Tensor(const std::vector<at::Tensor>& rows
 // Applies a row-wise function to inputs of equally many rows (at least one), block by block, in the
 // threads of the pool. Differentiable: the backward pass runs each block again with a graph of its
 // own, and the gradients of parameters are partial sums over fixed chunks of rows, added in order.
-// Nothing but the inputs is kept for it. The bits do not depend on the number of threads.
+// Nothing but the inputs is kept for it. The bits do not depend on the number of threads. On a device
+// it is one call on all rows, whose operations are recorded as they are.
 at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
-                    const std::vector<at::Tensor>& parameters, ThreadPool& pool);
+                    const std::vector<at::Tensor>& parameters, const Backend& backend);
 
 }  // namespace tpudist

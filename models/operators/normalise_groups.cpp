@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "models/operators/device_operators.hpp"
 #include "models/operators/norm_rows.hpp"
 #include "models/operators/saved_state.hpp"
 
@@ -95,14 +96,37 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::optional<at::Tensor>& given_shift, double eps,
-                            const RowGroups* groups, ThreadPool* pool) {
+                            const RowGroups* groups, const Backend& backend) {
     const at::Tensor shift = given_shift.value_or(at::Tensor());
+    const auto [y, measured] = backend.device ? backend.device->normalise(*groups, x, shift, eps)
+                                              : normalised(*groups, x, shift, eps, backend.pool);
+    context->save_for_backward({x, shift, measured});
+    context->saved_data["groups"] = borrow(groups);
+    keep_backend(context, backend);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& groups = borrowed<const RowGroups>(context->saved_data["groups"]);
+    const Backend backend = kept_backend(context);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &shift = saved[1], &measured = saved[2];
+    const at::Tensor d_y = gradients[0].contiguous();
+    const auto [d_x, d_shift] =
+        backend.device ? backend.device->normalise_gradient(groups, x, shift, measured, d_y)
+                       : gradient(groups, x, shift, measured, d_y, backend.pool);
+    return {d_x, d_shift, {}, {}, {}};
+  }
+
+ private:
+  static DeviceOperators::Result normalised(const RowGroups& groups, const at::Tensor& x,
+                                            const at::Tensor& shift, double eps, ThreadPool& pool) {
     const std::int64_t width = x.size(1) * x.size(2);
     at::Tensor y = at::empty_like(x);
     // [groups, 2, width] mean and scale
-    at::Tensor measured = at::empty({groups->groups(), 2, width}, at::kDouble);
-    pool->parallel_for(groups->groups(), [&](std::int64_t g) {
-      const Group group{*groups, g, width};
+    at::Tensor measured = at::empty({groups.groups(), 2, width}, at::kDouble);
+    pool.parallel_for(groups.groups(), [&](std::int64_t g) {
+      const Group group{groups, g, width};
       double* const mean = measured.mutable_data_ptr<double>() + 2 * g * width;
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise_groups", [&] {
         const scalar_t* const data = x.const_data_ptr<scalar_t>();
@@ -111,18 +135,12 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
         normalise(group, data, shifts, mean, mean + width, y.mutable_data_ptr<scalar_t>());
       });
     });
-    context->save_for_backward({x, shift, measured});
-    context->saved_data["groups"] = borrow(groups);
-    context->saved_data["pool"] = borrow(pool);
-    return y;
+    return {y, measured};
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& groups = borrowed<const RowGroups>(context->saved_data["groups"]);
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &shift = saved[1], &measured = saved[2];
-    const at::Tensor d_y = gradients[0].contiguous();
+  static DeviceOperators::Gradients gradient(const RowGroups& groups, const at::Tensor& x,
+                                             const at::Tensor& shift, const at::Tensor& measured,
+                                             const at::Tensor& d_y, ThreadPool& pool) {
     const std::int64_t width = x.size(1) * x.size(2);
     at::Tensor d_x = at::empty_like(x), d_shift;
     if (shift.defined()) d_shift = at::empty({groups.groups(), width}, at::kDouble);
@@ -140,17 +158,17 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
       for (std::int64_t g = 0; g < groups.groups(); ++g) total.add_(d_shift[g]);
       d_shift = total.to(x.scalar_type()).view(shift.sizes());
     }
-    return {d_x, d_shift, {}, {}, {}};
+    return {d_x, d_shift};
   }
 };
 
 }  // namespace
 
 at::Tensor normalise_groups(const at::Tensor& x, const at::Tensor& shift, double eps,
-                            const RowGroups& groups, ThreadPool& pool) {
+                            const RowGroups& groups, const Backend& backend) {
   return NormaliseGroups::apply(x.contiguous(),
                                 shift.defined() ? std::optional(shift.contiguous()) : std::nullopt,
-                                eps, &groups, &pool);
+                                eps, &groups, backend);
 }
 
 }  // namespace tpudist

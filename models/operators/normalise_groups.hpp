@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 #include "models/operators/row_groups.hpp"
 
 namespace tpudist {
@@ -16,8 +16,8 @@ namespace tpudist {
 // with a learned shift the inner part of GraphNorm (Cai et al. 2021, arXiv 2009.03294). Means count a
 // row as often as it stands in its group; they are summed in double, in two passes. x and y are
 // [rows, M, C], float32 or double. A group of one row gives 0 where the shift is 1. Differentiable.
-// Groups are tasks of the pool. `groups` and pool must outlive the recorded graph.
+// On the CPU groups are tasks of the pool. `groups`, pool and device must outlive the recorded graph.
 at::Tensor normalise_groups(const at::Tensor& x, const at::Tensor& shift, double eps,
-                            const RowGroups& groups, ThreadPool& pool);
+                            const RowGroups& groups, const Backend& backend);
 
 }  // namespace tpudist

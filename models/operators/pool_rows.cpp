@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "models/operators/device_operators.hpp"
 #include "models/operators/row_tasks.hpp"
 #include "models/operators/saved_state.hpp"
 
@@ -204,46 +205,63 @@ void spread_max(const Readout& readout, const T* x, const double* y, const doubl
 class PoolRows : public torch::autograd::Function<PoolRows> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Readout* readout,
-                            std::int64_t aggregation, ThreadPool* pool) {
-    const auto configs = static_cast<std::int64_t>(readout->slate_of_config.size());
-    const std::int64_t width = x.size(1) * x.size(2);
-    at::Tensor y = at::empty({configs, x.size(1), x.size(2)}, at::kDouble);
+                            std::int64_t aggregation, const Backend& backend) {
     const auto kind = static_cast<Aggregation>(aggregation);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
-      const scalar_t* const in = x.const_data_ptr<scalar_t>();
-      double* const out = y.mutable_data_ptr<double>();
-      if (kind == Aggregation::max) {
-        max_rows(*readout, in, width, out, *pool);
-      } else {
-        sum_rows(*readout, in, kind == Aggregation::mean, width, out, *pool);
-      }
-    });
+    const at::Tensor y = backend.device ? backend.device->pool(*readout, x, kind)
+                                        : pooled(*readout, x, kind, backend.pool);
     context->save_for_backward({x, y});
     context->saved_data["readout"] = borrow(readout);
     context->saved_data["aggregation"] = aggregation;
-    context->saved_data["pool"] = borrow(pool);
+    keep_backend(context, backend);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& readout = borrowed<const Readout>(context->saved_data["readout"]);
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
+    const Backend backend = kept_backend(context);
     const auto kind = static_cast<Aggregation>(context->saved_data["aggregation"].toInt());
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], d_y = gradients[0].contiguous();
+    const at::Tensor &x = saved[0], &y = saved[1], d_y = gradients[0].contiguous();
+    return {backend.device ? backend.device->pool_gradient(readout, x, y, d_y, kind)
+                           : gradient(readout, x, y, d_y, kind, backend.pool),
+            {},
+            {},
+            {}};
+  }
+
+ private:
+  static at::Tensor pooled(const Readout& readout, const at::Tensor& x, Aggregation kind,
+                           ThreadPool& pool) {
+    const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
+    const std::int64_t width = x.size(1) * x.size(2);
+    at::Tensor y = at::empty({configs, x.size(1), x.size(2)}, at::kDouble);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
+      const scalar_t* const in = x.const_data_ptr<scalar_t>();
+      double* const out = y.mutable_data_ptr<double>();
+      if (kind == Aggregation::max) {
+        max_rows(readout, in, width, out, pool);
+      } else {
+        sum_rows(readout, in, kind == Aggregation::mean, width, out, pool);
+      }
+    });
+    return y;
+  }
+
+  static at::Tensor gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,
+                             const at::Tensor& d_y, Aggregation kind, ThreadPool& pool) {
     at::Tensor d_x = at::empty_like(x);
     const std::int64_t width = x.size(1) * x.size(2);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
       const double* const d_out = d_y.const_data_ptr<double>();
       scalar_t* const d_in = d_x.mutable_data_ptr<scalar_t>();
       if (kind == Aggregation::max) {
-        spread_max(readout, x.const_data_ptr<scalar_t>(), saved[1].const_data_ptr<double>(), d_out,
-                   width, d_in, pool);
+        spread_max(readout, x.const_data_ptr<scalar_t>(), y.const_data_ptr<double>(), d_out, width,
+                   d_in, pool);
       } else {
         spread_sum(readout, d_out, kind == Aggregation::mean, width, d_in, pool);
       }
     });
-    return {d_x, {}, {}, {}};
+    return d_x;
   }
 };
 
@@ -257,7 +275,9 @@ std::vector<double> node_counts(const Readout& readout) {
   };
   std::vector<double> counts;
   for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
-    counts.push_back(total(readout.common.forward, readout.slate_of_config[k]));
+    const std::int32_t slate = readout.slate_of_config[k];
+    counts.push_back(total(readout.common.forward, slate));
+    if (!readout.left_out.empty()) counts.back() += readout.left_out[slate];
     for_entries(
         readout.scores.forward, static_cast<std::int64_t>(k),
         [&](std::int64_t cell, double) { counts.back() += total(readout.cells.forward, cell); });
@@ -266,8 +286,8 @@ std::vector<double> node_counts(const Readout& readout) {
 }
 
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
-                     ThreadPool& pool) {
-  return PoolRows::apply(x.contiguous(), &readout, static_cast<std::int64_t>(aggregation), &pool);
+                     const Backend& backend) {
+  return PoolRows::apply(x.contiguous(), &readout, static_cast<std::int64_t>(aggregation), backend);
 }
 
 }  // namespace tpudist

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
 
@@ -15,11 +15,13 @@ namespace tpudist {
 // swallow the differences between configurations. The weights of the readout must be multiplicities
 // (PlanShape::mean_readout false); the mean divides by the number of nodes. Equal largest rows share
 // the gradient of a maximum by how many nodes they stand for. Differentiable. Sums have a fixed
-// order. Readout and pool must outlive the recorded graph.
+// order. Readout, pool and device must outlive the
+// recorded graph.
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
-                     ThreadPool& pool);
+                     const Backend& backend);
 
-// Returns how many nodes each configuration has: what its rows stand for. [configurations]
+// Returns how many nodes each configuration has: what its rows and those left out stand for.
+// [configurations]
 std::vector<double> node_counts(const Readout& readout);
 
 }  // namespace tpudist

@@ -25,9 +25,18 @@ float weight_at(const Csr& matrix, std::int64_t row, std::int32_t source) {
   return matrix.weight_of(found - matrix.source.begin());
 }
 
+double total_weight(const Csr& matrix, std::int64_t row) {
+  double total = 0;
+  for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
+    total += matrix.weight_of(e);
+  return total;
+}
+
 }  // namespace
 
-RowGroups::RowGroups(const PlanLayer& layer) : rows(only_edge_set(layer).neighbourhood.transposed) {
+RowGroups::RowGroups(const PlanLayer& layer)
+    : rows(only_edge_set(layer).neighbourhood.transposed),
+      of_row(layer.edges[0].neighbourhood.index) {
   const EdgeSet& edges = layer.edges[0];
   const Csr& matrix = edges.aggregate.forward;
   const std::int64_t replicas = edges.aggregate.replicas;
@@ -42,6 +51,8 @@ RowGroups::RowGroups(const PlanLayer& layer) : rows(only_edge_set(layer).neighbo
   for (std::int64_t group = 0; group < groups(); ++group) {
     for (std::int64_t e = rows.begin[group]; e < rows.begin[group + 1]; ++e)
       size[group] += count[rows.source[e]];
+    if (size[group] != total_weight(matrix, group / replicas))
+      throw Error(ErrorKind::failed, "a group of a plan lacks some of its rows");
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/plans/plan.hpp"
@@ -11,11 +12,12 @@ namespace tpudist {
 // their neighbourhood, which is called a group here: all nodes of a configuration, or all
 // configurations of a node. A row stands in one group, with a multiplicity. Borrows the plan layer.
 struct RowGroups {
-  // Throws Error when the layer has another shape than that.
+  // Throws Error when the layer has another shape than that, or a group not all of its rows.
   explicit RowGroups(const PlanLayer& layer);
 
   std::int64_t groups() const { return static_cast<std::int64_t>(size.size()); }
-  const Csr& rows;           // for each group its rows
+  const Csr& rows;                       // for each group its rows
+  std::span<const std::int32_t> of_row;  // [rows behind the layer] the group of each row
   std::vector<float> count;  // [rows behind the layer] how often a row stands in its group
   std::vector<double> size;  // [groups] sum of the counts
 };

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "models/operators/backend.hpp"
+
 // What an operator keeps for its backward pass besides tensors, as values of
 // AutogradContext::saved_data. For .cpp files of models/operators/ only.
 
@@ -19,6 +21,16 @@ std::int64_t borrow(const T* object) {
 template <typename T>
 T& borrowed(const c10::IValue& value) {
   return *reinterpret_cast<T*>(value.toInt());
+}
+
+// A backend, whose pool and device must outlive the recorded graph.
+inline void keep_backend(torch::autograd::AutogradContext* context, const Backend& backend) {
+  context->saved_data["pool"] = borrow(&backend.pool);
+  context->saved_data["device"] = borrow(backend.device);
+}
+inline Backend kept_backend(torch::autograd::AutogradContext* context) {
+  return {borrowed<ThreadPool>(context->saved_data["pool"]),
+          reinterpret_cast<const DeviceOperators*>(context->saved_data["device"].toInt())};
 }
 
 // An object that lives as long as the recorded graph.

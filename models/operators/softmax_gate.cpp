@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/kernels/threads.hpp"
+#include "models/operators/device_operators.hpp"
 #include "models/operators/saved_state.hpp"
 
 namespace tpudist {
@@ -92,34 +93,51 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& temperature, const RowGroups* groups,
-                            ThreadPool* pool) {
+                            const Backend& backend) {
+    const auto [y, share] = backend.device ? backend.device->softmax_gate(*groups, x, temperature)
+                                           : gated(*groups, x, temperature, backend.pool);
+    context->save_for_backward({x, share, temperature});
+    context->saved_data["groups"] = borrow(groups);
+    keep_backend(context, backend);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& groups = borrowed<const RowGroups>(context->saved_data["groups"]);
+    const Backend backend = kept_backend(context);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &share = saved[1], &temperature = saved[2];
+    const at::Tensor d_y = gradients[0].contiguous();
+    const auto [d_x, d_temperature] =
+        backend.device ? backend.device->softmax_gate_gradient(groups, x, temperature, share, d_y)
+                       : gradient(groups, x, temperature, share, d_y, backend.pool);
+    return {d_x, d_temperature, {}, {}};
+  }
+
+ private:
+  static DeviceOperators::Result gated(const RowGroups& groups, const at::Tensor& x,
+                                       const at::Tensor& temperature, ThreadPool& pool) {
     const Shape shape(x);
     at::Tensor share = at::empty_like(x), y = at::empty_like(x);
-    pool->parallel_for(groups->groups(), [&](std::int64_t g) {
+    pool.parallel_for(groups.groups(), [&](std::int64_t g) {
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {
         const scalar_t* const in = x.const_data_ptr<scalar_t>();
         scalar_t* const part = share.mutable_data_ptr<scalar_t>();
         scalar_t* const out = y.mutable_data_ptr<scalar_t>();
-        softmax(*groups, g, shape, in, temperature.const_data_ptr<scalar_t>(), part);
-        const Csr& rows = groups->rows;
+        softmax(groups, g, shape, in, temperature.const_data_ptr<scalar_t>(), part);
+        const Csr& rows = groups.rows;
         for (std::int64_t e = rows.begin[g]; e < rows.begin[g + 1]; ++e) {
           const std::int64_t at = rows.source[e] * shape.width();
           for (std::int64_t c = 0; c < shape.width(); ++c) out[at + c] = in[at + c] * part[at + c];
         }
       });
     });
-    context->save_for_backward({x, share, temperature});
-    context->saved_data["groups"] = borrow(groups);
-    context->saved_data["pool"] = borrow(pool);
-    return y;
+    return {y, share};
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& groups = borrowed<const RowGroups>(context->saved_data["groups"]);
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &share = saved[1], &temperature = saved[2];
-    const at::Tensor d_y = gradients[0].contiguous();
+  static DeviceOperators::Gradients gradient(const RowGroups& groups, const at::Tensor& x,
+                                             const at::Tensor& temperature, const at::Tensor& share,
+                                             const at::Tensor& d_y, ThreadPool& pool) {
     const Shape shape(x);
     at::Tensor d_x = at::empty_like(x),
                parts = at::zeros({groups.groups(), shape.members}, at::kDouble);
@@ -133,15 +151,15 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
     });
     at::Tensor d_temperature = at::zeros({shape.members}, at::kDouble);
     for (std::int64_t g = 0; g < groups.groups(); ++g) d_temperature.add_(parts[g]);
-    return {d_x, d_temperature.to(x.scalar_type()), {}, {}};
+    return {d_x, d_temperature.to(x.scalar_type())};
   }
 };
 
 }  // namespace
 
 at::Tensor softmax_gate(const at::Tensor& x, const at::Tensor& temperature, const RowGroups& groups,
-                        ThreadPool& pool) {
-  return SoftmaxGate::apply(x.contiguous(), temperature.contiguous(), &groups, &pool);
+                        const Backend& backend) {
+  return SoftmaxGate::apply(x.contiguous(), temperature.contiguous(), &groups, backend);
 }
 
 }  // namespace tpudist

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
 #include "models/operators/row_groups.hpp"
 
 namespace tpudist {
@@ -13,9 +13,9 @@ namespace tpudist {
 //
 // where the softmax runs over the rows of a group, each counted as often as it stands there. x and y
 // are [rows, M, C], `temperature` is [M], all float32 or all double; sums are in double.
-// Differentiable in both. Groups are tasks of the pool. `groups` and pool must outlive the recorded
-// graph.
+// Differentiable in both. On the CPU groups are tasks of the pool. `groups`, pool and device must
+// outlive the recorded graph.
 at::Tensor softmax_gate(const at::Tensor& x, const at::Tensor& temperature, const RowGroups& groups,
-                        ThreadPool& pool);
+                        const Backend& backend);
 
 }  // namespace tpudist

@@ -95,7 +95,9 @@ void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t l
   }
 }
 
-void check_layer(const PlanLayer& layer, std::int64_t states, const std::string& name) {
+// `is_part`: of the needed part of a plan, which takes a prefix by an index.
+void check_layer(const PlanLayer& layer, std::int64_t states, bool is_part,
+                 const std::string& name) {
   check_gather(layer.self, layer.rows_out, layer.rows_in, name + ".self");
   if (!layer.state.empty()) {
     require(static_cast<std::int64_t>(layer.state.size()) == layer.rows_out,
@@ -104,7 +106,7 @@ void check_layer(const PlanLayer& layer, std::int64_t states, const std::string&
   }
   for (const EdgeSet& edges : layer.edges) {
     const std::int64_t neighbourhoods = edges.aggregate.forward.rows() * edges.aggregate.replicas;
-    require(!edges.neighbourhood.is_identity() || layer.self.is_identity(),
+    require(is_part || !edges.neighbourhood.is_identity() || layer.self.is_identity(),
             name + ": gathers only in part");
     check_matrix(edges.aggregate, layer.rows_in, neighbourhoods, name + ".aggregate");
     check_gather(edges.neighbourhood, layer.rows_out, neighbourhoods, name + ".neighbourhood");
@@ -146,6 +148,8 @@ void check_readout(const Plan& plan, std::int64_t rows) {
   for (const std::int32_t slate : readout.slate_of_config) {
     require(slate >= 0 && slate < slates, "readout.slate_of_config: out of range");
   }
+  require(readout.left_out.empty() || static_cast<std::int64_t>(readout.left_out.size()) == slates,
+          "readout.left_out: wrong length");
 }
 
 }  // namespace
@@ -158,13 +162,15 @@ void check_plan(const Plan& plan) {
           "needed first rows out of range");
   require(plan.needed_counts.size() == plan.layers.size(),
           "layers and needed counts differ in number");
+  const bool is_part = !plan.readout.left_out.empty();
   std::int64_t rows = plan.first_rows();
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const PlanLayer& layer = *plan.layers[i];
     const std::string name = "layer " + std::to_string(i);
     require(layer.rows_in == rows, name + ": does not take the rows before it");
-    require(layer.self.is_identity() != plan.is_refined(), name + ": gathers unlike the others");
-    check_layer(layer, plan.states, name);
+    require(is_part || layer.self.is_identity() != plan.is_refined(),
+            name + ": gathers unlike the others");
+    check_layer(layer, plan.states, is_part, name);
     check_needed_counts(layer, plan.needed_counts[i], plan.needed_rows(i), name);
     rows = layer.rows_out;
   }

@@ -70,11 +70,14 @@ struct Readout {
   // slate's scores and do not change their order.
   SparseMatrix common;
   std::vector<std::int32_t> slate_of_config;  // [configurations]
+  // [slates] how many nodes common rows stand for that the plan leaves out; empty: it has them all.
+  std::vector<double> left_out;
 };
 
 // Everything integer that a network needs to run on some configurations of some graphs: a pure
 // function of graphs, slates and the network's PlanShape. Nodes and states are numbered through
-// over the slates of a unit. Where `self` of one layer is not the identity, that of none is.
+// over the slates of a unit. Where `self` of one layer is not the identity, that of none is, except in
+// the needed part of a plan.
 struct Plan {
   std::int64_t nodes = 0;              // rows of the graphs' inputs
   std::int64_t states = 0;             // rows of the slates' state tables

@@ -87,5 +87,20 @@ TEST(FolderLock, NamesAFolderThatIsNotThere) {
   EXPECT_THAT(refusal(folder / "none"), HasSubstr((folder / "none").string()));
 }
 
+TEST(FolderLockTest, TellsWhoHoldsItAndChangesNothing) {
+  const TempDir folder;
+  EXPECT_FALSE(lock_holder(folder.path()));
+  EXPECT_FALSE(std::filesystem::exists(folder / kLockName));
+  {
+    const FolderLock lock(folder.path(), "tpudist train");
+    const auto holder = lock_holder(folder.path());
+    ASSERT_TRUE(holder);
+    EXPECT_EQ(holder->find("tpudist train, process"), 0u);
+    EXPECT_FALSE(lock_holder(folder.path(), "other"));
+  }
+  std::ofstream(folder / kLockName) << "left by a process that was killed";
+  EXPECT_FALSE(lock_holder(folder.path()));
+}
+
 }  // namespace
 }  // namespace tpudist

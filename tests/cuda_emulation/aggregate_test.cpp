@@ -14,16 +14,21 @@
 
 #include "core/random.hpp"
 #include "models/kernels/row_kernels.hpp"
-#include "tests/cuda_emulation/guarded_array.hpp"
+#include "tests/cuda_emulation/kernel_case.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
-// The kernels of models/aggregate.cu, run by the emulation in both orders of their threads and on
+// The kernels of models/kernels/aggregate.cu, run by the emulation in both orders of their threads and on
 // memory that ends where their arrays end, against the row kernels of the CPU.
 
 namespace tpudist {
 namespace {
 
+using testing::DeviceMatrix;
+using testing::expect_equal;
 using testing::GuardedArray;
+using testing::random_rows;
+using testing::run_both_ways;
+using testing::same;
 
 struct Case {
   std::int64_t rows = 0, sources = 0, width = 0, replicas = 1;
@@ -53,54 +58,6 @@ Csr random_matrix(const Case& item, CounterRng& rng) {
   return matrix;
 }
 
-// A Csr in the memory of the emulated device.
-struct DeviceMatrix {
-  explicit DeviceMatrix(const Csr& matrix)
-      : begin(matrix.begin), source(matrix.source), weight(matrix.weight) {}
-  CsrPointers pointers() const {
-    return {begin.data(), source.data(), weight.size() == 0 ? nullptr : weight.data(),
-            static_cast<std::int64_t>(begin.size()) - 1};
-  }
-  GuardedArray<std::int64_t> begin;
-  GuardedArray<std::int32_t> source;
-  GuardedArray<float> weight;
-};
-
-// Few different values, so that many sources tie for the maximum.
-std::vector<float> random_rows(std::int64_t size, CounterRng& rng) {
-  std::vector<float> values(static_cast<std::size_t>(size));
-  for (float& value : values)
-    value =
-        rng.below(2) == 0 ? static_cast<float>(rng.below(4)) - 2 : static_cast<float>(rng.normal());
-  return values;
-}
-
-bool same(float a, float b) {
-  return a == b || (std::isnan(a) && std::isnan(b));
-}
-
-void expect_equal(const GuardedArray<float>& got, const std::vector<float>& expected,
-                  const std::string& what) {
-  ASSERT_EQ(got.size(), expected.size()) << what;
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    ASSERT_TRUE(same(got[i], expected[i]))
-        << what << " at " << i << ": " << got[i] << " for " << expected[i];
-}
-
-// Runs `launch` into a new array twice, with the threads in either order: both must write the same.
-template <typename T, typename Launch>
-void run_both_ways(GuardedArray<T>& result, const Launch& launch) {
-  GuardedArray<T> again(result.size(), 0);
-  std::memset(static_cast<void*>(result.data()), 0xff, result.size() * sizeof(T));
-  emulation::order = emulation::Order::backward;
-  launch(result.data());
-  std::memcpy(static_cast<void*>(again.data()), result.data(), result.size() * sizeof(T));
-  std::memset(static_cast<void*>(result.data()), 0xff, result.size() * sizeof(T));
-  emulation::order = emulation::Order::forward;
-  launch(result.data());
-  ASSERT_EQ(std::memcmp(again.data(), result.data(), result.size() * sizeof(T)), 0);
-}
-
 // The kernels know no replicas: K of them are K times as many channels.
 class AggregateCase {
  public:
@@ -110,7 +67,7 @@ class AggregateCase {
         matrix_(random_matrix(item, rng_)),
         device_(matrix_),
         wide_(item.width * item.replicas),
-        rows_(random_rows(item.sources * wide_, rng_)) {
+        rows_(random_rows<float>(item.sources * wide_, rng_)) {
     if (item.nan && !rows_.empty())
       rows_[rng_.below(rows_.size())] = std::numeric_limits<float>::quiet_NaN();
   }
@@ -157,7 +114,7 @@ class AggregateCase {
                   [&](float* to) { launch_max(device_.pointers(), wide_, x.data(), to, nullptr); });
     expect_equal(best, expected, "maximum");
 
-    const std::vector<float> gradient = random_rows(item_.rows * wide_, rng_);
+    const std::vector<float> gradient = random_rows<float>(item_.rows * wide_, rng_);
     const GuardedArray<float> device_gradient(gradient, item_.slack);
     GuardedArray<float> share(size(), item_.slack);
     run_both_ways(share, [&](float* to) {

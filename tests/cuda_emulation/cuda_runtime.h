@@ -15,7 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+using std::exp;
 using std::isnan;
+using std::sqrt;
 
 #define __device__
 #define __host__

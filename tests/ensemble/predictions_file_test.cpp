@@ -71,6 +71,16 @@ TEST(PredictionsFile, GivesBackWhatWasWritten) {
   }
 }
 
+TEST(PredictionsFile, KeepsWhichConfigurationsAreEqualWhereThatIsKnown) {
+  const TempDir folder;
+  PredictionsCase given;
+  given.graphs[1].group = {4, 4, 0};
+  given.write(folder / "predictions.h5");
+  const PredictionsFile file(folder / "predictions.h5");
+  EXPECT_THAT(file.read(0).group, IsEmpty());
+  EXPECT_THAT(file.read(1).group, ElementsAre(4, 4, 0));
+}
+
 TEST(PredictionsFile, SaysInWhichSlatesARunWasScored) {
   const TempDir folder;
   PredictionsCase given;

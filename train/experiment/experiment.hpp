@@ -40,6 +40,8 @@ struct DataConfig {
   GraphReduction reduction;  // of training and of all that is scored
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;
+  std::string cache_dir = "none";  // none, auto or a folder: NodeCacheOptions::of
+  std::uint64_t cache_size = 0;    // bytes of all files in it
 
   // Options to open the training rows of the split `train`, or every measured row of a split.
   DatasetOptions training() const;

@@ -20,6 +20,8 @@ Experiment load_experiment(const std::filesystem::path& file,
   };
   make_absolute("data.shards", experiment.data.shards);
   make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
+  if (const std::string& dir = experiment.data.cache_dir; dir != "none" && dir != "auto")
+    make_absolute("data.cache_dir", dir);
   if (absolute.size() == overrides.size()) return experiment;
   ConfigDocument again = ConfigDocument::load(file, absolute);
   return read_experiment(again);

@@ -56,13 +56,15 @@ bool decides_numbers(std::string_view key, DecidedBy run) {
                                                                      "train.evaluate_rows"};
   if (run.roll_back && key == "train.checkpoint_every") return true;
   if (run.early_stop && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 25> kFree = {"name",
+  static constexpr std::array<std::string_view, 27> kFree = {"name",
                                                              "system.source",
                                                              "system.collections",
                                                              "system.score",
                                                              "data.shards",
                                                              "data.cache",
                                                              "data.cache_bytes",
+                                                             "data.cache_dir",
+                                                             "data.cache_size",
                                                              "batch.member_chunk",
                                                              "train.recompute",
                                                              "train.cuda_graphs",

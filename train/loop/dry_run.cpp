@@ -63,8 +63,8 @@ std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool
           static_cast<double>(whole.front().rows.size() - 1) /
           static_cast<double>(part.front().rows.size() - 1);
     }
-    step.units[static_cast<std::size_t>(unit)] =
-        setup.units.estimate(slates, edge_draw(setup.experiment, step.batch.step));
+    step.units[static_cast<std::size_t>(unit)] = setup.units.estimate(
+        slates, edge_draw(setup.experiment, step.batch.step, slates_of_unit(step.batch, unit)));
   });
   return steps;
 }
@@ -156,19 +156,37 @@ std::string largest_unit_text(const TrainingSetup& setup) {
       static_cast<std::uint64_t>(2 * 4 * setup.units.state_floats(*unit.input.plan) * together);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
+  // Nothing of a plan is kept then.
+  std::string drawn;
+  if (experiment.batch.edge_dropout > 0) {
+    drawn = fmt::format(
+        "  edges        {:.3g} % dropped, drawn anew for every slate and step; planned in {:.1f} "
+        "ms\n",
+        100 * experiment.batch.edge_dropout, 1e3 * plans.drawn_seconds);
+  }
   return layers + fmt::format(
                       "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
                       "  plan         {} rows over all layers, {}\n"
                       "  taken        {}\n"
-                      "  activations  {} for {} members at a time\n",
+                      "  activations  {} for {} members at a time\n{}",
                       slates.size(), graph.name, graph.nodes,
                       graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
                       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
-                      format_bytes(activations), together);
+                      format_bytes(activations), together, drawn);
 }
 
-std::string data_and_model_text(const TrainingSetup& setup) {
+// What the data take, on each rank and on each node.
+std::string memory_text(const Dataset& data, int ranks) {
+  if (data.shared_bytes() > 0) {
+    return fmt::format("  in memory    {} on each rank\n  shared       {} once on each node\n",
+                       format_bytes(data.resident_bytes()), format_bytes(data.shared_bytes()));
+  }
+  return fmt::format("  in memory    {} on each rank{}\n", format_bytes(data.resident_bytes()),
+                     ranks > 1 ? " (data.cache_dir=auto: once on each node)" : "");
+}
+
+std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const ParameterTable& parameters = setup.network.parameters();
   const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
@@ -176,11 +194,11 @@ std::string data_and_model_text(const TrainingSetup& setup) {
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
   const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
-      "data\n  graphs       {}\n  rows         {}\n  in memory    {}\n"
+      "data\n  graphs       {}\n  rows         {}\n{}"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
-      format_bytes(setup.data.resident_bytes()),
+      memory_text(setup.data, ranks),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
       format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }
@@ -194,17 +212,13 @@ std::string describe_work(const Experiment& experiment, int ranks, JobContext& c
                             *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
   const double operations = operations_of_step(experiment, steps);
-  std::string text = data_and_model_text(setup);
+  std::string text = data_and_model_text(setup, ranks);
   text += fmt::format(
       "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n"
       "  training     {} steps of {}\n  plans        {}\n",
       setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
       steps.front().batch.units(), experiment.train.steps, format_operations(operations),
       refined_line(steps));
-  if (experiment.batch.edge_dropout > 0) {
-    text += fmt::format("  edges        {:.3g} % dropped, drawn anew in every step\n",
-                        100 * experiment.batch.edge_dropout);
-  }
   text += largest_unit_text(setup);
   text += evaluation_forecast(setup, ranks, operations, context);
   text += rank_lines(experiment, steps, ranks);

@@ -52,6 +52,7 @@ class EvaluationForecast {
     const Experiment& experiment = setup_.experiment;
     DatasetOptions options = experiment.data.evaluation("valid");
     options.cache = CacheMode::stream;  // a few rows of each graph are read
+    options.node_cache = {};
     if (list_graphs(options.shards, options.collection, "valid").empty())
       return "evaluation\n" + predictions_line(0) +
              "  none         the validation split has no graphs\n";

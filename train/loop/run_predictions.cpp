@@ -233,6 +233,7 @@ ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool) {
   for (PredictionPart& part : prediction_parts(experiment, setup.folds, setup.data, alive)) {
     if (part.fold < 0 && !has_graphs(part.data)) continue;
     part.data.cache = CacheMode::stream;  // a few rows of each graph are read
+    part.data.node_cache = {};
     const Dataset dataset = Dataset::open(part.data, pool);
     const UnitBuilder units(dataset, setup.network, experiment.plan);
     const ScoringCost cost =

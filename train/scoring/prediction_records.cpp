@@ -72,6 +72,7 @@ GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& pr
     const auto config = static_cast<std::size_t>(dataset.config_of(prediction.graph, row));
     record.configs.push_back(static_cast<std::int32_t>(config));
     record.runtime.push_back(times.runtime[config]);
+    record.group.push_back(times.group[config]);
     if (!times.normalizer.empty()) record.normalizer.push_back(times.normalizer[config]);
   }
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();

@@ -64,8 +64,9 @@ GraphMoments measure(const Dataset& data, int graph, std::int64_t config_feature
   const std::int64_t count = data.rows(graph), wanted = std::min(count, kStatisticsRows);
   for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(i * count / wanted);
   const Slate slate = data.slate(graph, rows);
-  const std::span<const float> states =
-      slate.local_states.empty() ? data.states(graph).features : slate.local_states;
+  const std::span<const float> states = slate.local_states.empty()
+                                            ? std::span<const float>(data.states(graph).features)
+                                            : slate.local_states;
   for (const std::int32_t state : slate.states)
     moments.configs.add(states.subspan(state * config_features, config_features));
   return moments;

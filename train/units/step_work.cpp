@@ -34,14 +34,18 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
   return work;
 }
 
+std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit) {
+  const auto at = static_cast<std::size_t>(unit);
+  const auto begin = static_cast<std::size_t>(batch.unit_begin[at]),
+             end = static_cast<std::size_t>(batch.unit_begin[at + 1]);
+  return std::span(batch.slates).subspan(begin, end - begin);
+}
+
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
                                     int drawn_by) {
   std::vector<SlateRows> slates;
-  const auto at = static_cast<std::size_t>(unit);
-  for (int i = batch.unit_begin[at]; i < batch.unit_begin[at + 1]; ++i) {
-    const SlateId& slate = batch.slates[static_cast<std::size_t>(i)];
+  for (const SlateId& slate : slates_of_unit(batch, unit))
     slates.push_back({slate.graph, order.rows(slate, drawn_by)});
-  }
   return slates;
 }
 
@@ -62,7 +66,7 @@ void StepBuilder::add_passes(StepWork& work, int unit) const {
     if (!data || !shared) {
       data = std::make_shared<const Unit>(
           units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, m)),
-                       edge_draw(experiment_, work.batch.step)));
+                       edge_draw(experiment_, work.batch.step, slates_of_unit(work.batch, unit))));
       if (most == 0) most = units_.members_together(*data);
     }
     work.passes.push_back({unit, m, 1, data});

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "train/units/batch_plan.hpp"
@@ -28,6 +29,9 @@ bool shares_slates(const Experiment& experiment);
 // Whose permutation of a graph's rows (SlateOrder::rows) member `member` of this run draws from: -1
 // for the one that all members share, else the member's number.
 int drawn_by(const Experiment& experiment, int member);
+
+// The slates of a unit, borrowed from the batch.
+std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit);
 
 // The rows of a unit's slates, from the permutation of `drawn_by`.
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,

@@ -55,7 +55,8 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute, experiment.train.cuda_graphs}),
-      units(data, network, experiment.plan, experiment.batch.config_chunk),
+      units(data, network, experiment.plan, experiment.batch.config_chunk,
+            experiment.loss->is_translation_invariant()),
       order(order_of(experiment, data)),
       planner(experiment, order,
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)

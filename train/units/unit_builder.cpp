@@ -32,22 +32,30 @@ Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
   return taken;
 }
 
+// The state table that a slate's states are rows of.
+std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
+  if (slate.local_states.empty()) return dataset.states(slate.graph).features;
+  return slate.local_states;
+}
+
 }  // namespace
 
-// Draws the edges of each graph at its first use. Not thread-safe.
+// Draws the edges of each slate at its first use; `slate` is its place in the unit. Not thread-safe.
 class UnitBuilder::Graphs {
  public:
   Graphs(const UnitBuilder& builder, const EdgeDraw& draw) : builder_(builder), draw_(draw) {}
 
-  std::span<const std::int32_t> edges(int graph) {
-    return keeps_all() ? builder_.dataset_.graph(graph).edge_index : drawn(graph).edges;
+  std::span<const std::int32_t> edges(std::size_t slate, int graph) {
+    return keeps_all() ? builder_.dataset_.graph(graph).edge_index : drawn(slate, graph).edges;
   }
-  const RefinedGraph& refined(int graph) {
+  const RefinedGraph& refined(std::size_t slate, int graph) {
     if (keeps_all()) return *builder_.with_refinement(graph).refined;
-    Drawn& own = drawn(graph);
+    Drawn& own = drawn(slate, graph);
     if (!own.refined) own.refined = builder_.refine(graph, own.edges);
     return *own.refined;
   }
+
+  bool keeps_all() const { return draw_.dropout <= 0; }
 
  private:
   struct Drawn {
@@ -55,16 +63,15 @@ class UnitBuilder::Graphs {
     std::unique_ptr<const RefinedGraph> refined;
   };
 
-  bool keeps_all() const { return draw_.dropout <= 0; }
-  Drawn& drawn(int graph) {
-    const auto [at, fresh] = drawn_.try_emplace(graph);
-    if (fresh) at->second.edges = kept_edges(builder_.dataset_.graph(graph), draw_);
+  Drawn& drawn(std::size_t slate, int graph) {
+    const auto [at, fresh] = drawn_.try_emplace(slate);
+    if (fresh) at->second.edges = kept_edges(builder_.dataset_.graph(graph), draw_, slate);
     return at->second;
   }
 
   const UnitBuilder& builder_;
   const EdgeDraw draw_;
-  std::map<int, Drawn> drawn_;
+  std::map<std::size_t, Drawn> drawn_;
 };
 
 bool PlanComparison::refined_pays() const {
@@ -72,11 +79,12 @@ bool PlanComparison::refined_pays() const {
 }
 
 UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
-                         int config_chunk)
+                         int config_chunk, bool of_differences)
     : dataset_(dataset),
       network_(network),
       mode_(mode),
       config_chunk_(static_cast<std::size_t>(config_chunk)),
+      of_differences_(of_differences),
       shape_(network.plan_shape()),
       config_features_(dataset.options().collection.config_features()),
       work_(network.config().work(config_features_)),
@@ -117,9 +125,7 @@ const UnitBuilder::Cached& UnitBuilder::with_refinement(int graph) const {
 }
 
 std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
-  const auto& table =
-      slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
-  return static_cast<std::int64_t>(table.size()) / config_features_;
+  return static_cast<std::int64_t>(table_of(dataset_, slate).size()) / config_features_;
 }
 
 std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slates) const {
@@ -140,7 +146,7 @@ Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) cons
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Graph& graph = dataset_.graph(slates[s].graph);
     const Cached& cached = with_input(slates[s].graph);
-    views.push_back({graph.nodes, graphs.edges(slates[s].graph), graph.config_nodes,
+    views.push_back({graph.nodes, graphs.edges(s, slates[s].graph), graph.config_nodes,
                      static_cast<std::int64_t>(slates[s].configs.size()), slates[s].states,
                      state_rows(slates[s]), cached.node_class, cached.input->nodes(), inputs[s]});
   }
@@ -159,7 +165,7 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) co
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Slate& slate = slates[s];
     const Cached& cached = with_input(slate.graph);
-    RefinedSlate view{&graphs.refined(slate.graph),
+    RefinedSlate view{&graphs.refined(s, slate.graph),
                       static_cast<std::int64_t>(slate.configs.size()),
                       slate.states,
                       cached.state_class,
@@ -182,17 +188,20 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const EdgeDra
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
   std::vector<std::int64_t> needed_rows(shape_.layers.size());
-  for (const Slate& slate : slates) {
-    const RefinedGraph& graph = graphs.refined(slate.graph);
-    const auto configs = static_cast<std::int64_t>(slate.configs.size());
+  // Graphs that are thinned out for this unit alone are refined anew each time.
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const RefinedGraph& graph = graphs.refined(s, slates[s].graph);
+    const auto configs = static_cast<std::int64_t>(slates[s].configs.size());
     plans.dense_rows += graph.nodes() * configs;
     for (std::size_t i = 0; i < needed_rows.size(); ++i)
       needed_rows[i] += graph.needed_nodes(static_cast<int>(i) + 1) * configs;
   }
-  const auto start = std::chrono::steady_clock::now();
+  const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);
-  plans.build_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto end = std::chrono::steady_clock::now();
+  plans.build_seconds = std::chrono::duration<double>(end - prepared).count();
+  if (!graphs.keeps_all()) plans.drawn_seconds = std::chrono::duration<double>(end - start).count();
   plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
                                      plans.refined.states, work_);
@@ -228,12 +237,12 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
   UnitInput input;
   std::set<int> seen;
   for (const Slate& slate : slates) {
-    const auto& table =
-        slate.local_states.empty() ? dataset_.states(slate.graph).features : slate.local_states;
+    const std::span<const float> table = table_of(dataset_, slate);
     input.states.insert(input.states.end(), table.begin(), table.end());
     if (seen.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
   }
   input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
+  input.of_differences = of_differences_;
   network_.stage(input);
   return input;
 }

@@ -37,7 +37,9 @@ struct PlanComparison {
   std::int64_t dense_rows = 0;        // of each layer of the dense plan
   PlanCost dense_cost, refined_cost;  // of one member
   double build_seconds = 0;           // of the refined plan, its graphs being prepared already
-  bool refined_pays() const;          // what `plan: auto` goes by
+  double drawn_seconds =
+      0;  // of drawing edges and of all that is built anew for them; 0: none drawn
+  bool refined_pays() const;  // what `plan: auto` goes by
   double saving() const { return dense_cost.step() / refined_cost.step(); }
 };
 
@@ -61,11 +63,14 @@ struct UnitEstimate {
 class UnitBuilder {
  public:
   // Both are borrowed and outlive the builder. Slates of more than `config_chunk` configurations
-  // (0: none; at least 2) are cut into chunks of so many.
-  UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0);
+  // (0: none; at least 2) are cut into chunks of so many. `of_differences`: the units are for
+  // gradients of losses that ignore a shift at all scores (UnitInput::of_differences).
+  UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0,
+              bool of_differences = false);
 
   // Reads the slates, plans the unit on the edges that are drawn (all of them by default) and packs
-  // it for the network's device. Throws DataError or IoError where reading fails.
+  // it for the network's device. Throws DataError or IoError where reading fails. Where edges are
+  // dropped, no two slates share rows: each has a graph of its own.
   Unit build(std::span<const SlateRows> slates, const EdgeDraw& edges = {}) const;
 
   // How many members to compute together on a unit, where there is a choice.
@@ -90,7 +95,7 @@ class UnitBuilder {
     std::vector<std::int32_t> state_class;        // of the graph's own state table
     std::unique_ptr<const RefinedGraph> refined;  // with all edges
   };
-  // The graphs of one unit with the edges that it sees.
+  // The graphs of one unit with the edges that its slates see.
   class Graphs;
   const Cached& with_input(int graph) const;
   const Cached& with_refinement(int graph) const;
@@ -108,6 +113,7 @@ class UnitBuilder {
   const Network& network_;
   PlanMode mode_;
   std::size_t config_chunk_;
+  bool of_differences_;
   PlanShape shape_;
   int config_features_;
   NetworkWork work_;

@@ -51,7 +51,7 @@ class GraphConverterTest : public ::testing::Test {
     std::vector<float> values(
         static_cast<std::size_t>(g.configs * g.config_nodes * kLayoutConfigFeatures));
     std::visit(
-        [&]<typename Code>(const std::vector<Code>& codes) {
+        [&]<typename Code>(const Array<Code>& codes) {
           decode_configs<Code>(from.read_states(), codes, values);
         },
         from.read_codes(0, g.configs));

@@ -35,7 +35,7 @@ class RealDataTest : public ::testing::Test {
     std::vector<float> values(
         static_cast<std::size_t>(entry.configs * entry.config_nodes * kLayoutConfigFeatures));
     std::visit(
-        [&]<typename Code>(const std::vector<Code>& codes) {
+        [&]<typename Code>(const Array<Code>& codes) {
           decode_configs<Code>(reader.read_states(), codes, values);
         },
         reader.read_codes(0, entry.configs));

@@ -140,6 +140,9 @@ TEST_F(VerifierTest, FindsShardsThatAreListedWrongly) {
   std::string text = read_text_file(manifest_);
   text.replace(text.find("\"configs\": 6"), 12, "\"configs\": 7");
   write_file_atomically(manifest_, text);
+  EXPECT_THAT(problems(false), ElementsAre(HasSubstr("was changed or is damaged")));
+  text = text.substr(0, text.rfind(",\n \"xxh3\"")) + "}";  // as versions without a hash wrote it
+  write_file_atomically(manifest_, text);
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("counts are not the sums")));
 }
 

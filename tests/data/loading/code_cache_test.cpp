@@ -25,7 +25,7 @@ ConfigChunk chunk_of(int graph, std::int64_t chunk) {
 }
 
 bool is_chunk(const CodeCache::Handle& handle, int graph, std::int64_t chunk) {
-  const auto& codes = std::get<std::vector<std::uint8_t>>(handle->codes);
+  const auto& codes = std::get<Array<std::uint8_t>>(handle->codes);
   return codes.size() == kChunkBytes && codes[0] == graph && codes[1] == chunk;
 }
 

@@ -6,173 +6,29 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
-#include "core/error.hpp"
-#include "core/file_system.hpp"
-#include "core/random.hpp"
-#include "core/tpugraphs.hpp"
-#include "data/convert/converter.hpp"
 #include "data/loading/open_graph.hpp"
-#include "data/shards/manifest.hpp"
-#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/real_data.hpp"
-#include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
 namespace {
 
+using testing::all_rows;
+using testing::DatasetTest;
 using ::testing::ElementsAre;
+using testing::expected_features;
+using testing::features_of;
 using ::testing::HasSubstr;
+using testing::kLayout;
+using testing::kTile;
+using testing::many_configs;
+using testing::never_equal_configs;
 using testing::NpzFixture;
-using testing::TempDir;
-using Rows = std::vector<std::int64_t>;
-
-const Collection kLayout = Collection::parse("layout:xla:random");
-const Collection kTile = Collection::parse("tile:xla");
-
-// A layout graph of many configurations, whose nodes have `states` states each, in random order,
-// every configuration measured about twice.
-NpzFixture many_configs(std::int64_t configs, int states) {
-  NpzFixture f = NpzFixture::layout();
-  CounterRng random(7);
-  f.c = configs;
-  f.features.clear();
-  f.runtime.clear();
-  std::vector<std::vector<float>> distinct;
-  for (std::int64_t i = 0; i < (configs + 1) / 2; ++i) {
-    std::vector<float> features(2 * kLayoutConfigFeatures);
-    for (const std::size_t node : {0, 1}) {
-      auto state = static_cast<int>(random.below(static_cast<std::uint64_t>(states)));
-      for (std::size_t k = 0; k < kLayoutConfigFeatures; ++k, state /= 7)
-        features[node * kLayoutConfigFeatures + k] = static_cast<float>(state % 7 - 1);
-    }
-    distinct.push_back(features);
-  }
-  for (std::int64_t i = 0; i < configs; ++i) {
-    const auto& features = distinct[random.below(distinct.size())];
-    f.features.insert(f.features.end(), features.begin(), features.end());
-    f.runtime.push_back(1000 + static_cast<std::int64_t>(random.below(1000)));
-  }
-  return f;
-}
-
-// A layout graph whose configurations do not repeat, so that coding does not pay.
-NpzFixture never_equal_configs(std::int64_t configs) {
-  NpzFixture f = NpzFixture::layout();
-  CounterRng random(8);
-  f.c = configs;
-  f.features.clear();
-  f.runtime.clear();
-  for (std::int64_t i = 0; i < configs * 2 * kLayoutConfigFeatures; ++i)
-    f.features.push_back(static_cast<float>(random.below(7)) - 1);
-  for (std::int64_t i = 0; i < configs; ++i) f.runtime.push_back(1000 + i);
-  return f;
-}
-
-class DatasetTest : public ::testing::Test {
- protected:
-  void add(const NpzFixture& fixture, const std::string& name, const std::string& split = "train") {
-    const Collection& collection = fixture.tile ? kTile : kLayout;
-    fixture.write(folder_.path() / "npz" / collection.folder() / split / (name + ".npz"),
-                  {.deflate_level = 1});
-  }
-
-  void convert_all(ConfigEncoder::Limits limits = {}) {
-    NoProgress progress;
-    ConvertOptions options;
-    options.npz_root = folder_ / "npz";
-    options.shard_root = folder_ / "shards";
-    options.jobs = 1;
-    options.limits = limits;
-    for (const ConvertedCollection& result : convert(options, progress))
-      ASSERT_TRUE(result.published);
-  }
-
-  DatasetOptions options(const Collection& collection = kLayout) const {
-    DatasetOptions result;
-    result.shards = folder_ / "shards";
-    result.collection = collection;
-    result.split = "train";
-    return result;
-  }
-
-  Dataset open(DuplicatesPolicy duplicates = DuplicatesPolicy::keep,
-               CacheMode cache = CacheMode::memory, const Collection& collection = kLayout) {
-    DatasetOptions result = options(collection);
-    result.duplicates = duplicates;
-    result.cache = cache;
-    return Dataset::open(result, pool_);
-  }
-
-  // The message of the ConfigError that opening throws.
-  std::string open_error(const DatasetOptions& options) {
-    try {
-      Dataset::open(options, pool_);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-
-  // Stores the codes of a graph in chunks of another size.
-  void rewrite_codes(const GraphEntry& entry, std::size_t chunk_bytes) {
-    const auto old_size = std::to_string(std::filesystem::file_size(entry.shard));
-    {
-      const Hdf5Lock lock;
-      const Hdf5Id file(H5Fopen(entry.shard.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
-      const Hdf5Id group = open_group(file, entry.group, "shard");
-      const auto codes = read_array<std::uint8_t>(group, "config_codes", {-1, -1}, "shard");
-      ASSERT_GE(H5Ldelete(group.get(), "config_codes", H5P_DEFAULT), 0);
-      Hdf5Dataset::create(group, "config_codes", ElementType::u8,
-                          {entry.configs, entry.config_nodes}, "shard", chunk_bytes)
-          .write_all(std::as_bytes(std::span(codes)), pool_);
-    }
-    const auto manifest = folder_ / "shards" / kLayout.folder() / kManifestName;
-    std::string text = read_text_file(manifest);
-    const std::size_t at = text.find(old_size);
-    ASSERT_NE(at, std::string::npos);
-    text.replace(at, old_size.size(), std::to_string(std::filesystem::file_size(entry.shard)));
-    write_file_atomically(manifest, text);
-  }
-
-  TempDir folder_;
-  ThreadPool pool_{2};
-};
-
-Rows all_rows(const Dataset& dataset, int graph) {
-  Rows rows(static_cast<std::size_t>(dataset.rows(graph)));
-  std::iota(rows.begin(), rows.end(), 0);
-  return rows;
-}
-
-// The features [K, nc, 18] or [K, 24] that a slate stands for.
-std::vector<float> features_of(const Dataset& dataset, const Slate& slate) {
-  const bool own = !slate.local_states.empty();
-  const std::vector<float>& table = own ? slate.local_states : dataset.states(slate.graph).features;
-  const auto width = static_cast<std::size_t>(
-      dataset.options().collection.is_tile() ? kTileConfigFeatures : kLayoutConfigFeatures);
-  std::vector<float> features;
-  for (const std::int32_t state : slate.states) {
-    const auto begin = table.begin() + static_cast<std::ptrdiff_t>(state * width);
-    features.insert(features.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
-  }
-  return features;
-}
-
-// Those of the NPZ file for the slate's configurations.
-std::vector<float> expected_features(const NpzFixture& fixture, const Slate& slate) {
-  const std::size_t width = fixture.features.size() / static_cast<std::size_t>(fixture.c);
-  std::vector<float> features;
-  for (const std::int64_t config : slate.configs) {
-    const auto begin = fixture.features.begin() + static_cast<std::ptrdiff_t>(config * width);
-    features.insert(features.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
-  }
-  return features;
-}
+using testing::Rows;
 
 TEST_F(DatasetTest, HoldsTheGraphsInTheOrderOfTheirNames) {
   add(NpzFixture::layout(), "resnet");
@@ -416,7 +272,9 @@ TEST_F(DatasetTest, RefusesCodesWithoutAState) {
   OpenGraph graph = OpenGraph::open(list_graphs(folder_ / "shards", kLayout).at(0), kLayout,
                                     DuplicatesPolicy::keep);
   ASSERT_TRUE(graph.coded);
-  --graph.states.offsets.back();  // as if the last state of the second node were lost
+  std::vector<std::int32_t> offsets(graph.states.offsets.begin(), graph.states.offsets.end());
+  --offsets.back();  // as if the last state of the second node were lost
+  graph.states.offsets = std::move(offsets);
   try {
     graph.read_chunk(0);
     FAIL() << "should have thrown";

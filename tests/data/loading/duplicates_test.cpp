@@ -50,7 +50,7 @@ TEST(MergeDuplicates, RefusesGroupsThatAreNotNumberedByFirstOccurrence) {
        {std::vector<std::int32_t>{1, 0}, {0, 2}, {-1, 0}}) {
     RunTimes times;
     times.runtime = {1, 2};
-    times.group = groups;
+    times.group = std::vector(groups);
     try {
       merge_duplicates(times, min, "shard.h5:/graphs/000000");
       FAIL() << "should have thrown";
@@ -62,16 +62,19 @@ TEST(MergeDuplicates, RefusesGroupsThatAreNotNumberedByFirstOccurrence) {
 
 RC_GTEST_PROP(MergeDuplicatesProperty, EqualsAMapOfLists, ()) {
   const auto labels = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 12));
-  RunTimes times;
+  std::vector<std::int32_t> groups;
+  std::vector<std::int64_t> runtimes;
   std::map<int, std::int32_t> number;
   std::map<std::int32_t, std::vector<double>> runs;
   for (const int label : labels) {
     const auto group =
         number.emplace(label, static_cast<std::int32_t>(number.size())).first->second;
-    times.group.push_back(group);
-    times.runtime.push_back(*rc::gen::inRange(1, 1000));
-    runs[group].push_back(static_cast<double>(times.runtime.back()));
+    groups.push_back(group);
+    runtimes.push_back(*rc::gen::inRange(1, 1000));
+    runs[group].push_back(static_cast<double>(runtimes.back()));
   }
+  const RunTimes times{
+      .runtime = std::move(runtimes), .normalizer = {}, .group = std::move(groups)};
   const MergedRows smallest = merge_duplicates(times, min, "g");
   const MergedRows middle = merge_duplicates(times, median, "g");
   RC_ASSERT(smallest.targets.size() == runs.size());

@@ -30,11 +30,14 @@ Graph graph_of(std::int64_t nodes, std::vector<std::int32_t> edges,
   graph.edge_index = std::move(edges);
   graph.config_nodes = std::move(config_nodes);
   graph.node_splits = {0, nodes};
+  std::vector<float> features(static_cast<std::size_t>(nodes * kNodeFeatures));
+  std::vector<std::uint8_t> opcodes;
   for (std::int64_t node = 0; node < nodes; ++node) {
-    graph.node_features.resize(graph.node_features.size() + kNodeFeatures);
-    graph.node_features[static_cast<std::size_t>(node * kNodeFeatures)] = static_cast<float>(node);
-    graph.opcodes.push_back(static_cast<std::uint8_t>(10 + node));
+    features[static_cast<std::size_t>(node * kNodeFeatures)] = static_cast<float>(node);
+    opcodes.push_back(static_cast<std::uint8_t>(10 + node));
   }
+  graph.node_features = std::move(features);
+  graph.opcodes = std::move(opcodes);
   return graph;
 }
 

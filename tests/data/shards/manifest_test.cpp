@@ -37,6 +37,12 @@ Manifest example() {
           {{"layout/nlp/random/train/bad.npz", "bad.npz: no good"}}};
 }
 
+// As versions before the manifest's own hash wrote it.
+std::string without_hash(const std::string& text) {
+  const std::size_t begin = text.rfind(",\n \"xxh3\"");
+  return text.substr(0, begin) + text.substr(text.find('\n', begin + 2));
+}
+
 class ManifestTest : public ::testing::Test {
  protected:
   std::string error_of(const std::string& text) {
@@ -78,7 +84,8 @@ TEST_F(ManifestTest, RoundTrip) {
 
 TEST_F(ManifestTest, RefusesWhatIsNotAManifestOfTheCollection) {
   write_manifest(example(), path_);
-  const std::string good = read_text_file(path_);
+  const std::string good = without_hash(read_text_file(path_));
+  EXPECT_EQ(error_of(good), "no error");
   EXPECT_THROW(read_manifest(path_, {"tile:xla"}), DataError);
   EXPECT_THROW(read_manifest(folder_ / "none.json", kCollection), DataError);
   const auto with = [&](std::string from, std::string to) {
@@ -92,6 +99,24 @@ TEST_F(ManifestTest, RefusesWhatIsNotAManifestOfTheCollection) {
   EXPECT_THAT(with("876", "\"many\""), HasSubstr("is not a manifest"));
   EXPECT_THAT(with("fedcba9876543210", "no hash"), HasSubstr("is not a manifest"));
   EXPECT_THAT(error_of(good.substr(0, good.size() / 2)), HasSubstr("is not a manifest"));
+}
+
+TEST_F(ManifestTest, KnowsItsOwnHash) {
+  write_manifest(example(), path_);
+  const std::string good = read_text_file(path_);
+  EXPECT_EQ(error_of(good), "no error");
+  EXPECT_EQ(error_of(good + "\n"), "no error");  // says the same
+  for (const std::string word :
+       {"bert", "u16", "876", "fedcba9876543210", "no good", "xxh3", "skipped", "created_by"}) {
+    std::string text = good;
+    const std::size_t at = text.rfind(word);
+    text[at] = text[at] == '7' ? '6' : '7';
+    EXPECT_THAT(error_of(text), HasSubstr("convert again")) << word;
+  }
+  std::string text = good;
+  text.replace(text.find("u16"), 3, "u8");
+  EXPECT_EQ(error_of(text),
+            path_.string() + ": was changed or is damaged, by its own hash; convert again");
 }
 
 TEST_F(ManifestTest, AShardMustBeThereInItsSize) {

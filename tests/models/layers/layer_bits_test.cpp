@@ -20,22 +20,26 @@ struct FloatCall {
   std::vector<std::vector<float>> gradients;  // [members][P]
 };
 
+// How the loss of a call takes a shift of the scores.
+enum class Shift { matters, is_ignored_here, is_always_ignored };
+
 // Members first .. first + count - 1 of `flat`, with dropout, under the loss of DoubleCall.
 FloatCall call(const Network& network, std::span<const float> flat, int first, int count,
-               const UnitInput& input, const std::vector<std::uint64_t>& keys) {
+               const UnitInput& input, const std::vector<std::uint64_t>& keys,
+               Shift shift = Shift::matters) {
   FloatCall result;
   result.gradients.assign(count, std::vector<float>(network.parameters().length(), 7.0f));
   const std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
   const auto loss = [&](const UnitScores& scores) {
     result.scores = scores;
     ScoreGradient gradient;
-    for (int m = 0; m < scores.members; ++m) {
-      for (std::int64_t k = 0; k < scores.configs; ++k)
-        gradient.values.push_back(static_cast<double>(k * 7 % 11) - 4.5);
-    }
+    const auto numbers = loss_numbers(input.plan->readout, shift != Shift::matters);
+    for (int m = 0; m < scores.members; ++m)
+      gradient.values.insert(gradient.values.end(), numbers.begin(), numbers.end());
+    gradient.translation_invariant.assign(scores.members, shift != Shift::matters);
     return gradient;
   };
-  network.gradient(flat, first, count, input, loss, spans, true, keys);
+  network.gradient(flat, first, count, input, loss, spans, shift != Shift::is_always_ignored, keys);
   return result;
 }
 
@@ -56,6 +60,29 @@ RepeatedUnit large_unit(Configurable configurable) {
                                      tile ? kTileConfigFeatures : kLayoutConfigFeatures));
   unit.slates.push_back(random_configs(random, unit.graphs, 0, 21));
   return unit;
+}
+
+std::vector<double> doubles_of(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+// A unit whose plan calls every row needed, so that none is left out.
+UnitInput with_all_rows_needed(const UnitInput& input) {
+  Plan plan = *input.plan;
+  plan.needed_first_rows = plan.first_rows();
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const PlanLayer& layer = *plan.layers[i];
+    NeededCounts& counts = plan.needed_counts[i];
+    counts.rows = layer.rows_out;
+    counts.self_rows = layer.rows_in;
+    for (std::size_t set = 0; set < layer.edges.size(); ++set) {
+      const SparseMatrix& matrix = layer.edges[set].aggregate;
+      counts.neighbourhoods[set] = matrix.forward.rows() * matrix.replicas;
+    }
+  }
+  UnitInput all = input;
+  all.plan = std::make_shared<const Plan>(std::move(plan));
+  return all;
 }
 
 class LayerBits : public EveryLayer {};
@@ -104,6 +131,59 @@ TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
       calls.push_back(call(network.network(), network.parameters(1, kKey), 0, 1, input, {kKey}));
       EXPECT_TRUE(same_bits<float>(calls.back().gradients[0], calls[0].gradients[0])) << threads;
       EXPECT_TRUE(same_bits<double>(calls.back().scores.delta, calls[0].scores.delta)) << threads;
+    }
+  }
+}
+
+TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
+  ThreadPool pool(2, use_one_thread_per_worker);
+  const std::vector<std::uint64_t> keys = {kKey, kKey + 5};
+  for (int variant = 0; variant < 4; ++variant) {
+    const bool tile = variant == 2;
+    const RepeatedUnit unit = large_unit(tile           ? Configurable::tile
+                                         : variant == 1 ? Configurable::all
+                                                        : Configurable::few);
+    const PropertyNetwork keeps(GetParam().yaml, variant, tile, pool),
+        recomputes(GetParam().yaml, variant, tile, pool, "", {.recompute = true});
+    const AlignedFloats flat = keeps.parameters(2, kKey);
+    const UnitInput input =
+        variant % 2 ? refined_unit(keeps.network(), unit) : dense_unit(keeps.network(), unit);
+    for (const Shift shift : {Shift::matters, Shift::is_ignored_here, Shift::is_always_ignored}) {
+      SCOPED_TRACE(fmt::format("variant {}, shift {}", variant, static_cast<int>(shift)));
+      const FloatCall kept = call(keeps.network(), flat, 0, 2, input, keys, shift),
+                      again = call(recomputes.network(), flat, 0, 2, input, keys, shift);
+      EXPECT_TRUE(same_bits<double>(kept.scores.delta, again.scores.delta));
+      for (int m = 0; m < 2; ++m)
+        EXPECT_TRUE(same_bits<float>(kept.gradients[m], again.gradients[m]));
+    }
+  }
+}
+
+// The losses that ignore a shift leave out the rows that are not needed.
+TEST_P(LayerBits, DoNotNeedWhatOnlyShiftsScores) {
+  use_one_thread_per_worker();
+  ThreadPool pool(1);
+  for (int variant = 0; variant < 4; ++variant) {
+    CounterRng random(29, variant);
+    const bool tile = variant == 2;
+    const PropertyNetwork network(GetParam().yaml, variant, tile, pool,
+                                  variant % 2 ? "pool: mean" : "pool: sum");
+    const RepeatedUnit unit =
+        small_unit(random, 1, 2, tile ? Configurable::tile : Configurable::few);
+    const AlignedFloats flat = network.parameters(1, kKey);
+    for (const bool refine : {false, true}) {
+      const UnitInput input =
+          refine ? refined_unit(network.network(), unit) : dense_unit(network.network(), unit);
+      const std::vector<double> golden =
+          doubles_of(call(network.network(), flat, 0, 1, with_all_rows_needed(input), {kKey},
+                          Shift::is_ignored_here)
+                         .gradients[0]);
+      for (const Shift shift : {Shift::is_ignored_here, Shift::is_always_ignored}) {
+        SCOPED_TRACE(fmt::format("variant {}, shift {}", variant, static_cast<int>(shift)));
+        const auto own =
+            doubles_of(call(network.network(), flat, 0, 1, input, {kKey}, shift).gradients[0]);
+        EXPECT_LE(distance(own, golden), 1e-4 * norm(golden));
+      }
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "models/kernels/threads.hpp"
 #include "models/layers/registry.hpp"
 #include "models/plans/check_plan.hpp"
+#include "models/plans/needed_part.hpp"
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/score_vectors.hpp"
 
@@ -25,9 +26,10 @@ Configurable configurable_of(int variant) {
 }
 
 struct Case {
-  Case(const LayerSpelling& spelling, int variant)
+  Case(const LayerSpelling& spelling, int variant, const std::string& readout = "")
       : random(91, variant),
-        network(spelling.yaml, variant, configurable_of(variant) == Configurable::tile, pool),
+        network(spelling.yaml, variant, configurable_of(variant) == Configurable::tile, pool,
+                readout),
         unit(small_unit(random, 1 + variant % 2, variant % 2 ? 3 : 1, configurable_of(variant))) {
     use_one_thread_per_worker();
   }
@@ -163,6 +165,37 @@ TEST_P(LayerProperties, RefinedPlansGiveWhatDenseOnesDo) {
                 "states");
     expect_near(values(own[states][rows]), values(golden[states][rows]), 1e-9, scale, "no state");
   }
+}
+
+// The gradient of a loss that ignores a shift needs the needed rows alone, forward and back.
+TEST_P(LayerProperties, NeededRowsGiveTheWholeGradientOfDifferences) {
+  int parts = 0;
+  for (int variant = 0; variant < 3 * kVariants; ++variant) {
+    SCOPED_TRACE(variant);
+    static const char* const readouts[] = {"pool: sum", "pool: mean", "pool: sum+mean"};
+    Case made(GetParam(), variant, readouts[variant % 3]);
+    ASSERT_TRUE(made.network.composed().adds_up_rows());
+    const AlignedFloats flat = made.network.parameters(1, kKey);
+    for (const bool refine : {false, true}) {
+      const UnitInput whole = refine ? refined_unit(made.network.network(), made.unit)
+                                     : dense_unit(made.network.network(), made.unit);
+      UnitInput needed = whole;
+      needed.plan = needed_part(*whole.plan);
+      if (!needed.plan) continue;
+      ++parts;
+      check_plan(*needed.plan);
+      EXPECT_LT(needed_share(*whole.plan), 1);
+      const DoubleCall expected(made.network, whole, flat, {kKey}, true),
+          actual(made.network, needed, flat, {kKey}, true);
+      EXPECT_NEAR(actual.loss().item<double>(), expected.loss().item<double>(),
+                  1e-12 * norm(values(expected.scores())));
+      const auto own = actual.gradients(), golden = expected.gradients();
+      const double scale = largest(golden);
+      for (std::size_t i = 0; i < golden.size(); ++i)
+        expect_near(values(own[i]), values(golden[i]), 1e-12, 1e3 * scale, expected.names()[i]);
+    }
+  }
+  EXPECT_GT(parts, 0);
 }
 
 // What `batch.config_chunk` and scoring rest on.

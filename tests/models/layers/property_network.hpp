@@ -24,11 +24,12 @@ namespace tpudist::test {
 // float32, and as the layers beneath it, which run in double too.
 class PropertyNetwork {
  public:
-  // `variant` chooses readout and encoder.
-  PropertyNetwork(const std::string& layer, int variant, bool tile, ThreadPool& pool)
+  // `variant` chooses readout and encoder; `readout` overrides the readout.
+  PropertyNetwork(const std::string& layer, int variant, bool tile, ThreadPool& pool,
+                  const std::string& readout = "", const NetworkOptions& options = {})
       : pool_(pool),
-        config_(read(layer, variant, tile)),
-        network_(config_, tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool),
+        config_(read(layer, variant, tile, readout)),
+        network_(config_, tile ? kTileConfigFeatures : kLayoutConfigFeatures, -1, pool, options),
         composed_(config_, network_.config_features()) {}
 
   const Network& network() const { return network_; }
@@ -54,7 +55,8 @@ class PropertyNetwork {
   }
 
  private:
-  static NetworkConfig read(const std::string& layer, int variant, bool tile) {
+  static NetworkConfig read(const std::string& layer, int variant, bool tile,
+                            const std::string& readout) {
     static const char* const readouts[] = {"pool: sum", "pool: mean, widths: [4], activation: silu",
                                            "pool: max+mean", "pool: sum+max, widths: [3]"};
     const std::string yaml = fmt::format(
@@ -69,7 +71,8 @@ class PropertyNetwork {
         "  - {{layer: sage, width: 5, directions: [producer_to_consumer]}}\n"
         "{}readout: {{{}, scale: 0.5}}\n",
         variant % 2 ? 3 : 0, variant % 4 == 3 ? "late" : "early", layer,
-        variant % 4 == 3 ? "  - {layer: join_config, width: 4}\n" : "", readouts[variant % 4]);
+        variant % 4 == 3 ? "  - {layer: join_config, width: 4}\n" : "",
+        readout.empty() ? readouts[variant % 4] : readout);
     ConfigDocument document = ConfigDocument::parse(yaml, "network.yaml");
     NetworkConfig config =
         NetworkConfig::read(document.root(), tile ? kTileConfigFeatures : kLayoutConfigFeatures);
@@ -84,16 +87,36 @@ class PropertyNetwork {
   ComposedNetwork composed_;
 };
 
+// A number for each configuration, whose sum with the scores is the loss of the tests; `centred`: their
+// sum is 0 over every slate, so that the loss ignores a shift.
+inline std::vector<double> loss_numbers(const Readout& readout, bool centred) {
+  std::vector<double> numbers, sum, count;
+  for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
+    const auto slate = static_cast<std::size_t>(readout.slate_of_config[k]);
+    numbers.push_back(static_cast<double>(k * 7 % 11) - 4.5);
+    sum.resize(std::max(sum.size(), slate + 1));
+    count.resize(sum.size());
+    sum[slate] += numbers.back();
+    ++count[slate];
+  }
+  for (std::size_t k = 0; centred && k < numbers.size(); ++k) {
+    const auto slate = static_cast<std::size_t>(readout.slate_of_config[k]);
+    numbers[k] -= sum[slate] / count[slate];
+  }
+  return numbers;
+}
+
 // One call in double: d (sum of score * a number for each configuration), by autograd.
 class DoubleCall {
  public:
-  // `flat` [members, P]; `keys` [members] of the dropout.
+  // `flat` [members, P]; `keys` [members] of the dropout; `centred`: see loss_numbers.
   DoubleCall(const PropertyNetwork& network, const UnitInput& input, std::span<const float> flat,
-             std::vector<std::uint64_t> keys)
+             std::vector<std::uint64_t> keys, bool centred = false)
       : network_(network),
         input_(input),
         keys_(std::move(keys)),
-        prepared_(network.composed().prepare(input, at::kDouble)) {
+        centred_(centred),
+        prepared_(network.composed().prepare(input, input.plan, at::kDouble)) {
     const ParameterTable& table = network.composed().parameters();
     const auto members = static_cast<std::int64_t>(keys_.size());
     for (const ParameterEntry& entry : table.entries()) {
@@ -112,12 +135,10 @@ class DoubleCall {
 
   // [configurations, M]
   at::Tensor scores() const {
-    return network_.composed().scores(input_, *prepared_, weights_, network_.pool(), keys_);
+    return network_.composed().scores({*prepared_, weights_, network_.pool(), keys_});
   }
   at::Tensor loss() const {
-    std::vector<double> numbers;
-    for (std::int64_t k = 0; k < input_.plan->configs; ++k)
-      numbers.push_back(static_cast<double>(k * 7 % 11) - 4.5);
+    const std::vector<double> numbers = loss_numbers(input_.plan->readout, centred_);
     return (scores() * at::tensor(numbers, at::kDouble).unsqueeze(1)).sum();
   }
   // Of all leaves; zeros for one that takes no part.
@@ -145,7 +166,8 @@ class DoubleCall {
   const PropertyNetwork& network_;
   const UnitInput& input_;
   std::vector<std::uint64_t> keys_;
-  std::shared_ptr<const PreparedUnit> prepared_;
+  bool centred_;
+  std::shared_ptr<const UnitPart> prepared_;
   LayerWeights weights_;
   std::vector<at::Tensor> leaves_;
   std::vector<std::string> names_;

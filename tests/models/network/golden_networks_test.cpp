@@ -94,8 +94,8 @@ class GoldenNetwork {
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)
                                                       : dense_plan_of(graph_, shape));
-    const auto unit = network_.prepare(input, at::kDouble);
-    const at::Tensor scores = network_.scores(input, *unit, weights_, pool_).squeeze(1);
+    const auto unit = network_.prepare(input, input.plan, at::kDouble);
+    const at::Tensor scores = network_.scores({*unit, weights_, pool_}).squeeze(1);
     const at::Tensor expected = tensor_of(golden_.tensor("output"));
     expect_near(scores, expected, expected.abs().max().item<double>(), "scores");
     const at::Tensor loss = (scores * tensor_of(golden_.tensor("coefficients"))).sum();

@@ -50,12 +50,13 @@ TEST(Settings, TheHashDoesNotDependOnTheOrderOfKeys) {
 
 TEST(Settings, EveryFreeKeyMayDiffer) {
   const Experiment before = read();
-  const Experiment now = read(
-      {"name=b", "data.shards=t", "data.cache=stream", "data.cache_bytes=1048576",
-       "batch.member_chunk=1", "train.recompute=true", "train.cuda_graphs=true", "dist.threads=3",
-       "dist.device=cpu", "ensemble.placement=fused", "train.evaluate_every=5",
-       "train.checkpoint_every=5", "train.log_every=1", "train.evaluate_rows=10",
-       "train.last_evaluation=none", "train.keep_checkpoints=3", "train.prefetch=1"});
+  const Experiment now =
+      read({"name=b", "data.shards=t", "data.cache=stream", "data.cache_bytes=1048576",
+            "data.cache_dir=auto", "data.cache_size=1048576", "batch.member_chunk=1",
+            "train.recompute=true", "train.cuda_graphs=true", "dist.threads=3", "dist.device=cpu",
+            "ensemble.placement=fused", "train.evaluate_every=5", "train.checkpoint_every=5",
+            "train.log_every=1", "train.evaluate_rows=10", "train.last_evaluation=none",
+            "train.keep_checkpoints=3", "train.prefetch=1"});
   EXPECT_EQ(now.numbers_hash, before.numbers_hash);
   EXPECT_THAT(changed_settings(before.entries, now.entries), IsEmpty());
 }

@@ -62,7 +62,17 @@ TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
   const std::string text = describe(experiment, 1);
   EXPECT_EQ(line_of(text, "data", "graphs"), std::to_string(measured.size()));
   EXPECT_EQ(line_of(text, "data", "rows"), format_count(static_cast<std::int64_t>(distinct)));
-  EXPECT_THAT(line_of(text, "data", "in memory"), HasSubstr("B"));
+  EXPECT_THAT(line_of(text, "data", "in memory"), HasSubstr("B on each rank"));
+  EXPECT_THAT(line_of(describe(experiment, 2), "data", "in memory"),
+              HasSubstr("data.cache_dir=auto: once on each node"));
+}
+
+TEST(DryRun, TellsSharedMemoryFromThatOfEachRank) {
+  const testing::TempDir place;
+  const std::string text =
+      describe(tiny_experiment({"data.cache_dir=" + place.path().string()}), 2);
+  EXPECT_EQ(line_of(text, "data", "in memory"), "0 B on each rank");
+  EXPECT_THAT(line_of(text, "data", "shared"), HasSubstr("B once on each node"));
 }
 
 // The 2nd place's XLA network, counted by hand: an embedding of 120 opcodes, two linear layers in

@@ -136,6 +136,8 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"data.shards", shards.string()},
       {"data.cache", "stream"},
       {"data.cache_bytes", "1048576"},
+      {"data.cache_dir", "auto"},
+      {"data.cache_size", "1048576"},
       {"batch.member_chunk", "1"},
       {"train.evaluate_every", "1"},
       {"train.evaluate_rows", "10"},

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "data/hdf5/hdf5_dataset.hpp"
+#include "tests/support/damage.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
@@ -141,6 +142,19 @@ TEST(Checkpoint, RefusesAnyFlippedByte) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     write_file(folder / "b.h5", damaged);
     EXPECT_THAT(refusal(folder / "b.h5", table), HasSubstr("b.h5: damaged")) << "byte " << at;
+  }
+}
+
+// TPUDIST_DAMAGES says how many.
+TEST(Checkpoint, RefusesEverySeededDamage) {
+  const TempDir folder;
+  const ParameterTable table = make_table();
+  const auto path = folder / "a.h5";
+  save_checkpoint(path, make_checkpoint(table), table);
+  const std::string whole = read_file(path);
+  for (int seed = 0; seed < testing::damage_count(200); ++seed) {
+    testing::overwrite(path, testing::damaged(whole, static_cast<std::uint64_t>(seed)));
+    EXPECT_EQ(testing::fault_of_message(refusal(path, table), path), "") << seed;
   }
 }
 

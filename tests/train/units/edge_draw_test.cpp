@@ -18,6 +18,7 @@ namespace tpudist {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
@@ -28,8 +29,9 @@ Graph chain(std::int32_t edges, const std::string& name = "chain") {
   graph.name = name;
   graph.nodes = edges + 1;
   graph.edges = edges;
-  for (std::int32_t node = 0; node < edges; ++node)
-    graph.edge_index.insert(graph.edge_index.end(), {node + 1, node});
+  std::vector<std::int32_t> pairs;
+  for (std::int32_t node = 0; node < edges; ++node) pairs.insert(pairs.end(), {node + 1, node});
+  graph.edge_index = std::move(pairs);
   return graph;
 }
 
@@ -46,7 +48,7 @@ TEST(EdgeDraw, KeepsItsShareOfTheEdgesInTheirOrder) {
   EXPECT_EQ(kept_edges(graph, {}), graph.edge_index);
 }
 
-TEST(EdgeDraw, IsOfAGraphAStepAndASeed) {
+TEST(EdgeDraw, IsOfASlateAStepAndASeed) {
   const Graph graph = chain(100);
   const auto edges = [&](const Graph& of, std::int64_t step, const char* seed = "seed.order=1") {
     return kept_edges(of, edge_draw(tiny_experiment({"batch.edge_dropout=0.5", seed}), step));
@@ -57,6 +59,49 @@ TEST(EdgeDraw, IsOfAGraphAStepAndASeed) {
                                                edges(chain(100, "other"), 3),
                                                edges(graph, 3, "seed.order=2")};
   EXPECT_EQ(draws.size(), 4u);
+
+  const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.5"});
+  const std::vector<SlateId> slates = {
+      {.epoch = 0, .number = 0}, {.epoch = 0, .number = 1}, {.epoch = 1, .number = 0}};
+  const EdgeDraw together = edge_draw(experiment, 3, slates);
+  draws.clear();
+  for (std::size_t s = 0; s < slates.size(); ++s) {
+    const EdgeDraw alone = edge_draw(experiment, 3, std::span(slates).subspan(s, 1));
+    EXPECT_EQ(kept_edges(graph, alone), kept_edges(graph, together, s));
+    draws.insert(kept_edges(graph, together, s));
+  }
+  EXPECT_EQ(draws.size(), 3u);
+}
+
+// A slate sees the same edges alone and in a unit with others of its graph, in both kinds of plans;
+// two slates of the same configurations see different ones.
+TEST(EdgeDraw, IsThatOfASlateAmongOthersOfItsGraph) {
+  const Experiment experiment = tiny_experiment({"batch.edge_dropout=0.4"});
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const auto world = make_self_communicator();
+  const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
+  AlignedFloats flat(static_cast<std::size_t>(setup.network.parameters().length()));
+  setup.network.initialise(flat, 1);
+  const std::vector<SlateId> ids = {{.number = 0}, {.number = 1}, {.number = 2}};
+  const std::vector<SlateRows> rows(3, SlateRows{0, {0, 1, 2, 3}});
+  for (const PlanMode mode : {PlanMode::dense, PlanMode::refined}) {
+    const UnitBuilder units(setup.data, setup.network, mode);
+    const Unit unit = units.build(rows, edge_draw(experiment, 5, ids));
+    const UnitScores together = setup.network.scores(flat, 0, 1, unit.input);
+    std::set<double> firsts;
+    for (std::size_t s = 0; s < ids.size(); ++s) {
+      const Unit own = units.build(std::span(rows).subspan(s, 1),
+                                   edge_draw(experiment, 5, std::span(ids).subspan(s, 1)));
+      const UnitScores alone = setup.network.scores(flat, 0, 1, own.input);
+      for (std::size_t k = 0; k < 4; ++k) {
+        const double expected = alone.common[0] + alone.delta[k];
+        EXPECT_NEAR(together.common[s] + together.delta[4 * s + k], expected,
+                    1e-5 * std::abs(expected));
+      }
+      firsts.insert(alone.common[0] + alone.delta[0]);
+    }
+    EXPECT_EQ(firsts.size(), 3u);
+  }
 }
 
 // The scores of a slate by one member, as they begin, of a unit that sees these edges.
@@ -137,7 +182,9 @@ TEST(EdgeDraw, IsPartOfTheForecast) {
   const auto text = [&](const char* dropout) {
     return describe_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context);
   };
-  EXPECT_THAT(text("batch.edge_dropout=0.25"), HasSubstr("25 % dropped"));
+  EXPECT_THAT(text("batch.edge_dropout=0.25"),
+              HasSubstr("25 % dropped, drawn anew for every slate and step; planned in "));
+  EXPECT_THAT(text("batch.edge_dropout=0"), Not(HasSubstr("dropped")));
   const auto steps = [](const std::string& forecast) {
     const std::size_t at = forecast.find("  training");
     return forecast.substr(at, forecast.find('\n', at) - at);

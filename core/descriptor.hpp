@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace tpudist {
+
+// Owns an open file descriptor of the system. Move-only.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}  // owned; below 0: none
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+  void close() noexcept;
+
+ private:
+  int number_ = -1;
+};
+
+// flock(2) without waiting. False where another process, or another open file of this one, holds a
+// lock that excludes it. Throws IoError, also on a file system without locks.
+enum class FileLock { shared, exclusive };
+bool try_lock(const Descriptor& file, FileLock lock, const std::filesystem::path& path);
+
+// Whether the open file is the one that stands under this name in the open folder.
+bool stands_in(const Descriptor& folder, const std::string& name, const Descriptor& file);
+
+}  // namespace tpudist

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/cache/cache_file.hpp"
+#include "data/loading/open_graph.hpp"
+
+namespace tpudist {
+
+struct DatasetOptions;
+
+// Graphs of a data set in a cache file: everything that an OpenGraph holds, as the options have it
+// (duplicates merged, graphs reduced), with the configurations or without.
+
+// Raised whenever the same key would stand for other bytes.
+inline constexpr std::uint64_t kGraphRecordsVersion = 1;
+
+// About as many bytes as the file will have, by the manifest.
+std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs);
+
+// Reads the graphs from their shards and writes them one by one, so that the process never holds
+// them all. Finishes the file under `key`. Throws IoError where the file cannot be written, and what
+// reading the shards throws.
+void write_graphs(const DatasetOptions& options, const std::vector<GraphEntry>& entries,
+                  bool with_configs, CacheFileWriter& writer, std::uint64_t key, ThreadPool& pool);
+
+// The graphs with their arrays in the file. Without configurations the shards are opened to read
+// them. Throws DataError where the file is of other graphs, and what opening shards throws.
+std::vector<OpenGraph> read_graphs(const std::shared_ptr<const CacheFile>& file,
+                                   const std::vector<GraphEntry>& entries, bool with_configs);
+
+}  // namespace tpudist

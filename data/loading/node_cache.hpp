@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/cache/cache_file.hpp"
+#include "data/cache/cache_folder.hpp"
+#include "data/loading/open_graph.hpp"
+
+namespace tpudist {
+
+struct DatasetOptions;
+
+// Where the processes of a node share one copy of what they read from shards (`data.cache_dir`).
+struct NodeCacheOptions {
+  std::filesystem::path
+      place;  // a folder of this node, in which `tpudist-UID` is made; empty: none
+  std::uint64_t most_bytes = std::uint64_t{32} << 30;  // of all files there
+  bool keep = true;     // false: the last process that uses a file removes it
+  int patience_s = 60;  // for another process that writes the file and does not get on
+
+  // `place`: "none", "auto" ($SLURM_TMPDIR where Slurm gives one, else /dev/shm, where nothing is
+  // kept beyond its use), or a folder.
+  static NodeCacheOptions of(std::string_view place, std::uint64_t most_bytes);
+};
+
+// The graphs of a data set in a file that all processes of the node map. The first process that wants
+// them writes the file, the others wait for it.
+class NodeCache {
+ public:
+  // Null where the cache cannot be used: a warning says why, and the caller reads the shards itself.
+  // Throws DataError where shards are damaged.
+  static std::unique_ptr<NodeCache> open(const DatasetOptions& options,
+                                         const std::vector<GraphEntry>& entries, bool with_configs,
+                                         ThreadPool& pool);
+  ~NodeCache();
+  NodeCache(const NodeCache&) = delete;
+  NodeCache& operator=(const NodeCache&) = delete;
+
+  // The graphs, whose arrays lie in the file. They may outlive this object.
+  std::vector<OpenGraph> graphs() const;
+  std::uint64_t bytes() const { return file_->bytes(); }
+
+ private:
+  NodeCache(const DatasetOptions& options, const std::vector<GraphEntry>& entries,
+            bool with_configs);
+  void attach(const DatasetOptions& options, ThreadPool& pool);
+  bool take_existing(ThreadPool& pool);
+  void write(const DatasetOptions& options, NewCacheFile& fresh, ThreadPool& pool) const;
+  void wait_for_writer(int patience_s) const;
+
+  const std::vector<GraphEntry> entries_;
+  const bool with_configs_, keep_;
+  const std::uint64_t key_;
+  const std::string name_;
+  CacheFolder folder_;
+  Descriptor lock_;  // on the file, shared, while it is used
+  std::shared_ptr<const CacheFile> file_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "launch/commands.hpp"
+#include "launch/output.hpp"
+#include "results/comparison_text.hpp"
+#include "results/system_inputs.hpp"
+
+namespace tpudist {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> inputs, with;
+  std::filesystem::path json;
+  std::string unit = "auto";
+};
+
+RunUnit unit_of(const std::string& name) {
+  return name == "runs" ? RunUnit::runs : name == "members" ? RunUnit::members : RunUnit::automatic;
+}
+
+// Two inputs are the two sides; more are A, and those behind --with are B.
+std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(const Arguments& arguments) {
+  if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
+  if (arguments.inputs.size() != 2)
+    throw ConfigError(
+        fmt::format("{} inputs; name two, or the runs of one system before --with and "
+                    "those of the other behind it",
+                    arguments.inputs.size()));
+  return {read_system({&arguments.inputs[0], 1}), read_system({&arguments.inputs[1], 1})};
+}
+
+void run(const Arguments& arguments) {
+  const auto [a, b] = sides_of(arguments);
+  nlohmann::json list = nlohmann::json::array();
+  std::string missing;
+  for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
+    const SystemPair pair = system_pair(a, b, judged, unit_of(arguments.unit));
+    if (pair.a.labels.empty() || pair.b.labels.empty() || pair.a.scores.graphs.empty()) {
+      missing += missing_text(pair);
+      continue;
+    }
+    const Comparison found = compare(pair.a.scores, pair.b.scores);
+    print("{}{}", list.empty() ? "" : "\n", comparison_text(pair, found));
+    list.push_back(comparison_json(pair, found));
+  }
+  if (list.empty())
+    throw ConfigError("there are no graphs that both sides have scores of: " + missing);
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, list.dump(2) + "\n");
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("compare", "Say how sure the difference between two systems is");
+  command->footer(
+      "A and B are folders of runs, files of predictions, sweeps with one variant, or variants of "
+      "a "
+      "sweep (SWEEP:NUMBER\nor SWEEP:LABEL). It answers two questions apart: would other runs "
+      "differ on "
+      "these graphs, and would they\ndiffer on other families (docs/statistics.md)?\n\n"
+      "Example:\n  tpudist compare sweeps/rate:0 sweeps/rate:1 --json rate.json\n"
+      "  tpudist compare runs/a-1 runs/a-2 --with runs/b-1 runs/b-2");
+  command->add_option("inputs", arguments->inputs, "A and B; with --with, the runs of A")
+      ->required();
+  command->add_option("--with", arguments->with, "The runs of B");
+  command
+      ->add_option("--by", arguments->unit,
+                   "What is one run: runs (all members of a run together), members, or auto (runs; "
+                   "members where a side has one run of several)")
+      ->check(CLI::IsMember({"auto", "runs", "members"}))
+      ->capture_default_str();
+  command->add_option("--json", arguments->json, "Write the numbers to this file");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist

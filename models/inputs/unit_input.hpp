@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/plans/plan.hpp"
+
+namespace tpudist {
+
+class GraphInput;
+struct PreparedUnit;
+struct StagedUnit;
+
+// What a network call computes on: the slates of one unit. Shared parts are held by pointer.
+// Immutable once it is complete.
+struct UnitInput {
+  std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
+  std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
+  std::shared_ptr<const Plan> plan;
+  // Whether it is made for gradients of losses that ignore a shift at all scores: those of
+  // Network::gradient with `common` false. It decides what Network::stage makes beforehand.
+  bool of_differences = false;
+  // The unit's arrays packed for the network's device by Network::stage. Null: every call packs them
+  // anew.
+  std::shared_ptr<const StagedUnit> staged;
+  // What layers need of the unit besides its plan, likewise kept by Network::stage where the network
+  // is composed of layers.
+  std::shared_ptr<const PreparedUnit> prepared;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "core/error.hpp"
+#include "models/kernels/aggregate.hpp"
+#include "models/kernels/cuda_launch.hpp"
+
+// What the .cu files of this folder share: a kernel that gives each element of [rows, width] to one
+// thread, which makes it alone and in a fixed order. There are no atomics and nothing is shared
+// between threads, so that the bits do not depend on the grid.
+
+namespace tpudist::cuda_rows {
+
+inline constexpr int kThreads = 256;
+inline constexpr std::int64_t kMaxBlocks = 1 << 20;
+
+// N neighbouring channels of a row, held by one thread.
+template <typename T, int N>
+struct Channels {
+  T at[N];
+};
+
+template <int N, typename T>
+__device__ Channels<T, N> load(const T* from) {
+  static_assert(N == 1);
+  return {{__ldg(from)}};
+}
+
+template <int N>
+__device__ Channels<float, N> load(const float* from) {
+  Channels<float, N> x;
+  if constexpr (N == 1) {
+    x.at[0] = __ldg(from);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const float4 four = __ldg(reinterpret_cast<const float4*>(from + i));
+      x.at[i] = four.x;
+      x.at[i + 1] = four.y;
+      x.at[i + 2] = four.z;
+      x.at[i + 3] = four.w;
+    }
+  }
+  return x;
+}
+
+template <int N, typename T>
+__device__ void store(T* to, const Channels<T, N>& x) {
+  static_assert(N == 1);
+  *to = x.at[0];
+}
+
+template <int N>
+__device__ void store(float* to, const Channels<float, N>& x) {
+  if constexpr (N == 1) {
+    *to = x.at[0];
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      *reinterpret_cast<float4*>(to + i) = {x.at[i], x.at[i + 1], x.at[i + 2], x.at[i + 3]};
+    }
+  }
+}
+
+// Rounded to the nearest, in one store of 2 N bytes.
+template <int N>
+__device__ void store(__nv_bfloat16* to, const Channels<float, N>& x) {
+  if constexpr (N == 1) {
+    *to = __float2bfloat16_rn(x.at[0]);
+  } else {
+    struct alignas(2 * N) Pairs {
+      __nv_bfloat162 of[N / 2];
+    } pairs;
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      pairs.of[i] = __floats2bfloat162_rn(x.at[2 * i], x.at[2 * i + 1]);
+    }
+    *reinterpret_cast<Pairs*>(to) = pairs;
+  }
+}
+
+// take(weight, source) for the entries of a row, in their order. They are unrolled so that several
+// sources are on their way at a time.
+template <typename Take>
+__device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const Take& take) {
+  const std::int64_t last = matrix.begin[row + 1];
+#pragma unroll 4
+  for (std::int64_t e = matrix.begin[row]; e < last; ++e) {
+    take(matrix.weight ? __ldg(matrix.weight + e) : 1.0f,
+         static_cast<std::int64_t>(__ldg(matrix.source + e)));
+  }
+}
+
+// work.run<N>(row, column) makes N channels of a row of the result. blockDim.x threads share a row's
+// channels, so that loads are coalesced; blockDim.y rows make a block, so that short rows fill it too.
+template <int N, typename Work>
+__global__ void for_rows(std::int64_t rows, std::int64_t width, Work work) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.y,
+                     across = static_cast<std::int64_t>(blockDim.x) * N;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+       row < rows; row += stride) {
+    for (std::int64_t column = static_cast<std::int64_t>(threadIdx.x) * N; column < width;
+         column += across) {
+      work.template run<N>(row, column);
+    }
+  }
+}
+
+// Starts `work` on all elements of [rows, width]; N divides the width. Without elements nothing is
+// launched.
+template <int N, typename Work>
+void launch(std::int64_t rows, std::int64_t width, const Work& work, CUstream_st* stream) {
+  if (rows == 0 || width == 0) return;
+  unsigned across = 1;
+  while (across < kThreads && across < width / N) across *= 2;
+  const dim3 block(across, kThreads / across);
+  const std::int64_t blocks = (rows + block.y - 1) / block.y;
+  const dim3 grid(static_cast<unsigned>(std::min(blocks, kMaxBlocks)));
+  const auto kernel = for_rows<N, Work>;
+  TPUDIST_LAUNCH(kernel, grid, block, stream, rows, width, work);
+  const cudaError_t status = cudaGetLastError();
+  if (status != cudaSuccess) {
+    throw Error(ErrorKind::failed,
+                std::string("CUDA refused a kernel: ") + cudaGetErrorString(status));
+  }
+}
+
+template <typename... Pointers>
+bool aligned16(Pointers*... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+// Four channels a thread where all matrices of T are float32 and allow it, otherwise one.
+template <typename T, typename Work>
+void launch_wide(std::int64_t rows, std::int64_t width, bool aligned, const Work& work,
+                 CUstream_st* stream) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (aligned && width % 4 == 0) return launch<4>(rows, width, work, stream);
+  }
+  launch<1>(rows, width, work, stream);
+}
+
+}  // namespace tpudist::cuda_rows

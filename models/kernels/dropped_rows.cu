@@ -1,0 +1,99 @@
+#include "models/kernels/dropped_rows.hpp"
+
+#include <cmath>
+
+#include "models/kernels/cuda_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+// Keys that one launch takes as arguments.
+constexpr std::int64_t kKeys = 64;
+// The channels that one block of lanes decides about, and the lanes (drop_rows.cpp): lane l decides
+// about channels l, l + 16, ... l + 112, one half word of its 128 bits after the other.
+constexpr std::int64_t kAtOnce = 128, kLanes = 16;
+
+struct Words {
+  std::uint32_t of[4];
+};
+
+__device__ Words philox(Words counter, std::uint64_t key) {
+  auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.of[0],
+                        b = std::uint64_t{0xCD9E8D57u} * counter.of[2];
+    counter = {{static_cast<std::uint32_t>(b >> 32) ^ counter.of[1] ^ low,
+                static_cast<std::uint32_t>(b),
+                static_cast<std::uint32_t>(a >> 32) ^ counter.of[3] ^ high,
+                static_cast<std::uint32_t>(a)}};
+    low += 0x9E3779B9u;
+    high += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// One lane of one row of one member a thread. "Columns" are members * lanes.
+template <typename T>
+struct Drop {
+  std::int64_t members, first, channels, lanes;  // all members of x, the first one of this launch
+  std::uint32_t layer, limit;
+  T scale;
+  const std::uint64_t* row_keys;
+  const T* x;
+  T* y;
+  std::uint64_t keys[kKeys];
+
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t member = column / lanes, lane = column % lanes;
+    const std::uint64_t row_key = __ldg(row_keys + row);
+    const Words bits =
+        philox({{static_cast<std::uint32_t>(row_key), static_cast<std::uint32_t>(row_key >> 32),
+                 layer, static_cast<std::uint32_t>(lane)}},
+               keys[member]);
+    const std::int64_t begin = lane / kLanes * kAtOnce + lane % kLanes,
+                       own = (row * members + first + member) * channels;
+#pragma unroll
+    for (int half = 0; half < 8; ++half) {
+      const std::int64_t channel = begin + half * kLanes;
+      if (channel >= channels) break;
+      const std::uint32_t value = (bits.of[half / 2] >> (16 * (half % 2))) & 0xFFFFu;
+      // A product, so that what is no number is none when it is dropped.
+      y[own + channel] = x[own + channel] * (value < limit ? T{0} : scale);
+    }
+  }
+};
+
+}  // namespace
+
+template <typename T>
+void launch_drop(std::int64_t rows, std::int64_t members, std::int64_t channels, double rate,
+                 const std::uint64_t* member_keys, std::uint32_t layer,
+                 const std::uint64_t* row_keys, const T* x, T* y, CUstream_st* stream) {
+  Drop<T> work{};
+  work.members = members;
+  work.channels = channels;
+  work.lanes = (channels + kAtOnce - 1) / kAtOnce * kLanes;
+  work.layer = layer;
+  work.limit = static_cast<std::uint32_t>(std::lround(rate * 65536));
+  work.scale = static_cast<T>(1 / (1 - rate));
+  work.row_keys = row_keys;
+  work.x = x;
+  work.y = y;
+  for (; work.first < work.members; work.first += kKeys) {
+    const std::int64_t count = std::min(kKeys, work.members - work.first);
+    for (std::int64_t m = 0; m < count; ++m) work.keys[m] = member_keys[work.first + m];
+    cuda_rows::launch<1>(rows, count * work.lanes, work, stream);
+  }
+}
+
+#define TPUDIST_FOR(T)                                                                           \
+  template void launch_drop(std::int64_t, std::int64_t, std::int64_t, double,                    \
+                            const std::uint64_t*, std::uint32_t, const std::uint64_t*, const T*, \
+                            T*, CUstream_st*)
+TPUDIST_FOR(float);
+TPUDIST_FOR(double);
+#undef TPUDIST_FOR
+
+}  // namespace tpudist

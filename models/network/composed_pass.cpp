@@ -1,0 +1,87 @@
+#include "models/network/composed_pass.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <utility>
+
+namespace tpudist {
+namespace {
+
+at::Tensor leaf(const at::Tensor& value, bool trained) {
+  if (!value.defined()) return value;
+  return value.detach().requires_grad_(trained);
+}
+
+}  // namespace
+
+ComposedPass::ComposedPass(const ComposedNetwork& network, NetworkCall call, bool recompute)
+    : network_(network), call_(std::move(call)), recompute_(recompute) {}
+
+// The graph is recorded where the thread's GradMode says so.
+ComposedPass::Segment ComposedPass::run(int segment, const Flow& before,
+                                        const NetworkCall& call) const {
+  Segment ran{{leaf(before.rows, true), leaf(before.states, network_.trains_states())}, {}};
+  ran.behind = network_.run(segment, ran.before, call);
+  return ran;
+}
+
+at::Tensor ComposedPass::forward() {
+  const at::AutoGradMode with_graph(!recompute_);
+  Flow flow;
+  for (int segment = 0; segment < network_.segments(); ++segment) {
+    segments_.push_back(run(segment, flow, call_));
+    flow = segments_.back().behind;
+    if (recompute_) segments_.back().behind = {};
+  }
+  return flow.rows.detach();
+}
+
+void ComposedPass::backward(const UnitPart& unit, const at::Tensor& d_scores, const Sink& sink) {
+  const at::AutoGradMode with_graph(true);
+  const NetworkCall call{unit, call_.weights, call_.pool, call_.dropout_keys};
+  Flow gradient{d_scores, {}};
+  for (int segment = network_.segments() - 1; segment >= 0; --segment) {
+    Segment ran = std::exchange(segments_[static_cast<std::size_t>(segment)], {});
+    if (recompute_) {
+      Flow before = ran.before;
+      if (segment > 0)
+        before.rows = before.rows.narrow(
+            0, 0, unit.plan->rows(static_cast<std::size_t>(network_.depth(segment))));
+      ran = {};
+      ran = run(segment, before, call);
+    }
+    differentiate(segment, ran, gradient, sink);
+  }
+}
+
+// Turns the gradient of the segment's outputs into that of its inputs. The states' gradient adds up
+// over all segments, and goes back through the first.
+void ComposedPass::differentiate(int segment, const Segment& ran, Flow& gradient,
+                                 const Sink& sink) const {
+  std::vector<at::Tensor> outputs{ran.behind.rows}, d_outputs{gradient.rows}, leaves;
+  if (segment == 0 && gradient.states.defined()) {
+    outputs.push_back(ran.behind.states);
+    d_outputs.push_back(gradient.states);
+  }
+  std::vector<const ParameterEntry*> trained;
+  for (const ParameterEntry& entry : network_.entries(segment)) {
+    if (entry.group == ParameterGroup::statistics) continue;
+    trained.push_back(&entry);
+    leaves.push_back(call_.weights[entry.name]);
+  }
+  const std::size_t parameters = leaves.size();
+  const bool of_states = segment > 0 && network_.trains_states();
+  if (segment > 0) leaves.push_back(ran.before.rows);
+  if (of_states) leaves.push_back(ran.before.states);
+  std::vector<at::Tensor> parts =
+      torch::autograd::grad(outputs, leaves, d_outputs, std::nullopt, false, /*allow_unused=*/true);
+  for (std::size_t i = 0; i < parameters; ++i) sink(*trained[i], parts[i]);
+  if (segment == 0) return;
+  gradient.rows = std::move(parts[parameters]);
+  if (!of_states || !parts.back().defined()) return;
+  gradient.states =
+      gradient.states.defined() ? gradient.states + parts.back() : std::move(parts.back());
+}
+
+}  // namespace tpudist

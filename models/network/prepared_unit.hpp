@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "models/inputs/encoder.hpp"
+#include "models/layers/layer.hpp"
+#include "models/plans/plan.hpp"
+
+// For .cpp files of models/ only: it includes ATen.
+
+namespace tpudist {
+
+// A plan with what the layers of a network need of a unit to run on it. Immutable.
+struct UnitPart {
+  std::shared_ptr<const Plan> plan;
+  UnitTensors tensors;
+  PlanContext context;
+};
+
+// What a composed network needs of a unit besides its weights, for all members: the unit on its whole
+// plan, and on the part of the plan that differences between scores depend on (needed_part). Either is
+// made when it is first asked for. Thread-safe.
+class PreparedUnit {
+ public:
+  using Make = std::function<std::shared_ptr<const UnitPart>()>;
+
+  std::shared_ptr<const UnitPart> whole(const Make& make) const { return whole_.get(make); }
+  std::shared_ptr<const UnitPart> needed(const Make& make) const { return needed_.get(make); }
+
+ private:
+  class Once {
+   public:
+    std::shared_ptr<const UnitPart> get(const Make& make) const {
+      std::call_once(once_, [&] { part_ = make(); });
+      return part_;
+    }
+
+   private:
+    mutable std::once_flag once_;
+    mutable std::shared_ptr<const UnitPart> part_;
+  };
+
+  Once whole_, needed_;
+};
+
+}  // namespace tpudist

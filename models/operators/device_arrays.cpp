@@ -1,0 +1,115 @@
+#include "models/operators/device_arrays.hpp"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "models/operators/pool_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kBoundary = 256;  // bytes; as cudaMalloc aligns at least
+
+}  // namespace
+
+void DeviceArrays::add_bytes(const void* data, std::size_t bytes) {
+  if (bytes == 0) return;
+  const auto [place, is_new] = places_.try_emplace(data, Place{bytes_, bytes});
+  if (is_new) {
+    bytes_ += (bytes + kBoundary - 1) / kBoundary * kBoundary;
+  } else if (place->second.bytes != bytes) {
+    throw Error(ErrorKind::failed, "two arrays of a plan lie at one place");
+  }
+}
+
+void DeviceArrays::add(const Csr& matrix) {
+  add(matrix.begin);
+  add(matrix.source);
+  add(matrix.weight);
+}
+
+void DeviceArrays::add(const SparseMatrix& matrix) {
+  add(matrix.forward);
+  add(matrix.transposed);
+}
+
+void DeviceArrays::add(const GatherIndex& gather) {
+  if (gather.is_identity()) return;
+  add(gather.index);
+  add(gather.transposed);
+}
+
+void DeviceArrays::add(const PlanLayer& layer) {
+  add(layer.self);
+  for (const EdgeSet& edges : layer.edges) {
+    add(edges.aggregate);
+    add(edges.neighbourhood);
+  }
+}
+
+void DeviceArrays::add(const RowGroups& groups) {
+  add(groups.rows);
+  add(groups.of_row);
+  add(groups.count);
+  add(groups.size);
+}
+
+void DeviceArrays::add(const Readout& readout) {
+  add(readout.cells);
+  add(readout.scores);
+  add(readout.common);
+  add(readout.slate_of_config);
+  auto& derived = derived_[&readout];
+  if (derived) return;
+  derived = std::make_unique<const Derived>(
+      Derived{node_counts(readout),
+              transpose_index(readout.slate_of_config, readout.common.forward.rows())});
+  add(derived->nodes);
+  add(derived->configs_of_slate);
+}
+
+void DeviceArrays::upload(at::Device device) {
+  const at::Tensor packed = at::empty({static_cast<std::int64_t>(bytes_)},
+                                      at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()));
+  for (const auto& [data, place] : places_)
+    std::memcpy(packed.mutable_data_ptr<std::uint8_t>() + place.begin, data, place.bytes);
+  buffer_ = packed.to(device, /*non_blocking=*/true);
+}
+
+const void* DeviceArrays::find_bytes(const void* data, std::size_t bytes) const {
+  if (bytes == 0) return nullptr;
+  const auto found = places_.find(data);
+  if (found == places_.end() || found->second.bytes != bytes || !buffer_.defined())
+    throw Error(ErrorKind::failed,
+                "an operator takes an array of a plan that is not on the device");
+  return buffer_.const_data_ptr<std::uint8_t>() + found->second.begin;
+}
+
+CsrPointers DeviceArrays::find(const Csr& matrix) const {
+  return {find(matrix.begin), find(matrix.source), find(matrix.weight), matrix.rows()};
+}
+
+GroupPointers DeviceArrays::find(const RowGroups& groups) const {
+  return {find(groups.rows), find(groups.of_row), find(groups.count), find(groups.size),
+          static_cast<std::int64_t>(groups.count.size())};
+}
+
+ReadoutPointers DeviceArrays::find(const Readout& readout) const {
+  const auto derived = derived_.find(&readout);
+  if (derived == derived_.end())
+    throw Error(ErrorKind::failed, "an operator takes a readout that is not on the device");
+  return {find(readout.cells.forward),
+          find(readout.cells.transposed),
+          find(readout.common.forward),
+          find(readout.common.transposed),
+          find(readout.scores.forward),
+          find(readout.scores.transposed),
+          find(derived->second->configs_of_slate),
+          find(readout.slate_of_config),
+          find(derived->second->nodes)};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "models/kernels/aggregate.hpp"
+#include "models/kernels/group_rows.hpp"
+#include "models/kernels/pooled_rows.hpp"
+#include "models/operators/row_groups.hpp"
+#include "models/plans/plan.hpp"
+
+// For .cpp files of models/ only: it includes ATen.
+
+namespace tpudist {
+
+// Copies of the integers that a unit's operators work by, on one device. A copy is found by where the
+// host's array lies, so that operators name arrays as they do on the CPU; the host's arrays must
+// outlive it and stay as they are. First every array is added, then all are uploaded in one copy.
+class DeviceArrays {
+ public:
+  // Notes arrays for upload(). One that was added before is kept once.
+  template <typename T>
+  void add(std::span<const T> values) {
+    add_bytes(values.data(), values.size_bytes());
+  }
+  template <typename T>
+  void add(const std::vector<T>& values) {
+    add(std::span<const T>(values));
+  }
+  void add(const Csr& matrix);
+  void add(const SparseMatrix& matrix);
+  void add(const GatherIndex& gather);
+  void add(const PlanLayer& layer);
+  void add(const RowGroups& groups);
+  void add(const Readout& readout);
+
+  // Copies what was added to `device`: to a CUDA device from page-locked memory, on the current stream.
+  void upload(at::Device device);
+
+  // The copies, borrowed; null where an array is empty. They throw Error for what was not uploaded.
+  template <typename T>
+  const T* find(std::span<const T> values) const {
+    return static_cast<const T*>(find_bytes(values.data(), values.size_bytes()));
+  }
+  template <typename T>
+  const T* find(const std::vector<T>& values) const {
+    return find(std::span<const T>(values));
+  }
+  CsrPointers find(const Csr& matrix) const;
+  GroupPointers find(const RowGroups& groups) const;
+  ReadoutPointers find(const Readout& readout) const;
+
+ private:
+  // What is made of a readout for the device alone.
+  struct Derived {
+    std::vector<double> nodes;  // node_counts()
+    Csr configs_of_slate;
+  };
+  struct Place {
+    std::size_t begin = 0, bytes = 0;
+  };
+  void add_bytes(const void* data, std::size_t bytes);
+  const void* find_bytes(const void* data, std::size_t bytes) const;
+
+  std::unordered_map<const void*, Place> places_;
+  std::unordered_map<const Readout*, std::unique_ptr<const Derived>> derived_;
+  std::size_t bytes_ = 0;
+  at::Tensor buffer_;  // uint8, undefined before upload()
+};
+
+}  // namespace tpudist

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/plans/graph_edges.hpp"
+#include "models/plans/plan_shape.hpp"
+#include "models/plans/plan_slate.hpp"
+
+namespace tpudist {
+
+// Where the rows of a dense plan lie, the same in all layers: place after place, one for each (slate,
+// node), and in a place a row for each configuration. Places needed in more layers stand first.
+// Immutable, thread-safe.
+class DenseRows {
+ public:
+  struct Place {
+    std::int32_t slate, node;
+  };
+
+  // `slates` is borrowed for the call; build_dense_plan has checked it.
+  DenseRows(std::span<const PlanSlate> slates, const PlanShape& shape);
+
+  // [places]
+  const std::vector<Place>& places() const { return places_; }
+  std::int64_t rows() const { return begin_.back(); }
+  // How many replicas one matrix serves: the configurations of each slate where all slates have as
+  // many; otherwise 1.
+  std::int64_t replicas() const { return replicas_; }
+  // Rows needed before a layer, or behind the last.
+  std::int64_t needed(std::size_t layer) const { return begin_[needed_places_[layer]]; }
+  std::int64_t needed_places(std::size_t layer) const { return needed_places_[layer]; }
+  std::int64_t first_row(std::int64_t place) const { return begin_[place]; }
+  std::int64_t first_row(std::size_t slate, std::int32_t node) const {
+    return begin_[place_[slate][node]];
+  }
+  const GraphEdges& edges(std::size_t slate) const;  // of the slate's graph
+
+ private:
+  struct GraphShape;
+  std::int64_t replicas_;
+  std::vector<std::shared_ptr<const GraphShape>> graph_;  // [slates]
+  std::vector<std::vector<std::int32_t>> place_;          // [slates][nodes]
+  std::vector<Place> places_;
+  std::vector<std::int64_t> begin_;          // [places + 1] first row
+  std::vector<std::int64_t> needed_places_;  // [depth + 1]
+};
+
+}  // namespace tpudist

@@ -1,0 +1,126 @@
+#include "models/plans/needed_part.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+namespace tpudist {
+namespace {
+
+// The first `rows` rows of a matrix with those of their entries that take one of the first `sources`.
+Csr leading(const Csr& matrix, std::int64_t rows, std::int64_t sources) {
+  Csr part;
+  part.begin.reserve(static_cast<std::size_t>(rows) + 1);
+  part.begin.push_back(0);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto first = matrix.source.begin() + matrix.begin[row],
+               last = matrix.source.begin() + matrix.begin[row + 1];
+    // Entries are sorted by source.
+    const auto end =
+        first == last || last[-1] < sources ? last : std::lower_bound(first, last, sources);
+    part.source.insert(part.source.end(), first, end);
+    if (!matrix.weight.empty()) {
+      const auto weights = matrix.weight.begin() + matrix.begin[row];
+      part.weight.insert(part.weight.end(), weights, weights + (end - first));
+    }
+    part.begin.push_back(part.entries());
+  }
+  return part;
+}
+
+SparseMatrix leading(const SparseMatrix& matrix, std::int64_t rows, std::int64_t sources) {
+  const std::int64_t replicas = matrix.replicas;
+  return {leading(matrix.forward, rows / replicas, sources / replicas),
+          leading(matrix.transposed, sources / replicas, rows / replicas), matrix.replicas};
+}
+
+std::vector<std::int32_t> leading(std::span<const std::int32_t> index, std::int64_t rows) {
+  const auto part = index.first(std::min(index.size(), static_cast<std::size_t>(rows)));
+  return {part.begin(), part.end()};
+}
+
+// The first `rows` rows of an index, which take one of the first `limit`.
+GatherIndex leading(const GatherIndex& gather, std::int64_t rows, std::int64_t limit) {
+  if (!gather.is_identity())
+    return {leading(gather.index, rows), leading(gather.transposed, limit, rows)};
+  if (rows == limit) return {};
+  GatherIndex part;
+  part.index.resize(static_cast<std::size_t>(rows));
+  std::iota(part.index.begin(), part.index.end(), 0);
+  part.transposed = transpose_index(part.index, limit);
+  return part;
+}
+
+std::shared_ptr<const PlanLayer> leading(const PlanLayer& layer, const NeededCounts& counts,
+                                         std::int64_t rows_in) {
+  auto part = std::make_shared<PlanLayer>();
+  part->rows_in = rows_in;
+  part->rows_out = counts.rows;
+  part->self = leading(layer.self, counts.rows, rows_in);
+  for (std::size_t set = 0; set < layer.edges.size(); ++set) {
+    const EdgeSet& edges = layer.edges[set];
+    const std::int64_t count = counts.neighbourhoods[set];
+    part->edges.push_back({leading(edges.aggregate, count, rows_in),
+                           leading(edges.neighbourhood, counts.rows, count)});
+  }
+  part->state = leading(layer.state, counts.rows);
+  if (!layer.state.empty())
+    part->rows_of_state = leading(layer.rows_of_state, layer.rows_of_state.rows(), counts.rows);
+  return part;
+}
+
+Readout without_common(const Readout& readout, std::int64_t rows) {
+  Readout part;
+  part.cells = leading(readout.cells, readout.cells.forward.rows(), rows);
+  part.scores = readout.scores;
+  const Csr& common = readout.common.forward;
+  part.common = leading(readout.common, common.rows(), 0);
+  part.common.transposed.begin.assign(static_cast<std::size_t>(rows) + 1, 0);
+  for (std::int64_t slate = 0; slate < common.rows(); ++slate) {
+    double nodes = readout.left_out.empty() ? 0 : readout.left_out[slate];
+    for (std::int64_t e = common.begin[slate]; e < common.begin[slate + 1]; ++e)
+      nodes += common.weight_of(e);
+    part.left_out.push_back(nodes);
+  }
+  part.slate_of_config = readout.slate_of_config;
+  return part;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> needed_part(const Plan& plan) {
+  bool whole = plan.readout.common.forward.entries() == 0;
+  for (std::size_t depth = 0; depth <= plan.layers.size(); ++depth) {
+    if (plan.needed_rows(depth) == 0) return nullptr;
+    whole = whole && plan.needed_rows(depth) == plan.rows(depth);
+  }
+  if (whole) return nullptr;
+  auto part = std::make_shared<Plan>();
+  const std::int64_t first_rows = plan.needed_first_rows;
+  part->nodes = plan.nodes;
+  part->states = plan.states;
+  part->configs = plan.configs;
+  part->needed_first_rows = first_rows;
+  part->node = leading(plan.node, first_rows);
+  part->state = leading(plan.state, first_rows);
+  part->rows_of_node = leading(plan.rows_of_node, plan.rows_of_node.rows(), first_rows);
+  part->rows_of_state = leading(plan.rows_of_state, plan.rows_of_state.rows(), first_rows);
+  part->state_of_config = plan.state_of_config;
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    part->layers.push_back(leading(*plan.layers[i], plan.needed_counts[i], plan.needed_rows(i)));
+  }
+  part->needed_counts = plan.needed_counts;
+  part->readout = without_common(plan.readout, plan.needed_rows(plan.layers.size()));
+  return part;
+}
+
+double needed_share(const Plan& plan) {
+  double all = 0, needed = 0;
+  for (std::size_t depth = 0; depth <= plan.layers.size(); ++depth) {
+    all += static_cast<double>(plan.rows(depth));
+    needed += static_cast<double>(plan.needed_rows(depth));
+  }
+  return all > 0 ? needed / all : 1;
+}
+
+}  // namespace tpudist

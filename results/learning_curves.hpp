@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace tpudist {
+
+// One logged training step. Lists have a value for each member of the run, NaN where the member took no
+// such step (it failed or had stopped) or the number was not finite.
+struct LoggedStep {
+  std::int64_t step = 0;
+  std::vector<double> loss, norm;  // [M] training loss and norm of the gradient
+  double rate = 0;                 // learning rate
+  double step_seconds = 0;         // of this step
+  double wait_seconds = 0;         // of these, spent waiting for data
+  double train_seconds = 0;        // from the start of the run
+};
+
+// One evaluation of the validation split while the run trained.
+struct LoggedEvaluation {
+  std::int64_t step = 0;
+  std::int64_t rows = 0;        // most rows of a graph that were scored; 0: all
+  bool held_out_only = false;   // each graph by the members that never trained on it
+  std::vector<double> members;  // [M] mean of the primary metric over graphs; NaN: none
+  double ensemble = 0;          // of the members together; NaN: none
+  double train_seconds = 0;
+};
+
+// The content of a run's metrics.jsonl.
+struct LearningCurves {
+  std::vector<LoggedStep> steps;
+  std::vector<LoggedEvaluation> evaluations;
+  std::int64_t damaged_lines = 0;  // that could not be read
+  bool torn_end = false;  // the last line is not whole: it is being written, or was cut off
+
+  std::int64_t last_step() const;  // 0 where nothing was logged
+};
+
+// Reads such a file; without one there are no curves. Lines that cannot be read are counted and passed
+// over. Throws IoError when the file cannot be read.
+LearningCurves read_learning_curves(const std::filesystem::path& path);
+
+}  // namespace tpudist

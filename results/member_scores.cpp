@@ -1,0 +1,105 @@
+#include "results/member_scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "core/hash.hpp"
+#include "data/schema/collection.hpp"
+#include "data/schema/model_family.hpp"
+#include "ensemble/out_of_fold.hpp"
+#include "statistics/combination.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+bool all_finite(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+}
+
+std::uint64_t data_hash_of(const PredictedGraph& graph, const GraphPredictions& rows) {
+  Hasher hasher;
+  hasher.update(graph.name);
+  hasher.update(graph.split);
+  hasher.update(std::span<const std::int32_t>(rows.configs));
+  hasher.update(std::span<const std::int64_t>(rows.runtime));
+  hasher.update(std::span<const std::int64_t>(rows.normalizer));
+  return hasher.digest();
+}
+
+void combine_members(ScoredGraph& graph, const std::string& collection,
+                     const GraphPredictions& rows, const std::vector<double>& targets) {
+  const auto scored = [&](std::size_t m) {
+    return !rows.scores[m].empty() && all_finite(rows.scores[m]);
+  };
+  bool any_out_of_fold = false;
+  for (std::size_t m = 0; m < rows.scores.size(); ++m)
+    any_out_of_fold = any_out_of_fold || (scored(m) && graph.out_of_fold[m]);
+  std::vector<std::vector<double>> chosen;
+  for (std::size_t m = 0; m < rows.scores.size(); ++m) {
+    if (scored(m) && (graph.out_of_fold[m] || !any_out_of_fold)) chosen.push_back(rows.scores[m]);
+  }
+  graph.combined_members = static_cast<int>(chosen.size());
+  graph.combined =
+      chosen.empty() ? kNone : primary_metric(collection, combine(chosen, {}), targets);
+}
+
+ScoredGraph score_graph(const PredictionsHeader& header, const PredictedGraph& entry,
+                        const GraphPredictions& rows) {
+  ScoredGraph graph{.name = entry.name,
+                    .family = model_family(entry.name),
+                    .split = entry.split,
+                    .nodes = entry.nodes,
+                    .configs = entry.configs,
+                    .rows = entry.rows,
+                    .fold = entry.fold,
+                    .data_hash = data_hash_of(entry, rows),
+                    .members = {},
+                    .out_of_fold = entry.held_out,
+                    .combined = kNone,
+                    .combined_members = 0};
+  const std::vector<double> targets = rows.targets();
+  for (const std::vector<double>& scores : rows.scores) {
+    graph.members.push_back(all_finite(scores) ? primary_metric(header.collection, scores, targets)
+                                               : kNone);
+  }
+  combine_members(graph, header.collection, rows, targets);
+  return graph;
+}
+
+}  // namespace
+
+bool ScoredGraph::combined_out_of_fold() const {
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (out_of_fold[m] && !std::isnan(members[m])) return true;
+  }
+  return false;
+}
+
+MemberScores read_member_scores(const PredictionSource& predictions) {
+  const PredictionsHeader& header = predictions.header();
+  MemberScores scores{.collection = header.collection,
+                      .metric = std::string(primary_metric_of(header.collection)),
+                      .most_rows = header.most_rows,
+                      .members = header.members,
+                      .graphs = {},
+                      .data_hash = 0};
+  for (std::size_t g = 0; g < header.graphs.size(); ++g) {
+    const PredictedGraph& entry = header.graphs[g];
+    if (entry.split == "test") continue;
+    scores.graphs.push_back(score_graph(header, entry, predictions.read(static_cast<int>(g))));
+  }
+  std::ranges::sort(scores.graphs, {}, [](const ScoredGraph& graph) {
+    const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);
+    return std::tuple(split, graph.name);
+  });
+  Hasher hasher;
+  for (const ScoredGraph& graph : scores.graphs) hasher.update(graph.data_hash);
+  scores.data_hash = hasher.digest();
+  return scores;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ensemble/prediction_source.hpp"
+#include "ensemble/predictions.hpp"
+
+namespace tpudist {
+
+// A graph that members of a run scored: the primary metric of the collection (Kendall tau-b or tile
+// score).
+struct ScoredGraph {
+  std::string name, family, split;
+  std::int64_t nodes = 0;       // 0: unknown
+  std::int64_t configs = 0;     // measured rows of the graph
+  std::int64_t rows = 0;        // of these, scored
+  int fold = -1;                // that it lies in; -1: none
+  std::uint64_t data_hash = 0;  // XXH3 over the scored rows and their run times; 0: unknown
+  // [M] NaN where the member has no score of the graph, or the metric is undefined.
+  std::vector<double> members;
+  // [M] whether the member was trained without this graph. A score of another one is in-fold: of a graph
+  // that it learned from.
+  std::vector<bool> out_of_fold;
+  // Of the z_score combination of the members that were trained without the graph, or of all that scored
+  // it where each was trained on it; NaN where there is none.
+  double combined = 0;
+  int combined_members = 0;
+
+  // Whether `combined` is of members that never saw the graph.
+  bool combined_out_of_fold() const;
+};
+
+// What the members of a run reached on each graph that was scored.
+struct MemberScores {
+  std::string collection;
+  std::string metric;          // primary_metric_of(collection)
+  std::int64_t most_rows = 0;  // of a graph that were scored at most; 0: all
+  std::vector<PredictedMember> members;
+  std::vector<ScoredGraph> graphs;  // in the order of splits (train, valid, test) and names
+  // XXH3 over the names and data of all graphs in this order; 0 where that of a graph is unknown.
+  std::uint64_t data_hash = 0;
+};
+
+// From predictions, which hold every score; reads every graph once. Test graphs, which have no run times,
+// are left out. Throws DataError, IoError.
+MemberScores read_member_scores(const PredictionSource& predictions);
+
+// From scores.json, which `train` writes without predictions too: the validation split. Members have
+// their numbers; what a file of predictions alone knows is unknown. Throws DataError that names the file.
+MemberScores read_member_scores_json(const std::filesystem::path& path,
+                                     const std::string& collection, int first_member);
+
+}  // namespace tpudist

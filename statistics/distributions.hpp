@@ -1,0 +1,25 @@
+#pragma once
+
+namespace tpudist {
+
+// Distributions that tests and intervals need, by Boost.Math. Degrees of freedom may be fractions;
+// all functions throw Error where they are not above 0 or a probability is not within (0, 1).
+
+// Student's t: the probability of a value below `x`, and the value below which a share `p` lies.
+double t_probability(double x, double degrees);
+double t_quantile(double p, double degrees);
+// Probability of a value at least as far from 0 as `x`.
+double two_sided_p(double x, double degrees);
+
+double chi_square_quantile(double p, double degrees);
+
+// The power of a two-sided t test at `level` (0.05): the probability that |T| exceeds the quantile,
+// with T noncentral t of mean shift `shift` = true difference / its standard error.
+double t_test_power(double shift, double degrees, double level);
+
+// E max(0, -(shift + T)) with T of Student's t: what is lost on average by trusting the sign of an
+// estimate that lies `shift` standard errors above 0, in standard errors. Infinite up to one degree
+// of freedom, where T has no mean.
+double expected_loss(double shift, double degrees);
+
+}  // namespace tpudist

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <span>
+
+namespace tpudist {
+
+// The level of every interval, unless said otherwise.
+inline constexpr double kIntervalLevel = 0.95;
+
+// The variance of an estimate, itself estimated with so many degrees of freedom.
+struct VarianceEstimate {
+  double variance = 0;
+  double degrees = 0;
+};
+
+// An estimate with an interval: value +- quantile of Student's t x standard error.
+struct Interval {
+  double value = 0;
+  double error = 0;    // standard error, the square root of the estimate's variance
+  double degrees = 0;  // of freedom
+  double low = 0, high = 0;
+};
+
+// Throws Error where the degrees of freedom are not above 0.
+Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
+
+// Mean +- t(n - 1) s / sqrt(n) of n independent values, at least 2; Error otherwise.
+Interval mean_interval(std::span<const double> values, double level = kIntervalLevel);
+
+// Difference of the means of two independent groups, each of at least 2 values, with Welch's
+// variance and degrees of freedom (Biometrika 1947). Error otherwise.
+Interval difference_interval(std::span<const double> a, std::span<const double> b,
+                             double level = kIntervalLevel);
+
+// Delete-one jackknife (Tukey 1958) of a statistic of n parts that is `whole` of all of them and
+// without[i] without part i: whole +- t(n - 1) sqrt((n - 1) / n sum (without[i] - their mean)^2).
+// At least 2 parts; Error otherwise.
+Interval jackknife_interval(double whole, std::span<const double> without,
+                            double level = kIntervalLevel);
+
+// A standard deviation with an interval that need not be symmetric.
+struct DeviationInterval {
+  double deviation = 0, low = 0, high = 0;
+};
+
+// The sample standard deviation of n normal values with s sqrt((n - 1) / chi-square quantile) at
+// both ends. At least 2 values; Error otherwise.
+DeviationInterval deviation_interval(std::span<const double> values, double level = kIntervalLevel);
+
+// Sum of independent variance estimates with the degrees of freedom of Satterthwaite (Biometrics
+// Bulletin 1946), V^2 / sum(v_i^2 / degrees_i), never fewer than the fewest of a term, since
+// differences of mean squares would else make them vanish. Terms may be negative; terms of 0 do
+// not count. Error where the sum is negative or there is no term.
+VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms);
+
+}  // namespace tpudist

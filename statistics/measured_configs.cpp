@@ -1,0 +1,63 @@
+#include "statistics/measured_configs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+
+std::span<const double> MeasuredConfigs::times_of(std::int64_t config) const {
+  const auto c = static_cast<std::size_t>(config);
+  return std::span(log_times).subspan(static_cast<std::size_t>(begin[c]),
+                                      static_cast<std::size_t>(begin[c + 1] - begin[c]));
+}
+
+double MeasuredConfigs::mean_of(std::int64_t config) const {
+  const auto times = times_of(config);
+  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+}
+
+double MeasuredConfigs::median_of(std::int64_t config) const {
+  const auto times = times_of(config);
+  if (times.size() == 1) return times[0];
+  std::vector<double> sorted(times.begin(), times.end());
+  std::ranges::sort(sorted);
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+std::string fault_of_times(std::span<const double> times) {
+  const auto bad =
+      std::ranges::find_if(times, [](double time) { return !(time > 0) || std::isinf(time); });
+  if (bad == times.end()) return {};
+  return fmt::format("run time {} of measurement {} is not positive and finite", *bad,
+                     bad - times.begin());
+}
+
+MeasuredConfigs measured_configs(std::span<const double> times,
+                                 std::span<const std::int32_t> config) {
+  if (times.size() != config.size()) {
+    throw Error(ErrorKind::failed,
+                fmt::format("{} run times of {} configurations", times.size(), config.size()));
+  }
+  if (std::string fault = fault_of_times(times); !fault.empty()) throw DataError(std::move(fault));
+  MeasuredConfigs measured;
+  measured.whole = std::ranges::all_of(times, [](double time) { return time == std::floor(time); });
+  measured.rows.resize(times.size());
+  std::iota(measured.rows.begin(), measured.rows.end(), std::int64_t{0});
+  const auto config_of = [&](std::int64_t row) { return config[static_cast<std::size_t>(row)]; };
+  std::ranges::stable_sort(measured.rows, {}, config_of);
+  for (std::size_t i = 0; i < measured.rows.size(); ++i) {
+    if (i == 0 || config_of(measured.rows[i]) != config_of(measured.rows[i - 1]))
+      measured.begin.push_back(static_cast<std::int64_t>(i));
+    measured.log_times.push_back(std::log(times[static_cast<std::size_t>(measured.rows[i])]));
+  }
+  measured.begin.push_back(static_cast<std::int64_t>(times.size()));
+  return measured;
+}
+
+}  // namespace tpudist

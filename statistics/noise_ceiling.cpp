@@ -1,0 +1,122 @@
+#include "statistics/noise_ceiling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "statistics/metrics.hpp"
+#include "statistics/true_times.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr int kErrorDraws = 5;          // with another noise, to see what its error does
+constexpr std::uint64_t kFit = 1000;    // the stream of random numbers that fits the noise
+constexpr double kMethodError = 0.006;  // bench/ceiling_table: its errors where noise is known
+constexpr double kTwoSided = 1.96;      // of a normal distribution, 95 %
+
+// Kendall's tau-b between a possible truth and new measurements of it.
+double score_of_draw(const MeasuredConfigs& measured, const NoiseModel& noise,
+                     const TrueTimes& truth, std::uint64_t key) {
+  CounterRng random(key);
+  const std::vector<double> levels = truth.draw(random);
+  std::vector<double> ranking, times;
+  ranking.reserve(measured.rows.size());
+  times.reserve(measured.rows.size());
+  for (std::int64_t c = 0; c < measured.configs(); ++c) {
+    const double level = levels[static_cast<std::size_t>(c)];
+    const double deviation = noise.deviation(level);
+    for (std::size_t i = 0; i < measured.times_of(c).size(); ++i) {
+      const double time =
+          std::exp(level + deviation * noise.shape(level).quantile(random.uniform()));
+      ranking.push_back(level);
+      times.push_back(measured.whole ? std::round(time) : time);
+    }
+  }
+  return kendall_tau_b(ranking, times);
+}
+
+std::vector<double> scores_of_draws(const MeasuredConfigs& measured, const NoiseModel& noise,
+                                    const TrueTimes& truth, int draws, std::uint64_t seed) {
+  std::vector<double> scores;
+  for (int d = 0; d < draws; ++d) {
+    scores.push_back(
+        score_of_draw(measured, noise, truth, mix_key({seed, static_cast<std::uint64_t>(d)})));
+  }
+  return scores;
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double variance_of(std::span<const double> values) {
+  const double mean = mean_of(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum / static_cast<double>(values.size() - 1);
+}
+
+NoiseCeiling none(std::string reason) {
+  NoiseCeiling ceiling;
+  ceiling.reason = std::move(reason);
+  return ceiling;
+}
+
+// `variance`: that of the ceiling beside the spread of the draws.
+NoiseCeiling ceiling_of(std::span<const double> scores, double variance) {
+  variance += variance_of(scores) * (1 + 1 / static_cast<double>(scores.size())) +
+              kMethodError * kMethodError;
+  NoiseCeiling ceiling;
+  ceiling.value = mean_of(scores);
+  ceiling.low = std::max(*ceiling.value - kTwoSided * std::sqrt(variance), -1.0);
+  ceiling.high = std::min(*ceiling.value + kTwoSided * std::sqrt(variance), 1.0);
+  return ceiling;
+}
+
+}  // namespace
+
+NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::int32_t> config,
+                           const NoiseCeilingOptions& options) {
+  if (times.size() != config.size() || options.draws < 2)
+    throw Error(ErrorKind::failed,
+                "a noise ceiling needs a configuration for each run time, and 2 draws");
+  if (std::string fault = fault_of_times(times); !fault.empty()) return none(std::move(fault));
+  const MeasuredConfigs measured = measured_configs(times, config);
+  if (measured.configs() < 2) return none("there are fewer than two configurations to rank");
+  if (std::string fault = fault_of_repeats(measured); !options.noise && !fault.empty())
+    return none(std::move(fault));
+  if (options.noise) {
+    const TrueTimes truth(measured, *options.noise);
+    const auto scores =
+        scores_of_draws(measured, *options.noise, truth, options.draws, options.seed);
+    return ceiling_of(scores, 0);
+  }
+  const NoiseEstimate estimate = estimate_noise(measured);
+  const auto scores = scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model),
+                                      options.draws, options.seed);
+  // What the ceiling would be with noise larger by its standard error.
+  const int draws = std::min(kErrorDraws, options.draws);
+  const NoiseModel larger = estimate.model.scaled(1 + estimate.relative_error);
+  const auto other =
+      scores_of_draws(measured, larger, TrueTimes(measured, larger), draws, options.seed);
+  const double error =
+      mean_of(other) - mean_of(std::span(scores).first(static_cast<std::size_t>(draws)));
+  NoiseCeiling ceiling = ceiling_of(scores, error * error);
+  ceiling.repeated_configs = estimate.repeated_configs;
+  ceiling.noise = estimate.typical;
+  return ceiling;
+}
+
+std::string to_text(const NoiseCeiling& ceiling) {
+  if (!ceiling.value) return "none: " + ceiling.reason;
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", *ceiling.value, ceiling.low, ceiling.high);
+}
+
+}  // namespace tpudist

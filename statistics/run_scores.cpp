@@ -1,0 +1,63 @@
+#include "statistics/run_scores.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+
+int RunScores::family_count() const {
+  return static_cast<int>(std::set(families.begin(), families.end()).size());
+}
+
+bool RunScores::is_out_of_fold() const {
+  return std::ranges::adjacent_find(folds, std::not_equal_to()) != folds.end();
+}
+
+void RunScores::check() const {
+  if (scores.empty()) throw DataError("there is no graph with scores");
+  if (graphs.size() != scores.size() || families.size() != scores.size() ||
+      (!folds.empty() && folds.size() != scores.size()))
+    throw DataError(fmt::format("{} graphs have {} names, {} families and {} folds", scores.size(),
+                                graphs.size(), families.size(), folds.size()));
+  for (std::size_t g = 0; g < scores.size(); ++g) {
+    if (scores[g].empty() || scores[g].size() != scores.front().size())
+      throw DataError(
+          fmt::format("graph {} has scores of {} runs, graph {} of {}; compare complete runs",
+                      graphs[g], scores[g].size(), graphs.front(), scores.front().size()));
+    for (std::size_t r = 0; r < scores[g].size(); ++r) {
+      if (!std::isfinite(scores[g][r]))
+        throw DataError(
+            fmt::format("the score of run {} on graph {} is {}; leave that run or graph out", r,
+                        graphs[g], scores[g][r]));
+    }
+  }
+}
+
+std::vector<double> graph_means(const RunScores& scores) {
+  std::vector<double> means;
+  for (const std::vector<double>& own : scores.scores)
+    means.push_back(std::accumulate(own.begin(), own.end(), 0.0) / static_cast<double>(own.size()));
+  return means;
+}
+
+std::vector<double> run_means(const RunScores& scores) {
+  std::vector<double> means(static_cast<std::size_t>(scores.run_count()), 0.0);
+  for (const std::vector<double>& own : scores.scores) {
+    for (std::size_t r = 0; r < own.size(); ++r)
+      means[r] += own[r] / static_cast<double>(scores.scores.size());
+  }
+  return means;
+}
+
+double mean_score(const RunScores& scores) {
+  const std::vector<double> means = graph_means(scores);
+  return std::accumulate(means.begin(), means.end(), 0.0) / static_cast<double>(means.size());
+}
+
+}  // namespace tpudist

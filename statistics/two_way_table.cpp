@@ -1,0 +1,43 @@
+#include "statistics/two_way_table.hpp"
+
+#include <map>
+#include <numeric>
+
+namespace tpudist {
+namespace {
+
+double square(double value) {
+  return value * value;
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+TwoWayTable table_of(const RunScores& fold) {
+  const std::vector<double> of_graphs = graph_means(fold), of_runs = run_means(fold);
+  TwoWayTable table{static_cast<double>(of_graphs.size()), static_cast<double>(of_runs.size())};
+  table.mean = mean_of(of_graphs);
+  for (const double mean : of_graphs) table.graph_squares += table.runs * square(mean - table.mean);
+  for (const double mean : of_runs) table.run_squares += table.graphs * square(mean - table.mean);
+  for (std::size_t g = 0; g < of_graphs.size(); ++g) {
+    for (std::size_t r = 0; r < of_runs.size(); ++r)
+      table.interaction_squares +=
+          square(fold.scores[g][r] - of_graphs[g] - of_runs[r] + table.mean);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<TwoWayTable> tables_of(const RunScores& scores) {
+  scores.check();
+  std::map<int, RunScores> folds;
+  for (int g = 0; g < scores.graph_count(); ++g)
+    folds[scores.fold_of(g)].scores.push_back(scores.scores[static_cast<std::size_t>(g)]);
+  std::vector<TwoWayTable> tables;
+  for (const auto& [number, fold] : folds) tables.push_back(table_of(fold));
+  return tables;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,131 @@
+#include "sweep/records/run_result.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/json_fault.hpp"
+#include "sweep/records/json_number.hpp"
+
+namespace tpudist {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kFormat = "tpudist sweep result 1";
+
+std::optional<double> number_from(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+
+Json to_json(const RunResult& result) {
+  Json members = Json::array();
+  for (const MemberResult& member : result.members) {
+    members.push_back({{"number", member.number},
+                       {"failed", member.failed},
+                       {"valid", number_or_null(member.valid)},
+                       {"out_of_fold", number_or_null(member.out_of_fold)}});
+  }
+  return {{"format", kFormat},
+          {"id", result.id},
+          {"finished", result.finished},
+          {"error", result.error},
+          {"exit_code", result.exit_code},
+          {"parameters", result.parameters},
+          {"steps", result.steps},
+          {"train_seconds", result.train_seconds},
+          {"host", result.host},
+          {"members", members}};
+}
+
+RunResult result_from(const Json& json) {
+  if (json.at("format").get<std::string>() != kFormat) throw DataError("it has another format");
+  RunResult result;
+  result.id = json.at("id").get<std::string>();
+  result.finished = json.at("finished").get<bool>();
+  result.error = json.at("error").get<std::string>();
+  result.exit_code = json.at("exit_code").get<int>();
+  result.parameters = json.at("parameters").get<std::string>();
+  result.steps = json.at("steps").get<std::int64_t>();
+  result.train_seconds = json.at("train_seconds").get<double>();
+  result.host = json.at("host").get<std::string>();
+  for (const Json& member : json.at("members")) {
+    result.members.push_back({member.at("number").get<int>(), member.at("failed").get<bool>(),
+                              number_from(member.at("valid")),
+                              number_from(member.at("out_of_fold"))});
+  }
+  return result;
+}
+
+std::optional<double> mean_of(const std::vector<MemberResult>& members,
+                              std::optional<double> MemberResult::*score) {
+  double sum = 0;
+  int count = 0;
+  for (const MemberResult& member : members) {
+    if (member.failed) continue;
+    if (!(member.*score)) return std::nullopt;
+    sum += *(member.*score);
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
+}
+
+}  // namespace
+
+std::optional<double> RunResult::valid() const {
+  return mean_of(members, &MemberResult::valid);
+}
+
+std::optional<double> RunResult::out_of_fold() const {
+  return mean_of(members, &MemberResult::out_of_fold);
+}
+
+void write_result(const std::filesystem::path& path, const RunResult& result) {
+  write_file_atomically(path, to_json(result).dump(1) + "\n");
+}
+
+std::optional<RunResult> read_result(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const std::string text = read_text_file(path);
+  try {
+    return result_from(Json::parse(text));
+  } catch (const std::exception& error) {
+    throw DataError(fmt::format(
+        "{}: damaged: {}; remove it, and `tpudist sweep run` goes on with the run's checkpoint",
+        path.string(), json_fault(error.what())));
+  }
+}
+
+std::vector<MemberResult> read_member_results(const std::filesystem::path& scores, int first_member,
+                                              int members) {
+  std::vector<MemberResult> results(static_cast<std::size_t>(members));
+  for (int i = 0; i < members; ++i) results[static_cast<std::size_t>(i)].number = first_member + i;
+  if (!std::filesystem::exists(scores)) return results;
+  const std::string text = read_text_file(scores);
+  try {
+    const Json json = Json::parse(text);
+    if (json.contains("members")) {
+      const Json& list = json.at("members");
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const Json& member = list.at(i);
+        results[i].failed = !member.at("used").get<bool>();
+        results[i].valid =
+            number_from(member.at("mean").at(member.at("primary").get<std::string>()));
+      }
+    }
+    if (json.contains("out_of_fold")) {
+      for (const Json& member : json.at("out_of_fold").at("members")) {
+        const int place = member.at("number").get<int>() - first_member;
+        results.at(static_cast<std::size_t>(place)).out_of_fold = number_from(member.at("score"));
+      }
+    }
+  } catch (const std::exception& error) {
+    throw DataError(fmt::format("{}: damaged: {}", scores.string(), json_fault(error.what())));
+  }
+  return results;
+}
+
+}  // namespace tpudist

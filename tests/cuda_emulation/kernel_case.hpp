@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/random.hpp"
+#include "models/kernels/aggregate.hpp"
+#include "tests/cuda_emulation/guarded_array.hpp"
+#include "tests/models/plans/make_csr.hpp"
+
+// What the tests of kernels share.
+
+namespace tpudist::testing {
+
+// A Csr in the memory of the emulated device.
+struct DeviceMatrix {
+  explicit DeviceMatrix(const Csr& matrix)
+      : begin(matrix.begin), source(matrix.source), weight(matrix.weight) {}
+  CsrPointers pointers() const {
+    return {begin.data(), source.data(), weight.size() == 0 ? nullptr : weight.data(),
+            static_cast<std::int64_t>(begin.size()) - 1};
+  }
+  GuardedArray<std::int64_t> begin;
+  GuardedArray<std::int32_t> source;
+  GuardedArray<float> weight;
+};
+
+// Few different values, so that many sources tie for the maximum.
+template <typename T>
+std::vector<T> random_rows(std::int64_t size, CounterRng& rng) {
+  std::vector<T> values(static_cast<std::size_t>(size));
+  for (T& value : values)
+    value = rng.below(2) == 0 ? static_cast<T>(rng.below(4)) - 2 : static_cast<T>(rng.normal());
+  return values;
+}
+
+template <typename T>
+bool same(T a, T b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+template <typename T>
+void expect_equal(const GuardedArray<T>& got, const std::vector<T>& expected,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_TRUE(same(got[i], expected[i]))
+        << what << " at " << i << ": " << got[i] << " for " << expected[i];
+}
+
+// Up to 1e-12 of the largest number in double, 2e-6 in float32: where the order of sums or a function
+// differs.
+template <typename T>
+void expect_near(const GuardedArray<T>& got, const std::vector<double>& expected,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double scale = 1;
+  for (const double value : expected) scale = std::max(scale, std::abs(value));
+  const double tolerance = scale * (sizeof(T) == 8 ? 1e-12 : 2e-6);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i], tolerance) << what << " at " << i;
+}
+
+// Runs `launch` into a new array twice, with the threads in either order: both must write the same.
+// What no thread writes is seen as 0xff bytes, NaN.
+template <typename T, typename Launch>
+void run_both_ways(GuardedArray<T>& result, const Launch& launch) {
+  GuardedArray<T> again(result.size(), 0);
+  std::memset(static_cast<void*>(result.data()), 0xff, result.size() * sizeof(T));
+  emulation::order = emulation::Order::backward;
+  launch(result.data());
+  std::memcpy(static_cast<void*>(again.data()), result.data(), result.size() * sizeof(T));
+  std::memset(static_cast<void*>(result.data()), 0xff, result.size() * sizeof(T));
+  emulation::order = emulation::Order::forward;
+  launch(result.data());
+  ASSERT_EQ(std::memcmp(again.data(), result.data(), result.size() * sizeof(T)), 0);
+}
+
+}  // namespace tpudist::testing

@@ -1,0 +1,150 @@
+#include "models/kernels/taken_rows.hpp"
+
+#include "models/operators/typed_rows.hpp"
+#include "tests/cuda_emulation/kernel_case.hpp"
+
+// The kernels of models/kernels/taken_rows.cu, and those of aggregate.cu in double, against the loops
+// of the CPU's operators: bit for bit.
+
+namespace tpudist {
+namespace {
+
+template <typename T>
+void expect_taken(std::int64_t rows, std::int64_t width, std::size_t slack) {
+  SCOPED_TRACE(std::to_string(rows) + " rows, width " + std::to_string(width));
+  CounterRng rng(5, static_cast<std::uint64_t>(rows * 1000 + width));
+  const std::int64_t sources = rows / 3 + 1;
+  std::vector<std::int32_t> index;
+  for (std::int64_t i = 0; i < rows; ++i)
+    index.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(sources))));
+  const testing::GuardedArray<std::int32_t> device_index(index);
+  for (const bool identity : {false, true}) {
+    const auto values = testing::random_rows<T>((identity ? rows : sources) * width, rng),
+               before = testing::random_rows<T>(rows * width, rng);
+    const testing::GuardedArray<T> x(values, slack);
+    const std::int32_t* const taken = identity ? nullptr : index.data();
+    for (const bool add : {false, true}) {
+      std::vector<T> expected = before;
+      if (add) {
+        add_taken(values.data(), taken, rows, width, expected.data());
+      } else {
+        copy_taken(values.data(), taken, rows, width, expected.data());
+      }
+      testing::GuardedArray<T> y(before.size(), slack);
+      testing::run_both_ways(y, [&](T* to) {
+        if (add) std::ranges::copy(before, to);
+        launch_take(identity ? nullptr : device_index.data(), rows, width, x.data(), add, to,
+                    nullptr);
+      });
+      testing::expect_equal(y, expected, add ? "added" : "taken");
+    }
+  }
+}
+
+TEST(TakenRows, EqualTheLoopsOfTheCpu) {
+  for (const std::int64_t rows : {0, 1, 3, 17, 300}) {
+    for (const std::int64_t width : {0, 1, 4, 15, 64, 300}) {
+      for (const std::size_t slack : {0, 1}) {
+        expect_taken<float>(rows, width, slack);
+        expect_taken<double>(rows, width, slack);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+Csr some_matrix(std::int64_t rows, std::int64_t sources, bool weighted, CounterRng& rng) {
+  std::vector<test::CsrEntry> entries;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::uint64_t e = rng.below(6); e > 0; --e)
+      entries.push_back({static_cast<std::int32_t>(i),
+                         static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(sources))),
+                         weighted ? static_cast<float>(1 + rng.below(3)) : 1.0f});
+  }
+  Csr matrix = test::make_csr(rows, entries);
+  if (!weighted) matrix.weight.clear();
+  return matrix;
+}
+
+// In double, where the CPU has its own loops.
+void expect_aggregated(std::int64_t rows, std::int64_t width, bool weighted) {
+  CounterRng rng(9, static_cast<std::uint64_t>(rows * 1000 + width));
+  const std::int64_t sources = rows + 2;
+  const Csr matrix = some_matrix(rows, sources, weighted, rng);
+  const Csr back = transpose(matrix, sources);
+  const testing::DeviceMatrix device(matrix), device_back(back);
+  const auto values = testing::random_rows<double>(sources * width, rng),
+             d_y = testing::random_rows<double>(rows * width, rng);
+  const testing::GuardedArray<double> x(values), d(d_y);
+  const auto size = static_cast<std::size_t>(rows * width);
+  std::vector<double> sums(size), best(size), share = d_y, d_x(values.size());
+  testing::GuardedArray<double> y(size), most(size), part(size), d_in(values.size());
+
+  add_entries(matrix, 1, 0, rows, values.data(), width, sums.data());
+  testing::run_both_ways(
+      y, [&](double* to) { launch_aggregate(device.pointers(), width, x.data(), to, nullptr); });
+  testing::expect_equal(y, sums, "sum");
+
+  divide_by_totals(matrix, 1, 0, rows, width, sums.data());
+  const testing::GuardedArray<double> sum(
+      std::vector<double>(y.values().begin(), y.values().end()));
+  testing::run_both_ways(y, [&](double* to) {
+    launch_divide_by_totals(device.pointers(), width, sum.data(), to, nullptr);
+  });
+  testing::expect_equal(y, sums, "mean");
+
+  largest_entries(matrix, 1, 0, rows, values.data(), width, best.data());
+  testing::run_both_ways(
+      most, [&](double* to) { launch_max(device.pointers(), width, x.data(), to, nullptr); });
+  testing::expect_equal(most, best, "maximum");
+
+  share_of_largest(matrix, 1, 0, rows, values.data(), best.data(), width, share.data());
+  testing::run_both_ways(part, [&](double* to) {
+    launch_max_shares(device.pointers(), width, x.data(), most.data(), d.data(), to, nullptr);
+  });
+  testing::expect_equal(part, share, "share");
+
+  gradient_of_largest(back, 1, 0, sources, values.data(), best.data(), share.data(), width,
+                      d_x.data());
+  testing::run_both_ways(d_in, [&](double* to) {
+    launch_max_gradient(device_back.pointers(), width, x.data(), most.data(), part.data(), to,
+                        nullptr);
+  });
+  testing::expect_equal(d_in, d_x, "gradient of the maximum");
+}
+
+TEST(TakenRows, AggregateInDoubleAsTheCpu) {
+  for (const std::int64_t rows : {0, 1, 7, 300}) {
+    for (const std::int64_t width : {1, 5, 64}) {
+      expect_aggregated(rows, width, rows % 2 == 0);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// Sums of float32 in double are those of the doubles, and means in float32 those of the CPU.
+TEST(TakenRows, AggregateFloatsToDoubles) {
+  CounterRng rng(3, 1);
+  const Csr matrix = some_matrix(40, 50, true, rng);
+  const testing::DeviceMatrix device(matrix);
+  const auto values = testing::random_rows<float>(50 * 12, rng);
+  const std::vector<double> wide(values.begin(), values.end());
+  std::vector<double> expected(40 * 12);
+  add_entries(matrix, 1, 0, 40, wide.data(), 12, expected.data());
+  const testing::GuardedArray<float> x(values);
+  testing::GuardedArray<double> y(expected.size());
+  testing::run_both_ways(
+      y, [&](double* to) { launch_aggregate(device.pointers(), 12, x.data(), to, nullptr); });
+  testing::expect_equal(y, expected, "sum");
+
+  std::vector<float> mean = testing::random_rows<float>(40 * 12, rng);
+  testing::GuardedArray<float> in(mean), out(mean.size());
+  divide_by_totals(matrix, 1, 0, 40, 12, mean.data());
+  testing::run_both_ways(out, [&](float* to) {
+    launch_divide_by_totals(device.pointers(), 12, in.data(), to, nullptr);
+  });
+  testing::expect_equal(out, mean, "mean");
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/random.hpp"
+#include "tests/results/results_case.hpp"
+
+namespace tpudist::testing {
+
+// Runs of two members on six validation graphs of four families, with two training graphs in two
+// folds. The larger `noise`, the worse the members rank.
+inline PredictionsCase system_run(int seed, double noise, std::uint64_t variant = 3) {
+  PredictionsCase run;
+  PredictedRun& header = run.header.runs[0];
+  header.init_seed = header.order_seed = seed;
+  header.variant_hash = variant;
+  header.parameter_hash = mix_key({static_cast<std::uint64_t>(seed), variant});
+  run.header.members.pop_back();  // the one that failed
+  run.header.graphs.clear();
+  run.graphs.clear();
+  CounterRng random(header.parameter_hash);
+  const auto add = [&](const std::string& name, const std::string& split, int fold) {
+    PredictedGraph graph = PredictionsCase::graph(name, split, fold);
+    graph.configs = graph.rows = 30;
+    graph.held_out.pop_back();
+    GraphPredictions predictions;
+    for (int row = 0; row < 30; ++row) {
+      predictions.configs.push_back(row);
+      predictions.runtime.push_back(1000 + 10 * row);
+    }
+    for (int member = 0; member < 2; ++member) {
+      auto& scores = predictions.scores.emplace_back();
+      for (int row = 0; row < 30; ++row) {
+        const double score = row + noise * random.normal();
+        scores.push_back(fold >= 0 && member != fold ? kNoScore : score);
+      }
+    }
+    run.header.graphs.push_back(graph);
+    run.graphs.push_back(std::move(predictions));
+  };
+  add("albert_en_base_batch_size_64_train", "train", 0);
+  add("electra_small_batch_size_16_test", "train", 1);
+  add("bert_pretraining.4x4.fp16", "valid", -1);
+  add("bert_squad.2x2.fp32", "valid", -1);
+  add("inception_v3_batch_128_train", "valid", -1);
+  add("resnet50.4x4.fp16", "valid", -1);
+  add("resnet_v2_152_batch_128", "valid", -1);
+  add("wideresnet.4x4.bf16", "valid", -1);
+  return run;
+}
+
+// A folder of such a run.
+inline std::filesystem::path write_system_run(const std::filesystem::path& folder, int seed,
+                                              double noise, std::uint64_t variant = 3) {
+  const PredictionsCase run = system_run(seed, noise, variant);
+  write_text(folder / "config.yaml", config_text(seed, 0, 2));
+  write_text(folder / "metrics.jsonl", kMetrics);
+  run.write(folder / "predictions.h5");
+  return folder;
+}
+
+}  // namespace tpudist::testing

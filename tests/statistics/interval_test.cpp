@@ -1,0 +1,94 @@
+#include "statistics/interval.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "core/error.hpp"
+#include "tests/statistics/golden_scores.hpp"
+
+namespace tpudist {
+namespace {
+
+using Values = std::vector<double>;
+
+// Golden numbers: tests/golden/statistics_intervals.py.
+TEST(MeanInterval, EqualsSciPy) {
+  const Interval interval = mean_interval(run_means(golden_scores(1)));
+  EXPECT_NEAR(interval.value, 0.721952380952381, 1e-12);
+  EXPECT_NEAR(interval.low, 0.6747586564683332, 1e-12);
+  EXPECT_NEAR(interval.high, 0.7691461054364288, 1e-12);
+  EXPECT_EQ(interval.degrees, 2);
+}
+
+TEST(DifferenceInterval, EqualsSciPysWelch) {
+  const Interval interval =
+      difference_interval(run_means(golden_scores(1)), run_means(golden_scores(11)));
+  EXPECT_NEAR(interval.value, 0.03828571428571437, 1e-12);
+  EXPECT_NEAR(interval.degrees, 3.979333116127019, 1e-9);
+  EXPECT_NEAR(interval.low, -0.006514867097001616, 1e-12);
+  EXPECT_NEAR(interval.high, 0.08308629566843012, 1e-12);
+}
+
+TEST(JackknifeInterval, EqualsNumPy) {
+  const Interval interval = jackknife_interval(0.7, graph_means(golden_scores(1)));
+  EXPECT_NEAR(interval.low, 0.0392246876597544, 1e-12);
+  EXPECT_NEAR(interval.high, 1.3607753123402455, 1e-12);
+  EXPECT_EQ(interval.degrees, 6);
+}
+
+// Of a mean, without[i] = (n mean - x_i) / (n - 1): the jackknife is the interval of the mean.
+TEST(JackknifeInterval, OfAMeanIsTheIntervalOfTheMean) {
+  const Values values{0.70, 0.74, 0.71, 0.78};
+  Values without;
+  for (const double value : values) without.push_back((2.93 - value) / 3);
+  const Interval jackknife = jackknife_interval(2.93 / 4, without), mean = mean_interval(values);
+  EXPECT_NEAR(jackknife.low, mean.low, 1e-12);
+  EXPECT_NEAR(jackknife.high, mean.high, 1e-12);
+}
+
+TEST(DeviationInterval, EqualsSciPysChiSquare) {
+  const DeviationInterval interval = deviation_interval(graph_means(golden_scores(1)));
+  EXPECT_NEAR(interval.deviation, 0.11907847219242665, 1e-12);
+  EXPECT_NEAR(interval.low, 0.076733382507458, 1e-12);
+  EXPECT_NEAR(interval.high, 0.2622186683815069, 1e-12);
+}
+
+TEST(Satterthwaite, KeepsTheDegreesOfASingleTerm) {
+  const std::array terms{VarianceEstimate{0.3, 2.5}, VarianceEstimate{0, 7}};
+  const VarianceEstimate sum = satterthwaite(terms);
+  EXPECT_DOUBLE_EQ(sum.variance, 0.3);
+  EXPECT_DOUBLE_EQ(sum.degrees, 2.5);
+}
+
+TEST(Satterthwaite, AddsDegreesOfEqualVariances) {
+  const std::array terms{VarianceEstimate{1, 4}, VarianceEstimate{1, 4}};
+  EXPECT_DOUBLE_EQ(satterthwaite(terms).degrees, 8);
+}
+
+// 1 + 0.9 - 0.899 from many uncertain squares would have hardly any degree of freedom.
+TEST(Satterthwaite, NeverHasFewerDegreesThanItsTerms) {
+  const std::array terms{VarianceEstimate{0.01, 6}, VarianceEstimate{0.9, 2},
+                         VarianceEstimate{-0.899, 12}};
+  const VarianceEstimate sum = satterthwaite(terms);
+  EXPECT_NEAR(sum.variance, 0.011, 1e-12);
+  EXPECT_EQ(sum.degrees, 2);
+}
+
+TEST(Satterthwaite, OfNoVarianceHasNone) {
+  const std::array terms{VarianceEstimate{0, 3}};
+  EXPECT_EQ(satterthwaite(terms).variance, 0);
+  EXPECT_EQ(satterthwaite(terms).degrees, 3);
+  EXPECT_THROW(satterthwaite(std::array{VarianceEstimate{-1, 3}}), Error);
+  EXPECT_THROW(satterthwaite({}), Error);
+}
+
+TEST(MeanInterval, RefusesOneValue) {
+  EXPECT_THROW(mean_interval(Values{0.7}), Error);
+  EXPECT_THROW(difference_interval(Values{0.7, 0.8}, Values{0.7}), Error);
+  EXPECT_THROW(jackknife_interval(0.7, Values{}), Error);
+}
+
+}  // namespace
+}  // namespace tpudist

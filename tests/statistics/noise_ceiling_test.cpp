@@ -1,0 +1,104 @@
+#include "statistics/noise_ceiling.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "statistics/metrics.hpp"
+#include "tests/support/noisy_graph.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NoisyGraph;
+using Values = std::vector<double>;
+using Configs = std::vector<std::int32_t>;
+
+constexpr int kConfigs = 2000;
+constexpr double kDeviation = 0.004;
+
+// bench/ceiling_table prints this over many seeds.
+TEST(NoiseCeiling, ComesNearTheTruth) {
+  for (const auto kind :
+       {NoisyGraph::smooth, NoisyGraph::levels, NoisyGraph::preferential, NoisyGraph::two_humps}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const NoisyGraph graph(kind, kConfigs, kDeviation, seed);
+      const double truth = kendall_tau_b(graph.truth, graph.times);
+      const NoiseCeiling estimated = noise_ceiling(graph.times, graph.config);
+      ASSERT_TRUE(estimated.value) << estimated.reason;
+      EXPECT_NEAR(*estimated.value, truth, 0.02) << NoisyGraph::name_of(kind) << seed;
+      EXPECT_LT(estimated.low, *estimated.value);
+      EXPECT_GT(estimated.high, *estimated.value);
+      EXPECT_NEAR(estimated.noise, kDeviation, 0.15 * kDeviation);
+      if (kind == NoisyGraph::two_humps) continue;
+      NoiseCeilingOptions known;
+      known.noise = NoiseModel({0}, {kDeviation});
+      EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, known).value, truth, 0.01)
+          << NoisyGraph::name_of(kind) << seed;
+    }
+  }
+}
+
+// Noise that is added to measured times once more opens pairs that are nearly tied.
+TEST(NoiseCeiling, IsLowerThanThatOfNoiseAddedToMeasuredTimes) {
+  const NoisyGraph graph(NoisyGraph::levels, kConfigs, kDeviation, 1);
+  CounterRng random(9);
+  Values again;
+  for (const double time : graph.means())
+    again.push_back(time * std::exp(kDeviation * random.normal()));
+  const double added = kendall_tau_b(graph.means(), again);
+  EXPECT_GT(added, kendall_tau_b(graph.truth, graph.times) + 0.01);
+  EXPECT_LT(*noise_ceiling(graph.times, graph.config).value, added);
+}
+
+TEST(NoiseCeiling, IsAFunctionOfItsArgumentsInAnyNumbering) {
+  const NoisyGraph graph(NoisyGraph::smooth, 300, kDeviation, 1);
+  const NoiseCeiling first = noise_ceiling(graph.times, graph.config);
+  const NoiseCeiling again = noise_ceiling(graph.times, graph.config);
+  EXPECT_EQ(*first.value, *again.value);
+  EXPECT_EQ(first.low, again.low);
+  NoiseCeilingOptions other;
+  other.seed = 2;
+  EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, other).value, *first.value, 0.01);
+  Configs renumbered = graph.config;
+  for (std::int32_t& config : renumbered) config = 7 * config - 5;
+  EXPECT_EQ(*noise_ceiling(graph.times, renumbered).value, *first.value);
+}
+
+TEST(NoiseCeiling, FallsWithTheNoise) {
+  double before = 1;
+  for (const double deviation : {0.0005, 0.002, 0.008}) {
+    const NoisyGraph graph(NoisyGraph::smooth, 500, deviation, 4);
+    const double ceiling = *noise_ceiling(graph.times, graph.config).value;
+    EXPECT_LT(ceiling, before - 0.005);
+    before = ceiling;
+  }
+}
+
+TEST(NoiseCeiling, SaysWhyThereIsNone) {
+  const auto reason = [](const Values& times, const Configs& config) {
+    const NoiseCeiling ceiling = noise_ceiling(times, config);
+    EXPECT_FALSE(ceiling.value);
+    EXPECT_EQ(to_text(ceiling), "none: " + ceiling.reason);
+    return ceiling.reason;
+  };
+  EXPECT_EQ(reason({}, {}), "there are fewer than two configurations to rank");
+  EXPECT_EQ(reason({5, 6}, {0, 0}), "there are fewer than two configurations to rank");
+  EXPECT_EQ(reason({5, 0}, {0, 1}), "run time 0 of measurement 1 is not positive and finite");
+  EXPECT_THAT(reason({5, NAN}, {0, 1}), HasSubstr("run time nan of measurement 1"));
+  EXPECT_THAT(reason({INFINITY, 1}, {0, 1}), HasSubstr("run time inf of measurement 0"));
+  EXPECT_EQ(reason({5, 6, 7}, {0, 1, 2}),
+            "0 configurations were measured more than once, 30 are needed");
+  EXPECT_THAT(reason(Values(100, 7.0), Configs(100, 0)), HasSubstr("fewer than two"));
+  Configs pairs;
+  for (int i = 0; i < 100; ++i) pairs.push_back(i / 2);
+  EXPECT_THAT(reason(Values(100, 7.0), pairs), HasSubstr("never differ"));
+  EXPECT_THROW(noise_ceiling(Values{1, 2}, Configs{0}), Error);
+}
+
+}  // namespace
+}  // namespace tpudist

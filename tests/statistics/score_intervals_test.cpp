@@ -1,0 +1,136 @@
+#include "statistics/score_intervals.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <limits>
+
+#include "core/error.hpp"
+#include "statistics/run_variance.hpp"
+#include "tests/statistics/golden_scores.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunScores first_run_of(RunScores scores) {
+  for (auto& own : scores.scores) own.resize(1);
+  return scores;
+}
+
+std::string refusal_of(const RunScores& scores) {
+  try {
+    run_interval(scores);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// Golden numbers: tests/golden/statistics_intervals.py.
+TEST(FamilyInterval, EqualsTheTwoWayAnalysisByMatrices) {
+  const RunScores scores = golden_scores(1);
+  const auto found = family_interval({&scores, 1});
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->family.variance + found->run_variance, 0.002434751662887375, 1e-14);
+  EXPECT_NEAR(found->interval.degrees, 2.5138172261513616, 1e-9);
+  EXPECT_NEAR(found->interval.low, 0.5462591734471463, 1e-10);
+  EXPECT_NEAR(found->interval.high, 0.8976455884576158, 1e-10);
+  EXPECT_EQ(found->families, 4);
+  EXPECT_EQ(found->graphs, 7);
+  EXPECT_EQ(found->runs, 3);
+
+  const RunScores other = golden_scores(11);
+  const auto second = family_interval({&other, 1});
+  EXPECT_NEAR(second->interval.low, 0.5722117014321922, 1e-10);
+  EXPECT_NEAR(second->interval.high, 0.795121631901141, 1e-10);
+}
+
+TEST(FamilyInterval, OfOneRunIsOfThisModelOnly) {
+  const RunScores scores = first_run_of(golden_scores(1));
+  const auto found = family_interval({&scores, 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->runs, 1);
+  EXPECT_EQ(found->run_variance, 0);
+  EXPECT_EQ(found->interval.degrees, found->family.degrees);
+  EXPECT_FALSE(run_interval(scores));
+}
+
+TEST(FamilyInterval, IsNothingForOneFamily) {
+  RunScores scores = golden_scores(1);
+  scores.families.assign(7, "resnet");
+  EXPECT_FALSE(family_interval({&scores, 1}));
+}
+
+// A collection twice, with runs of its own: families say no more, runs twice as much.
+TEST(FamilyInterval, TakesRunsOfCollectionsAsIndependent) {
+  const std::array both{golden_scores(1), golden_scores(1)};
+  const auto one = family_interval(std::span(both).first(1)), two = family_interval(both);
+  EXPECT_NEAR(two->family.variance, one->family.variance, 1e-15);
+  EXPECT_NEAR(two->run_variance, one->run_variance / 2, 1e-15);
+  EXPECT_NEAR(two->interval.value, one->interval.value, 1e-12);
+  EXPECT_EQ(two->families, 4);
+}
+
+TEST(FamilyInterval, BootstrapWidensOrNarrowsFamiliesAlone) {
+  RunScores scores = golden_scores(1);
+  for (std::size_t g = 0; g < 7; ++g) scores.families[g] = scores.graphs[g];
+  const FamilyInterval found = bootstrap_family_interval(scores);
+  EXPECT_TRUE(found.bootstrap);
+  EXPECT_EQ(found.run_variance, family_interval({&scores, 1})->run_variance);
+  EXPECT_NE(found.family.variance, family_interval({&scores, 1})->family.variance);
+}
+
+TEST(RunVariance, MissesAllOfTheRunsWhereTheyScoreAllGraphs) {
+  const RunVariance found = run_variance(golden_scores(1));
+  EXPECT_NEAR(found.share, 1, 1e-12);
+  EXPECT_EQ(found.graphs_per_fold, 7);
+  EXPECT_EQ(found.run_degrees, 2);
+  EXPECT_EQ(found.interaction_degrees, 12);
+}
+
+// Twelve folds of one family of one graph each: the runs are in the families' variance already.
+TEST(RunVariance, MissesNothingWhereFoldsAreFamilies) {
+  RunScores scores;
+  for (int g = 0; g < 12; ++g) {
+    scores.graphs.push_back(std::to_string(g));
+    scores.families.push_back(std::to_string(g));
+    scores.folds.push_back(g);
+    scores.scores.push_back({0.1 * g, 0.1 * g + 0.05});
+  }
+  const RunVariance found = run_variance(scores);
+  EXPECT_NEAR(found.share, 0, 1e-12);
+  EXPECT_EQ(found.interaction_degrees, 0);
+  EXPECT_EQ(found.missing(), 0);
+}
+
+// Close to (sum n_fold^2 - sum n_family^2) / G^2 for many folds, and never below.
+TEST(RunVariance, OutOfFoldMissesWhatFamiliesOfAFoldShare) {
+  RunScores scores;
+  for (int g = 0; g < 60; ++g) {
+    scores.graphs.push_back(std::to_string(g));
+    scores.families.push_back(std::to_string(g / 2));
+    scores.folds.push_back(g / 6);
+    scores.scores.push_back({0.5 + 0.001 * g, 0.6 - 0.002 * g});
+  }
+  const double simple = (10 * 36 - 30 * 4) / 3600.0;
+  EXPECT_NEAR(run_variance(scores).share, simple, 0.005);
+  EXPECT_GE(run_variance(scores).share, simple);
+}
+
+TEST(RunScores, RefuseWhatIsNoCompleteTable) {
+  RunScores holes = golden_scores(1);
+  holes.scores[4][2] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(refusal_of(holes), HasSubstr("run 2 on graph g4 is nan"));
+  RunScores ragged = golden_scores(1);
+  ragged.scores[6].pop_back();
+  EXPECT_THAT(refusal_of(ragged), HasSubstr("graph g6 has scores of 2 runs, graph g0 of 3"));
+  EXPECT_THAT(refusal_of(RunScores()), HasSubstr("no graph"));
+  RunScores unnamed = golden_scores(1);
+  unnamed.families.pop_back();
+  EXPECT_THAT(refusal_of(unnamed), HasSubstr("6 families"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/config/config.hpp"
+
+namespace tpudist {
+
+// The most that an experiment may count to where nothing else sets a limit.
+inline constexpr std::int64_t kMany = std::int64_t{1} << 40;
+
+// The number under `key`, from 1 to `max`.
+inline int positive(ConfigNode& node, std::string_view key, int fallback, int max = 1 << 20) {
+  return static_cast<int>(node.integer(key, fallback, {1, max}));
+}
+
+}  // namespace tpudist
