@@ -112,8 +112,7 @@ TEST_F(SweepRanks, ARankThatFailsInTheMidstOfAStepEndsTheJobWithinSeconds) {
   ASSERT_TRUE(program.wait_for("step       3/"));
   fs::path run;
   for (const auto& entry : fs::directory_iterator(path("endless") + "/runs")) run = entry.path();
-  ASSERT_TRUE(fs::remove(run / "metrics.jsonl"));
-  fs::create_directory(run / "metrics.jsonl");
+  replace_by_folder(run / "metrics.jsonl");
   const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = program.finish();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));

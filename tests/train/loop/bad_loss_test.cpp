@@ -80,7 +80,7 @@ std::vector<std::vector<double>> losses_of(const std::filesystem::path& folder) 
   return losses;
 }
 
-// An experiment in which the worst loss of all members and steps but the first two is bad.
+// An experiment in which the worst loss of all members and steps is bad.
 Experiment with_a_bad_loss(const TempDir& folder, const std::string& policy) {
   const std::vector<std::string> common{"train.steps=8", "train.log_every=1",
                                         "train.checkpoint_every=2",
