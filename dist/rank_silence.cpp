@@ -34,6 +34,10 @@ const RankSilence* last_waiting(std::span<const RankSilence> ranks) {
   return last;
 }
 
+std::string format_silence(double seconds) {
+  return seconds < 10 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
+
 std::string line_of(std::span<const RankSilence> ranks, std::size_t rank) {
   const RankSilence& silence = ranks[rank];
   const RankPlace& place = silence.place;
@@ -119,13 +123,13 @@ std::string silence_line(std::span<const RankSilence> ranks, int self) {
   if (told.size() > 1) {
     const auto longest = std::ranges::max_element(
         told, {}, [&](int rank) { return ranks[static_cast<std::size_t>(rank)].seconds; });
-    return fmt::format("{} silent for {:.0f} s; {}", list_of(ranks, told),
-                       ranks[static_cast<std::size_t>(*longest)].seconds,
+    return fmt::format("{} silent for {}; {}", list_of(ranks, told),
+                       format_silence(ranks[static_cast<std::size_t>(*longest)].seconds),
                        line_of(ranks, static_cast<std::size_t>(*longest)));
   }
   const auto rank = static_cast<std::size_t>(told[0]);
-  return fmt::format("rank {} silent for {:.0f} s: {}{}", number_of(ranks, rank),
-                     ranks[rank].seconds, describe(ranks[rank].place),
+  return fmt::format("rank {} silent for {}: {}{}", number_of(ranks, rank),
+                     format_silence(ranks[rank].seconds), describe(ranks[rank].place),
                      ranks[rank].answers ? "" : "; its process is stopped, gone or cut off");
 }
 
