@@ -35,7 +35,7 @@ std::string heading(const SystemScores& system) {
 }
 
 std::string line(std::string_view what, std::string_view text) {
-  return fmt::format("  {:<22}  {}\n", what, text);
+  return fmt::format("  {:<24}  {}\n", what, text);
 }
 
 std::string ends(const Interval& interval, std::string_view source) {

@@ -93,6 +93,10 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
                        JudgedGraphs judged, RunUnit unit) {
   std::vector<RunRecord> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
+  for (const RunRecord& run : a) {
+    if (std::ranges::find(b, run.path, &RunRecord::path) != b.end())
+      throw ConfigError(fmt::format("{} stands on both sides; name it on one", run.path.string()));
+  }
   score_matrix(all, MatrixRows::runs);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);
   SystemPair pair{system_scores(a, judged, unit), system_scores(b, judged, unit)};

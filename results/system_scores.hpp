@@ -43,8 +43,8 @@ RunScores run_scores(const ScoreMatrix& matrix);
 SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged, RunUnit unit);
 
 // Two systems on the graphs that both have scores of, with runs of the same kind. A graph that one
-// of them lacks is named in its `left_out`. Throws as above and as score_matrix, where the systems
-// saw other data.
+// of them lacks is named in its `left_out`. Throws ConfigError where a run is on both sides, and as
+// above and as score_matrix, where the systems saw other data.
 struct SystemPair {
   SystemScores a, b;
 };

@@ -112,8 +112,9 @@ TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
 }
 
 TEST_F(Systems, RefuseWhatIsNotOneSystem) {
-  EXPECT_THAT(refusal({a_[0], b_[0]}, b_), HasSubstr("are runs of different settings"));
+  EXPECT_THAT(refusal({a_[0], b_[0]}, {b_[1]}), HasSubstr("are runs of different settings"));
   EXPECT_THAT(refusal({a_[0], a_[0]}, b_), HasSubstr("one and the same training"));
+  EXPECT_THAT(refusal(a_, {a_[1]}), HasSubstr("stands on both sides"));
   EXPECT_THAT(refusal({a_[0] + "x"}, b_), HasSubstr("no such folder"));
   EXPECT_THAT(refusal({a_[0] + ":1"}, b_), HasSubstr("is no sweep"));
 }
