@@ -147,7 +147,7 @@ TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
         recomputes(GetParam().yaml, variant, tile, pool, "", {.recompute = true});
     const AlignedFloats flat = keeps.parameters(2, kKey);
     const UnitInput input =
-        variant % 2 ? refined_unit(keeps.network(), unit) : dense_unit(keeps.network(), unit);
+        variant % 2 ? compact_unit(keeps.network(), unit) : dense_unit(keeps.network(), unit);
     for (const Shift shift : {Shift::matters, Shift::is_ignored_here, Shift::is_always_ignored}) {
       SCOPED_TRACE(fmt::format("variant {}, shift {}", variant, static_cast<int>(shift)));
       const FloatCall kept = call(keeps.network(), flat, 0, 2, input, keys, shift),
@@ -173,7 +173,7 @@ TEST_P(LayerBits, DoNotNeedWhatOnlyShiftsScores) {
     const AlignedFloats flat = network.parameters(1, kKey);
     for (const bool refine : {false, true}) {
       const UnitInput input =
-          refine ? refined_unit(network.network(), unit) : dense_unit(network.network(), unit);
+          refine ? compact_unit(network.network(), unit) : dense_unit(network.network(), unit);
       const std::vector<double> golden =
           doubles_of(call(network.network(), flat, 0, 1, with_all_rows_needed(input), {kKey},
                           Shift::is_ignored_here)
