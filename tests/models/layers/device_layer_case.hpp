@@ -30,7 +30,7 @@ struct DeviceCase {
     unit = small_unit(random, 1 + variant % 2, variant % 2 ? 3 : 1, kind);
   }
   UnitInput input(bool refined) const {
-    return refined ? refined_unit(network.network(), unit) : dense_unit(network.network(), unit);
+    return refined ? compact_unit(network.network(), unit) : dense_unit(network.network(), unit);
   }
   std::span<const float> member(int m) const {
     const std::int64_t length = network.network().parameters().length();
