@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/finished_work.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -79,6 +81,13 @@ struct Loop {
 // The loop whose task this thread is running.
 thread_local Loop* current_loop = nullptr;
 
+// What count_finished_work was given in this thread.
+thread_local std::atomic<std::uint64_t>* finished_work = nullptr;
+
+void note_finished_work() {
+  if (finished_work) finished_work->fetch_add(1, std::memory_order_relaxed);
+}
+
 void Loop::work() {
   Loop* const outer = current_loop;
   current_loop = this;
@@ -94,6 +103,7 @@ void Loop::work() {
         record_failure(index);
       }
     }
+    note_finished_work();
   }
   current_loop = outer;
 }
@@ -252,6 +262,10 @@ void ThreadPool::Impl::run(Loop& loop) {
   }
 }
 
+void count_finished_work(std::atomic<std::uint64_t>* counter) {
+  finished_work = counter;
+}
+
 ThreadPool::ThreadPool(int threads, std::function<void()> on_thread_start)
     : impl_(std::make_unique<Impl>()) {
   impl_->size = std::max(threads, 1);
@@ -267,7 +281,10 @@ int ThreadPool::threads() const {
 void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body) {
   if (count <= 0) return;
   if (count == 1 || impl_->size == 1) {
-    for (std::int64_t index = 0; index < count; ++index) body(index);
+    for (std::int64_t index = 0; index < count; ++index) {
+      body(index);
+      note_finished_work();
+    }
     return;
   }
   // Long loops of short calls take several indices at once.

@@ -32,10 +32,13 @@ class Communicator {
   virtual void barrier() = 0;
 
   // A barrier for ranks that may come minutes apart: waits without taking the processor from those
-  // that work, until all ranks are here. False when `patience` is over first; the communicator is of
-  // no use afterwards. Where ranks never come minutes apart this is barrier().
-  virtual bool wait_for_all(std::chrono::milliseconds patience) {
+  // that work, until all ranks are here. False when `patience` is over first, or `in_vain` says that
+  // they will not come; the communicator is of no use afterwards. Where ranks never come minutes
+  // apart this is barrier().
+  virtual bool wait_for_all(std::chrono::milliseconds patience,
+                            const std::function<bool()>& in_vain = {}) {
     static_cast<void>(patience);
+    static_cast<void>(in_vain);
     barrier();
     return true;
   }

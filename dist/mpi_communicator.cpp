@@ -15,6 +15,8 @@
 namespace tpudist {
 namespace {
 
+using Collective = RankActivity::Collective;
+
 bool mpi_is_finalized() {
   int finalized = 0;
   MPI_Finalized(&finalized);
@@ -69,17 +71,20 @@ MpiHandle& MpiHandle::operator=(MpiHandle&& other) noexcept {
   return *this;
 }
 
-MpiComm::MpiComm(MpiHandle handle, std::int64_t largest_count)
-    : handle_(std::move(handle)), largest_count_(largest_count) {
+MpiComm::MpiComm(MpiHandle handle, std::int64_t largest_count, RankActivity* activity)
+    : handle_(std::move(handle)), largest_count_(largest_count), activity_(activity) {
   check_mpi(MPI_Comm_rank(handle_.get(), &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(handle_.get(), &size_), "MPI_Comm_size");
 }
 
 void MpiComm::barrier() {
+  const Collective call(activity_, "barrier", 0);
   check_mpi(MPI_Barrier(handle_.get()), "MPI_Barrier");
 }
 
-bool MpiComm::wait_for_all(std::chrono::milliseconds patience) {
+bool MpiComm::wait_for_all(std::chrono::milliseconds patience,
+                           const std::function<bool()>& in_vain) {
+  const Collective call(activity_, "wait_for_all", 0, /*patient=*/true);
   constexpr std::chrono::milliseconds kShortest{1}, kLongest{20};  // between two looks
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(handle_.get(), &request), "MPI_Ibarrier");
@@ -89,26 +94,30 @@ bool MpiComm::wait_for_all(std::chrono::milliseconds patience) {
     check_mpi(MPI_Test(&request, &all_here, MPI_STATUS_IGNORE), "MPI_Test");
     if (all_here) return true;
     if (std::chrono::steady_clock::now() - begin >= patience) return false;
+    if (in_vain && in_vain()) return false;
     std::this_thread::sleep_for(pause);
   }
 }
 
 std::unique_ptr<Communicator> MpiComm::split(int color) {
   check_color(color);
+  const Collective call(activity_, "split", 0);
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(handle_.get(), color, rank_, &part), "MPI_Comm_split");
-  return std::make_unique<MpiComm>(MpiHandle(part), largest_count_);
+  return std::make_unique<MpiComm>(MpiHandle(part), largest_count_, activity_);
 }
 
 std::unique_ptr<MpiComm> MpiComm::split_by_node() {
+  const Collective call(activity_, "split_by_node", 0);
   MPI_Comm node = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(handle_.get(), MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
             "MPI_Comm_split_type");
-  return std::make_unique<MpiComm>(MpiHandle(node), largest_count_);
+  return std::make_unique<MpiComm>(MpiHandle(node), largest_count_, activity_);
 }
 
 void MpiComm::broadcast_bytes(std::span<std::byte> data, int root) {
   check_root(root, size_);
+  const Collective call(activity_, "broadcast", data.size());
   in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
     check_mpi(MPI_Bcast(data.data() + offset, count, MPI_BYTE, root, handle_.get()), "MPI_Bcast");
   });
@@ -116,6 +125,7 @@ void MpiComm::broadcast_bytes(std::span<std::byte> data, int root) {
 
 template <typename T>
 void MpiComm::all_reduce_pieces(std::span<T> data, MPI_Datatype type, ReduceOp op) {
+  const Collective call(activity_, "all_reduce", data.size_bytes());
   in_pieces(data.size(), largest_count_, [&](std::size_t offset, int count) {
     check_mpi(
         MPI_Allreduce(MPI_IN_PLACE, data.data() + offset, count, type, to_mpi(op), handle_.get()),
@@ -143,6 +153,7 @@ void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
                                std::int64_t element_bytes) {
   const Exchange parts =
       exchange_of(send, send_counts, recv, recv_counts, element_bytes, rank_, size_);
+  const Collective call(activity_, "all_to_all", std::max(send.size(), recv.size()));
   constexpr int tag = 0;
   std::vector<MPI_Request> requests;
   for (int step = 1; step < size_; ++step) {
@@ -182,6 +193,7 @@ void MpiComm::all_gather_bytes(std::span<const std::byte> send, std::span<std::b
     }
     return;
   }
+  const Collective call(activity_, "all_gather", recv.size());
   std::vector<int> sizes(size_), offsets(size_);
   for (int rank = 0; rank < size_; ++rank) {
     sizes[rank] = static_cast<int>(parts.size(rank));

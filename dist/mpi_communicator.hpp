@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "dist/communicator.hpp"
+#include "dist/rank_activity.hpp"
 
 namespace tpudist {
 
@@ -32,9 +33,12 @@ class MpiHandle {
 
 // Host memory over MPI. Counts beyond MPI's 32 bits go in pieces of at most `largest_count`
 // elements (a parameter for the tests only). One thread at a time, the one that initialised MPI.
+// Every call says in `activity` that it has begun and ended, also those of communicators that are
+// split off; it may be null and outlives them.
 class MpiComm final : public Communicator {
  public:
-  explicit MpiComm(MpiHandle handle, std::int64_t largest_count = std::numeric_limits<int>::max());
+  explicit MpiComm(MpiHandle handle, std::int64_t largest_count = std::numeric_limits<int>::max(),
+                   RankActivity* activity = nullptr);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -42,7 +46,8 @@ class MpiComm final : public Communicator {
   std::string_view name() const override { return "mpi"; }
 
   void barrier() override;
-  bool wait_for_all(std::chrono::milliseconds patience) override;
+  bool wait_for_all(std::chrono::milliseconds patience,
+                    const std::function<bool()>& in_vain = {}) override;
   std::unique_ptr<Communicator> split(int color) override;
 
   // The ranks that share this rank's node, in rank order.
@@ -64,6 +69,7 @@ class MpiComm final : public Communicator {
 
   MpiHandle handle_;
   std::int64_t largest_count_;
+  RankActivity* activity_;
   int rank_ = 0, size_ = 1;
 };
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 
 #include "core/error.hpp"
 #include "dist/mpi_communicator.hpp"
@@ -38,10 +39,10 @@ MpiSession::~MpiSession() {
   session_lives = false;
 }
 
-std::unique_ptr<Communicator> MpiSession::world() const {
+std::unique_ptr<Communicator> MpiSession::world(RankActivity* activity) const {
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return std::make_unique<MpiComm>(MpiHandle(copy));
+  return std::make_unique<MpiComm>(MpiHandle(copy), std::numeric_limits<int>::max(), activity);
 }
 
 void MpiSession::abort(int exit_code) {

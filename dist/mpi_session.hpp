@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "dist/communicator.hpp"
+#include "dist/rank_activity.hpp"
 
 namespace tpudist {
 
@@ -17,8 +18,9 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // The world, host memory. Collective.
-  std::unique_ptr<Communicator> world() const;
+  // The world, host memory. Collective. Its calls are told to `activity`, which may be null and
+  // outlives it.
+  std::unique_ptr<Communicator> world(RankActivity* activity = nullptr) const;
   // Kills all ranks with this exit code; without MPI only this process.
   [[noreturn]] static void abort(int exit_code);
 

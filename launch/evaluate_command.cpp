@@ -28,7 +28,8 @@ struct Arguments : ScoringArguments {
 
 void run(const Arguments& arguments) {
   const TrainedRun trained = arguments.open(arguments.run);
-  JobOptions options{arguments.device, arguments.threads, trained.experiment.dist.mixed_cpus};
+  const DistConfig& dist = trained.experiment.dist;
+  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "evaluate"},
                     {"--split", arguments.split},
                     {"--combine, --select and --keep-all", arguments.judgement.to_text()}};

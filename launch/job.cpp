@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/finished_work.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
@@ -96,29 +98,45 @@ void require_same_kernels(Communicator& world, bool only_warn) {
   }
 }
 
-void run_placed(Communicator& world, const JobOptions& options,
+// Counts what this thread finishes while the activity lives.
+struct CountedWork {
+  explicit CountedWork(RankActivity& activity) { count_finished_work(&activity.finished()); }
+  ~CountedWork() { count_finished_work(nullptr); }
+};
+
+void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& options,
                 const std::function<void(JobContext&)>& body) {
   require_one_world(world);
   require_same_work(world, options);
   require_same_kernels(world, options.mixed_cpus);
   const NodePlace place = place_rank(world, options.device);
   const int threads = options.threads > 0 ? options.threads : share_of_cores(world, place);
-  ThreadPool pool(threads, use_one_thread_per_worker);
+  ThreadPool pool(threads, [&] {
+    use_one_thread_per_worker();
+    count_finished_work(&watchdog.activity().finished());
+  });
   use_one_thread_per_worker();
+  const CountedWork counted(watchdog.activity());
   Display display(world.rank() == 0);
-  JobContext context{world, pool, place, display.progress()};
+  JobContext context{world, pool, place, display.progress(), &watchdog};
   body(context);
+  context.enter("end");
 }
 
 }  // namespace
 
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body) {
+  RankActivity activity;
+  std::optional<Watchdog> watchdog;  // beyond the end of MPI, in which ranks wait for each other
   const MpiSession session(nullptr, nullptr);
-  const std::unique_ptr<Communicator> world = session.world();
+  const std::unique_ptr<Communicator> world = session.world(&activity);
   set_up_logging(world->rank(), world->size());
-  if (world->size() == 1) return run_placed(*world, options, body);
+  watchdog.emplace(activity,
+                   WatchdogOptions{options.timeout, world->rank(), world->size(), /*end=*/{}});
+  activity.enter("set-up");
+  if (world->size() == 1) return run_placed(*world, *watchdog, options, body);
   try {
-    run_placed(*world, options, body);
+    run_placed(*world, *watchdog, options, body);
   } catch (const std::exception& error) {
     end_all_ranks(describe(error));
   }

@@ -19,6 +19,8 @@ struct JobOptions {
   int threads = 0;              // of this rank; 0 = the node's cores / ranks on the node
   // Ranks whose CPUs compute different bits are refused; true: they only get a warning.
   bool mixed_cpus = false;
+  // Seconds after which a job in which nothing is finished is ended; 0: never.
+  double timeout = 600;
   // The command and everything else that it acts on, by the names that the user gave it. Ranks that
   // differ in any of them are refused before they do anything together.
   std::vector<AgreedValue> agreed = {};

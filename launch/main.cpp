@@ -35,7 +35,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 stopped "
       "with a\n"
-      "checkpoint. `tpudist COMMAND --help` shows an example of each command.");
+      "checkpoint, 86 hung. `tpudist COMMAND --help` shows an example of each command.");
   return tpudist::run_command_line(
       app,
       [&] {

@@ -64,7 +64,8 @@ void print_final_score(const std::vector<CollectionResult>& results) {
 }
 
 JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
-  JobOptions options{arguments.device, arguments.threads, runs.front().experiment.dist.mixed_cpus};
+  const DistConfig& dist = runs.front().experiment.dist;
+  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "predict or ensemble"},
                     {"--split", arguments.split},
                     {"--csv", arguments.csv.string()},

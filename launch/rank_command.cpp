@@ -32,7 +32,8 @@ struct Arguments : ScoringArguments {
 };
 
 JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
-  JobOptions options{arguments.device, arguments.threads, runs.front().experiment.dist.mixed_cpus};
+  const DistConfig& dist = runs.front().experiment.dist;
+  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "rank"},
                     {"the NPZ file", arguments.npz.string()},
                     {"the content of the NPZ file", to_hex(hash_file(arguments.npz))},

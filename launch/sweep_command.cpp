@@ -114,6 +114,7 @@ void run(const Arguments& arguments) {
       .device = dist.device,
       .threads = dist.threads,
       .mixed_cpus = dist.mixed_cpus,
+      .timeout = dist.timeout,
       .agreed = {{"the command", "sweep run"},
                  {"the sweep", arguments.sweep.string()},
                  {"--dir", arguments.dir.string()},

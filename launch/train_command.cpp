@@ -94,7 +94,8 @@ void run(const Arguments& arguments) {
                                            : arguments.run_dir;
   bool stopped = false;
   const JobOptions options{experiment.dist.device, experiment.dist.threads,
-                           experiment.dist.mixed_cpus, agreed_values(arguments, experiment)};
+                           experiment.dist.mixed_cpus, experiment.dist.timeout,
+                           agreed_values(arguments, experiment)};
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     if (root && verbosity() != Verbosity::quiet) {
@@ -120,7 +121,10 @@ void run(const Arguments& arguments) {
     stopped = outcome.stopped;
     if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
-      print("stopped on request after step {}; go on with --resume\n", outcome.steps);
+      print("stopped {} after step {}; go on with --resume\n",
+            outcome.out_of_time ? "for lack of time (train.time_limit, or the end of the Slurm job)"
+                                : "on request",
+            outcome.steps);
     }
     std::fflush(stdout);
     context.world.barrier();

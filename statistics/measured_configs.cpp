@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
 
 #include "core/error.hpp"
 
@@ -47,12 +48,17 @@ MeasuredConfigs measured_configs(std::span<const double> times,
   if (std::string fault = fault_of_times(times); !fault.empty()) throw DataError(std::move(fault));
   MeasuredConfigs measured;
   measured.whole = std::ranges::all_of(times, [](double time) { return time == std::floor(time); });
+  std::unordered_map<std::int32_t, std::int64_t> first;  // row of each configuration
+  for (std::size_t i = 0; i < config.size(); ++i)
+    first.try_emplace(config[i], static_cast<std::int64_t>(i));
   measured.rows.resize(times.size());
   std::iota(measured.rows.begin(), measured.rows.end(), std::int64_t{0});
-  const auto config_of = [&](std::int64_t row) { return config[static_cast<std::size_t>(row)]; };
-  std::ranges::stable_sort(measured.rows, {}, config_of);
+  const auto first_of = [&](std::int64_t row) {
+    return first.at(config[static_cast<std::size_t>(row)]);
+  };
+  std::ranges::stable_sort(measured.rows, {}, first_of);
   for (std::size_t i = 0; i < measured.rows.size(); ++i) {
-    if (i == 0 || config_of(measured.rows[i]) != config_of(measured.rows[i - 1]))
+    if (i == 0 || first_of(measured.rows[i]) != first_of(measured.rows[i - 1]))
       measured.begin.push_back(static_cast<std::int64_t>(i));
     measured.log_times.push_back(std::log(times[static_cast<std::size_t>(measured.rows[i])]));
   }

@@ -26,7 +26,7 @@ struct MeasuredConfigs {
 std::string fault_of_times(std::span<const double> times);
 
 // `times` [n] are positive; `config` [n] numbers equal configurations equally, by any numbers.
-// Configurations stand by rising number, their measurements in their order. Throws Error where
+// Configurations stand in the order of their first measurements, those of one in their order. Throws Error where
 // lengths differ, and DataError with fault_of_times.
 MeasuredConfigs measured_configs(std::span<const double> times,
                                  std::span<const std::int32_t> config);

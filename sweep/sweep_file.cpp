@@ -106,7 +106,7 @@ void read_sweep(ConfigNode sweep, SweepFile& file) {
   if (file.draws && file.over.empty()) sweep.mistake("draws", "draws nothing: `over` has no keys");
   for (const SweptKey& swept : file.over) {
     refuse_own_keys(over, swept.key, swept.key);
-    if (!decides_numbers(swept.key, false)) {
+    if (!decides_numbers(swept.key)) {
       over.mistake(swept.key, "changes no trained number, so that runs would be equal");
     }
     const auto same = [&](const std::string& text) { return text.starts_with(swept.key + "="); };

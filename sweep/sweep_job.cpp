@@ -28,7 +28,8 @@ using std::chrono::milliseconds;
 
 // Ranks of other groups may take days.
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
-// How long a rank that failed waits for the others of its group to leave the run.
+// How long a rank that failed waits for the others of its group to leave the run, where it cannot see
+// where they are.
 constexpr milliseconds kPatience{60'000};
 // Between two looks at runs that others train.
 constexpr milliseconds kPause{500};
@@ -123,6 +124,7 @@ class Group {
   }
 
   Next choose_next() {
+    job_.enter("choice of a run");
     if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
     if (options_.index) return choose_index(*options_.index);
     const int stages = static_cast<int>(folder_.record().stages.size());
@@ -140,6 +142,7 @@ class Group {
       }
       if (stage + 1 == stages) break;  // others train what is left
       std::this_thread::sleep_for(kPause);
+      job_.advance();
       if (stop_requested_()) return {Next::Kind::stop, {}, nullptr, false};
     }
     return {};
@@ -215,7 +218,7 @@ class Group {
   void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
     labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
-    JobContext context{team_, job_.pool, job_.place, labelled};
+    JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
     TrainOutcome trained;
     std::string error;
     int exit_code = 0;
@@ -227,10 +230,15 @@ class Group {
       error = problem.what();
       exit_code = exit_code_of(problem);
     }
-    if (!control_->wait_for_all(exit_code == 0 ? kForever : kPatience)) {
+    const auto in_vain = [&] { return job_.watchdog && job_.watchdog->others_wait_in_vain(); };
+    if (!control_->wait_for_all(exit_code == 0 ? kForever : kPatience, in_vain)) {
       throw GroupStuck(fmt::format(
           "run {} ({}): {}; the other ranks of its group wait for this one and cannot go on",
           run.index, run.id, error));
+    }
+    if (job_.watchdog) {
+      job_.watchdog->leave();
+      job_.watchdog->activity().forget_failure();
     }
     const std::vector<std::string> errors = all_gather_text(*control_, error);
     std::int64_t worst = exit_code;

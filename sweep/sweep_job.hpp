@@ -26,7 +26,7 @@ struct SweepOutcome {
 // array tasks train other runs. No call is collective over all ranks while groups work. An error ends
 // the run that has it: it is recorded, and the group goes on with the next run. Only where a rank fails
 // in the midst of a step, so that the others of its group wait for it for good, the job ends (DistError)
-// after a minute; runs of other groups then go on from their checkpoints in the next job. Later stages
+// within seconds; runs of other groups then go on from their checkpoints in the next job. Later stages
 // begin when every run of the stage before has ended, wherever it was trained.
 SweepOutcome run_sweep(const SweepFolder& folder, const SweepJobOptions& options,
                        JobContext& context, const std::function<bool()>& stop_requested);

@@ -100,7 +100,7 @@ class ComposedExecutor : public Executor {
   // Whether the backward pass runs the needed rows again where the loss lets it. The same with and
   // without train.recompute, which does not change a bit.
   bool runs_again(const Plan& plan) const {
-    return network_.adds_up_rows() && needed_share(plan) < kPayingShare;
+    return network_.adds_up_rows() && needed_share(plan, network_.plan_shape()) < kPayingShare;
   }
 
   static UnitScores no_scores(const MemberRange& members, const UnitInput& input) {
@@ -119,7 +119,8 @@ class ComposedExecutor : public Executor {
   // The unit on the rows that differences between scores depend on.
   Part needed(const UnitInput& input) const {
     const auto make = [&] {
-      const auto plan = network_.adds_up_rows() ? needed_part(*input.plan) : nullptr;
+      const auto plan =
+          network_.adds_up_rows() ? needed_part(*input.plan, network_.plan_shape()) : nullptr;
       return plan ? network_.prepare(input, plan, at::kFloat) : whole(input);
     };
     return input.prepared ? input.prepared->needed(make) : make();

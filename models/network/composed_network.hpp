@@ -43,6 +43,7 @@ class ComposedNetwork {
                   const DevicePlace& place = {});
 
   const ParameterTable& parameters() const { return table_; }
+  const PlanShape& plan_shape() const { return shape_; }
 
   // Prepares a unit on `plan`, which is the unit's own or a part of it.
   std::shared_ptr<const UnitPart> prepare(const UnitInput& input, std::shared_ptr<const Plan> plan,

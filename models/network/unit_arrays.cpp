@@ -23,6 +23,7 @@ DeviceArrays arrays_of(const UnitPart& part) {
   }
   for (const auto& index : part.context.state_index) add_index(index, arrays);
   for (const auto& keys : part.context.row_keys) arrays.add(keys);
+  arrays.add(part.context.element_keys);
   for (const auto* index :
        {&part.tensors.opcode, &part.tensors.node_codes, &part.tensors.state_codes,
         &part.tensors.state, &part.tensors.state_of_config})

@@ -157,16 +157,16 @@ class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
                             const RowFunction* function,
-                            std::shared_ptr<const RowGradient> gradient, ThreadPool* pool) {
+                            std::shared_ptr<const RowGradient> gradient, const Backend& backend) {
     const variable_list rows = row_list.vec();
     context->save_for_backward(rows);
-    context->saved_data["pool"] = borrow(pool);
+    keep_backend(context, backend);
     context->saved_data["gradient"] = keep(std::move(gradient));
-    return map_all(*function, rows, {}, *pool);
+    return backend.device ? (*function)(rows, {}) : map_all(*function, rows, {}, backend.pool);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
+    const Backend backend = kept_backend(context);
     const auto gradient = kept<RowGradient>(context->saved_data["gradient"]);
     const variable_list rows = context->get_saved_variables();
     const at::Tensor d_result = gradients[0].contiguous();
@@ -174,12 +174,16 @@ class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(rows[i]);
     }
-    for_row_blocks(pool, d_result.size(0), [&](std::int64_t first, std::int64_t count) {
-      use_one_thread_per_worker();
-      const at::NoGradGuard no_graph;
-      std::vector<at::Tensor> targets = block_of(d_rows, first, count);
-      (*gradient)(block_of(rows, first, count), d_result.narrow(0, first, count), targets);
-    });
+    if (backend.device) {
+      (*gradient)(rows, d_result, d_rows);
+    } else {
+      for_row_blocks(backend.pool, d_result.size(0), [&](std::int64_t first, std::int64_t count) {
+        use_one_thread_per_worker();
+        const at::NoGradGuard no_graph;
+        std::vector<at::Tensor> targets = block_of(d_rows, first, count);
+        (*gradient)(block_of(rows, first, count), d_result.narrow(0, first, count), targets);
+      });
+    }
     d_rows.resize(rows.size() + 3);
     return d_rows;
   }
@@ -195,9 +199,8 @@ void require_rows(const std::vector<at::Tensor>& rows) {
 at::Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
                     const std::vector<at::Tensor>& rows, const Backend& backend) {
   require_rows(rows);
-  if (backend.device) return function(rows, {});
   return MapRowsByHand::apply(at::TensorList(rows), &function,
-                              std::make_shared<const RowGradient>(gradient), &backend.pool);
+                              std::make_shared<const RowGradient>(gradient), backend);
 }
 
 at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,

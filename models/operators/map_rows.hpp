@@ -30,8 +30,7 @@ using RowGradient =
     std::function<void(const std::vector<at::Tensor>& rows, const at::Tensor& d_result,
                        std::vector<at::Tensor>& d_rows)>;
 
-// The same where `gradient` says how to differentiate the function, which is not run again. On a device
-// LibTorch differentiates it all the same.
+// The same where `gradient` says how to differentiate the function, which is not run again.
 at::Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
                     const std::vector<at::Tensor>& rows, const Backend& backend);
 

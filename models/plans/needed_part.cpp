@@ -86,17 +86,63 @@ Readout without_common(const Readout& readout, std::int64_t rows) {
   return part;
 }
 
+// How many rows and neighbourhoods the part has.
+struct Extent {
+  std::vector<std::int64_t> rows;    // [depth + 1]
+  std::vector<NeededCounts> counts;  // [depth]
+};
+
+bool groups_rows(const LayerShape& layer) {
+  return layer.edge_kinds == std::vector{EdgeKind::nodes} ||
+         layer.edge_kinds == std::vector{EdgeKind::configs};
+}
+
+// Whether the first `rows` rows hold a part of one of the first `groups` groups only.
+bool cuts_groups(const Csr& rows_of_group, std::int64_t groups, std::int64_t rows) {
+  for (std::int64_t e = 0; e < rows_of_group.begin[groups]; ++e) {
+    if (rows_of_group.source[e] >= rows) return true;
+  }
+  return false;
+}
+
+NeededCounts all_of(const PlanLayer& layer) {
+  NeededCounts counts{layer.rows_out, layer.rows_in, {}};
+  for (const EdgeSet& edges : layer.edges)
+    counts.neighbourhoods.push_back(edges.aggregate.forward.rows() * edges.aggregate.replicas);
+  return counts;
+}
+
+Extent extent_of(const Plan& plan, const PlanShape& shape) {
+  Extent extent{{}, plan.needed_counts};
+  for (std::size_t depth = 0; depth <= plan.layers.size(); ++depth)
+    extent.rows.push_back(plan.needed_rows(depth));
+  for (std::size_t i = plan.layers.size(); i-- > 0;) {
+    const NeededCounts& counts = plan.needed_counts[i];
+    if (!groups_rows(shape.layers[i]) ||
+        !cuts_groups(plan.layers[i]->edges[0].neighbourhood.transposed, counts.neighbourhoods[0],
+                     counts.rows)) {
+      continue;
+    }
+    for (std::size_t depth = 0; depth <= i + 1; ++depth) extent.rows[depth] = plan.rows(depth);
+    for (std::size_t layer = 0; layer <= i; ++layer)
+      extent.counts[layer] = all_of(*plan.layers[layer]);
+    break;
+  }
+  return extent;
+}
+
 }  // namespace
 
-std::shared_ptr<const Plan> needed_part(const Plan& plan) {
+std::shared_ptr<const Plan> needed_part(const Plan& plan, const PlanShape& shape) {
+  const Extent extent = extent_of(plan, shape);
   bool whole = plan.readout.common.forward.entries() == 0;
   for (std::size_t depth = 0; depth <= plan.layers.size(); ++depth) {
-    if (plan.needed_rows(depth) == 0) return nullptr;
-    whole = whole && plan.needed_rows(depth) == plan.rows(depth);
+    if (extent.rows[depth] == 0) return nullptr;
+    whole = whole && extent.rows[depth] == plan.rows(depth);
   }
   if (whole) return nullptr;
   auto part = std::make_shared<Plan>();
-  const std::int64_t first_rows = plan.needed_first_rows;
+  const std::int64_t first_rows = extent.rows[0];
   part->nodes = plan.nodes;
   part->states = plan.states;
   part->configs = plan.configs;
@@ -106,21 +152,19 @@ std::shared_ptr<const Plan> needed_part(const Plan& plan) {
   part->rows_of_node = leading(plan.rows_of_node, plan.rows_of_node.rows(), first_rows);
   part->rows_of_state = leading(plan.rows_of_state, plan.rows_of_state.rows(), first_rows);
   part->state_of_config = plan.state_of_config;
-  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
-    part->layers.push_back(leading(*plan.layers[i], plan.needed_counts[i], plan.needed_rows(i)));
-  }
-  part->needed_counts = plan.needed_counts;
-  part->readout = without_common(plan.readout, plan.needed_rows(plan.layers.size()));
+  for (std::size_t i = 0; i < plan.layers.size(); ++i)
+    part->layers.push_back(leading(*plan.layers[i], extent.counts[i], extent.rows[i]));
+  part->needed_counts = extent.counts;
+  part->readout = without_common(plan.readout, extent.rows.back());
   return part;
 }
 
-double needed_share(const Plan& plan) {
-  double all = 0, needed = 0;
-  for (std::size_t depth = 0; depth <= plan.layers.size(); ++depth) {
+double needed_share(const Plan& plan, const PlanShape& shape) {
+  double all = 0, kept = 0;
+  for (const std::int64_t rows : extent_of(plan, shape).rows) kept += static_cast<double>(rows);
+  for (std::size_t depth = 0; depth <= plan.layers.size(); ++depth)
     all += static_cast<double>(plan.rows(depth));
-    needed += static_cast<double>(plan.needed_rows(depth));
-  }
-  return all > 0 ? needed / all : 1;
+  return all > 0 ? kept / all : 1;
 }
 
 }  // namespace tpudist

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "models/plans/plan.hpp"
+#include "models/plans/plan_shape.hpp"
 
 namespace tpudist {
 
@@ -13,10 +14,13 @@ namespace tpudist {
 // readout has to be a sum or a mean for that, and what follows it affine. So losses that ignore such a
 // shift have the same gradient on it.
 //
-// Null where that is the whole plan, or where at some depth no row is needed.
-std::shared_ptr<const Plan> needed_part(const Plan& plan);
+// A layer that groups rows (all nodes of a configuration, or all configurations of a node) takes whole
+// groups: where fewer rows behind it are needed, as before a late join, all rows up to there are kept.
+// `shape` is what the plan was built for. Null where the part is the whole plan, or where at some depth
+// no row is needed.
+std::shared_ptr<const Plan> needed_part(const Plan& plan, const PlanShape& shape);
 
-// Returns which share of the rows before, between and behind the layers is needed; 0 .. 1.
-double needed_share(const Plan& plan);
+// Returns which share of the rows before, between and behind the layers the part has; 0 .. 1.
+double needed_share(const Plan& plan, const PlanShape& shape);
 
 }  // namespace tpudist

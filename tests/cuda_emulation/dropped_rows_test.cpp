@@ -70,7 +70,8 @@ void expect_dropped(const Draw& draw) {
                 7, keys.data(), x.data(), to, nullptr);
   });
   testing::expect_equal(y, expected, "dropped");
-  if (values.size() > 100 && draw.rate > 0) {
+  // Of few rows that are dropped whole, none may be.
+  if (values.size() > 100 && draw.rate > 0 && (!draw.whole_rows || draw.rows > 50)) {
     EXPECT_GT(std::ranges::count(expected, T{0}), std::ranges::count(values, T{0}));
   }
 }

@@ -88,6 +88,14 @@ Outcome MpiProgram::finish() {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output_};
 }
 
+void replace_by_folder(const std::filesystem::path& file) {
+  std::error_code error;  // the program may make the file again in between
+  while (!std::filesystem::is_directory(file, error)) {
+    std::filesystem::remove(file, error);
+    std::filesystem::create_directory(file, error);
+  }
+}
+
 Outcome run_ranks(int ranks, const std::string& arguments) {
   if (ranks == 0) return run_program(arguments + " 2>&1");
   return run_ranks(std::vector<RankStart>(static_cast<std::size_t>(ranks), {arguments}));

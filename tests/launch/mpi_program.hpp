@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class MpiProgram {
 
 // Runs the program with equal arguments on all ranks; 0 ranks: without mpirun.
 Outcome run_ranks(int ranks, const std::string& arguments);
+// Puts an empty folder in the place of a file that a program opens again and again to append to, so
+// that it fails from then on.
+void replace_by_folder(const std::filesystem::path& file);
 // Runs ranks that are started differently.
 Outcome run_ranks(const std::vector<RankStart>& starts);
 

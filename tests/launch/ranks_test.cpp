@@ -304,5 +304,76 @@ TEST_F(Ranks, EndTogetherWhenOneDies) {
   for (const pid_t rank : ranks) EXPECT_TRUE(ends(rank)) << "a rank is left over";
 }
 
+// Only rank 0 writes: the others wait for it in the next step.
+TEST_F(Ranks, EndTogetherWhenOneFailsInTheMidstOfAStep) {
+  const std::string arguments = train_arguments("failed", "train.steps=1000000");
+  MpiProgram job({{arguments}, {arguments}});
+  ASSERT_TRUE(job.wait_for("step       2/"));
+  replace_by_folder(path("failed/metrics.jsonl"));
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = job.finish();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  expect_refusal(outcome, 1, " (rank 0): " + path("failed/metrics.jsonl") + ": cannot write");
+}
+
+TEST_F(Ranks, EndTogetherWhenOneHangs) {
+  const std::string arguments =
+      train_arguments("stopped", "train.steps=1000000 dist.timeout=4 train.checkpoint_every=1");
+  MpiProgram job({{arguments}, {arguments}, {arguments}});
+  ASSERT_TRUE(job.wait_for("step       3/"));
+  const std::vector<pid_t> ranks = job.ranks();
+  ASSERT_EQ(ranks.size(), 3u);
+  ASSERT_EQ(kill(ranks[1], SIGSTOP), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = job.finish();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4 + 5));
+  EXPECT_EQ(outcome.exit_code, 86) << outcome.output;
+  EXPECT_THAT(
+      outcome.output,
+      AllOf(ContainsRegex("warning rank 1 silent for "),
+            ContainsRegex(
+                "nothing was finished for 4 s \\(dist.timeout\\): ranks* [0-9, ]+ waits* in "
+                "collective [0-9]+ \\([a-z_]+\\), rank 1 has not arrived"),
+            ContainsRegex("tpudist: rank 1 .*: training, step .*stopped, gone or cut off"),
+            ContainsRegex("the newest checkpoint is .*stopped/checkpoints/step-[0-9]+.h5")));
+  for (const pid_t rank : ranks) EXPECT_TRUE(ends(rank)) << "a rank is left over";
+}
+
+TEST_F(Ranks, GoOnWhileOneIsOnlySlow) {
+  const std::string arguments = train_arguments("slow", "train.steps=1000000 dist.timeout=4");
+  MpiProgram job({{arguments}, {arguments}});
+  ASSERT_TRUE(job.wait_for("step       3/"));
+  const std::vector<pid_t> ranks = job.ranks();
+  ASSERT_EQ(ranks.size(), 2u);
+  for (int i = 0; i < 6; ++i) {  // longer than the timeout in all
+    ASSERT_EQ(kill(ranks[1], SIGSTOP), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    ASSERT_EQ(kill(ranks[1], SIGCONT), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  ASSERT_EQ(kill(ranks[1], SIGUSR2), 0);  // one rank that is asked stops all
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "stopped on request after step"), 1) << outcome.output;
+  EXPECT_FALSE(fs::exists(path("slow/ranks")));
+}
+
+TEST_F(Ranks, StopTogetherForLackOfTime) {
+  const std::string expected = value_of(train(0, "in-time").output, "parameters: ");
+  for (int step = 1; step < 4; ++step) {
+    const Outcome outcome = train(2, "late", "train.time_limit=0 --resume");
+    EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output,
+                       "stopped for lack of time (train.time_limit, or the end of the Slurm job) "
+                       "after step " +
+                           std::to_string(step)),
+              1)
+        << outcome.output;
+  }
+  const Outcome outcome = train(3, "late", "--resume");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
+}
+
 }  // namespace
 }  // namespace tpudist::testing

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -100,6 +101,25 @@ TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
   fs::create_directory(path("full") + "/results");
   EXPECT_EQ(run_ranks(2, "sweep run " + path("full")).exit_code, 0);
   EXPECT_EQ(collect("full").output, expected_.output);
+}
+
+// Only the first rank writes: the other one waits for it in the next step, for good.
+TEST_F(SweepRanks, ARankThatFailsInTheMidstOfAStepEndsTheJobWithinSeconds) {
+  write("endless.yaml",
+        "name: e\nexperiments: tiny.yaml\nset: {train.steps: 1000000}\nsweep: {seeds: 1}\n");
+  const std::string arguments = "sweep run " + path("endless.yaml") + " --dir " + path("endless");
+  MpiProgram program({{arguments}, {arguments}});
+  ASSERT_TRUE(program.wait_for("step       3/"));
+  fs::path run;
+  for (const auto& entry : fs::directory_iterator(path("endless") + "/runs")) run = entry.path();
+  replace_by_folder(run / "metrics.jsonl");
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = program.finish();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("tpudist: error (rank 0): run 0 ("));
+  EXPECT_THAT(outcome.output, HasSubstr("metrics.jsonl: cannot write"));
+  EXPECT_THAT(outcome.output, HasSubstr("the other ranks of its group wait for this one"));
 }
 
 // A terminal that is closed ends what runs in it; a process that asked to be spared (nohup) goes on.

@@ -65,7 +65,7 @@ TEST(NoiseCeiling, IsAFunctionOfItsArgumentsInAnyNumbering) {
   other.seed = 2;
   EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, other).value, *first.value, 0.01);
   Configs renumbered = graph.config;
-  for (std::int32_t& config : renumbered) config = 7 * config - 5;
+  for (std::int32_t& config : renumbered) config = 5 - 7 * config;
   EXPECT_EQ(*noise_ceiling(graph.times, renumbered).value, *first.value);
 }
 

@@ -4,6 +4,7 @@
 #include "core/thread_pool.hpp"
 #include "dist/communicator.hpp"
 #include "dist/node_place.hpp"
+#include "dist/watchdog.hpp"
 
 namespace tpudist {
 
@@ -13,6 +14,16 @@ struct JobContext {
   ThreadPool& pool;     // this rank's threads
   NodePlace place;      // node and GPU of this rank
   ProgressSink& progress;
+  Watchdog* watchdog = nullptr;  // null: nobody watches
+
+  // Tells the watchdog what this rank does next; `phase` is a literal, `step` < 0: it has no steps.
+  void enter(const char* phase, std::int64_t step = -1) const {
+    if (watchdog) watchdog->activity().enter(phase, step);
+  }
+  // Tells it that this rank finished a piece of work that is none of the pool's.
+  void advance() const {
+    if (watchdog) watchdog->activity().advance();
+  }
 };
 
 }  // namespace tpudist

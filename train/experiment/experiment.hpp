@@ -12,7 +12,9 @@
 #include "data/loading/slate_order.hpp"
 #include "models/losses/slate_loss.hpp"
 #include "models/network/network_config.hpp"
+#include "train/experiment/bad_loss_config.hpp"
 #include "train/experiment/scoring_block.hpp"
+#include "train/experiment/time_limit_config.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/schedule.hpp"
 #include "train/optimizer/weight_average.hpp"
@@ -77,6 +79,8 @@ struct TrainConfig {
   bool cuda_graphs = false;  // NetworkOptions::replay
   AverageConfig average;
   EarlyStopConfig early_stop;
+  TimeLimitConfig time_limit;
+  BadLossConfig bad_loss;
 };
 
 // Of which splits folds are made: members train on all of them but their own fold.
@@ -115,8 +119,9 @@ struct PredictionsConfig {
 
 struct DistConfig {
   ReduceMode reduce = ReduceMode::tree;
-  int threads = 0;          // per rank; 0 = auto: the node's cores / ranks on the node
-  std::string device;       // auto, cpu or cuda
+  int threads = 0;       // per rank; 0 = auto: the node's cores / ranks on the node
+  std::string device;    // auto, cpu or cuda
+  double timeout = 600;  // seconds in which something must be finished, see Watchdog; 0 = no watch
   bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
 };
 

@@ -1,6 +1,7 @@
 #include "train/experiment/read_training.hpp"
 
 #include "train/experiment/limits.hpp"
+#include "train/experiment/read_endurance.hpp"
 
 namespace tpudist {
 namespace {
@@ -64,6 +65,8 @@ TrainConfig read_train(ConfigNode train) {
   config.cuda_graphs = train.boolean("cuda_graphs", false);
   config.average = AverageConfig::read(train.child("average"));
   config.early_stop = read_early_stop(train.child("early_stop"), config);
+  config.time_limit = read_time_limit(train);
+  config.bad_loss = read_bad_loss(train, config);
   return config;
 }
 
@@ -74,6 +77,7 @@ DistConfig read_dist(ConfigNode dist) {
                       : ReduceMode::all_reduce;
   config.threads = static_cast<int>(dist.integer_or_auto("threads", 0, {1, 1024}));
   config.device = dist.choice("device", "auto", {"auto", "cpu", "cuda"});
+  config.timeout = read_timeout(dist);
   config.mixed_cpus = dist.choice("mixed_cpus", "refuse", {"refuse", "warn"}) == "warn";
   return config;
 }

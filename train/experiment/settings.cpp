@@ -22,12 +22,14 @@ bool is_index(std::string_view part) {
 // The entries that decide the numbers, and one for each item of a list of maps, e.g.
 // "model.blocks.1": that an item is there matters, even if all its keys have their defaults.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
-  const bool stops_early = std::ranges::any_of(entries, [](const ConfigEntry& entry) {
-    return entry.key == "train.early_stop.patience" && entry.value != "0";
-  });
+  DecidedBy run;
+  for (const ConfigEntry& entry : entries) {
+    run.early_stop |= entry.key == "train.early_stop.patience" && entry.value != "0";
+    run.roll_back |= entry.key == "train.on_bad_loss" && entry.value == "roll_back";
+  }
   Sorted sorted;
   for (const ConfigEntry& entry : entries) {
-    if (!decides_numbers(entry.key, stops_early)) continue;
+    if (!decides_numbers(entry.key, run)) continue;
     sorted.emplace(entry.key, entry);
     for (std::size_t end = 0; (end = entry.key.find('.', end)) != std::string::npos; ++end) {
       const std::string item = entry.key.substr(0, end);
@@ -49,11 +51,12 @@ bool same_value(const std::string& a, const std::string& b) {
 }  // namespace
 
 // The folder of the shards and the fold file stand for what is in them, which is compared by itself.
-bool decides_numbers(std::string_view key, bool stops_early) {
+bool decides_numbers(std::string_view key, DecidedBy run) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};
-  if (stops_early && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 25> kFree = {"name",
+  if (run.roll_back && key == "train.checkpoint_every") return true;
+  if (run.early_stop && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
+  static constexpr std::array<std::string_view, 27> kFree = {"name",
                                                              "system.source",
                                                              "system.collections",
                                                              "system.score",
@@ -67,6 +70,8 @@ bool decides_numbers(std::string_view key, bool stops_early) {
                                                              "train.cuda_graphs",
                                                              "dist.threads",
                                                              "dist.device",
+                                                             "dist.timeout",
+                                                             "train.time_limit",
                                                              "ensemble.placement",
                                                              "ensemble.fold_file",
                                                              "predictions.rows",

@@ -11,8 +11,12 @@ namespace tpudist {
 
 // Whether the value of this key decides the numbers that are trained. The other keys (folders,
 // threads, caches, how often is logged) may differ between a run and its resumption. How often and
-// on how many rows a run is evaluated decides only where members stop early by these scores.
-bool decides_numbers(std::string_view key, bool stops_early);
+// on how many rows a run is evaluated decides only where members stop early by these scores, and how
+// often a checkpoint is written only where members are rolled back to one.
+struct DecidedBy {
+  bool early_stop = false, roll_back = false;
+};
+bool decides_numbers(std::string_view key, DecidedBy run = {});
 
 // XXH3 over the (key, value) pairs that decide the numbers and are not the default, in the order of
 // keys: a key that a later version adds leaves the hash as it is until somebody sets the key.

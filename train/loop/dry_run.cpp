@@ -146,7 +146,7 @@ double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
   const Experiment& experiment = setup.experiment;
   std::shared_ptr<const Plan> part;
   if (experiment.loss->is_translation_invariant() && experiment.network.adds_up_rows())
-    part = needed_part(plan);
+    part = needed_part(plan, setup.network.plan_shape());
   return training_floats(experiment.network, setup.network.config_features(), part ? *part : plan,
                          experiment.train.recompute);
 }

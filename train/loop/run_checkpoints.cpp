@@ -1,5 +1,6 @@
 #include "train/loop/run_checkpoints.hpp"
 
+#include <chrono>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -36,6 +37,7 @@ bool RunCheckpoints::restore(TrainingState& state) {
     state.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters());
     require_same_folds(read_checkpoint_summary(path), path, run_, setup_.folds, setup_.data);
   });
+  if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
   if (root()) spdlog::info("resuming at step {} from {}", state.step, path.string());
   return true;
 }
@@ -84,16 +86,21 @@ Checkpoint RunCheckpoints::checkpoint(const TrainingState& state) const {
   return saved;
 }
 
-void RunCheckpoints::save(const TrainingState& state) const {
+double RunCheckpoints::save(const TrainingState& state) const {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto path = checkpoint_path(run_.checkpoints(), state.step);
+  context_.enter("checkpoint", state.step);
   run_on_all_ranks(context_.world, [&] {
     if (!root()) return;
-    save_checkpoint(checkpoint_path(run_.checkpoints(), state.step), checkpoint(state),
-                    setup_.network.parameters());
+    save_checkpoint(path, checkpoint(state), setup_.network.parameters());
     prune_checkpoints(run_.checkpoints(), experiment_.train.keep_checkpoints, state.step);
   });
+  if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
+  context_.enter("checkpoint", state.step);
   run_on_all_ranks(context_.world, [&] {
     if (!root() || !std::isfinite(score) || score <= best_score_) return;
     best_score_ = score;

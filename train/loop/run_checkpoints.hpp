@@ -25,7 +25,8 @@ class RunCheckpoints {
   bool restore(TrainingState& state);
 
   // Writes the checkpoint of the state's step, and removes all but the newest `keep_checkpoints`.
-  void save(const TrainingState& state) const;
+  // Returns how long that took, in seconds.
+  double save(const TrainingState& state) const;
   // Writes best.h5, of an ensemble with this score on the validation split, where that is finite and
   // better than all before. A score equal to the best one so far does not replace it.
   void save_if_best(const TrainingState& state, double score);

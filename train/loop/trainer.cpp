@@ -22,6 +22,7 @@
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_predictions.hpp"
 #include "train/loop/run_report.hpp"
+#include "train/loop/time_limit.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/loop/validation.hpp"
@@ -56,16 +57,19 @@ class TrainingRun {
         checkpoints_(experiment, setup_, run_, claim, context),
         report_(experiment, run_, context),
         step_(experiment, setup_.network, context),
-        state_(experiment, setup_.network) {}
+        state_(experiment, setup_.network),
+        limit_(experiment.train.time_limit,
+               static_cast<double>(3 * sizeof(float) * state_.flat.size())) {}
 
   TrainOutcome run(bool resume, const std::function<bool()>& stop_requested) {
     start(resume);
     context_.progress.start("train", experiment_.train.steps - state_.step, "steps");
     TrainOutcome outcome;
-    while (!is_done() && !outcome.stopped) outcome.stopped = !train_members(stop_requested);
+    while (!is_done() && !outcome.stopped) train_members(stop_requested, outcome);
     context_.progress.finish();
     checkpoints_.save(state_);
     if (!outcome.stopped) finish(outcome, stop_requested);
+    context_.enter("end");
     outcome.steps = state_.step;
     outcome.failed = failed_members();
     outcome.stopped_early = stopped_members();
@@ -81,6 +85,7 @@ class TrainingRun {
           parameter_hash(scored, experiment_.ensemble.members, setup_.network.parameters());
       require_equal_on_all_ranks(context_.world, *outcome.average_hash, "the averaged parameters");
     }
+    leave_ranks();
     return outcome;
   }
 
@@ -92,13 +97,32 @@ class TrainingRun {
            std::ranges::none_of(state_.training(), std::identity());
   }
 
-  // Takes steps until the run is done or a member has left it: what is prepared ahead is for those
-  // that train. False when it was asked to stop.
-  bool train_members(const std::function<bool()>& stop_requested) {
+  // From here on ranks can say which of them the others wait for. Behind what the last start may have
+  // left there.
+  void watch_ranks() {
+    run_on_all_ranks(context_.world, [&] {
+      if (root()) std::filesystem::remove_all(run_.ranks());
+    });
+    if (!context_.watchdog) return;
+    context_.watchdog->watch(run_.ranks(), context_.world.rank(), context_.world.size());
+  }
+
+  void leave_ranks() {
+    if (!context_.watchdog) return;
+    context_.watchdog->leave();
+    std::error_code ignored;  // what is left there is of no harm
+    if (root()) std::filesystem::remove_all(run_.ranks(), ignored);
+  }
+
+  // Takes steps until the run is done, has to stop, or a member has left it: what is prepared ahead is
+  // for those that train.
+  void train_members(const std::function<bool()>& stop_requested, TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
-    Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1,
-                              [&](std::int64_t step) { return builder_.build(step, training); });
+    Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1, [&](std::int64_t step) {
+      return builder_.build(step, training, [&] { context_.advance(); });
+    });
     while (!is_done() && state_.training() == training) {
+      context_.enter("training", state_.step + 1);
       const auto begin = Clock::now();
       const double waited = work.waited().count();
       std::optional<StepWork> next;
@@ -108,10 +132,19 @@ class TrainingRun {
       } catch (const std::exception&) {
         error = std::current_exception();
       }
-      if (!agree_to_go_on(stop_requested(), error)) return false;
+      const bool out_of_time = limit_.is_over();
+      const Boundary agreed = agree(error              ? Boundary::error
+                                    : stop_requested() ? Boundary::stop
+                                    : out_of_time      ? Boundary::out_of_time
+                                                       : Boundary::go_on,
+                                    error);
+      if (agreed != Boundary::go_on) {
+        outcome.stopped = true;
+        outcome.out_of_time = agreed == Boundary::out_of_time;
+        return;
+      }
       one_step(*next, begin, work.waited().count() - waited);
     }
-    return true;
   }
 
   // What each rank has read, or made, by itself.
@@ -124,9 +157,11 @@ class TrainingRun {
 
   void initialise() {
     state_.initialise(experiment_, setup_.network);
-    if (!setup_.network.takes_statistics()) return;
-    run_on_all_ranks(context_.world,
-                     [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
+    if (setup_.network.takes_statistics()) {
+      run_on_all_ranks(context_.world,
+                       [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
+    }
+    state_.keep_roll_back();
   }
 
   // Everything that can be refused is refused before the first write.
@@ -141,6 +176,7 @@ class TrainingRun {
       record_folds(run_, setup_.folds);
       log_layers();
     });
+    watch_ranks();
     if (root()) validation_.tell_held_out();
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {
       if (root()) {
@@ -199,18 +235,20 @@ class TrainingRun {
                             state_.step, state_.failed.size()));
   }
 
-  // One exchange at each step boundary. False when a rank is asked to stop. Throws on every rank when
-  // one could not prepare its work, so that no rank waits in the step for one that never comes.
-  bool agree_to_go_on(bool stops, const std::exception_ptr& error) {
-    enum : std::int64_t { kGoOn, kStop, kError };
-    std::int64_t state = error ? kError : stops ? kStop : kGoOn;
-    if (context_.world.size() > 1) context_.world.all_reduce(std::span(&state, 1), ReduceOp::max);
-    if (state == kError) {
+  // What a rank wants at a step boundary; what is further down outvotes what is above.
+  enum class Boundary : std::int64_t { go_on, out_of_time, stop, error };
+
+  // One exchange at each step boundary: what all ranks do. Throws on every rank when one could not
+  // prepare its work, so that no rank waits in the step for one that never comes.
+  Boundary agree(Boundary wanted, const std::exception_ptr& error) {
+    auto agreed = static_cast<std::int64_t>(wanted);
+    if (context_.world.size() > 1) context_.world.all_reduce(std::span(&agreed, 1), ReduceOp::max);
+    if (static_cast<Boundary>(agreed) == Boundary::error) {
       run_on_all_ranks(context_.world, [&] {
         if (error) std::rethrow_exception(error);
       });
     }
-    return state == kGoOn;
+    return static_cast<Boundary>(agreed);
   }
 
   void one_step(const StepWork& next, Clock::time_point begin, double wait) {
@@ -221,13 +259,15 @@ class TrainingRun {
     report_.step(result, state_, seconds, wait);
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
+    if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
+      state_.keep_roll_back();
     const bool last = state_.step == train.steps;
     if (!last && validation_.has_graphs() && train.evaluate_every > 0 &&
         state_.step % train.evaluate_every == 0) {
       stop_members(evaluate(train.evaluate_rows));
     }
     if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
-      checkpoints_.save(state_);
+      limit_.wrote_checkpoint(checkpoints_.save(state_));
   }
 
   // Lets members go that do not get better. Only the validation split counts, whose graphs no
@@ -257,6 +297,7 @@ class TrainingRun {
   // The last evaluation and the predictions, in one pass over the validation split where both want the
   // same rows of it.
   void finish(TrainOutcome& outcome, const std::function<bool()>& stop_requested) {
+    context_.enter("evaluation", state_.step);
     const bool evaluates =
         validation_.has_graphs() && experiment_.train.last_evaluation != LastEvaluation::none;
     const bool at_once = evaluates && experiment_.predictions.wanted &&
@@ -272,12 +313,16 @@ class TrainingRun {
   // `evaluates` they are what the last evaluation goes by.
   void predict(TrainOutcome& outcome, bool evaluates, const std::function<bool()>& stop_requested) {
     Evaluation evaluation;
+    context_.enter("predictions", state_.step);
+    bool out_of_time = false;
+    const std::function<bool()> stops = [&] { return stop_requested() || (out_of_time = limit_.is_over()); };
     if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
     const AlignedFloats weights = state_.scored_weights();
     const WrittenPredictions written = write_predictions(
         run_.predictions(), setup_, {weights, state_.alive(), state_.step, run_.metrics()},
-        {stop_requested, evaluates ? &evaluation : nullptr}, context_);
+        {stops, evaluates ? &evaluation : nullptr}, context_);
     outcome.stopped = written.stopped;
+    outcome.out_of_time = written.stopped && out_of_time;
     if (written.stopped) return;
     if (!written.header) {
       if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");
@@ -301,6 +346,7 @@ class TrainingRun {
 
   // Scores the validation split on at most `rows` rows a graph (0 = all).
   Evaluation evaluate(std::int64_t rows) {
+    context_.enter("evaluation", state_.step);
     Evaluation evaluation = validation_.evaluate(state_.scored_weights(), state_.alive(), rows);
     record(evaluation);
     return evaluation;
@@ -330,6 +376,7 @@ class TrainingRun {
   const RunReport report_;
   TrainingStep step_;
   TrainingState state_;
+  TimeLimit limit_;
   double wait_seconds_ = 0;
 };
 
@@ -341,8 +388,14 @@ TrainOutcome train(const Experiment& experiment, const std::filesystem::path& ru
   run_on_all_ranks(context.world, [&] {
     if (context.world.rank() == 0) claim.emplace(run, resume);
   });
-  return TrainingRun(experiment, run, claim ? &*claim : nullptr, context)
-      .run(resume, stop_requested);
+  try {
+    return TrainingRun(experiment, run, claim ? &*claim : nullptr, context)
+        .run(resume, stop_requested);
+  } catch (...) {
+    // Others that wait for this rank in the midst of a step are to know that it will not come.
+    if (context.watchdog) context.watchdog->activity().fail();
+    throw;
+  }
 }
 
 }  // namespace tpudist

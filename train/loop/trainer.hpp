@@ -23,7 +23,9 @@ struct EarlyStopped {
 };
 
 struct TrainOutcome {
-  bool stopped = false;  // on request, before the last step; a checkpoint was written
+  bool stopped = false;  // before the last step; a checkpoint was written
+  // Where it stopped: whether for `train.time_limit`, or the end of the Slurm job, and not on request.
+  bool out_of_time = false;
   // Numbers of the members that were left out, because their loss or gradient was not finite.
   std::vector<int> failed;
   std::vector<EarlyStopped> stopped_early;
@@ -44,7 +46,9 @@ struct TrainOutcome {
 // last evaluation goes to its scores.json. With `resume` it goes on from the newest checkpoint that
 // is whole (from step 0 when there is none); the result has the same bits as that of a run that
 // never stopped. `stop_requested` is asked at every step boundary on every rank; when any says so,
-// all write a checkpoint and return. Throws ConfigError when the folder holds a run and `resume` is
+// all write a checkpoint and return; so they do when one of them has no time left for another step
+// (`train.time_limit`). While it trains, the ranks tell each other in the folder where they are
+// (Watchdog). Throws ConfigError when the folder holds a run and `resume` is
 // false, or something else, or when the checkpoint is of another experiment; Error when another
 // process trains there, and when every member has failed.
 TrainOutcome train(const Experiment& experiment, const std::filesystem::path& run, bool resume,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <type_traits>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -18,7 +20,8 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
            static_cast<std::size_t>(experiment.ensemble.members)),
       optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members),
       average(experiment.train.average, network.parameters().length(), experiment.ensemble.members),
-      early_stop(experiment.train.early_stop, experiment.ensemble.members) {
+      early_stop(experiment.train.early_stop, experiment.ensemble.members),
+      bad_loss(experiment.train.bad_loss, experiment.ensemble.members) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
   failed.assign(members, 0);
   best_score.assign(members, std::numeric_limits<double>::quiet_NaN());
@@ -42,6 +45,43 @@ void TrainingState::set_statistics(const Network& network,
     network.set_statistics(statistics[m], std::span(flat).subspan(m * length, length));
 }
 
+SavedWeights TrainingState::weights() const {
+  const auto copy = [](auto values) {
+    using Value = std::remove_const_t<typename decltype(values)::element_type>;
+    return std::vector<Value>(values.begin(), values.end());
+  };
+  SavedWeights saved;
+  saved.parameters.assign(flat.begin(), flat.end());
+  saved.first_moment = copy(optimizer.first_moment());
+  saved.second_moment = copy(optimizer.second_moment());
+  saved.optimizer_steps = copy(optimizer.steps());
+  saved.average = copy(average.values());
+  saved.average_points = copy(average.points());
+  return saved;
+}
+
+void TrainingState::keep_roll_back() {
+  if (bad_loss.config.policy != BadLossPolicy::roll_back) return;
+  kept = weights();
+  roll_back_step = step;
+}
+
+void TrainingState::roll_back(std::size_t m) {
+  if (roll_back_step < 0) throw Error(ErrorKind::failed, "nothing was kept to roll back to");
+  const std::size_t length = flat.size() / failed.size();
+  const auto give_back = [&](const auto& from, auto to, std::size_t width) {
+    if (from.empty()) return;
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(m * width), width,
+                to.begin() + static_cast<std::ptrdiff_t>(m * width));
+  };
+  give_back(kept.parameters, std::span(flat), length);
+  give_back(kept.first_moment, optimizer.first_moment(), length);
+  give_back(kept.second_moment, optimizer.second_moment(), length);
+  give_back(kept.optimizer_steps, optimizer.steps(), 1);
+  give_back(kept.average, average.values(), length);
+  give_back(kept.average_points, average.points(), 1);
+}
+
 Checkpoint TrainingState::checkpoint(const Experiment& experiment,
                                      std::uint64_t selection_hash) const {
   Checkpoint saved;
@@ -51,14 +91,9 @@ Checkpoint TrainingState::checkpoint(const Experiment& experiment,
   saved.config = experiment.resolved_yaml;
   saved.changed_keys = changed_keys(experiment.entries);
   saved.members = experiment.ensemble.members;
-  saved.parameters.assign(flat.begin(), flat.end());
-  const auto first = optimizer.first_moment(), second = optimizer.second_moment();
-  saved.first_moment.assign(first.begin(), first.end());
-  saved.second_moment.assign(second.begin(), second.end());
-  const auto steps = optimizer.steps();
-  saved.optimizer_steps.assign(steps.begin(), steps.end());
-  saved.average.assign(average.values().begin(), average.values().end());
-  saved.average_points.assign(average.points().begin(), average.points().end());
+  static_cast<SavedWeights&>(saved) = weights();
+  if (roll_back_step >= 0 && roll_back_step != step) saved.roll_back = kept;
+  bad_loss.save(saved.numbers);
   if (early_stop.config.patience > 0) {
     saved.stop_best = early_stop.best;
     saved.stop_waited = early_stop.waited;
@@ -107,6 +142,12 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   best_score = saved.best_score;
   best_step = saved.best_step;
   failed = saved.failed;
+  bad_loss.restore(saved.numbers);
+  keep_roll_back();
+  if (saved.roll_back && roll_back_step >= 0) {
+    kept = *saved.roll_back;
+    roll_back_step = 0;  // before this one; when it was does not matter any more
+  }
   const auto seconds = saved.numbers.find("train_seconds");
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;
 }

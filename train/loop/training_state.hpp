@@ -7,6 +7,7 @@
 #include "core/aligned.hpp"
 #include "models/network.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/bad_loss.hpp"
 #include "train/loop/early_stop.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/weight_average.hpp"
@@ -23,6 +24,7 @@ struct TrainingState {
   // Sets what each member's encoder standardises by. `statistics` [M].
   void set_statistics(const Network& network, const std::vector<FeatureStatistics>& statistics);
 
+  SavedWeights weights() const;
   Checkpoint checkpoint(const Experiment& experiment, std::uint64_t selection_hash) const;
 
   // Takes a checkpoint. Throws ConfigError when it belongs to another experiment (naming what
@@ -35,6 +37,12 @@ struct TrainingState {
   AlignedFloats scored_weights() const;  // [M, P] averages where they are kept, else `flat`
   bool all_failed() const;
 
+  // Where members are rolled back at all: makes this step's weights those that they go back to. Behind
+  // steps of regular checkpoints alone, so that it does not depend on when a run was stopped.
+  void keep_roll_back();
+  // Gives member `m` the weights and moments that were kept last. Throws Error if there are none.
+  void roll_back(std::size_t m);
+
   std::int64_t step = 0;
   AlignedFloats flat;  // [M, P]
   mutable FlatOptimizer optimizer;
@@ -43,6 +51,9 @@ struct TrainingState {
   std::vector<double> best_score;       // [M]
   std::vector<std::int64_t> best_step;  // [M]
   EarlyStop early_stop;
+  BadLoss bad_loss;
+  std::int64_t roll_back_step = -1;  // at which `kept` was kept; -1: it was not
+  SavedWeights kept;
   double train_seconds = 0;
 };
 

@@ -1,7 +1,12 @@
 #include "train/loop/training_step.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "core/log.hpp"
 #include "core/random.hpp"
@@ -206,24 +211,52 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
     for (int unit = 0; unit < work.batch.owners.leaves; ++unit) {
       present = present || work.batch.owners.of(static_cast<int>(m), unit) >= 0;
     }
-    const bool finite = std::isfinite(result.loss[m]) && std::isfinite(result.norm[m]);
-    if (present && !finite && state.failed[m] == 0) {
-      state.failed[m] = 1;
-      spdlog::warn(
-          "member {}: loss {} and gradient norm {} at step {}: the member is left out from here on",
-          experiment_.ensemble.number_of(static_cast<int>(m)), result.loss[m], result.norm[m],
-          state.step);
-    }
-    result.stepped.push_back(present && finite && state.failed[m] == 0);
+    const bool takes =
+        present && state.failed[m] == 0 && judge(m, result, state) == StepVerdict::take;
+    result.stepped.push_back(takes);
   }
   const double factor = experiment_.schedule(state.step, experiment_.train.steps);
   result.rate = experiment_.optimizer.rate * factor;
-  state.optimizer.step(state.flat, sums, row_length_, result.norm, result.stepped, factor,
-                       context_.pool);
+  take_step(sums, result, factor, state);
   ++state.step;
   state.average.add(state.flat, state.training(), state.step, experiment_.train.steps,
                     context_.pool);
   return result;
+}
+
+// What becomes of a member that has a slate, done and told.
+StepVerdict TrainingStep::judge(std::size_t m, const StepResult& result, TrainingState& state) {
+  const StepVerdict verdict = state.bad_loss.judge(m, result.loss[m], result.norm[m]);
+  if (verdict == StepVerdict::take) return verdict;
+  std::string_view what = "the member is left out from here on";
+  std::string rate;
+  if (verdict == StepVerdict::skip) what = "the member takes no step";
+  if (verdict == StepVerdict::leave) state.failed[m] = 1;
+  if (verdict == StepVerdict::roll_back) {
+    state.roll_back(m);
+    what = "the member goes back to the last regular checkpoint";
+    rate = fmt::format(", with {:g} of its rate", state.bad_loss.rate_factor(m));
+  }
+  spdlog::warn("member {}: loss {} and gradient norm {} at step {}: {}{}",
+               experiment_.ensemble.number_of(static_cast<int>(m)), result.loss[m], result.norm[m],
+               state.step, what, rate);
+  return verdict;
+}
+
+// Members that were rolled back have lower rates than the others: those of equal rates step together.
+void TrainingStep::take_step(std::span<const float> sums, const StepResult& result, double factor,
+                             TrainingState& state) {
+  std::set<double> shares;
+  for (std::size_t m = 0; m < result.stepped.size(); ++m)
+    shares.insert(state.bad_loss.rate_factor(m));
+  for (const double share : shares) {
+    std::vector<bool> members = result.stepped;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (state.bad_loss.rate_factor(m) != share) members[m] = false;
+    }
+    state.optimizer.step(state.flat, sums, row_length_, result.norm, members, factor * share,
+                         context_.pool);
+  }
 }
 
 }  // namespace tpudist

@@ -19,12 +19,12 @@ struct StepResult {
   std::vector<double> loss;
   // [M] of the gradient, before it is clipped, 0 where there was none.
   std::vector<double> norm;
-  std::vector<bool> stepped;  // [M] whether the member had a slate, and its numbers were finite
+  std::vector<bool> stepped;  // [M] whether the member had a slate, and its numbers were good
   double rate = 0;            // learning rate of the step
 };
 
 // Runs training steps: the units of this rank side by side on the threads of the pool, the sum of all
-// ranks' gradients, the clip, the check for numbers that are not finite, the update of the parameters
+// ranks' gradients, the clip, the check for bad numbers (BadLoss), the update of the parameters
 // and that of their averages. One step at a time.
 class TrainingStep {
  public:
@@ -42,6 +42,9 @@ class TrainingStep {
   ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
                               std::vector<double>& losses) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
+  StepVerdict judge(std::size_t m, const StepResult& result, TrainingState& state);
+  void take_step(std::span<const float> sums, const StepResult& result, double factor,
+                 TrainingState& state);
   StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);
 
   const Experiment& experiment_;

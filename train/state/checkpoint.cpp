@@ -7,8 +7,8 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
-#include "train/state/checkpoint_file.hpp"
 #include "data/hdf5/sealed_file.hpp"
+#include "train/state/checkpoint_file.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,15 +16,20 @@ namespace {
 constexpr std::string_view kFormat = "tpudist-checkpoint";
 constexpr std::int64_t kVersion = 1;
 
+bool fits(const SavedWeights& weights, std::size_t members, std::size_t floats) {
+  return weights.parameters.size() == floats && weights.first_moment.size() == floats &&
+         weights.second_moment.size() == floats && weights.optimizer_steps.size() == members &&
+         weights.average.size() == (weights.average_points.empty() ? 0 : floats) &&
+         (weights.average_points.empty() || weights.average_points.size() == members);
+}
+
 void check_sizes(const Checkpoint& checkpoint, const ParameterTable& table) {
   const auto members = static_cast<std::size_t>(checkpoint.members);
   const std::size_t floats = members * static_cast<std::size_t>(table.length());
-  if (checkpoint.members < 1 || checkpoint.parameters.size() != floats ||
-      checkpoint.first_moment.size() != floats || checkpoint.second_moment.size() != floats ||
-      checkpoint.optimizer_steps.size() != members || checkpoint.best_score.size() != members ||
-      checkpoint.best_step.size() != members || checkpoint.failed.size() != members ||
-      checkpoint.average.size() != (checkpoint.average_points.empty() ? 0 : floats) ||
-      (!checkpoint.average_points.empty() && checkpoint.average_points.size() != members) ||
+  if (checkpoint.members < 1 || !fits(checkpoint, members, floats) ||
+      (checkpoint.roll_back && !fits(*checkpoint.roll_back, members, floats)) ||
+      checkpoint.best_score.size() != members || checkpoint.best_step.size() != members ||
+      checkpoint.failed.size() != members ||
       (!checkpoint.stopped_at.empty() && checkpoint.stopped_at.size() != members) ||
       checkpoint.stop_best.size() != checkpoint.stopped_at.size() ||
       checkpoint.stop_waited.size() != checkpoint.stopped_at.size()) {
@@ -32,6 +37,33 @@ void check_sizes(const Checkpoint& checkpoint, const ParameterTable& table) {
                                                "parameters",
                                                members, table.length()));
   }
+}
+
+void write_roll_back(CheckpointWriter& writer, const SavedWeights& weights, int members,
+                     const ParameterTable& table) {
+  const Hdf5Id group = writer.group(writer.file(), "roll_back");
+  writer.write_flat(writer.group(group, "parameters"), table, weights.parameters, members);
+  writer.write_flat(writer.group(group, "first"), table, weights.first_moment, members);
+  writer.write_flat(writer.group(group, "second"), table, weights.second_moment, members);
+  writer.write_values(group, "optimizer_steps", weights.optimizer_steps);
+  if (weights.average_points.empty()) return;
+  writer.write_flat(writer.group(group, "average"), table, weights.average, members);
+  writer.write_values(group, "average_points", weights.average_points);
+}
+
+SavedWeights read_roll_back(const CheckpointReader& reader, int members,
+                            const ParameterTable& table) {
+  const Hdf5Id group = reader.group(reader.file(), "roll_back");
+  SavedWeights weights;
+  weights.parameters = reader.flat(reader.group(group, "parameters"), table, members);
+  weights.first_moment = reader.flat(reader.group(group, "first"), table, members);
+  weights.second_moment = reader.flat(reader.group(group, "second"), table, members);
+  weights.optimizer_steps = reader.values<std::int64_t>(group, "optimizer_steps", members);
+  if (reader.holds(group, "average_points")) {
+    weights.average = reader.flat(reader.group(group, "average"), table, members);
+    weights.average_points = reader.values<std::int64_t>(group, "average_points", members);
+  }
+  return weights;
 }
 
 // Members of a file that can hold as many; what is allocated is bounded by the file's size.
@@ -123,6 +155,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
       writer.write_values(members, "stopped_at", checkpoint.stopped_at);
     }
 
+    if (checkpoint.roll_back)
+      write_roll_back(writer, *checkpoint.roll_back, checkpoint.members, table);
     const Hdf5Id numbers = writer.group(writer.file(), "numbers");
     for (const auto& [name, value] : checkpoint.numbers)
       write_number_attribute(numbers, name, value);
@@ -159,6 +193,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
     checkpoint.stop_waited = reader.values<std::int64_t>(of_members, "stop_waited", members);
     checkpoint.stopped_at = reader.values<std::int64_t>(of_members, "stopped_at", members);
   }
+  if (reader.holds(reader.file(), "roll_back"))
+    checkpoint.roll_back = read_roll_back(reader, members, table);
   checkpoint.numbers = reader.numbers(reader.group(reader.file(), "numbers"));
   return checkpoint;
 }

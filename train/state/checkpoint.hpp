@@ -32,17 +32,23 @@ struct CheckpointSummary {
   std::vector<ConfigEntry> entries() const;
 };
 
-// Everything that training needs to go on as if it had never stopped. Plain data.
-struct Checkpoint : CheckpointSummary {
-  int members = 0;
+// What steps change of members. Plain data.
+struct SavedWeights {
   std::vector<float> parameters;                   // [M, P] flat, padded
   std::vector<float> first_moment, second_moment;  // [M, P]
   std::vector<std::int64_t> optimizer_steps;       // [M]
   std::vector<float> average;                      // [M, P] averaged weights; empty if none
   std::vector<std::int64_t> average_points;        // [M] of WeightAverage; empty if none
-  std::vector<double> best_score;                  // [M] best validation score so far, NaN if none
-  std::vector<std::int64_t> best_step;             // [M]
-  std::vector<int> failed;                         // [M] 1 = stopped by NaN
+};
+
+// Everything that training needs to go on as if it had never stopped. Plain data.
+struct Checkpoint : CheckpointSummary, SavedWeights {
+  int members = 0;
+  // What members are rolled back to, where that is of an earlier step.
+  std::optional<SavedWeights> roll_back;
+  std::vector<double> best_score;       // [M] best validation score so far, NaN if none
+  std::vector<std::int64_t> best_step;  // [M]
+  std::vector<int> failed;              // [M] 1 = stopped by NaN
   // [M] of EarlyStop; empty if nobody stops early.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
@@ -57,6 +63,8 @@ struct Checkpoint : CheckpointSummary {
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
 //   /average            the same names and shapes: averaged weights, of runs that keep them
+//   /roll_back          what members are rolled back to, where that is of an earlier step: groups
+//                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
 //                       average_points i64[M], where there is /average; stop_best f64[M],
 //                       stop_waited i64[M], stopped_at i64[M], where members may stop early

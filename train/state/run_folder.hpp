@@ -31,6 +31,8 @@ class RunFolder {
   std::filesystem::path scores() const { return path_ / "scores.json"; }
   std::filesystem::path predictions() const { return path_ / "predictions.h5"; }
   std::filesystem::path folds() const { return path_ / "folds.yaml"; }
+  // Where the ranks that train tell each other where they are (RankFiles); gone when they are done.
+  std::filesystem::path ranks() const { return path_ / "ranks"; }
 
   std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }
 

@@ -21,10 +21,14 @@ StepWork StepBuilder::build(std::int64_t step) const {
                std::vector<bool>(static_cast<std::size_t>(experiment_.ensemble.members), true));
 }
 
-StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training) const {
+StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training,
+                            const std::function<void()>& on_unit) const {
   StepWork work;
   work.batch = planner_.plan(step, training);
-  for (int unit = 0; unit < work.batch.units(); ++unit) add_passes(work, unit);
+  for (int unit = 0; unit < work.batch.units(); ++unit) {
+    add_passes(work, unit);
+    if (on_unit) on_unit();
+  }
   // A member's gradients are added up while they lie in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;

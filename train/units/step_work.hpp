@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -42,8 +43,9 @@ class StepBuilder {
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, int rank);
   // Reads and plans this rank's units of a step, for the members of this run with training[m]. Throws
-  // DataError or IoError where reading fails.
-  StepWork build(std::int64_t step, const std::vector<bool>& training) const;
+  // DataError or IoError where reading fails. `on_unit` is called behind each unit.
+  StepWork build(std::int64_t step, const std::vector<bool>& training,
+                 const std::function<void()>& on_unit = {}) const;
   StepWork build(std::int64_t step) const;  // for all of them
 
  private:

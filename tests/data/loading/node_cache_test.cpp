@@ -397,9 +397,11 @@ TEST_F(NodeCacheTest, EightProcessesTakeTheMemoryOfOne) {
   const std::uint64_t file = dataset.shared_bytes();
   fs::remove_all(options.node_cache.place);
   ASSERT_GT(file, 20'000'000u);
-  // What else the processes hold is the same up to a few pages of the allocator.
-  EXPECT_NEAR(static_cast<double>(apart) - static_cast<double>(together),
-              7 * static_cast<double>(file), 0.15 * static_cast<double>(file));
+  // Reading shards leaves some holes in the memory of each process besides.
+  const double copies =
+      (static_cast<double>(apart) - static_cast<double>(together)) / static_cast<double>(file);
+  EXPECT_GT(copies, 6.9);
+  EXPECT_LT(copies, 8.5);
 }
 
 // Writers that are killed at many moments leave nothing that the next one takes for whole.

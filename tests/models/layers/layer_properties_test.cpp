@@ -190,7 +190,7 @@ TEST_P(LayerProperties, NeededRowsGiveTheWholeGradientOfDifferences) {
       const UnitInput whole = refine ? refined_unit(made.network.network(), made.unit)
                                      : dense_unit(made.network.network(), made.unit);
       UnitInput needed = whole;
-      needed.plan = needed_part(*whole.plan);
+      needed.plan = needed_part(*whole.plan, made.network.composed().plan_shape());
       if (!needed.plan) continue;
       ++parts;
       check_plan(*needed.plan);

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "models/operators/drop_rows.hpp"
+#include "models/operators/fork_rows.hpp"
 #include "models/operators/kernel_operators.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
@@ -253,6 +254,29 @@ TEST(DeviceOperators, MultiplyAndMapAsTheCpu) {
                            },
                            {in[0]}, {in[1]}, backend);
                      });
+  });
+}
+
+TEST(DeviceOperators, ForkJoinAndDifferentiateByHandAsTheCpu) {
+  for_cases(kBoth, [](OperatorCase& made) {
+    made.expect_same({made.rows(300, 6), made.rows(300, 2)}, Agreement::rounding, "fork and join",
+                     [](const std::vector<Tensor>& in, const Backend& backend) {
+                       const auto uses = fork_rows(in[0], 3, backend);
+                       return join_channels({uses[0], in[1], uses[1], uses[2]}, backend);
+                     });
+    // Writes over what autograd would have kept.
+    made.expect_same(
+        {made.rows(300, 6), made.rows(300, 6)}, Agreement::rounding, "by hand",
+        [](const std::vector<Tensor>& in, const Backend& backend) {
+          return map_rows(
+              [](const auto& rows, const auto&) { return at::sigmoid(rows[1]).mul_(rows[0]); },
+              [](const auto& rows, const Tensor& d_y, auto& d_rows) {
+                const Tensor gate = at::sigmoid(rows[1]);
+                at::mul_out(d_rows[0], d_y, gate);
+                at::sigmoid_backward_out(d_rows[1], d_y * rows[0], gate);
+              },
+              in, backend);
+        });
   });
 }
 

@@ -105,6 +105,8 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"train.steps", "7"},
       {"train.early_stop.patience", "3", "train.evaluate_every=1"},
       {"train.early_stop.min_delta", "0.1"},
+      {"train.on_bad_loss", "skip"},
+      {"train.bad_loss_above", "1000"},
       {"train.average.kind", "ema"},
       {"train.average.decay", "0.5", "train.average={kind: ema}"},
       {"train.average.from", "0.5", "train.average={kind: swa}"},
@@ -151,6 +153,8 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"predictions.rows", "5"},
       {"dist.threads", "2"},
       {"dist.device", "cpu"},
+      {"dist.timeout", "30"},
+      {"train.time_limit", "1h"},
       {"dist.mixed_cpus", "warn"},
   };
 }

@@ -1,0 +1,81 @@
+#include "dist/rank_files.hpp"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kBytes = 1024;  // of a file, whatever it says: nothing old is left behind it
+
+ssize_t read_at_once(int descriptor, std::array<char, kBytes>& buffer) {
+  for (;;) {
+    const ssize_t count = ::pread(descriptor, buffer.data(), buffer.size(), 0);
+    if (count >= 0 || errno != EINTR) return count;
+  }
+}
+
+}  // namespace
+
+RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
+    : folder_(std::move(folder)), rank_(rank), ranks_(ranks) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  // Only its owner writes; others that may read the run may read where it is.
+  descriptor_ = ::open(path_of(rank_).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (descriptor_ < 0) warn(std::strerror(errno));
+}
+
+RankFiles::~RankFiles() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void RankFiles::write(const RankPlace& place) {
+  if (descriptor_ < 0) return;
+  std::string text = to_text(place);
+  text.resize(kBytes, '\n');
+  ssize_t written = 0;
+  do {
+    written = ::pwrite(descriptor_, text.data(), text.size(), 0);
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) warn(std::strerror(errno));
+}
+
+std::vector<std::optional<RankPlace>> RankFiles::read_others() const {
+  std::vector<std::optional<RankPlace>> places(static_cast<std::size_t>(ranks_));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (rank == rank_) continue;
+    // A FIFO of that name must not hold us.
+    const int file = ::open(path_of(rank).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) continue;
+    std::array<char, kBytes> buffer;
+    const ssize_t count = read_at_once(file, buffer);
+    ::close(file);
+    if (count > 0) {
+      places[static_cast<std::size_t>(rank)] =
+          parse_place(std::string_view(buffer.data(), static_cast<std::size_t>(count)));
+    }
+  }
+  return places;
+}
+
+void RankFiles::warn(const char* what) {
+  if (std::exchange(warned_, true)) return;
+  spdlog::warn(
+      "{}: cannot write where this rank is ({}): if a rank hangs, the others will not know which",
+      path_of(rank_).string(), what);
+}
+
+std::filesystem::path RankFiles::path_of(int rank) const {
+  return folder_ / std::to_string(rank);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,178 @@
+#include "dist/rank_silence.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "dist/agreement.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::size_t kListed = 8;  // ranks of which is told where they are
+
+// The number of a rank in the job.
+int number_of(std::span<const RankSilence> ranks, std::size_t rank) {
+  return ranks[rank].known ? ranks[rank].place.rank : static_cast<int>(rank);
+}
+
+std::string list_of(std::span<const RankSilence> ranks, const std::vector<int>& which) {
+  std::vector<int> numbers;
+  for (const int rank : which) numbers.push_back(number_of(ranks, static_cast<std::size_t>(rank)));
+  std::ranges::sort(numbers);
+  return rank_list(numbers);
+}
+
+// A rank that waits in the last collective that any is known to wait in; null if none waits.
+const RankSilence* last_waiting(std::span<const RankSilence> ranks) {
+  const RankSilence* last = nullptr;
+  for (const RankSilence& rank : ranks) {
+    if (!rank.known || !rank.place.waiting || rank.place.patient) continue;
+    if (!last || rank.place.collective > last->place.collective) last = &rank;
+  }
+  return last;
+}
+
+std::string format_silence(double seconds) {
+  return seconds < 10 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
+
+std::string line_of(std::span<const RankSilence> ranks, std::size_t rank) {
+  const RankSilence& silence = ranks[rank];
+  const RankPlace& place = silence.place;
+  return fmt::format("rank {} ({}, process {}): {}{}", place.rank, place.host, place.process,
+                     describe(place),
+                     silence.answers ? "" : "; its process is stopped, gone or cut off");
+}
+
+}  // namespace
+
+SilenceMeter::SilenceMeter(int ranks, int self, double patience)
+    : self_(self),
+      patience_(patience),
+      ranks_(static_cast<std::size_t>(ranks)),
+      unheard_(ranks_.size(), 0) {}
+
+void SilenceMeter::take(RankSilence& rank, double seconds, const std::optional<RankPlace>& place) {
+  double& unheard = unheard_[static_cast<std::size_t>(&rank - ranks_.data())];
+  if (!place || (rank.known && place->beat == rank.place.beat)) {
+    rank.seconds += seconds;
+    unheard += seconds;
+    if (place) rank.place = *place;
+  } else {
+    rank.known = true;
+    rank.place = *place;
+    rank.seconds = place->silent;
+    unheard = 0;
+  }
+  rank.answers = unheard < patience_;
+}
+
+void SilenceMeter::pass(double seconds, const RankPlace& own,
+                        std::span<const std::optional<RankPlace>> others) {
+  const auto self = static_cast<std::size_t>(self_);
+  RankSilence& mine = ranks_[self];
+  const bool got_on = !mine.known || own.finished != mine.place.finished || own.patient;
+  mine.seconds = got_on ? 0 : mine.seconds + seconds;
+  mine.known = true;
+  mine.place = own;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (rank == self) continue;
+    if (others.empty()) {
+      ranks_[rank] = {};
+      unheard_[rank] = 0;
+    } else {
+      take(ranks_[rank], seconds, others[rank]);
+    }
+  }
+}
+
+double SilenceMeter::silence() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const RankSilence& rank : ranks_) {
+    if (rank.known && !rank.place.patient) least = std::min(least, rank.seconds);
+  }
+  return least == std::numeric_limits<double>::infinity() ? 0 : least;
+}
+
+bool SilenceMeter::speaks() const {
+  for (int rank = 0; rank < self_; ++rank) {
+    const RankSilence& other = ranks_[static_cast<std::size_t>(rank)];
+    if (other.answers) return false;
+  }
+  return true;
+}
+
+std::vector<int> late_ranks(std::span<const RankSilence> ranks) {
+  std::vector<int> late;
+  const RankSilence* last = last_waiting(ranks);
+  if (!last) return late;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankPlace& place = ranks[rank].place;
+    const bool there = place.collective > last->place.collective ||
+                       (place.collective == last->place.collective && place.waiting);
+    if (ranks[rank].known && !there) late.push_back(static_cast<int>(rank));
+  }
+  return late;
+}
+
+std::string silence_line(std::span<const RankSilence> ranks, int self) {
+  std::vector<int> told = late_ranks(ranks);
+  if (told.empty()) told = {self};
+  if (told.size() > 1) {
+    const auto longest = std::ranges::max_element(
+        told, {}, [&](int rank) { return ranks[static_cast<std::size_t>(rank)].seconds; });
+    return fmt::format("{} silent for {}; {}", list_of(ranks, told),
+                       format_silence(ranks[static_cast<std::size_t>(*longest)].seconds),
+                       line_of(ranks, static_cast<std::size_t>(*longest)));
+  }
+  const auto rank = static_cast<std::size_t>(told[0]);
+  return fmt::format("rank {} silent for {}: {}{}", number_of(ranks, rank),
+                     format_silence(ranks[rank].seconds), describe(ranks[rank].place),
+                     ranks[rank].answers ? "" : "; its process is stopped, gone or cut off");
+}
+
+std::string hang_report(std::span<const RankSilence> ranks, int self, double timeout,
+                        std::string_view checkpoint) {
+  const RankSilence* last = last_waiting(ranks);
+  const std::vector<int> late = late_ranks(ranks);
+  std::vector<int> waiting, unknown;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (!ranks[rank].known) {
+      unknown.push_back(static_cast<int>(rank));
+    } else if (last && ranks[rank].place.waiting &&
+               ranks[rank].place.collective == last->place.collective) {
+      waiting.push_back(static_cast<int>(rank));
+    }
+  }
+  std::string text =
+      fmt::format("tpudist: error: nothing was finished for {:g} s (dist.timeout): ", timeout);
+  if (!last) {
+    text += fmt::format("{} hangs", list_of(ranks, {self}));
+  } else {
+    text += fmt::format("{} wait{} in collective {} ({})", list_of(ranks, waiting),
+                        waiting.size() == 1 ? "s" : "", last->place.collective, last->place.call);
+    if (!late.empty()) {
+      text +=
+          fmt::format(", {} ha{} not arrived", list_of(ranks, late), late.size() == 1 ? "s" : "ve");
+    } else if (unknown.empty()) {
+      text += ", which all have reached: look at the network, or at MPI";
+    }
+  }
+  if (!unknown.empty()) {
+    text += fmt::format("; of {} nothing is known", list_of(ranks, unknown));
+  }
+  text += '\n';
+  std::vector<int> listed = late;
+  if (std::ranges::find(listed, self) == listed.end()) listed.push_back(self);
+  for (std::size_t i = 0; i < std::min(listed.size(), kListed); ++i) {
+    text += fmt::format("tpudist: {}\n", line_of(ranks, static_cast<std::size_t>(listed[i])));
+  }
+  if (!checkpoint.empty()) {
+    text += fmt::format("tpudist: the newest checkpoint is {}; go on with --resume\n", checkpoint);
+  }
+  return text;
+}
+
+}  // namespace tpudist

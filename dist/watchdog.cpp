@@ -1,0 +1,202 @@
+#include "dist/watchdog.hpp"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/host_name.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two looks
+constexpr double kLooks = 40;                     // within the timeout, at least
+constexpr double kFirstWarning = 60;              // seconds, or a tenth of the timeout
+constexpr double kOtherSpeaks = 2;                // seconds for the first rank that answers
+
+double interval_of(double timeout) {
+  return std::clamp(timeout / kLooks, kShortest, kLongest);
+}
+
+// Seconds after which a rank, or the disk, that tells nothing new does not answer.
+double patience_of(double interval) {
+  return 5 * interval + 0.5;
+}
+
+double warning_of(double timeout) {
+  return std::min(kFirstWarning, timeout / 10);
+}
+
+// Whether a line can be written to standard error without waiting: a terminal may be held, and a pipe
+// full, which can be the very reason why a rank hangs.
+bool can_tell() {
+  struct pollfd error {
+    STDERR_FILENO, POLLOUT, 0
+  };
+  return ::poll(&error, 1, 0) == 1 && (error.revents & POLLOUT) != 0;
+}
+
+void end_process(const std::string& report) {
+  if (can_tell()) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, report.data(), report.size());
+  }
+  ::_exit(kHungExitCode);
+}
+
+}  // namespace
+
+Watchdog::Watchdog(RankActivity& activity, WatchdogOptions options)
+    : activity_(activity),
+      options_(std::move(options)),
+      interval_(interval_of(options_.timeout)),
+      rank_(options_.rank),
+      ranks_(options_.ranks) {
+  if (options_.timeout <= 0) return;
+  judge_thread_ = std::thread([this] { judge(); });
+  exchange_thread_ = std::thread([this] { exchange(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stops_.notify_all();
+  if (judge_thread_.joinable()) judge_thread_.join();
+  if (exchange_thread_.joinable()) exchange_thread_.join();
+}
+
+void Watchdog::watch(const std::filesystem::path& folder, int rank, int ranks) {
+  if (options_.timeout <= 0) return;
+  const auto files = std::make_shared<RankFiles>(folder, rank, ranks);
+  files->write(own_place());
+  const std::lock_guard lock(mutex_);
+  ++run_;
+  files_ = files;
+  rank_ = rank;
+  ranks_ = ranks;
+  heard_ = {};
+}
+
+void Watchdog::leave() {
+  const std::lock_guard lock(mutex_);
+  ++run_;
+  files_ = nullptr;
+  rank_ = options_.rank;
+  ranks_ = options_.ranks;
+  heard_ = {};
+  checkpoint_.clear();
+}
+
+void Watchdog::remember_checkpoint(const std::filesystem::path& path) {
+  const std::lock_guard lock(mutex_);
+  checkpoint_ = path.string();
+}
+
+// False when the watchdog is to stop.
+bool Watchdog::pause(double seconds) {
+  std::unique_lock lock(mutex_);
+  return !stops_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_; });
+}
+
+RankPlace Watchdog::own_place() {
+  static const std::string host = host_name();
+  RankPlace place = activity_.place();
+  place.rank = options_.rank;
+  place.host = host;
+  place.process = ::getpid();
+  place.silent = own_silence_;
+  place.beat = ++beat_;
+  return place;
+}
+
+// Others are read only while this rank itself finishes nothing, so that ranks that get on cost each
+// other nothing.
+void Watchdog::exchange() {
+  while (pause(interval_)) {
+    std::shared_ptr<RankFiles> files;
+    {
+      const std::lock_guard lock(mutex_);
+      files = files_;
+    }
+    if (!files) continue;
+    const RankPlace own = own_place();
+    files->write(own);
+    std::vector<std::optional<RankPlace>> places;
+    if (own.silent > 1.5 * interval_ || own.patient || own.failed) places = files->read_others();
+    const std::lock_guard lock(mutex_);
+    if (files != files_) continue;
+    heard_.places = std::move(places);
+    ++heard_.round;
+  }
+}
+
+void Watchdog::judge() {
+  auto last = Clock::now();
+  while (pause(interval_)) {
+    const auto now = Clock::now();
+    const double passed = std::chrono::duration<double>(now - last).count();
+    last = now;
+    // A process that was stopped, or a machine that slept, has not hung in the meantime.
+    look(std::min(passed, 2 * interval_ + 0.5));
+  }
+}
+
+void Watchdog::look(double passed) {
+  RankPlace own = activity_.place();
+  own.rank = options_.rank;
+  own.host = host_name();
+  own.process = ::getpid();
+  Heard heard;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!meter_ || judged_run_ != run_) {
+      judged_run_ = run_;
+      meter_.emplace(ranks_, rank_, patience_of(interval_));
+      next_warning_ = warning_of(options_.timeout);
+    }
+    if (files_) heard = heard_;
+  }
+  const bool new_round = heard.round != judged_round_;
+  unheard_ = new_round ? 0 : unheard_ + passed;
+  judged_round_ = heard.round;
+  // The disk does not answer: then nobody is known.
+  if (unheard_ > patience_of(interval_)) heard.places.clear();
+  meter_->pass(passed, own, heard.places);
+  own_silence_ = meter_->ranks()[static_cast<std::size_t>(meter_->self())].seconds;
+
+  in_vain_ = own.failed && std::ranges::any_of(meter_->ranks(), [&](const RankSilence& rank) {
+               return rank.known && rank.place.waiting && !rank.place.patient &&
+                      !rank.place.failed && rank.place.collective > activity_.failed_behind();
+             });
+  const double silence = meter_->silence();
+  if (silence >= next_warning_) warn(silence);
+  if (silence < warning_of(options_.timeout)) next_warning_ = warning_of(options_.timeout);
+  over_ = silence >= options_.timeout ? over_ + passed : 0;
+  if (over_ > 0 && (meter_->speaks() || over_ > kOtherSpeaks)) end();
+}
+
+void Watchdog::warn(double silence) {
+  next_warning_ = 2 * std::max(silence, next_warning_);
+  if (silence >= options_.timeout || !meter_->speaks() || !can_tell()) return;
+  spdlog::warn("{} (dist.timeout: {:g} s)", silence_line(meter_->ranks(), meter_->self()),
+               options_.timeout);
+}
+
+void Watchdog::end() {
+  std::string checkpoint;
+  {
+    const std::lock_guard lock(mutex_);
+    checkpoint = checkpoint_;
+  }
+  const std::string report =
+      hang_report(meter_->ranks(), meter_->self(), options_.timeout, checkpoint);
+  if (!options_.end) end_process(report);
+  options_.end(report);
+  over_ = 0;
+}
+
+}  // namespace tpudist

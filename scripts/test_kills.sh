@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# Kills and stops ranks of a short training at random times, and lets it go on: what comes out must be
+# what a run gives that nobody disturbed. Prints a line for each check; the exit code is 1 if one fails.
+#
+#   scripts/test_kills.sh [KILLS [STOPS]]     100 kills and 10 stops if not given; some five minutes
+#
+#   1. kill -9 of a random rank at a random time, also while a checkpoint is written, then --resume, on 2
+#      and 3 ranks in turns: the same parameters whenever a run gets to its end, no process left behind,
+#      no temporary file, and no job that takes more than 30 s to end.
+#   2. SIGSTOP of a random rank for ever: the job ends within dist.timeout and 5 s with exit code 86, and
+#      says which rank the others wait for, in which collective.
+#
+# TPUDIST            the program; default build/release/tpudist
+# TPUDIST_KILL_SEED  what the ranks and times are drawn by; default 1
+# TPUDIST_KILL_DIR   where data, runs and logs go, kept; default a new folder in /tmp, removed when all
+#                    went well
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+kills=${1:-100} stops=${2:-10}
+tpudist=$(realpath "${TPUDIST:-build/release/tpudist}")
+scratch=${TPUDIST_KILL_DIR:-$(mktemp -d)}
+RANDOM=${TPUDIST_KILL_SEED:-1}
+timeout=6  # dist.timeout of the stopped runs, seconds
+failures=0
+mkdir -p "$scratch"
+
+# As root, Open MPI asks for consent; in containers one of its copying methods is not allowed.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1
+
+fail() { echo "FAILED  $*"; failures=$((failures + 1)); }
+check() {  # check NAME COMMAND...
+  local name=$1; shift
+  if "$@"; then echo "ok      $name"; else fail "$name"; fi
+}
+
+# start RUN RANKS [key=value ...] trains in the background; `job` is the process of mpirun, `log` its output.
+start() {
+  local run=$1 ranks=$2; shift 2
+  log=$scratch/$run.log
+  mpirun --bind-to none --oversubscribe -np "$ranks" "$tpudist" train "$scratch/short.yaml" \
+    --run-dir "$scratch/$run" --resume "$@" > "$log" 2>&1 &
+  job=$!
+}
+
+sleep_ms() { sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"; }
+ranks_of() { pgrep -P "$1" 2> /dev/null || true; }  # processes of the ranks of a job
+hash_of() { sed -n 's/^parameters: //p' "$1" | grep . || echo none; }
+processes_of() { pgrep -f -- "--run-dir $scratch/$1( |\$)" 2> /dev/null || true; }  # that train there
+
+# ended SECONDS waits so long for the job to end, and sets `code`; false when it does not.
+ended() {
+  local end=$((SECONDS + $1 + 1))
+  while kill -0 "$job" 2> /dev/null; do
+    (( SECONDS < end )) || return 1
+    sleep 0.05
+  done
+  code=0
+  wait "$job" || code=$?
+}
+
+# nobody_left RUN: whether all processes that trained there are gone, a few seconds later at most.
+nobody_left() {
+  local end=$((SECONDS + 5))
+  while [[ -n $(processes_of "$1") ]]; do
+    (( SECONDS < end )) || return 1
+    sleep 0.1
+  done
+}
+
+# temporary_files RUN: files there that a finished run does not have.
+temporary_files() {
+  find "$scratch/$1" -mindepth 1 \( -name '*.tmp*' -o -name '.tpudist-lock' -o -path '*/ranks*' -o -name '*.damaged' \)
+}
+
+end_by_force() {
+  local process
+  for process in $(ranks_of "$job") "$job"; do kill -9 "$process" 2> /dev/null || true; done
+  wait "$job" 2> /dev/null || true
+}
+
+# pick LIST... puts a random one of them into `picked`.
+pick() { local list=("$@"); picked=${list[RANDOM % ${#list[@]}]}; }
+
+kill_ranks() {
+  local done=0 runs=0 same=0 number=0 torn=0 ranks=2 processes run
+  while (( done < kills )); do
+    run=killed-$number
+    start "$run" "$ranks"
+    ranks=$((5 - ranks))
+    # From before the program has started to the end of the run.
+    sleep_ms $((RANDOM % 2500))
+    mapfile -t processes < <(ranks_of "$job")
+    if (( ${#processes[@]} > 0 )); then
+      pick "${processes[@]}"
+      kill -9 "$picked" 2> /dev/null && done=$((done + 1))
+    fi
+    if ! ended 30; then
+      fail "the job still runs 30 s after a rank was killed; see $log"
+      end_by_force
+      code=137
+    fi
+    nobody_left "$run" || fail "processes are left behind: $(processes_of "$run" | tr '\n' ' ')"
+    [[ -z $(find "$scratch/$run" -name '*.tmp*' 2> /dev/null) ]] || torn=$((torn + 1))
+    if (( code == 0 )); then
+      finished "$run" && same=$((same + 1))
+      runs=$((runs + 1)) number=$((number + 1))
+    fi
+  done
+  start "$run" 2
+  ended 120 || end_by_force
+  finished "$run" && same=$((same + 1))
+  runs=$((runs + 1))
+  check "$done ranks killed, $torn in the midst of writing a file: $same of $runs runs end as undisturbed" \
+    test "$same" -eq "$runs"
+}
+
+# finished RUN: whether it ended as the undisturbed one, and left nothing behind.
+finished() {
+  local hash
+  hash=$(hash_of "$log")
+  if [[ $hash != "$expected" ]]; then
+    fail "$1: parameters $hash instead of $expected; see $log"
+    return 1
+  fi
+  if [[ -n $(temporary_files "$1") ]]; then
+    fail "$1: left behind: $(temporary_files "$1" | tr '\n' ' ')"
+    return 1
+  fi
+}
+
+stop_ranks() {
+  local done=0 processes number begin seconds ranks=2
+  for (( done = 0; done < stops; ++done )); do
+    start "stopped-$done" "$ranks" train.steps=1000000 "dist.timeout=$timeout"
+    for (( i = 0; i < 300; ++i )); do
+      [[ -s $scratch/stopped-$done/metrics.jsonl ]] && break
+      sleep 0.1
+    done
+    sleep_ms $((RANDOM % 1000))
+    mapfile -t processes < <(ranks_of "$job")
+    number=$((RANDOM % ranks))
+    begin=$(date +%s%N)
+    kill -STOP "${processes[number]}"
+    if ended $((timeout + 10)); then
+      seconds=$((($(date +%s%N) - begin) / 1000000))
+      check "rank stopped: the job ends after $((seconds / 1000)).$((seconds / 100 % 10)) s" \
+        test "$seconds" -le $(((timeout + 5) * 1000))
+      check "exit code $code" test "$code" -eq 86
+      check "$(grep -o 'ranks* [0-9, ]*waits* in collective.*arrived' "$log" | head -1)" \
+        grep -q "waits* in collective [0-9]* ([a-z_]*), rank [0-9] has not arrived" "$log"
+      check "the rank is named that was stopped" \
+        grep -q "^tpudist: rank [0-9]* (.*process ${processes[number]}): .*stopped" "$log"
+    else
+      fail "the job did not end; see $log"
+      end_by_force
+    fi
+    check "nobody is left" nobody_left "stopped-$done"
+    ranks=$((5 - ranks))
+  done
+}
+
+"$tpudist" synth "$scratch/npz" --preset tiny --quiet > "$scratch/log" 2>&1
+"$tpudist" convert "$scratch/npz" "$scratch/shards" --jobs 1 --quiet >> "$scratch/log" 2>&1
+cat > "$scratch/short.yaml" << END
+name: short
+data: {shards: $scratch/shards, collection: layout:xla:random}
+batch: {slates: 4, configs: 8}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {weight: 1, clip_norm: 500}}
+optimizer: {name: adamw, lr: 1e-3}
+schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
+train: {steps: 60, checkpoint_every: 1, evaluate_every: 20, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
+ensemble: {members: 2, vary: [init]}
+dist: {threads: 1, device: cpu}
+END
+
+start undisturbed 2
+ended 120 || end_by_force
+expected=$(hash_of "$log")
+check "undisturbed: parameters $expected" test "$expected" != none
+(( kills == 0 )) || kill_ranks
+stop_ranks
+
+if (( failures > 0 )); then
+  echo "$failures checks failed; see $scratch"
+  exit 1
+fi
+[[ -n ${TPUDIST_KILL_DIR:-} ]] || rm -rf "$scratch"

@@ -1,0 +1,116 @@
+#include "train/loop/time_limit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "core/error.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+
+namespace tpudist {
+namespace {
+
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+
+// The end of a Slurm job so many seconds from now, while it lives.
+class SlurmJob {
+ public:
+  explicit SlurmJob(const std::string& end) { setenv("SLURM_JOB_END_TIME", end.c_str(), 1); }
+  ~SlurmJob() { unsetenv("SLURM_JOB_END_TIME"); }
+};
+
+TEST(TimeLimit, LeavesTimeForTheLongestStepAndACheckpoint) {
+  double now = 1000;
+  TimeLimit limit({.seconds = 100, .slurm = false}, 0, [&] { return now; });
+  EXPECT_EQ(limit.left(), 100);
+  EXPECT_FALSE(limit.is_over());
+  now += 30;  // the first step warms up, and says nothing of the others
+  EXPECT_FALSE(limit.is_over());
+  now += 10;
+  EXPECT_FALSE(limit.is_over());
+  limit.wrote_checkpoint(4);
+  now += 5;
+  EXPECT_FALSE(limit.is_over());
+  // 45 s are over: 1.2 x 10 s and 2 x 4 s are taken off the 100 s.
+  now = 1079;
+  EXPECT_TRUE(limit.is_over());  // this step was the longest
+
+  now = 2000;
+  TimeLimit exact({.seconds = 100, .slurm = false}, 0, [&] { return now; });
+  exact.wrote_checkpoint(4);
+  for (int step = 0; step <= 9; ++step, now += 10) EXPECT_EQ(exact.is_over(), step >= 8) << step;
+}
+
+TEST(TimeLimit, AlwaysAllowsAStep) {
+  double now = 0;
+  TimeLimit limit({.seconds = 0, .slurm = false}, 0, [&] { return now; });
+  EXPECT_FALSE(limit.is_over());
+  EXPECT_TRUE(limit.is_over());
+}
+
+TEST(TimeLimit, ReckonsACheckpointBeforeItHasSeenOne) {
+  double now = 0;
+  TimeLimit limit({.seconds = 100, .slurm = false}, 50e6 * 20, [&] { return now; });
+  EXPECT_FALSE(limit.is_over());
+  now = 59;
+  EXPECT_FALSE(limit.is_over());  // 2 x 20 s are taken off
+  TimeLimit other({.seconds = 100, .slurm = false}, 50e6 * 20, [&] { return now; });
+  EXPECT_FALSE(other.is_over());
+  now = 59 + 60;
+  EXPECT_TRUE(other.is_over());
+}
+
+TEST(TimeLimit, IsNoneWithoutOne) {
+  double now = 0;
+  TimeLimit limit({.seconds = std::nullopt, .slurm = true}, 0, [&] { return now; });
+  EXPECT_FALSE(limit.is_over());
+  now = 1e9;
+  EXPECT_FALSE(limit.is_over());
+  EXPECT_FALSE(limit.left());
+}
+
+TEST(TimeLimit, HeedsTheEndOfTheSlurmJob) {
+  const SlurmJob job("5000");
+  EXPECT_EQ(slurm_seconds_left(4000), 1000);
+  EXPECT_FALSE(slurm_seconds_left(5000));  // of another time
+  const SlurmJob odd("5000x");
+  EXPECT_FALSE(slurm_seconds_left(4000));
+  const SlurmJob far("99999999999");
+  double now = 0;
+  EXPECT_TRUE(TimeLimit({.seconds = std::nullopt, .slurm = true}, 0, [&] { return now; }).left());
+  EXPECT_FALSE(TimeLimit({.seconds = std::nullopt, .slurm = false}, 0, [&] { return now; }).left());
+  EXPECT_EQ(TimeLimit({.seconds = 7, .slurm = true}, 0, [&] { return now; }).left(), 7);
+}
+
+TEST(TimeLimit, StopsARunThatGoesOnWithTheSameBits) {
+  const TempDir folder;
+  const TrainOutcome whole = run(tiny_experiment(), folder / "whole");
+  const Experiment hurried = tiny_experiment({"train.time_limit=0"});
+  TrainOutcome outcome = run(hurried, folder / "run");
+  for (std::int64_t steps = 1; steps < whole.steps; ++steps) {
+    EXPECT_TRUE(outcome.stopped);
+    EXPECT_TRUE(outcome.out_of_time);
+    EXPECT_EQ(outcome.steps, steps);
+    outcome = run(hurried, folder / "run", 1, /*resume=*/true);
+  }
+  EXPECT_FALSE(outcome.stopped);
+  EXPECT_EQ(outcome.steps, whole.steps);
+  EXPECT_EQ(outcome.parameter_hash, whole.parameter_hash);
+}
+
+TEST(TimeLimit, IsReadFromText) {
+  EXPECT_EQ(tiny_experiment({"train.time_limit=7h30m"}).train.time_limit.seconds, 27000);
+  EXPECT_TRUE(tiny_experiment({"train.time_limit=auto"}).train.time_limit.slurm);
+  EXPECT_FALSE(tiny_experiment({"train.time_limit=none"}).train.time_limit.slurm);
+  EXPECT_THROW(tiny_experiment({"train.time_limit=soon"}), ConfigError);
+  EXPECT_EQ(tiny_experiment({"dist.timeout=15m"}).dist.timeout, 900);
+  EXPECT_EQ(tiny_experiment({"dist.timeout=0"}).dist.timeout, 0);
+  EXPECT_THROW(tiny_experiment({"dist.timeout=-1"}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tpudist

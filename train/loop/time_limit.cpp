@@ -1,0 +1,72 @@
+#include "train/loop/time_limit.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace tpudist {
+namespace {
+
+constexpr double kBytesPerSecond = 50e6;
+constexpr double kShortestCheckpoint = 0.1;  // seconds that are reckoned at least
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double system_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::optional<double> slurm_seconds_left(double now) {
+  const char* text = std::getenv("SLURM_JOB_END_TIME");
+  if (!text) return std::nullopt;
+  std::int64_t end = 0;
+  const auto [rest, error] = std::from_chars(text, text + std::strlen(text), end);
+  if (error != std::errc{} || *rest != '\0' || static_cast<double>(end) <= now) return std::nullopt;
+  return static_cast<double>(end) - now;
+}
+
+TimeLimit::TimeLimit(const TimeLimitConfig& config, double checkpoint_bytes, Clock clock)
+    : clock_(clock ? std::move(clock) : Clock(steady_seconds)),
+      checkpoint_seconds_(std::max(checkpoint_bytes / kBytesPerSecond, kShortestCheckpoint)) {
+  std::optional<double> left = config.seconds;
+  if (config.slurm) {
+    // The system's clock is asked once: where it jumps later, the limit stays.
+    if (const auto slurm = slurm_seconds_left(system_seconds()))
+      left = left ? std::min(*left, *slurm) : *slurm;
+  }
+  if (left) end_ = clock_() + *left;
+}
+
+double TimeLimit::margin() const {
+  return 1.2 * longest_step_ + 2 * checkpoint_seconds_;
+}
+
+bool TimeLimit::is_over() {
+  if (!end_) return false;
+  const double now = clock_();
+  if (last_ && steps_ > 1) longest_step_ = std::max(longest_step_, now - *last_);
+  last_ = now;
+  ++steps_;
+  return steps_ > 1 && now + margin() >= *end_;
+}
+
+void TimeLimit::wrote_checkpoint(double seconds) {
+  const double before = measured_ ? checkpoint_seconds_ : kShortestCheckpoint;
+  checkpoint_seconds_ = std::max(before, seconds);
+  measured_ = true;
+}
+
+std::optional<double> TimeLimit::left() const {
+  if (!end_) return std::nullopt;
+  return *end_ - clock_();
+}
+
+}  // namespace tpudist
