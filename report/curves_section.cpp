@@ -189,13 +189,13 @@ ReportSection curves_section(const ReportInput& input) {
     ReportFigure loss = loss_figure(variant), scores = score_figure(variant);
     const std::string where = variant.title.empty() ? "" : variant.title + ": ";
     if (loss.table.rows.empty()) {
-      section.missing.push_back(where + "no step was logged yet (train.log_every).");
+      section.missing.push_back(where + "No step was logged yet (train.log_every).");
     } else {
       section.figures.push_back(std::move(loss));
     }
     if (scores.table.rows.empty()) {
       section.missing.push_back(
-          where + "no score was logged while training; train.evaluate_every gives one.");
+          where + "No score was logged while training; train.evaluate_every gives one.");
     } else {
       section.figures.push_back(std::move(scores));
     }

@@ -101,7 +101,7 @@ ReportSection folds_section(const ReportInput& input) {
       continue;
     }
     section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
-                              "no out-of-fold scores: members hold folds out with ensemble.folds, "
+                              "No out-of-fold scores: members hold folds out with ensemble.folds, "
                               "and predictions.rows scores the "
                               "graphs that they never saw.");
   }

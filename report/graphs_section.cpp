@@ -53,9 +53,7 @@ ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix
       matrix.most_rows > 0 ? fmt::format("at most {} rows", matrix.most_rows) : "all measured rows",
       matrix.rows.size(), rows,
       of_folds ? "; every score is by members that never saw the graph's family" : "");
-  figure.legend = {{"f1", "mean with interval"},
-                   {"q2", "members together"},
-                   {"limit", "noise ceiling with its interval"}};
+  figure.legend = {{"f1", "mean with interval"}, {"q2", "members together"}};
   figure.table = {(of_folds ? "graphs-out-of-fold" : "graphs-valid") + variant.file_end,
                   {"graph", "family", "fold", "rows", "mean", "low", "high", "lowest", "highest",
                    "together", "ceiling", "ceiling interval", "tied pairs", "sampling deviation"},
@@ -83,6 +81,8 @@ ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix
     figure.table.rows.push_back(std::move(cells));
     chart.rows.push_back(std::move(row));
   }
+  if (std::ranges::any_of(chart.rows, [](const IntervalRow& row) { return row.limit.has_value(); }))
+    figure.legend.push_back({"limit", "noise ceiling with its interval"});
   std::ranges::stable_sort(chart.rows, std::greater(), &IntervalRow::value);
   constexpr std::size_t kMostRows = 40;
   if (chart.rows.size() > kMostRows) {
@@ -106,7 +106,7 @@ ReportSection graphs_section(const ReportInput& input) {
     }
     if (variant.members.rows.empty() && variant.out_of_fold.rows.empty()) {
       section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
-                                "no scores of graphs yet; a run writes them when its steps are "
+                                "No scores of graphs yet; a run writes them when its steps are "
                                 "done (predictions.rows, or "
                                 "train.last_evaluation).");
     }

@@ -63,10 +63,10 @@ std::string figure_html(const ReportFigure& figure) {
   if (!panels.empty()) html += "<figure>\n" + legend_html(figure.legend) + panels + "</figure>\n";
   if (figure.table.rows.empty()) return html;
   // Without a chart the table is what there is to see.
-  html +=
-      fmt::format("<details{}><summary>Table of {} rows ({}.csv)</summary>\n{}</details>\n",
-                  panels.empty() && !figure.folded ? " open=\"open\"" : "",
-                  figure.table.rows.size(), escaped(figure.table.name), table_html(figure.table));
+  html += fmt::format("<details{}><summary>Table of {} row{} ({}.csv)</summary>\n{}</details>\n",
+                      panels.empty() && !figure.folded ? " open=\"open\"" : "",
+                      figure.table.rows.size(), figure.table.rows.size() == 1 ? "" : "s",
+                      escaped(figure.table.name), table_html(figure.table));
   return html;
 }
 

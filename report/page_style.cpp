@@ -36,9 +36,9 @@ svg { display: block; max-width: 100%; height: auto; }
 details { margin: 6px 0 14px; font-size: 14px; } summary { cursor: pointer; color: var(--c1); }
 .scroll { overflow-x: auto; max-height: 480px; overflow-y: auto; border: 1px solid var(--edge);
   border-radius: 6px; margin-top: 6px; }
-table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: 13px; min-width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 4px 10px; border-bottom: 1px solid var(--grid); vertical-align: top; }
-td { overflow-wrap: anywhere; min-width: 5ch; }
+td { overflow-wrap: break-word; max-width: 44ch; } td:first-child { white-space: nowrap; }
 th { position: sticky; top: 0; background: var(--card); font-weight: 600; } td.n { text-align: right;
   white-space: nowrap; } tbody tr:last-child td { border-bottom: 0; }
 svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;

@@ -57,7 +57,7 @@ ReportSection sizes_section(const ReportInput& input) {
     }
     section.missing.push_back(
         (variant.title.empty() ? "" : variant.title + ": ") +
-        "needs the predictions of two members on validation graphs that neither trained "
+        "Needs the predictions of two members on validation graphs that neither trained "
         "on (predictions.rows writes them).");
   }
   return section;

@@ -69,7 +69,7 @@ ReportSection slowdown_section(const ReportInput& input) {
     if (!any) {
       section.missing.push_back(
           (variant.title.empty() ? "" : variant.title + ": ") +
-          "no predictions of graphs that members never saw; predictions.rows writes them.");
+          "No predictions of graphs that members never saw; predictions.rows writes them.");
     }
   }
   return section;

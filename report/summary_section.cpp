@@ -41,13 +41,13 @@ ReportFigure scores_figure(const ReportInput& input) {
   ReportFigure figure;
   figure.heading = "Scores";
   figure.sentence =
-      "The mean over graphs of one member's score, larger is better. The heavy line is the 95 % "
-      "interval "
-      "for these graphs and other runs, the thin line that for other model families and other "
-      "runs. "
-      "Neither sees what no graph here shows: an interval from n families cannot see failures "
-      "rarer than "
-      "about 1 in n.";
+      "The mean over graphs of the score, larger is better. The heavy line is the 95 % interval "
+      "for these "
+      "graphs and other runs (of members together: the jackknife over members), the thin line that "
+      "for other "
+      "model families, too; of a single run it is of this model only. Neither sees what no graph "
+      "here shows: "
+      "an interval from n families cannot see failures rarer than about 1 in n.";
   figure.legend = {{"f1", "validation graphs"},
                    {"f2", "validation graphs, all members together"},
                    {"f3", "out of fold"}};

@@ -69,7 +69,7 @@ ReportSection timing_section(const ReportInput& input) {
     if (figure.table.rows.empty()) {
       section.missing.push_back(
           (input.variants[g].title.empty() ? "" : input.variants[g].title + ": ") +
-          "no step was logged yet (train.log_every).");
+          "No step was logged yet (train.log_every).");
     } else {
       section.figures.push_back(std::move(figure));
     }

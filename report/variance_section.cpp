@@ -82,7 +82,7 @@ ReportSection variance_section(const ReportInput& input) {
     if (section.figures.size() == before) {
       section.missing.push_back(
           (variant.title.empty() ? "" : variant.title + ": ") +
-          "needs the scores of two members, or of two seeds over all folds, on two graphs.");
+          "Needs the scores of two members, or of two seeds over all folds, on two graphs.");
     }
   }
   return section;

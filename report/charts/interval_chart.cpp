@@ -76,7 +76,7 @@ std::string IntervalChart::svg(double width) const {
   std::size_t longest = 0;
   for (const IntervalRow& row : rows) longest = std::max(longest, row.label.size());
   const std::size_t most = narrow ? 52 : 40;
-  const double gutter = narrow ? 10 : 6.6 * static_cast<double>(std::min(longest, most)) + 16;
+  const double gutter = narrow ? 10 : 7.2 * static_cast<double>(std::min(longest, most)) + 18;
   PlotArea area{.left = gutter,
                 .top = 8,
                 .right = width - 16,
