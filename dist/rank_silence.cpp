@@ -34,6 +34,12 @@ const RankSilence* last_waiting(std::span<const RankSilence> ranks) {
   return last;
 }
 
+// Whether a rank has come to where `last` waits; true where nobody waits.
+bool has_arrived(const RankSilence& rank, const RankSilence* last) {
+  return !last || rank.place.collective > last->place.collective ||
+         (rank.place.collective == last->place.collective && rank.place.waiting);
+}
+
 std::string format_silence(double seconds) {
   return seconds < 10 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
@@ -105,16 +111,18 @@ bool SilenceMeter::speaks() const {
 }
 
 std::vector<int> late_ranks(std::span<const RankSilence> ranks) {
-  std::vector<int> late;
+  std::vector<int> dead, working, behind;
   const RankSilence* last = last_waiting(ranks);
-  if (!last) return late;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const RankPlace& place = ranks[rank].place;
-    const bool there = place.collective > last->place.collective ||
-                       (place.collective == last->place.collective && place.waiting);
-    if (ranks[rank].known && !there) late.push_back(static_cast<int>(rank));
+    const RankSilence& silence = ranks[rank];
+    if (!silence.known) continue;
+    if (!silence.answers) dead.push_back(static_cast<int>(rank));
+    if (has_arrived(silence, last)) continue;
+    behind.push_back(static_cast<int>(rank));
+    if (!silence.place.waiting) working.push_back(static_cast<int>(rank));
   }
-  return late;
+  if (!dead.empty()) return dead;
+  return working.empty() ? behind : working;
 }
 
 std::string silence_line(std::span<const RankSilence> ranks, int self) {
@@ -138,24 +146,30 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
   const RankSilence* last = last_waiting(ranks);
   const std::vector<int> late = late_ranks(ranks);
   std::vector<int> waiting, unknown;
+  bool all_late_arrived = true;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankPlace& place = ranks[rank].place;
     if (!ranks[rank].known) {
       unknown.push_back(static_cast<int>(rank));
-    } else if (last && ranks[rank].place.waiting &&
-               ranks[rank].place.collective == last->place.collective) {
+    } else if (std::ranges::find(late, static_cast<int>(rank)) != late.end()) {
+      all_late_arrived = all_late_arrived && has_arrived(ranks[rank], last);
+    } else if (place.waiting && !place.patient) {
       waiting.push_back(static_cast<int>(rank));
     }
   }
   std::string text =
       fmt::format("tpudist: error: nothing was finished for {:g} s (dist.timeout): ", timeout);
-  if (!last) {
-    text += fmt::format("{} hangs", list_of(ranks, {self}));
+  if (waiting.empty()) {
+    text += fmt::format("{} hang{}", list_of(ranks, late.empty() ? std::vector{self} : late),
+                        late.size() > 1 ? "" : "s");
   } else {
     text += fmt::format("{} wait{} in collective {} ({})", list_of(ranks, waiting),
                         waiting.size() == 1 ? "s" : "", last->place.collective, last->place.call);
-    if (!late.empty()) {
-      text +=
-          fmt::format(", {} ha{} not arrived", list_of(ranks, late), late.size() == 1 ? "s" : "ve");
+    const bool one = late.size() == 1;
+    if (!late.empty() && all_late_arrived) {
+      text += fmt::format(", {} {} not answer", list_of(ranks, late), one ? "does" : "do");
+    } else if (!late.empty()) {
+      text += fmt::format(", {} {} not arrived", list_of(ranks, late), one ? "has" : "have");
     } else if (unknown.empty()) {
       text += ", which all have reached: look at the network, or at MPI";
     }

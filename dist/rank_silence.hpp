@@ -51,8 +51,9 @@ class SilenceMeter {
   std::vector<double> unheard_;  // [ranks] seconds without anything new
 };
 
-// Ranks that the others wait for: those that have not come to the last collective that any rank waits
-// in. Empty where nobody waits, or all are in it. Only ranks that are known.
+// Ranks that the others wait for: those that do not answer; where there are none, those that work and
+// have not come to the last collective that any rank waits in; where none of them works, those that
+// wait in an earlier one. Only ranks that are known.
 std::vector<int> late_ranks(std::span<const RankSilence> ranks);
 
 // "rank 1 silent for 60 s: ..." for the ranks that the others wait for, at most a few; where it is

@@ -147,8 +147,8 @@ stop_ranks() {
       check "rank stopped: the job ends after $((seconds / 1000)).$((seconds / 100 % 10)) s" \
         test "$seconds" -le $(((timeout + 5) * 1000))
       check "exit code $code" test "$code" -eq 86
-      check "$(grep -o 'ranks* [0-9, ]*waits* in collective.*arrived' "$log" | head -1)" \
-        grep -q "waits* in collective [0-9]* ([a-z_]*), rank [0-9] has not arrived" "$log"
+      check "$(grep -Eo 'ranks? [0-9, ]*waits? in collective.*(arrived|answer)' "$log" | head -1)" \
+        grep -Eq "waits? in collective [0-9]+ \([a-z_]+\), rank [0-9] (has not arrived|does not answer)" "$log"
       check "the rank is named that was stopped" \
         grep -q "^tpudist: rank [0-9]* (.*process ${processes[number]}): .*stopped" "$log"
     else

@@ -150,6 +150,27 @@ TEST(HangReport, CallsARankLateThatIsStillInAnEarlierCollective) {
   EXPECT_THAT(late_ranks(known({place(0, 1, 1, 12, true), place(1, 1, 1, 13, false)})), IsEmpty());
 }
 
+// It was stopped within the collective, or another one left it before.
+TEST(HangReport, NamesARankThatDoesNotAnswerWhereverItIs) {
+  auto ranks =
+      known({place(0, 1, 1, 12, true), place(1, 1, 1, 12, true), place(2, 1, 1, 13, true)});
+  ranks[1].answers = false;
+  EXPECT_THAT(late_ranks(ranks), ElementsAre(1));
+  EXPECT_THAT(hang_report(ranks, 0, 600, ""),
+              HasSubstr("ranks 0, 2 wait in collective 13 (all_gather), rank 1 has not arrived"));
+  ranks[2].place.collective = 12;
+  EXPECT_THAT(hang_report(ranks, 0, 600, ""),
+              HasSubstr("ranks 0, 2 wait in collective 12 (all_gather), rank 1 does not answer"));
+}
+
+TEST(HangReport, DoesNotBlameARankThatWaitsItself) {
+  const auto ranks =
+      known({place(0, 1, 1, 12, true), place(1, 1, 1, 11, false), place(2, 1, 1, 11, true)});
+  EXPECT_THAT(late_ranks(ranks), ElementsAre(1));
+  EXPECT_THAT(hang_report(ranks, 0, 600, ""),
+              HasSubstr("ranks 0, 2 wait in collective 12 (all_gather), rank 1 has not arrived"));
+}
+
 TEST(HangReport, SaysWhenAllAreThere) {
   const auto ranks = known({place(0, 1, 1, 12, true), place(1, 1, 1, 12, true)});
   EXPECT_THAT(late_ranks(ranks), IsEmpty());
@@ -171,7 +192,7 @@ TEST(HangReport, DoesNotGuessWhereNothingIsKnown) {
 
 TEST(SilenceLine, CountsSeveralLateRanksTogether) {
   auto ranks =
-      known({place(0, 1, 1, 12, true), place(1, 1, 1, 11, false), place(2, 1, 1, 10, true)});
+      known({place(0, 1, 1, 12, true), place(1, 1, 1, 11, false), place(2, 1, 1, 10, false)});
   ranks[2].seconds = 70;
   EXPECT_THAT(silence_line(ranks, 0),
               AllOf(HasSubstr("ranks 1, 2 silent for 70 s; rank 2 (here, process 102): training")));

@@ -1,15 +1,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
-#include <thread>
 
-#include "tests/launch/mpi_program.hpp"
-#include "tests/support/temp_dir.hpp"
+#include "tests/launch/ranks_case.hpp"
 
 // The program on several ranks of this machine: what comes out does not depend on their number, and
 // ranks that differ or fail end the job with one clear line.
@@ -21,84 +17,6 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The rest of the line behind `key`, "" when there is none.
-std::string value_of(const std::string& output, const std::string& key) {
-  const std::size_t at = output.find(key);
-  if (at == std::string::npos) return {};
-  return output.substr(at + key.size(), output.find('\n', at) - at - key.size());
-}
-
-int count_of(const std::string& text, const std::string& what) {
-  int count = 0;
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
-  return count;
-}
-
-// Whether a process comes to its end, at most a few seconds after mpirun has left. One that nobody
-// has waited for yet (state Z) counts as ended.
-bool ends(pid_t process) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (std::chrono::steady_clock::now() < limit) {
-    const std::string status = content("/proc/" + std::to_string(process) + "/stat");
-    if (status.empty() || status.find(") Z") != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
-
-// Data and a run of one experiment, made once for all tests.
-class Ranks : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new TempDir;
-    const auto make_shards = [](const std::string& name, const std::string& seed) {
-      const std::string npz = path("npz-" + name);
-      ASSERT_EQ(run_program("synth " + npz + " --preset tiny --seed " + seed + " 2>&1").exit_code,
-                0);
-      ASSERT_EQ(run_program("convert " + npz + " " + path(name) + " --jobs 1 2>&1").exit_code, 0);
-    };
-    make_shards("shards", "1");
-    make_shards("other", "2");
-    std::ofstream(path("tiny.yaml")) << "name: tiny\ndata: {shards: " << path("shards")
-                                     << ", collection: layout:xla:random}\n"
-                                        R"(batch: {slates: 3, configs: 4}
-model: {preset: latenciaga_xla}
-loss: {list_mle: {weight: 1, clip_norm: 500}}
-optimizer: {name: adamw, lr: 1e-3}
-schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
-train: {steps: 4, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled,
-        average: {kind: ema, decay: 0.5}}
-ensemble: {members: 2, vary: [init]}
-dist: {threads: 1, device: cpu}
-)";
-    ASSERT_EQ(train(0, "one").exit_code, 0);
-  }
-  static void TearDownTestSuite() { delete folder_; }
-
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
-  static std::string train_arguments(const std::string& run, const std::string& more = "") {
-    return "train " + path("tiny.yaml") + " " + more + " --run-dir " + path(run);
-  }
-  static Outcome train(int ranks, const std::string& run, const std::string& more = "") {
-    return run_ranks(ranks, train_arguments(run, more));
-  }
-  // Exit code and the one line of an error; everything that was written where there is more.
-  static void expect_refusal(const Outcome& outcome, int exit_code, const std::string& line) {
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.output;
-    EXPECT_EQ(count_of(outcome.output, "tpudist: error"), 1) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("tpudist: error" + line));
-  }
-
-  static TempDir* folder_;
-};
-
-TempDir* Ranks::folder_ = nullptr;
 
 TEST_F(Ranks, TrainTheSameParametersWhateverTheirNumber) {
   const std::string alone = train(0, "zero").output;
@@ -288,91 +206,6 @@ TEST_F(Ranks, TellOfTheErrorsOfEachRankOnce) {
   EXPECT_THAT(no_data.output, HasSubstr("tpudist: error (rank 1): "));
   EXPECT_THAT(no_data.output, Not(HasSubstr("rank 0):")));
   EXPECT_TRUE(no_data.exit_code == 2 || no_data.exit_code == 3) << no_data.exit_code;
-}
-
-TEST_F(Ranks, EndTogetherWhenOneDies) {
-  const std::string arguments = train_arguments("killed", "train.steps=1000000");
-  MpiProgram job({{arguments}, {arguments}});
-  ASSERT_TRUE(job.wait_for("step       2/"));
-  const std::vector<pid_t> ranks = job.ranks();
-  ASSERT_EQ(ranks.size(), 2u);
-  ASSERT_EQ(kill(ranks[1], SIGKILL), 0);
-  const Outcome outcome = job.finish();
-  EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_NE(outcome.exit_code, 124) << "the job went on";
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("rank 1"), HasSubstr("signal 9")));
-  for (const pid_t rank : ranks) EXPECT_TRUE(ends(rank)) << "a rank is left over";
-}
-
-// Only rank 0 writes: the others wait for it in the next step.
-TEST_F(Ranks, EndTogetherWhenOneFailsInTheMidstOfAStep) {
-  const std::string arguments = train_arguments("failed", "train.steps=1000000");
-  MpiProgram job({{arguments}, {arguments}});
-  ASSERT_TRUE(job.wait_for("step       2/"));
-  replace_by_folder(path("failed/metrics.jsonl"));
-  const auto begin = std::chrono::steady_clock::now();
-  const Outcome outcome = job.finish();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  expect_refusal(outcome, 1, " (rank 0): " + path("failed/metrics.jsonl") + ": cannot write");
-}
-
-TEST_F(Ranks, EndTogetherWhenOneHangs) {
-  const std::string arguments =
-      train_arguments("stopped", "train.steps=1000000 dist.timeout=4 train.checkpoint_every=1");
-  MpiProgram job({{arguments}, {arguments}, {arguments}});
-  ASSERT_TRUE(job.wait_for("step       3/"));
-  const std::vector<pid_t> ranks = job.ranks();
-  ASSERT_EQ(ranks.size(), 3u);
-  ASSERT_EQ(kill(ranks[1], SIGSTOP), 0);
-  const auto begin = std::chrono::steady_clock::now();
-  const Outcome outcome = job.finish();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4 + 5));
-  EXPECT_EQ(outcome.exit_code, 86) << outcome.output;
-  EXPECT_THAT(
-      outcome.output,
-      AllOf(ContainsRegex("warning rank 1 silent for "),
-            ContainsRegex(
-                "nothing was finished for 4 s \\(dist.timeout\\): ranks* [0-9, ]+ waits* in "
-                "collective [0-9]+ \\([a-z_]+\\), rank 1 has not arrived"),
-            ContainsRegex("tpudist: rank 1 .*: training, step .*stopped, gone or cut off"),
-            ContainsRegex("the newest checkpoint is .*stopped/checkpoints/step-[0-9]+.h5")));
-  for (const pid_t rank : ranks) EXPECT_TRUE(ends(rank)) << "a rank is left over";
-}
-
-TEST_F(Ranks, GoOnWhileOneIsOnlySlow) {
-  const std::string arguments = train_arguments("slow", "train.steps=1000000 dist.timeout=4");
-  MpiProgram job({{arguments}, {arguments}});
-  ASSERT_TRUE(job.wait_for("step       3/"));
-  const std::vector<pid_t> ranks = job.ranks();
-  ASSERT_EQ(ranks.size(), 2u);
-  for (int i = 0; i < 6; ++i) {  // longer than the timeout in all
-    ASSERT_EQ(kill(ranks[1], SIGSTOP), 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(900));
-    ASSERT_EQ(kill(ranks[1], SIGCONT), 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  ASSERT_EQ(kill(ranks[1], SIGUSR2), 0);  // one rank that is asked stops all
-  const Outcome outcome = job.finish();
-  EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
-  EXPECT_EQ(count_of(outcome.output, "stopped on request after step"), 1) << outcome.output;
-  EXPECT_FALSE(fs::exists(path("slow/ranks")));
-}
-
-TEST_F(Ranks, StopTogetherForLackOfTime) {
-  const std::string expected = value_of(train(0, "in-time").output, "parameters: ");
-  for (int step = 1; step < 4; ++step) {
-    const Outcome outcome = train(2, "late", "train.time_limit=0 --resume");
-    EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
-    EXPECT_EQ(count_of(outcome.output,
-                       "stopped for lack of time (train.time_limit, or the end of the Slurm job) "
-                       "after step " +
-                           std::to_string(step)),
-              1)
-        << outcome.output;
-  }
-  const Outcome outcome = train(3, "late", "--resume");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
 }
 
 }  // namespace

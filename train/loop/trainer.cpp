@@ -22,6 +22,7 @@
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_predictions.hpp"
 #include "train/loop/run_report.hpp"
+#include "train/loop/step_boundary.hpp"
 #include "train/loop/time_limit.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
@@ -133,10 +134,10 @@ class TrainingRun {
         error = std::current_exception();
       }
       const bool out_of_time = limit_.is_over();
-      const Boundary agreed = agree(error              ? Boundary::error
-                                    : stop_requested() ? Boundary::stop
-                                    : out_of_time      ? Boundary::out_of_time
-                                                       : Boundary::go_on,
+      const Boundary agreed = agree(context_.world,
+                                    stop_requested() ? Boundary::stop
+                                    : out_of_time    ? Boundary::out_of_time
+                                                     : Boundary::go_on,
                                     error);
       if (agreed != Boundary::go_on) {
         outcome.stopped = true;
@@ -235,22 +236,6 @@ class TrainingRun {
                             state_.step, state_.failed.size()));
   }
 
-  // What a rank wants at a step boundary; what is further down outvotes what is above.
-  enum class Boundary : std::int64_t { go_on, out_of_time, stop, error };
-
-  // One exchange at each step boundary: what all ranks do. Throws on every rank when one could not
-  // prepare its work, so that no rank waits in the step for one that never comes.
-  Boundary agree(Boundary wanted, const std::exception_ptr& error) {
-    auto agreed = static_cast<std::int64_t>(wanted);
-    if (context_.world.size() > 1) context_.world.all_reduce(std::span(&agreed, 1), ReduceOp::max);
-    if (static_cast<Boundary>(agreed) == Boundary::error) {
-      run_on_all_ranks(context_.world, [&] {
-        if (error) std::rethrow_exception(error);
-      });
-    }
-    return static_cast<Boundary>(agreed);
-  }
-
   void one_step(const StepWork& next, Clock::time_point begin, double wait) {
     const StepResult result = step_.run(next, state_);
     const double seconds = seconds_since(begin);
@@ -315,7 +300,9 @@ class TrainingRun {
     Evaluation evaluation;
     context_.enter("predictions", state_.step);
     bool out_of_time = false;
-    const std::function<bool()> stops = [&] { return stop_requested() || (out_of_time = limit_.is_over()); };
+    const std::function<bool()> stops = [&] {
+      return stop_requested() || (out_of_time = limit_.is_over());
+    };
     if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
     const AlignedFloats weights = state_.scored_weights();
     const WrittenPredictions written = write_predictions(
