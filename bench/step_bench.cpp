@@ -274,7 +274,7 @@ class StepBench {
       seconds.push_back(taken);
       total += taken;
     }
-    const std::vector<std::int32_t>& groups = setup_.data.run_times(0).group;
+    const Array<std::int32_t>& groups = setup_.data.run_times(0).group;
     line["block"] = experiment_.evaluate_block.size(setup_.data.graph(0).nodes);
     line["runs"] = groups.size();
     line["distinct"] = *std::max_element(groups.begin(), groups.end()) + 1;
