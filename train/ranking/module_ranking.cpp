@@ -77,6 +77,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   std::ranges::stable_sort(
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   const RunScorers scorers(all, module.dataset, context);
+  context.enter("ranking");
   context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");
   const GraphPrediction prediction = scorers.score({0, 1}, {}, context).front();
   context.progress.finish();

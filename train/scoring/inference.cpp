@@ -225,6 +225,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
         "--select greedy compares members on the same validation graphs, but each was trained on "
         "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
   }
+  context.enter("scoring");
   context.progress.start("score", total_scores(dataset, scorers.members(), by, 0), "scores");
   for (const GraphRange graphs : scoring_ranges(dataset, scorers.members(), 0)) {
     auto predictions = scorers.score(graphs, by, context);
