@@ -76,8 +76,8 @@ TEST_F(Endings, EndTogetherWhenOneHangs) {
             ContainsRegex(
                 "nothing was finished for 4 s \\(dist.timeout\\): ranks* [0-9, ]+ waits* in "
                 "collective [0-9]+ \\([a-z_]+\\), rank 1 (has not arrived|does not answer)"),
-            ContainsRegex("tpudist: rank 1 .*: (training|checkpoint), step .*stopped, gone or cut "
-                          "off"),
+            ContainsRegex(
+                "tpudist: rank 1 .*: (training|checkpoint), step .*stopped, gone or cut off"),
             ContainsRegex("the newest checkpoint is .*stopped/checkpoints/step-[0-9]+.h5")));
   for (const pid_t rank : ranks) EXPECT_TRUE(ends(rank)) << "a rank is left over";
 }

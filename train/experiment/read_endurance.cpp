@@ -49,7 +49,7 @@ BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config) {
 }
 
 double read_timeout(ConfigNode& dist) {
-  return duration_of(dist, "timeout", dist.text("timeout", "600"));
+  return duration_of(dist, "timeout", dist.text("timeout", "10m"));
 }
 
 }  // namespace tpudist
