@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
+#include "dist/job_trace.hpp"
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
@@ -30,7 +32,7 @@ constexpr const char* kInterruptNotice =
     "\ntpudist: stopping with a checkpoint after this step; interrupt again to end at once\n";
 
 struct Arguments {
-  std::filesystem::path config, run_dir;
+  std::filesystem::path config, run_dir, trace;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
   int ranks = 0;  // of the dry run; 0 = those that were started
@@ -73,6 +75,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
 std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experiment& experiment) {
   std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
                                   {"--run-dir", arguments.run_dir.string()},
+                                  {"--trace", arguments.trace.string()},
                                   {"--resume", arguments.resume ? "given" : "not given"}};
   std::ranges::move(agreed_values(experiment), std::back_inserter(values));
   return values;
@@ -115,10 +118,14 @@ void run(const Arguments& arguments) {
       if (root) print("\n{}", describe_work(experiment, ranks, context));
       return;
     }
+    check_outputs({arguments.trace}, context.world);
+    std::optional<JobTrace> trace;
+    if (!arguments.trace.empty()) context.trace = &trace.emplace(context.world).trace();
     const StopSignal signal(root ? kInterruptNotice : "");
     const TrainOutcome outcome =
         train(experiment, folder, arguments.resume, context, [&] { return signal.requested(); });
     stopped = outcome.stopped;
+    if (trace) trace->write(context.world, arguments.trace);
     if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
       print("stopped {} after step {}; go on with --resume\n",
@@ -152,8 +159,13 @@ void add_train_command(CLI::App& app) {
   command->add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
   command->add_flag("--resume", arguments->resume,
                     "Go on from the run's newest checkpoint; starts a new run when there is none");
+  CLI::Option* trace =
+      command->add_option("--trace", arguments->trace,
+                          "File for what each thread of each rank did when, in Chrome's trace "
+                          "format (ui.perfetto.dev)");
   CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
                                            "Print the plan of work and memory, and train nothing");
+  dry_run->excludes(trace);
   command
       ->add_option("--ranks", arguments->ranks,
                    "With --dry-run: the plan for so many ranks, without starting them")

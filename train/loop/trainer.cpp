@@ -119,12 +119,16 @@ class TrainingRun {
   void train_members(const std::function<bool()>& stop_requested, TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
     Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1, [&](std::int64_t step) {
-      return builder_.build(step, training, [&] { context_.advance(); });
+      if (context_.trace) context_.trace->name_thread("data and plans");
+      return builder_.build(
+          step, training, [&] { context_.advance(); }, context_.trace);
     });
     while (!is_done() && state_.training() == training) {
       context_.enter("training", state_.step + 1);
+      const TraceSpan step_span(context_.trace, "step", state_.step + 1);
       const auto begin = Clock::now();
       const double waited = work.waited().count();
+      TraceSpan wait_span(context_.trace, "wait for data", state_.step + 1);
       std::optional<StepWork> next;
       std::exception_ptr error;
       try {
@@ -132,6 +136,7 @@ class TrainingRun {
       } catch (const std::exception&) {
         error = std::current_exception();
       }
+      wait_span.end();
       const bool out_of_time = limit_.is_over();
       const Boundary agreed = agree(error              ? Boundary::error
                                     : stop_requested() ? Boundary::stop
@@ -241,6 +246,7 @@ class TrainingRun {
   // One exchange at each step boundary: what all ranks do. Throws on every rank when one could not
   // prepare its work, so that no rank waits in the step for one that never comes.
   Boundary agree(Boundary wanted, const std::exception_ptr& error) {
+    const TraceSpan span(context_.trace, "agree on step", state_.step + 1);
     auto agreed = static_cast<std::int64_t>(wanted);
     if (context_.world.size() > 1) context_.world.all_reduce(std::span(&agreed, 1), ReduceOp::max);
     if (static_cast<Boundary>(agreed) == Boundary::error) {
@@ -256,7 +262,12 @@ class TrainingRun {
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
-    report_.step(result, state_, seconds, wait);
+    StepTimes times = step_.times();
+    times.data_wait = wait;
+    {
+      const TraceSpan span(context_.trace, "report", state_.step);
+      report_.step(result, state_, seconds, times);
+    }
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
@@ -314,8 +325,11 @@ class TrainingRun {
   void predict(TrainOutcome& outcome, bool evaluates, const std::function<bool()>& stop_requested) {
     Evaluation evaluation;
     context_.enter("predictions", state_.step);
+    const TraceSpan span(context_.trace, "predictions", state_.step);
     bool out_of_time = false;
-    const std::function<bool()> stops = [&] { return stop_requested() || (out_of_time = limit_.is_over()); };
+    const std::function<bool()> stops = [&] {
+      return stop_requested() || (out_of_time = limit_.is_over());
+    };
     if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
     const AlignedFloats weights = state_.scored_weights();
     const WrittenPredictions written = write_predictions(
@@ -347,6 +361,7 @@ class TrainingRun {
   // Scores the validation split on at most `rows` rows a graph (0 = all).
   Evaluation evaluate(std::int64_t rows) {
     context_.enter("evaluation", state_.step);
+    const TraceSpan span(context_.trace, "evaluation", state_.step);
     Evaluation evaluation = validation_.evaluate(state_.scored_weights(), state_.alive(), rows);
     record(evaluation);
     return evaluation;
