@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,11 @@
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
-#include "dist/job_trace.hpp"
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "launch/traced_job.hpp"
 #include "train/experiment/agreed_values.hpp"
 #include "train/experiment/load_experiment.hpp"
 #include "train/loop/dry_run.hpp"
@@ -118,14 +117,12 @@ void run(const Arguments& arguments) {
       if (root) print("\n{}", describe_work(experiment, ranks, context));
       return;
     }
-    check_outputs({arguments.trace}, context.world);
-    std::optional<JobTrace> trace;
-    if (!arguments.trace.empty()) context.trace = &trace.emplace(context.world).trace();
+    const TracedJob traced(context, arguments.trace);
     const StopSignal signal(root ? kInterruptNotice : "");
     const TrainOutcome outcome =
         train(experiment, folder, arguments.resume, context, [&] { return signal.requested(); });
     stopped = outcome.stopped;
-    if (trace) trace->write(context.world, arguments.trace);
+    traced.write();
     if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
       print("stopped {} after step {}; go on with --resume\n",
@@ -159,10 +156,7 @@ void add_train_command(CLI::App& app) {
   command->add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
   command->add_flag("--resume", arguments->resume,
                     "Go on from the run's newest checkpoint; starts a new run when there is none");
-  CLI::Option* trace =
-      command->add_option("--trace", arguments->trace,
-                          "File for what each thread of each rank did when, in Chrome's trace "
-                          "format (ui.perfetto.dev)");
+  CLI::Option* trace = add_trace_option(*command, arguments->trace);
   CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
                                            "Print the plan of work and memory, and train nothing");
   dry_run->excludes(trace);
