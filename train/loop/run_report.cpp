@@ -64,6 +64,7 @@ RunReport::RunReport(const Experiment& experiment, const RunFolder& run, JobCont
 
 void RunReport::step(const StepResult& result, const TrainingState& state, double seconds,
                      const StepTimes& times) const {
+  const TraceSpan span(context_.trace, "report", state.step);
   double loss = 0, norm = 0, count = 0;
   for (std::size_t m = 0; m < result.loss.size(); ++m) {
     if (!result.stepped[m]) continue;

@@ -264,10 +264,7 @@ class TrainingRun {
     wait_seconds_ += wait;
     StepTimes times = step_.times();
     times.data_wait = wait;
-    {
-      const TraceSpan span(context_.trace, "report", state_.step);
-      report_.step(result, state_, seconds, times);
-    }
+    report_.step(result, state_, seconds, times);
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
