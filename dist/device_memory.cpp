@@ -33,6 +33,9 @@ namespace {
 std::vector<std::string> visible_devices() {
   return {};
 }
+std::vector<std::pair<std::string, std::string>> cuda_versions() {
+  return {};
+}
 void copy_device_bytes(void*, const void*, std::size_t) {
   no_cuda();
 }
@@ -58,6 +61,20 @@ std::vector<std::string> visible_devices() {
     }
   }
   return ids;
+}
+
+std::vector<std::pair<std::string, std::string>> cuda_versions() {
+  // 13000 is 13.0
+  const auto text = [](cudaError_t code, int version, const char* none) -> std::string {
+    if (code != cudaSuccess) return cudaGetErrorString(code);
+    if (version == 0) return none;
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  };
+  int runtime = 0, driver = 0;
+  const cudaError_t of_runtime = cudaRuntimeGetVersion(&runtime);
+  const cudaError_t of_driver = cudaDriverGetVersion(&driver);
+  return {{"CUDA runtime", text(of_runtime, runtime, "none")},
+          {"CUDA driver", text(of_driver, driver, "no driver")}};
 }
 
 void copy_device_bytes(void* to, const void* from, std::size_t bytes) {

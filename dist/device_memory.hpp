@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tpudist {
@@ -12,6 +13,9 @@ namespace tpudist {
 // Unique ids of the CUDA devices that this process sees, by device index; empty without a GPU or a
 // driver. Never throws for the lack of one.
 std::vector<std::string> visible_devices();
+
+// Versions of the CUDA runtime that is loaded and of the driver, by name; empty in a build without CUDA.
+std::vector<std::pair<std::string, std::string>> cuda_versions();
 
 // Copies between any two of host and device memory and waits for it.
 void copy_device_bytes(void* to, const void* from, std::size_t bytes);

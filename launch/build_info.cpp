@@ -32,18 +32,23 @@ std::string hdf5_library() {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> build_versions() {
+  const std::string commit = TPUDIST_GIT_COMMIT;
+  return {{"tpudist", std::string(version())},
+          {"commit", commit.empty() ? "unknown" : commit},
+          {"compiler", TPUDIST_COMPILER},
+          {"LibTorch", TPUDIST_LIBTORCH},
+          {"MPI", mpi_library()},
+          {"HDF5", hdf5_library()},
+          {"CUDA", TPUDIST_CUDA}};
+}
+
 std::string build_info() {
-  const std::string_view commit = TPUDIST_GIT_COMMIT;
-  return fmt::format(
-      "tpudist {}\n"
-      "commit    {}\n"
-      "compiler  {}\n"
-      "LibTorch  {}\n"
-      "MPI       {}\n"
-      "HDF5      {}\n"
-      "CUDA      {}",
-      version(), commit.empty() ? "unknown" : commit, TPUDIST_COMPILER, TPUDIST_LIBTORCH,
-      mpi_library(), hdf5_library(), TPUDIST_CUDA);
+  std::string text = fmt::format("tpudist {}", version());
+  for (const auto& [name, version] : build_versions()) {
+    if (name != "tpudist") text += fmt::format("\n{:<9} {}", name, version);
+  }
+  return text;
 }
 
 }  // namespace tpudist

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tpudist {
 
@@ -8,5 +10,8 @@ namespace tpudist {
 // LibTorch, MPI, HDF5 and whether the GPU is used. MPI and HDF5 are the libraries that are loaded
 // now, the others those that the program was built with. No newline at the end.
 std::string build_info();
+
+// The same as names and versions.
+std::vector<std::pair<std::string, std::string>> build_versions();
 
 }  // namespace tpudist

@@ -21,6 +21,7 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
 void add_verify_command(CLI::App& app);
 void add_synth_command(CLI::App& app);
 void add_config_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_ensemble_command(CLI::App& app);
 void add_predict_command(CLI::App& app);

@@ -15,13 +15,14 @@
 #include "launch/judgement_options.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
+#include "launch/traced_job.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
 namespace {
 
 struct Arguments : ScoringArguments {
-  std::filesystem::path run, json;
+  std::filesystem::path run, json, trace;
   std::string split = "valid";
   JudgementArguments judgement;
 };
@@ -32,15 +33,18 @@ void run(const Arguments& arguments) {
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "evaluate"},
                     {"--split", arguments.split},
+                    {"--trace", arguments.trace.string()},
                     {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
   std::ranges::move(agreed_values(trained), std::back_inserter(options.agreed));
   run_job(options, [&](JobContext& context) {
-    check_outputs({arguments.json}, context.world);
+    check_outputs({arguments.json, arguments.trace}, context.world);
+    const TracedJob traced(context, arguments.trace);
     const JudgementOptions judgement = arguments.judgement.options();
     const auto results = score_runs({trained},
                                     {arguments.split, arguments.shards, false,
                                      judgement.combination, judgement.keep_all, judgement.greedy},
                                     context);
+    traced.write();
     if (context.world.rank() != 0) return;
     const CollectionResult& result = results.front();
     if (!result.evaluation)
@@ -76,6 +80,7 @@ void add_evaluate_command(CLI::App& app) {
   add_judgement_options(*command, arguments->judgement);
   add_scoring_options(*command, *arguments);
   command->add_option("--json", arguments->json, "Write the scores to this file");
+  add_trace_option(*command, arguments->trace);
   command->callback([arguments] { run(*arguments); });
 }
 

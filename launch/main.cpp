@@ -24,6 +24,7 @@ void add_commands(CLI::App& app) {
   tpudist::add_rank_command(app);
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);
+  tpudist::add_doctor_command(app);
 }
 
 int run(int argc, char** argv) {

@@ -20,6 +20,7 @@
 #include "launch/judgement_options.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
+#include "launch/traced_job.hpp"
 #include "sweep/finished_runs.hpp"
 #include "train/scores/final_score.hpp"
 #include "train/scoring/inference.hpp"
@@ -29,7 +30,7 @@ namespace {
 
 struct Arguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
-  std::filesystem::path csv, json, scores;
+  std::filesystem::path csv, json, scores, trace;
   std::string split = "test";
   JudgementArguments judgement;
   bool out_of_fold = false;  // whether run folders stand for their predictions
@@ -71,6 +72,7 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
                     {"--csv", arguments.csv.string()},
                     {"--json", arguments.json.string()},
                     {"--scores", arguments.scores.string()},
+                    {"--trace", arguments.trace.string()},
                     {"--combine, --select and --keep-all", arguments.judgement.to_text()},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
@@ -126,12 +128,15 @@ void run(const Arguments& arguments) {
   const std::vector<TrainedRun> runs = open_runs(arguments);
   if (!arguments.scores.empty()) require_one_collection(runs);
   run_job(job_options(arguments, runs), [&](JobContext& context) {
-    check_outputs({arguments.csv, arguments.json, arguments.scores}, context.world);
+    check_outputs({arguments.csv, arguments.json, arguments.scores, arguments.trace},
+                  context.world);
+    const TracedJob traced(context, arguments.trace);
     const auto results =
         score_runs(runs,
                    {arguments.split, arguments.shards, !arguments.csv.empty(),
                     judgement.combination, judgement.keep_all, judgement.greedy, arguments.scores},
                    context);
+    traced.write();
     if (context.world.rank() != 0) return;
     arguments.warn_of_chosen_scores(arguments.split);
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
@@ -201,6 +206,7 @@ void add_predict_command(CLI::App& app) {
       ->check(CLI::ExistingDirectory);
   command->add_option("--csv", arguments->csv, "Submission to write")->required();
   add_options(*command, *arguments);
+  add_trace_option(*command, arguments->trace);
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -18,6 +18,7 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "launch/traced_job.hpp"
 #include "train/experiment/agreed_values.hpp"
 #include "train/experiment/load_experiment.hpp"
 #include "train/loop/dry_run.hpp"
@@ -30,7 +31,7 @@ constexpr const char* kInterruptNotice =
     "\ntpudist: stopping with a checkpoint after this step; interrupt again to end at once\n";
 
 struct Arguments {
-  std::filesystem::path config, run_dir;
+  std::filesystem::path config, run_dir, trace;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
   int ranks = 0;  // of the dry run; 0 = those that were started
@@ -73,6 +74,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
 std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experiment& experiment) {
   std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
                                   {"--run-dir", arguments.run_dir.string()},
+                                  {"--trace", arguments.trace.string()},
                                   {"--resume", arguments.resume ? "given" : "not given"}};
   std::ranges::move(agreed_values(experiment), std::back_inserter(values));
   return values;
@@ -115,10 +117,12 @@ void run(const Arguments& arguments) {
       if (root) print("\n{}", describe_work(experiment, ranks, context));
       return;
     }
+    const TracedJob traced(context, arguments.trace);
     const StopSignal signal(root ? kInterruptNotice : "");
     const TrainOutcome outcome =
         train(experiment, folder, arguments.resume, context, [&] { return signal.requested(); });
     stopped = outcome.stopped;
+    traced.write();
     if (root) print_outcome(outcome, experiment, folder);
     if (root && stopped) {
       print("stopped {} after step {}; go on with --resume\n",
@@ -152,8 +156,10 @@ void add_train_command(CLI::App& app) {
   command->add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
   command->add_flag("--resume", arguments->resume,
                     "Go on from the run's newest checkpoint; starts a new run when there is none");
+  CLI::Option* trace = add_trace_option(*command, arguments->trace);
   CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
                                            "Print the plan of work and memory, and train nothing");
+  dry_run->excludes(trace);
   command
       ->add_option("--ranks", arguments->ranks,
                    "With --dry-run: the plan for so many ranks, without starting them")

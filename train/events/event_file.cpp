@@ -30,6 +30,16 @@ void add_members(const std::string& name, const nlohmann::json& list, std::size_
   if (with_mean && count > 0) scalars.push_back({name + "/mean", sum / count});
 }
 
+// {"compute": [a number for each rank], ...}
+void add_ranks(const std::string& name, const nlohmann::json& lists, std::vector<Scalar>& scalars) {
+  for (const auto& [part, list] : lists.items()) {
+    for (std::size_t r = 0; r < list.size(); ++r) {
+      if (!list[r].is_number()) continue;
+      scalars.push_back({fmt::format("{}/{}/rank_{}", name, part, r), list[r].get<double>()});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Scalar> scalars_of(const nlohmann::json& record) {
@@ -41,6 +51,8 @@ std::vector<Scalar> scalars_of(const nlohmann::json& record) {
     if (name == "step" || name == "rows" || name == "first_member") continue;
     if (scores && name == "members") {
       add_members(split, value, first, false, scalars);
+    } else if (name == "rank_seconds" && value.is_object()) {
+      add_ranks(name, value, scalars);
     } else if (value.is_array()) {
       add_members(name, value, first, true, scalars);
     } else if (value.is_number()) {

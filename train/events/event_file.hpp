@@ -12,7 +12,8 @@ namespace tpudist {
 
 // The scalars of a line of metrics.jsonl. Numbers keep their name; a list with a number for each
 // member becomes NAME/member_0, NAME/member_1, ..., counted from the line's `first_member` on (0 where
-// it has none), and NAME/mean over those that are numbers. The
+// it has none), and NAME/mean over those that are numbers. The times of ranks become
+// rank_seconds/compute/rank_0 and so on. The
 // score of an evaluation comes under its split: valid/member_0, valid/ensemble. What is null (not
 // finite), and `step`, `rows` and `first_member`, are left out.
 std::vector<Scalar> scalars_of(const nlohmann::json& record);

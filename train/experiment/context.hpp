@@ -2,6 +2,7 @@
 
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
+#include "core/trace.hpp"
 #include "dist/communicator.hpp"
 #include "dist/node_place.hpp"
 #include "dist/watchdog.hpp"
@@ -15,6 +16,7 @@ struct JobContext {
   NodePlace place;      // node and GPU of this rank
   ProgressSink& progress;
   Watchdog* watchdog = nullptr;  // null: nobody watches
+  Trace* trace = nullptr;        // null: nobody traces
 
   // Tells the watchdog what this rank does next; `phase` is a literal, `step` < 0: it has no steps.
   void enter(const char* phase, std::int64_t step = -1) const {

@@ -90,6 +90,7 @@ double RunCheckpoints::save(const TrainingState& state) const {
   const auto begin = std::chrono::steady_clock::now();
   const auto path = checkpoint_path(run_.checkpoints(), state.step);
   context_.enter("checkpoint", state.step);
+  const TraceSpan span(context_.trace, "checkpoint", state.step);
   run_on_all_ranks(context_.world, [&] {
     if (!root()) return;
     save_checkpoint(path, checkpoint(state), setup_.network.parameters());
@@ -101,6 +102,7 @@ double RunCheckpoints::save(const TrainingState& state) const {
 
 void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
   context_.enter("checkpoint", state.step);
+  const TraceSpan span(context_.trace, "checkpoint", state.step);
   run_on_all_ranks(context_.world, [&] {
     if (!root() || !std::isfinite(score) || score <= best_score_) return;
     best_score_ = score;

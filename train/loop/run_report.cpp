@@ -34,6 +34,17 @@ nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& v
   return list;
 }
 
+// Where the time of a step went, for its line.
+std::string times_text(const std::vector<StepTimes>& ranks, double seconds) {
+  const auto percent = [&](double part) { return 100 * part / std::max(seconds, 1e-9); };
+  const StepTimes& own = ranks.front();
+  std::string text = fmt::format("wait {:.1f} %", percent(own.data_wait));
+  if (ranks.size() == 1) return text;
+  const Straggler slowest = straggler(ranks);
+  return text + fmt::format("  reduce {:.1f} %  slowest rank {} x{:.2f}", percent(own.reduction),
+                            slowest.rank, slowest.ratio);
+}
+
 nlohmann::json to_json(const std::vector<EarlyStopped>& members) {
   nlohmann::json list = nlohmann::json::array();
   for (const EarlyStopped& stopped : members) {
@@ -52,7 +63,8 @@ RunReport::RunReport(const Experiment& experiment, const RunFolder& run, JobCont
     : experiment_(experiment), run_(run), context_(context) {}
 
 void RunReport::step(const StepResult& result, const TrainingState& state, double seconds,
-                     double wait) const {
+                     const StepTimes& times) const {
+  const TraceSpan span(context_.trace, "report", state.step);
   double loss = 0, norm = 0, count = 0;
   for (std::size_t m = 0; m < result.loss.size(); ++m) {
     if (!result.stepped[m]) continue;
@@ -60,20 +72,24 @@ void RunReport::step(const StepResult& result, const TrainingState& state, doubl
   }
   if (count > 0) loss /= count, norm /= count;
   context_.progress.advance(1, fmt::format("loss {:.4f}", loss));
-  if (!root() || state.step % experiment_.train.log_every != 0) return;
+  if (state.step % experiment_.train.log_every != 0) return;
+  const std::vector<StepTimes> ranks = gather_times(context_.world, times);
+  if (!root()) return;
   context_.progress.line(
-      fmt::format("step {:>7}/{}  loss {:>9.4f}  norm {:>9.3g}  lr {:.2e}  {}/step  wait {:.1f} %",
-                  state.step, experiment_.train.steps, loss, norm, result.rate,
-                  format_seconds(seconds), 100 * wait / std::max(seconds, 1e-9)));
-  run_.append_metrics({{"kind", "step"},
-                       {"step", state.step},
-                       {"first_member", experiment_.ensemble.first_member},
-                       {"loss", of_stepped(result, result.loss)},
-                       {"norm", of_stepped(result, result.norm)},
-                       {"rate", result.rate},
-                       {"step_seconds", seconds},
-                       {"wait_seconds", wait},
-                       {"train_seconds", state.train_seconds}});
+      fmt::format("step {:>7}/{}  loss {:>9.4f}  norm {:>9.3g}  lr {:.2e}  {}/step  {}", state.step,
+                  experiment_.train.steps, loss, norm, result.rate, format_seconds(seconds),
+                  times_text(ranks, seconds)));
+  nlohmann::json line = {{"kind", "step"},
+                         {"step", state.step},
+                         {"first_member", experiment_.ensemble.first_member},
+                         {"loss", of_stepped(result, result.loss)},
+                         {"norm", of_stepped(result, result.norm)},
+                         {"rate", result.rate},
+                         {"step_seconds", seconds},
+                         {"wait_seconds", times.data_wait},
+                         {"train_seconds", state.train_seconds}};
+  line.update(times_json(ranks));
+  run_.append_metrics(line);
 }
 
 void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& state) const {

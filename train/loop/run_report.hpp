@@ -7,6 +7,7 @@
 
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/step_times.hpp"
 #include "train/loop/trainer.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
@@ -20,9 +21,10 @@ class RunReport {
  public:
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
 
-  // Of a step that took `seconds`, of these `wait` for its data; advances the progress.
+  // Of a step that took `seconds`, where they went on this rank; advances the progress. Collective
+  // where the step is logged.
   void step(const StepResult& result, const TrainingState& state, double seconds,
-            double wait) const;
+            const StepTimes& times) const;
   void evaluation(const Evaluation& evaluation, const TrainingState& state) const;
   // Writes scores.json, if there is anything to write. `out_of_fold`: null where nothing was predicted.
   // Collective.

@@ -120,12 +120,16 @@ class TrainingRun {
   void train_members(const std::function<bool()>& stop_requested, TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
     Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1, [&](std::int64_t step) {
-      return builder_.build(step, training, [&] { context_.advance(); });
+      if (context_.trace) context_.trace->name_thread("data and plans");
+      return builder_.build(
+          step, training, [&] { context_.advance(); }, context_.trace);
     });
     while (!is_done() && state_.training() == training) {
       context_.enter("training", state_.step + 1);
+      const TraceSpan step_span(context_.trace, "step", state_.step + 1);
       const auto begin = Clock::now();
       const double waited = work.waited().count();
+      TraceSpan wait_span(context_.trace, "wait for data", state_.step + 1);
       std::optional<StepWork> next;
       std::exception_ptr error;
       try {
@@ -133,12 +137,15 @@ class TrainingRun {
       } catch (const std::exception&) {
         error = std::current_exception();
       }
+      wait_span.end();
       const bool out_of_time = limit_.is_over();
+      TraceSpan agree_span(context_.trace, "agree on step", state_.step + 1);
       const Boundary agreed = agree(context_.world,
                                     stop_requested() ? Boundary::stop
                                     : out_of_time    ? Boundary::out_of_time
                                                      : Boundary::go_on,
                                     error);
+      agree_span.end();
       if (agreed != Boundary::go_on) {
         outcome.stopped = true;
         outcome.out_of_time = agreed == Boundary::out_of_time;
@@ -241,7 +248,9 @@ class TrainingRun {
     const double seconds = seconds_since(begin);
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
-    report_.step(result, state_, seconds, wait);
+    StepTimes times = step_.times();
+    times.data_wait = wait;
+    report_.step(result, state_, seconds, times);
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
@@ -299,6 +308,7 @@ class TrainingRun {
   void predict(TrainOutcome& outcome, bool evaluates, const std::function<bool()>& stop_requested) {
     Evaluation evaluation;
     context_.enter("predictions", state_.step);
+    const TraceSpan span(context_.trace, "predictions", state_.step);
     bool out_of_time = false;
     const std::function<bool()> stops = [&] {
       return stop_requested() || (out_of_time = limit_.is_over());
@@ -334,6 +344,7 @@ class TrainingRun {
   // Scores the validation split on at most `rows` rows a graph (0 = all).
   Evaluation evaluate(std::int64_t rows) {
     context_.enter("evaluation", state_.step);
+    const TraceSpan span(context_.trace, "evaluation", state_.step);
     Evaluation evaluation = validation_.evaluate(state_.scored_weights(), state_.alive(), rows);
     record(evaluation);
     return evaluation;

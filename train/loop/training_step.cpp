@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +44,12 @@ ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members,
   return chunk;
 }
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
@@ -64,11 +72,47 @@ TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
 TrainingStep::~TrainingStep() = default;
 
 StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
-  reducer_->begin(work.batch.owners);
-  context_.pool.parallel_for(static_cast<std::int64_t>(work.passes.size()), [&](std::int64_t i) {
-    run_pass(work, work.passes[static_cast<std::size_t>(i)], state);
-  });
-  return update(work, reducer_->finalize(), state);
+  const std::int64_t step = state.step + 1;
+  const auto begin = Clock::now();
+  {
+    const TraceSpan span(context_.trace, "compute", step);
+    reducer_->begin(work.batch.owners);
+    context_.pool.parallel_for(static_cast<std::int64_t>(work.passes.size()), [&](std::int64_t i) {
+      run_pass(work, work.passes[static_cast<std::size_t>(i)], state);
+    });
+  }
+  const auto computed = Clock::now();
+  TraceSpan reduction(context_.trace, "reduction", step);
+  const std::span<const float> sums = reducer_->finalize();
+  reduction.end();
+  const auto reduced = Clock::now();
+  const TraceSpan span(context_.trace, "optimizer", step);
+  StepResult result = update(work, sums, state);
+  times_ = {.reading = work.read_seconds,
+            .planning = work.plan_seconds,
+            .compute = seconds_between(begin, computed),
+            .reduction = seconds_between(computed, reduced),
+            .optimizer = seconds_between(reduced, Clock::now())};
+  return result;
+}
+
+// Forward and backward pass of a unit or a chunk, with the loss between them.
+void TrainingStep::run_gradient(const UnitPass& pass, const UnitInput& input,
+                                const TrainingState& state, const LossGradient& loss,
+                                std::span<const std::span<float>> gradients) {
+  const auto begin_span = [&](std::optional<TraceSpan>& span, const char* name) {
+    span.emplace(context_.trace, name, state.step + 1, pass.unit, pass.data->label);
+  };
+  std::optional<TraceSpan> span;
+  begin_span(span, "forward");
+  const auto between = [&](const UnitScores& scores) {
+    begin_span(span, "loss");
+    ScoreGradient gradient = loss(scores);
+    begin_span(span, "backward");
+    return gradient;
+  };
+  network_.gradient(state.flat, pass.first_member, pass.members, input, between, gradients,
+                    !experiment_.loss->is_translation_invariant(), dropout_keys(state));
 }
 
 void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
@@ -83,13 +127,15 @@ void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
   }
   std::vector<double> losses;
   if (pass.data->chunks.empty()) {
-    network_.gradient(
-        state.flat, pass.first_member, pass.members, pass.data->input,
+    run_gradient(
+        pass, pass.data->input, state,
         [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
-        gradients, !experiment_.loss->is_translation_invariant(), dropout_keys(state));
+        gradients);
   } else {
     run_chunks(work, pass, state, gradients, losses);
   }
+  const TraceSpan span(context_.trace, "add gradients", state.step + 1, pass.unit,
+                       pass.data->label);
   for (std::size_t m = 0; m < rows; ++m) {
     const std::span<float> row = flat.subspan(m * stride, stride);
     std::fill(row.begin() + length_, row.end(), 0.0f);
@@ -110,6 +156,8 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
                  std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
   std::size_t next = 1;  // the first configuration of the slate that no chunk before holds
   for (const UnitInput& chunk : chunks) {
+    const TraceSpan span(context_.trace, "scores of chunk", state.step + 1, pass.unit,
+                         pass.data->label);
     const UnitScores scores =
         network_.scores(state.flat, pass.first_member, pass.members, chunk, dropout_keys(state));
     const auto count = static_cast<std::size_t>(scores.configs);
@@ -138,9 +186,8 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
       return gradient_of_chunk(whole, members, next, others);
     };
     const bool fresh = next == 1;
-    network_.gradient(state.flat, pass.first_member, pass.members, chunk, own,
-                      fresh ? gradients : std::span<const std::span<float>>(parts),
-                      !experiment_.loss->is_translation_invariant(), dropout_keys(state));
+    run_gradient(pass, chunk, state, own,
+                 fresh ? gradients : std::span<const std::span<float>>(parts));
     for (std::size_t m = 0; !fresh && m < members; ++m) {
       for (std::size_t i = 0; i < length; ++i) gradients[m][i] += parts[m][i];
     }

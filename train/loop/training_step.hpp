@@ -8,6 +8,7 @@
 #include "dist/gradient_reducer.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/step_times.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/units/step_work.hpp"
 
@@ -35,10 +36,15 @@ class TrainingStep {
   // Collective. Advances state.step by one.
   StepResult run(const StepWork& work, TrainingState& state);
 
+  // Of the last step on this rank; the wait for its data is not known here.
+  const StepTimes& times() const { return times_; }
+
  private:
   void run_pass(const StepWork& work, const UnitPass& pass, const TrainingState& state);
   void run_chunks(const StepWork& work, const UnitPass& pass, const TrainingState& state,
                   std::span<const std::span<float>> gradients, std::vector<double>& losses);
+  void run_gradient(const UnitPass& pass, const UnitInput& input, const TrainingState& state,
+                    const LossGradient& loss, std::span<const std::span<float>> gradients);
   ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
                               std::vector<double>& losses) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
@@ -54,6 +60,7 @@ class TrainingStep {
   std::unique_ptr<Communicator> nccl_;
   std::unique_ptr<GradientReducer> reducer_;
   BufferCache buffers_;  // gradients of units
+  StepTimes times_;
 };
 
 }  // namespace tpudist

@@ -129,6 +129,9 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
   context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     const DistinctRows& graph = graphs[blocks[at].place];
+    const char* name =
+        context.trace ? context.trace->keep(dataset.graph(graph.graph).name) : nullptr;
+    const TraceSpan span(context.trace, "score", -1, i, name);
     scorer.score(graph, blocks[at], result.data() + offset[at]);
     progress.advance(work[at], dataset.graph(graph.graph).name);
   });

@@ -1,8 +1,22 @@
 #include "train/units/step_work.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace tpudist {
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+double seconds_between(TimePoint begin, TimePoint end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+std::int64_t nanoseconds(TimePoint time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
 
 bool shares_slates(const Experiment& experiment) {
   return experiment.batch.order == RowOrder::shared && !experiment.ensemble.vary_order;
@@ -22,11 +36,12 @@ StepWork StepBuilder::build(std::int64_t step) const {
 }
 
 StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training,
-                            const std::function<void()>& on_unit) const {
+                            const std::function<void()>& on_unit, Trace* trace) const {
+  const TraceSpan span(trace, "prepare step", step);
   StepWork work;
   work.batch = planner_.plan(step, training);
   for (int unit = 0; unit < work.batch.units(); ++unit) {
-    add_passes(work, unit);
+    add_passes(work, unit, trace);
     if (on_unit) on_unit();
   }
   // A member's gradients are added up while they lie in the caches.
@@ -49,8 +64,24 @@ std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& or
   return slates;
 }
 
+std::shared_ptr<const Unit> StepBuilder::build_unit(StepWork& work, int unit, int member,
+                                                    Trace* trace) const {
+  auto built = std::make_shared<Unit>(
+      units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, member)),
+                   edge_draw(experiment_, work.batch.step, slates_of_unit(work.batch, unit))));
+  work.read_seconds += seconds_between(built->begin, built->read);
+  work.plan_seconds += seconds_between(built->read, built->planned);
+  if (trace) {
+    const std::int64_t step = work.batch.step, read = nanoseconds(built->read);
+    built->label = trace->keep(units_.graph_name(built->slates.front().graph));
+    trace->add({"data", built->label, step, unit, nanoseconds(built->begin), read});
+    trace->add({"plan", built->label, step, unit, read, nanoseconds(built->planned)});
+  }
+  return built;
+}
+
 // Members that see the same rows share the unit's data; a run of neighbouring members is one pass.
-void StepBuilder::add_passes(StepWork& work, int unit) const {
+void StepBuilder::add_passes(StepWork& work, int unit, Trace* trace) const {
   const bool shared = shares_slates(experiment_);
   std::shared_ptr<const Unit> data;
   int most = experiment_.batch.member_chunk;  // members of a pass; 0: not known yet
@@ -64,9 +95,7 @@ void StepBuilder::add_passes(StepWork& work, int unit) const {
       continue;
     }
     if (!data || !shared) {
-      data = std::make_shared<const Unit>(
-          units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, m)),
-                       edge_draw(experiment_, work.batch.step, slates_of_unit(work.batch, unit))));
+      data = build_unit(work, unit, m, trace);
       if (most == 0) most = units_.members_together(*data);
     }
     work.passes.push_back({unit, m, 1, data});

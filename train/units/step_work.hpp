@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/trace.hpp"
 #include "train/units/batch_plan.hpp"
 #include "train/units/unit_builder.hpp"
 
@@ -21,6 +22,7 @@ struct UnitPass {
 struct StepWork {
   BatchPlan batch;
   std::vector<UnitPass> passes;
+  double read_seconds = 0, plan_seconds = 0;  // that reading slates and planning units took
 };
 
 // Whether all members learn from the same slates; else each draws its own rows of the same graphs.
@@ -43,13 +45,15 @@ class StepBuilder {
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, int rank);
   // Reads and plans this rank's units of a step, for the members of this run with training[m]. Throws
-  // DataError or IoError where reading fails. `on_unit` is called behind each unit.
+  // DataError or IoError where reading fails. `on_unit` is called behind each unit; `trace` may be
+  // null.
   StepWork build(std::int64_t step, const std::vector<bool>& training,
-                 const std::function<void()>& on_unit = {}) const;
+                 const std::function<void()>& on_unit = {}, Trace* trace = nullptr) const;
   StepWork build(std::int64_t step) const;  // for all of them
 
  private:
-  void add_passes(StepWork& work, int unit) const;
+  void add_passes(StepWork& work, int unit, Trace* trace) const;
+  std::shared_ptr<const Unit> build_unit(StepWork& work, int unit, int member, Trace* trace) const;
 
   const Experiment& experiment_;
   const BatchPlanner& planner_;

@@ -253,19 +253,27 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
 Unit UnitBuilder::build(std::span<const SlateRows> slates, const EdgeDraw& edges) const {
   Graphs graphs(*this, edges);
   Unit unit;
+  unit.begin = std::chrono::steady_clock::now();
   for (const SlateRows& rows : slates) unit.slates.push_back(dataset_.slate(rows.graph, rows.rows));
+  unit.read = std::chrono::steady_clock::now();
+  add_inputs(unit, graphs);
+  unit.planned = std::chrono::steady_clock::now();
+  return unit;
+}
+
+// Whole, or in chunks.
+void UnitBuilder::add_inputs(Unit& unit, Graphs& graphs) const {
   const Slate& slate = unit.slates.front();
   const std::size_t configs = slate.configs.size();
-  if (config_chunk_ == 0 || slates.size() != 1 || configs <= config_chunk_) {
+  if (config_chunk_ == 0 || unit.slates.size() != 1 || configs <= config_chunk_) {
     unit.input = input_of(unit.slates, graphs);
-    return unit;
+    return;
   }
   const std::size_t step = config_chunk_ - 1;
   for (std::size_t next = 1; next < configs; next += step) {
     const Slate chunk = first_and(slate, next, std::min(configs, next + step));
     unit.chunks.push_back(input_of(std::span(&chunk, 1), graphs));
   }
-  return unit;
 }
 
 }  // namespace tpudist

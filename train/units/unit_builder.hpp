@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/loading/dataset.hpp"
@@ -29,6 +31,9 @@ struct Unit {
   // configuration of the slate, and the others follow in order, chunk after chunk. `input` is then
   // empty.
   std::vector<UnitInput> chunks;
+  // When reading its slates began, when it was done, and when plan and input were.
+  std::chrono::steady_clock::time_point begin, read, planned;
+  const char* label = nullptr;  // the graph's name in a trace; null: nobody traces
 };
 
 // What refinement does for a unit, measured on its refined plan.
@@ -73,6 +78,9 @@ class UnitBuilder {
   // dropped, no two slates share rows: each has a graph of its own.
   Unit build(std::span<const SlateRows> slates, const EdgeDraw& edges = {}) const;
 
+  // Of a graph of the data set.
+  const std::string& graph_name(int graph) const { return dataset_.graph(graph).name; }
+
   // How many members to compute together on a unit, where there is a choice.
   int members_together(const Unit& unit) const;
 
@@ -107,6 +115,7 @@ class UnitBuilder {
   PlanComparison compare(std::span<const Slate> slates, Graphs& graphs) const;
   Plan chosen_plan(std::span<const Slate> slates, Graphs& graphs) const;
   UnitInput input_of(std::span<const Slate> slates, Graphs& graphs) const;
+  void add_inputs(Unit& unit, Graphs& graphs) const;
   std::int64_t state_rows(const Slate& slate) const;
 
   const Dataset& dataset_;

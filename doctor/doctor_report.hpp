@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "doctor/job_facts.hpp"
+#include "doctor/warnings.hpp"
+
+namespace tpudist {
+
+// A rank's own facts as text, to be sent to the others, and back. `parse` throws what nlohmann::json
+// throws.
+std::string rank_facts_text(const RankFacts& facts);
+RankFacts parse_rank_facts(const std::string& text);
+
+// "0-3, 8" of rising numbers.
+std::string number_ranges(const std::vector<int>& numbers);
+
+// Bytes that each rank has to send and receive for an all_reduce, a second: 2 (R - 1) / R of its data
+// (the "bus bandwidth" of NVIDIA's nccl-tests).
+double bus_bandwidth(const AllReduceSpeed& speed, std::size_t ranks);
+
+// Aligned tables for people.
+std::string doctor_text(const JobFacts& facts, const std::vector<DoctorWarning>& warnings);
+// The same for programs: ranks, versions, folder, all_reduce, memory, warnings. Bytes and seconds.
+nlohmann::json doctor_json(const JobFacts& facts, const std::vector<DoctorWarning>& warnings);
+
+}  // namespace tpudist

@@ -1,0 +1,145 @@
+#include "doctor/surroundings.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/host_name.hpp"
+#include "core/text.hpp"
+#include "dist/device_memory.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files of /proc have no size. Empty where there is no such file.
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+std::string mpi_threads() {
+  int level = MPI_THREAD_SINGLE;
+  if (MPI_Query_thread(&level) != MPI_SUCCESS) return "unknown";
+  if (level == MPI_THREAD_SINGLE) return "single";
+  if (level == MPI_THREAD_FUNNELED) return "funneled";
+  if (level == MPI_THREAD_SERIALIZED) return "serialized";
+  return "multiple";
+}
+
+// A limit in a file of a control group; 0 where there is none ("max", or almost 2^63).
+std::int64_t limit_in(const fs::path& file) {
+  constexpr std::int64_t kNone = std::int64_t{1} << 60;
+  const std::string text = text_of(file);
+  if (text.empty() || text.front() < '0' || text.front() > '9') return 0;
+  const std::int64_t limit = std::strtoll(text.c_str(), nullptr, 10);
+  return limit < kNone ? limit : 0;
+}
+
+bool can_lock(int descriptor) {
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return false;
+  flock(descriptor, LOCK_UN);
+  return true;
+}
+
+}  // namespace
+
+std::int64_t memory_limit(const fs::path& root, std::string_view membership) {
+  std::int64_t least = 0;
+  const auto take = [&](std::int64_t limit) {
+    if (limit > 0) least = least == 0 ? limit : std::min(least, limit);
+  };
+  for (const std::string& line : split(membership, '\n')) {
+    // "0::/user.slice/a" of version 2, "7:memory:/a" of version 1
+    const std::vector<std::string> parts = split(line, ':');
+    if (parts.size() < 3) continue;
+    const bool second = parts[0] == "0" && parts[1].empty();
+    if (!second && parts[1] != "memory") continue;
+    const fs::path base = second ? root : root / "memory";
+    const char* file = second ? "memory.max" : "memory.limit_in_bytes";
+    take(limit_in(base / file));
+    fs::path below = base;
+    for (const fs::path& name : fs::path(parts[2]).relative_path()) {
+      below /= name;
+      take(limit_in(below / file));
+    }
+  }
+  return least;
+}
+
+std::vector<std::string> loaded_libraries(std::string_view maps, std::string_view name) {
+  std::set<std::string> files;
+  for (const std::string& line : split(maps, '\n')) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string::npos) continue;
+    const std::string file = line.substr(slash);
+    if (file.substr(file.rfind('/') + 1).starts_with(name)) files.insert(file);
+  }
+  return {files.begin(), files.end()};
+}
+
+FolderFacts try_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::path there = fs::absolute(folder, error).lexically_normal();
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  FolderFacts facts;
+  facts.path = there.string();
+  const fs::space_info space = fs::space(there, error);
+  if (!error) facts.free_bytes = static_cast<std::int64_t>(space.available);
+  const fs::path file = there / fmt::format(".tpudist-doctor-{}", getpid());
+  const int descriptor = open(file.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    facts.problem = std::strerror(errno);
+    return facts;
+  }
+  facts.writable = write(descriptor, "x", 1) == 1;
+  if (!facts.writable) facts.problem = std::strerror(errno);
+  facts.locks = can_lock(descriptor);
+  close(descriptor);
+  fs::remove(file, error);
+  return facts;
+}
+
+RankFacts find_surroundings() {
+  RankFacts facts;
+  facts.host = host_name();
+  facts.process = getpid();
+  facts.cores = allowed_cores();
+  facts.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  facts.machine_memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+  facts.memory_limit = memory_limit("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
+  facts.gpus = visible_devices();
+  facts.nccl_libraries = loaded_libraries(text_of("/proc/self/maps"), "libnccl.so");
+  facts.mpi_threads = mpi_threads();
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks) facts.srun_tasks = std::atoi(tasks);
+  return facts;
+}
+
+}  // namespace tpudist

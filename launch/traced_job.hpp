@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "dist/job_trace.hpp"
+#include "train/experiment/context.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tpudist {
+
+// Gives --trace to a command.
+CLI::Option* add_trace_option(CLI::App& command, std::filesystem::path& file);
+
+// Traces what is done in a context until the end of this object, where a file is given; without one it
+// does nothing.
+class TracedJob {
+ public:
+  // Collective. Both are borrowed. Throws IoError, on all ranks, when the file cannot be written.
+  TracedJob(JobContext& context, const std::filesystem::path& file);
+  ~TracedJob() { context_.trace = nullptr; }
+  TracedJob(const TracedJob&) = delete;
+  TracedJob& operator=(const TracedJob&) = delete;
+
+  // Writes the file. Collective, behind all that is to be traced. Throws IoError on all ranks.
+  void write() const;
+
+ private:
+  JobContext& context_;
+  const std::filesystem::path& file_;
+  std::optional<JobTrace> trace_;
+};
+
+}  // namespace tpudist
