@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/file_system.hpp"
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
 #include "dist/communicator.hpp"
@@ -15,6 +16,8 @@ struct JobContext {
   NodePlace place;      // node and GPU of this rank
   ProgressSink& progress;
   Watchdog* watchdog = nullptr;  // null: nobody watches
+  // What checkpoints are written with, by one more thread; tests give one that fails.
+  FileSystem& files = posix_file_system();
 
   // Tells the watchdog what this rank does next; `phase` is a literal, `step` < 0: it has no steps.
   void enter(const char* phase, std::int64_t step = -1) const {

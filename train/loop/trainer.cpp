@@ -68,7 +68,10 @@ class TrainingRun {
     while (!is_done() && !outcome.stopped) train_members(stop_requested, outcome);
     context_.progress.finish();
     checkpoints_.save(state_);
+    checkpoints_.wait();
     if (!outcome.stopped) finish(outcome, stop_requested);
+    checkpoints_.wait();  // for that of the last evaluation
+    report_.finish();
     context_.enter("end");
     outcome.steps = state_.step;
     outcome.failed = failed_members();
@@ -257,6 +260,7 @@ class TrainingRun {
     state_.train_seconds += seconds;
     wait_seconds_ += wait;
     report_.step(result, state_, seconds, wait);
+    checkpoints_.tell();
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
@@ -267,7 +271,8 @@ class TrainingRun {
       stop_members(evaluate(train.evaluate_rows));
     }
     if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
-      limit_.wrote_checkpoint(checkpoints_.save(state_));
+      checkpoints_.save(state_);
+    if (checkpoints_.seconds() > 0) limit_.wrote_checkpoint(checkpoints_.seconds());
   }
 
   // Lets members go that do not get better. Only the validation split counts, whose graphs no
@@ -315,7 +320,9 @@ class TrainingRun {
     Evaluation evaluation;
     context_.enter("predictions", state_.step);
     bool out_of_time = false;
-    const std::function<bool()> stops = [&] { return stop_requested() || (out_of_time = limit_.is_over()); };
+    const std::function<bool()> stops = [&] {
+      return stop_requested() || (out_of_time = limit_.is_over());
+    };
     if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
     const AlignedFloats weights = state_.scored_weights();
     const WrittenPredictions written = write_predictions(
@@ -373,7 +380,7 @@ class TrainingRun {
   const StepBuilder builder_;
   const Validation validation_;
   RunCheckpoints checkpoints_;
-  const RunReport report_;
+  RunReport report_;
   TrainingStep step_;
   TrainingState state_;
   TimeLimit limit_;

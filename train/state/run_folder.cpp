@@ -44,6 +44,30 @@ void make_folder(const std::filesystem::path& path) {
   }
 }
 
+// 0 where there is no such file.
+std::uintmax_t bytes_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  return error ? 0 : bytes;
+}
+
+// Takes back what was appended in part. What cannot be taken back is dropped when the run is resumed.
+void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
+  std::error_code ignored;
+  if (bytes > 0) {
+    std::filesystem::resize_file(file, bytes, ignored);
+  } else if (std::filesystem::is_regular_file(file, ignored)) {
+    std::filesystem::remove(file, ignored);
+  }
+}
+
+void append_line(const std::filesystem::path& path, const std::string& line) {
+  std::ofstream file(path, std::ios::app);
+  file << line;
+  file.flush();
+  if (!file) throw IoError(fmt::format("{}: cannot write; is the disk full?", path.string()));
+}
+
 // Throws unless a run can begin (or, with `resume`, go on) here.
 void check_claim(const RunFolder& folder, bool resume) {
   const std::string where = folder.path().string();
@@ -106,11 +130,15 @@ void RunClaim::begin(const std::string& resolved_yaml) {
 }
 
 void RunFolder::append_metrics(const nlohmann::json& record) const {
-  std::ofstream file(metrics(), std::ios::app);
-  file << record.dump() << '\n';
-  file.flush();
-  if (!file) throw IoError(fmt::format("{}: cannot write; is the disk full?", metrics().string()));
-  append_events(events(), record);
+  const std::uintmax_t lines = bytes_of(metrics()), of_events = bytes_of(events());
+  try {
+    append_line(metrics(), record.dump() + '\n');
+    append_events(events(), record);
+  } catch (const IoError&) {
+    cut(metrics(), lines);
+    cut(events(), of_events);
+    throw;
+  }
 }
 
 void RunFolder::rewind_metrics(std::int64_t step) const {
