@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/append_file.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
@@ -106,9 +106,9 @@ void RunReport::append(nlohmann::json record) {
   lines_.push_back(std::move(record));
   try {
     write_lines();
-  } catch (const IoError& error) {
+  } catch (const DiskFullError& error) {
     if (lines_.size() == 1) {
-      spdlog::warn("{}; training goes on, and the lines are written when that is possible again",
+      spdlog::warn("{}; training goes on, and the lines are written when there is room again",
                    error.what());
     }
   }

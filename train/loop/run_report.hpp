@@ -16,7 +16,7 @@
 namespace tpudist {
 
 // What a run tells while it trains: lines on the terminal, metrics.jsonl and scores.json. Only rank 0
-// writes. Lines that cannot be written, on a full disk say, are kept and tried again with the next one,
+// writes. Lines that a full disk does not take are kept and tried again with the next one,
 // after a warning. Borrows all that it is made of.
 class RunReport {
  public:
@@ -30,7 +30,7 @@ class RunReport {
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
               const nlohmann::json& out_of_fold) const;
 
-  // Throws IoError, on all ranks, when lines of metrics.jsonl still could not be written. Collective.
+  // Throws DiskFullError, on all ranks, when lines of metrics.jsonl still could not be written. Collective.
   void finish();
 
  private:

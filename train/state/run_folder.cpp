@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "train/events/event_file.hpp"
@@ -51,21 +51,10 @@ std::uintmax_t bytes_of(const std::filesystem::path& file) {
   return error ? 0 : bytes;
 }
 
-// Takes back what was appended in part. What cannot be taken back is dropped when the run is resumed.
+// Takes back a line. One that cannot be taken back is there twice in the end.
 void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
   std::error_code ignored;
-  if (bytes > 0) {
-    std::filesystem::resize_file(file, bytes, ignored);
-  } else if (std::filesystem::is_regular_file(file, ignored)) {
-    std::filesystem::remove(file, ignored);
-  }
-}
-
-void append_line(const std::filesystem::path& path, const std::string& line) {
-  std::ofstream file(path, std::ios::app);
-  file << line;
-  file.flush();
-  if (!file) throw IoError(fmt::format("{}: cannot write; is the disk full?", path.string()));
+  std::filesystem::resize_file(file, bytes, ignored);
 }
 
 // Throws unless a run can begin (or, with `resume`, go on) here.
@@ -130,13 +119,12 @@ void RunClaim::begin(const std::string& resolved_yaml) {
 }
 
 void RunFolder::append_metrics(const nlohmann::json& record) const {
-  const std::uintmax_t lines = bytes_of(metrics()), of_events = bytes_of(events());
+  const std::uintmax_t bytes = bytes_of(metrics());
+  append_to_file(metrics(), record.dump() + '\n');
   try {
-    append_line(metrics(), record.dump() + '\n');
     append_events(events(), record);
   } catch (const IoError&) {
-    cut(metrics(), lines);
-    cut(events(), of_events);
+    cut(metrics(), bytes);
     throw;
   }
 }

@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
+#include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "tests/support/watched_files.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -171,19 +173,18 @@ TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
   EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
-TEST(CheckpointFaults, MetricsThatCannotBeWrittenComeLater) {
+TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
   const TempDir folder;
   run(experiment(), folder / "whole");
   const RunFolder files(folder / "run");
   int boundaries = 0;
-  // A folder in the place of a file takes no line.
-  const auto obstruct = [&] {
+  const auto fill_disk = [&] {
     ++boundaries;
-    if (boundaries == 1) fs::create_directory(files.metrics());
+    if (boundaries == 1) fs::create_symlink("/dev/full", files.metrics());
     if (boundaries == 4) fs::remove(files.metrics());
     return false;
   };
-  run(experiment(), files.path(), 1, false, obstruct);
+  run(experiment(), files.path(), 1, false, fill_disk);
   const auto lines = [](const RunFolder& of) {
     const std::string text = read_text_file(of.metrics());
     return std::count(text.begin(), text.end(), '\n');
@@ -192,15 +193,15 @@ TEST(CheckpointFaults, MetricsThatCannotBeWrittenComeLater) {
   EXPECT_EQ(lines(files), 6 + 2);
 }
 
-TEST(CheckpointFaults, MetricsThatNeverCouldBeWrittenFailTheRun) {
+TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
   const TempDir folder;
   const RunFolder files(folder / "run");
   int boundaries = 0;
-  const auto obstruct = [&] {
-    if (++boundaries == 1) fs::create_directory(files.metrics());
+  const auto fill_disk = [&] {
+    if (++boundaries == 1) fs::create_symlink("/dev/full", files.metrics());
     return false;
   };
-  EXPECT_THROW(run(experiment(), files.path(), 1, false, obstruct), IoError);
+  EXPECT_THROW(run(experiment(), files.path(), 1, false, fill_disk), DiskFullError);
   EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
 }
 
