@@ -2,16 +2,18 @@
 # The longer checks, for which continuous integration has no time. Prints a table; the exit code is 1 if
 # one of them fails. Some ten minutes on two cores, with the sanitizers an hour.
 #
-#   1. One small network for 8 steps on 1, 2, 3, 4, 5 and 8 ranks with 1 and 2 threads each: the same
-#      parameters.
-#   2. Resumed after step 4 on 1, 2 and 5 ranks: those parameters again.
+#   1. An XLA, an NLP and a tile network for 8 steps on 1, 2, 3, 4, 5 and 8 ranks with 1 and 2 threads each:
+#      the same parameters. TPUDIST_TEST_RANKS="1 2 3" and TPUDIST_TEST_NETWORKS="xla nlp tile" take fewer.
+#   2. Resumed from steps 0, 4 and 8, and where an evaluation was killed, on another number of ranks than
+#      before: those parameters again.
 #   3. Scores and submission on 1 and 3 ranks: the same files.
 #   4. 500 seeded damages each of shards, before and while they are read, of manifests, caches, predictions
 #      and checkpoints: every one found with one line, or harmless.
 #   5. Every system of experiments/systems for 200 steps with three seeds, on fixed slates: a lower loss,
 #      and on 1 and 2 ranks the same parameters. That for tile of the 1st place on real kernels where
 #      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
-#      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else.
+#      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else,
+#      TPUDIST_TEST_ONLY=ranks all but 1 and 2.
 #   6. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
@@ -44,45 +46,85 @@ row() {
   printf '%-36s %-18s %5s s  %s\n' "$1" "$2" "$((SECONDS - started))" "$verdict"
 }
 
-# train RUN RANKS THREADS [--resume] prints the hash of the parameters, or "none".
+# train NETWORK RUN RANKS THREADS [key=value ...] [--resume] prints the hash of the parameters, or "none".
 train() {
-  local run=$1 ranks=$2 threads=$3; shift 3
-  { on_ranks "$ranks" train experiments/demo.yaml model.preset=latenciaga_xla "model.blocks=[]" \
-      train.steps=8 train.evaluate_every=0 \
-      train.last_evaluation=none train.checkpoint_every=4 train.keep_checkpoints=9 \
+  local network=$1 run=$2 ranks=$3 threads=$4; shift 4
+  local options
+  case $network in
+    xla) options=(experiments/demo.yaml model.preset=latenciaga_xla) ;;
+    nlp) options=(experiments/demo_nlp.yaml model.preset=latenciaga_nlp batch.slates=2) ;;
+    tile) options=(experiments/demo_tile.yaml model.preset=latenciaga_tile) ;;
+  esac
+  { on_ranks "$ranks" train "${options[@]}" "model.blocks=[]" train.steps=8 train.evaluate_every=0 \
+      train.last_evaluation=none train.checkpoint_every=4 train.keep_checkpoints=9 train.log_every=1 \
       ensemble.members=3 "dist.threads=$threads" --run-dir "$scratch/$run" "$@" || true
   } | sed -n 's/^parameters: //p' | grep . || echo none
 }
 
+declare -A expected  # by network
 check_ranks() {
-  local ranks threads
-  first=""
-  for ranks in 1 2 3 4 5 8; do
-    for threads in 1 2; do
-      started=$SECONDS
-      hash=$(train "run-$ranks-$threads" "$ranks" "$threads")
-      first=${first:-$hash}
-      [[ $first != none ]] || first="a hash"
-      row "train, $ranks ranks x $threads threads" "$hash" "$first"
+  local network ranks threads
+  for network in ${TPUDIST_TEST_NETWORKS:-xla nlp tile}; do
+    for ranks in ${TPUDIST_TEST_RANKS:-1 2 3 4 5 8}; do
+      for threads in 1 2; do
+        started=$SECONDS
+        hash=$(train "$network" "run-$network-$ranks-$threads" "$ranks" "$threads")
+        [[ -n ${expected[$network]:-} ]] || expected[$network]=$hash
+        [[ ${expected[$network]} != none ]] || expected[$network]="a hash"
+        row "$network, $ranks ranks x $threads threads" "$hash" "${expected[$network]}"
+      done
     done
   done
 }
 
+# kill_evaluation RUN RANKS trains until the evaluation behind step 4 has begun, and kills all ranks there;
+# prints "killed", or what happened instead.
+kill_evaluation() {
+  local run=$scratch/$1 ranks=$2 job process
+  mpirun --bind-to none --oversubscribe -np "$ranks" "$tpudist" train experiments/demo.yaml \
+    model.preset=latenciaga_xla "model.blocks=[]" train.steps=8 train.evaluate_every=4 train.evaluate_rows=0 \
+    train.last_evaluation=none train.checkpoint_every=2 train.keep_checkpoints=9 train.log_every=1 \
+    ensemble.members=3 dist.threads=1 --run-dir "$run" >> "$scratch/log" 2>&1 &
+  job=$!
+  until grep -qs '"step":4,' "$run/metrics.jsonl" || ! kill -0 "$job" 2> /dev/null; do sleep 0.02; done
+  for process in $(pgrep -P "$job"); do kill -9 "$process" 2> /dev/null || true; done
+  wait "$job" 2> /dev/null || true
+  if ! grep -qs '"step":4,' "$run/metrics.jsonl"; then
+    echo "not trained"
+  elif [[ -e $run/checkpoints/step-000000004.h5 ]]; then
+    echo "too late"
+  else
+    echo killed
+  fi
+}
+
 check_resume() {
-  local ranks
-  for ranks in 1 2 5; do
+  local ranks step from=run-xla-3-1
+  [[ -n ${expected[xla]:-} && -d $scratch/$from ]] || return 0
+  for step in 0 4 8; do
+    for ranks in 1 2 5; do
+      started=$SECONDS
+      cp -r "$scratch/$from" "$scratch/resumed-$step-$ranks"
+      (( step == 8 )) || rm -f "$scratch/resumed-$step-$ranks"/checkpoints/step-*8.h5
+      (( step > 0 )) || rm -f "$scratch/resumed-$step-$ranks"/checkpoints/step-*.h5
+      row "resumed from step $step, $ranks ranks" \
+        "$(train xla "resumed-$step-$ranks" "$ranks" 1 --resume)" "${expected[xla]}"
+    done
+  done
+  for ranks in 1 3; do
     started=$SECONDS
-    cp -r "$scratch/run-3-1" "$scratch/resumed-$ranks"
-    rm -f "$scratch/resumed-$ranks"/checkpoints/step-*8.h5
-    row "resumed after 4 steps, $ranks ranks" "$(train "resumed-$ranks" "$ranks" 1 --resume)" "$first"
+    row "an evaluation on 2 ranks" "$(kill_evaluation "resumed-evaluation-$ranks" 2)" killed
+    row "resumed from there, $ranks ranks" \
+      "$(train xla "resumed-evaluation-$ranks" "$ranks" 1 train.evaluate_every=4 train.evaluate_rows=0 --resume)" \
+      "${expected[xla]}"
   done
 }
 
 check_files() {
   local ranks file
   for ranks in 1 3; do
-    on_ranks "$ranks" evaluate "$scratch/run-3-1" --json "$scratch/scores-$ranks.json" > /dev/null || true
-    on_ranks "$ranks" predict "$scratch/run-3-1" --csv "$scratch/rank-$ranks.csv" > /dev/null || true
+    on_ranks "$ranks" evaluate "$scratch/run-xla-3-1" --json "$scratch/scores-$ranks.json" > /dev/null || true
+    on_ranks "$ranks" predict "$scratch/run-xla-3-1" --csv "$scratch/rank-$ranks.csv" > /dev/null || true
   done
   for file in scores-%.json rank-%.csv; do
     started=$SECONDS
@@ -182,11 +224,13 @@ if [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   export TPUDIST_DATA=$scratch/shards
   check_ranks
   check_resume
-  check_files
-  check_damages
-  [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
+  if [[ ${TPUDIST_TEST_ONLY:-} != ranks ]]; then
+    check_files
+    check_damages
+    [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
+  fi
 fi
-check_systems
+[[ ${TPUDIST_TEST_ONLY:-} == ranks ]] || check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/error.hpp"
+#include "core/append_file.hpp"
 #include "core/file_system.hpp"
 
 namespace tpudist {
@@ -68,10 +67,7 @@ void append_events(const std::filesystem::path& file, const nlohmann::json& reco
   std::error_code error;
   std::string bytes = std::filesystem::exists(file, error) ? "" : version_record(time);
   bytes += scalar_record(time, record.value("step", std::int64_t{0}), scalars_of(record));
-  std::ofstream out(file, std::ios::app | std::ios::binary);
-  out << bytes;
-  out.flush();
-  if (!out) throw IoError(fmt::format("{}: cannot write; is the disk full?", file.string()));
+  append_to_file(file, bytes);
 }
 
 void rewind_events(const std::filesystem::path& file, std::int64_t step) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/file_system.hpp"
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
 #include "core/trace.hpp"
@@ -17,6 +18,8 @@ struct JobContext {
   ProgressSink& progress;
   Watchdog* watchdog = nullptr;  // null: nobody watches
   Trace* trace = nullptr;        // null: nobody traces
+  // What checkpoints are written with, by one more thread; tests give one that fails.
+  FileSystem& files = posix_file_system();
 
   // Tells the watchdog what this rank does next; `phase` is a literal, `step` < 0: it has no steps.
   void enter(const char* phase, std::int64_t step = -1) const {

@@ -1,7 +1,11 @@
 #include "train/loop/run_checkpoints.hpp"
 
-#include <chrono>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <exception>
+#include <span>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -15,13 +19,42 @@
 namespace tpudist {
 namespace {
 
+using Kind = CheckpointQueue::Kind;
+
 constexpr const char* kBestScore = "best_score";  // the number in best.h5 that it was kept for
+
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  }
+}
+
+std::string newest_text(std::int64_t step) {
+  return step < 0 ? "none is on the disk"
+                  : fmt::format("the newest on the disk is of step {}", step);
+}
+
+// An older checkpoint that cannot be removed takes nothing from the new one.
+void prune(const std::filesystem::path& folder, int keep, std::int64_t written, FileSystem& files) {
+  try {
+    prune_checkpoints(folder, keep, written, files);
+  } catch (const IoError& error) {
+    spdlog::warn("{}", error.what());
+  }
+}
 
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const Experiment& experiment, const TrainingSetup& setup,
                                const RunFolder& run, const RunClaim* claim, JobContext& context)
-    : experiment_(experiment), setup_(setup), run_(run), claim_(claim), context_(context) {}
+    : experiment_(experiment),
+      setup_(setup),
+      run_(run),
+      claim_(claim),
+      context_(context),
+      queue_(setup.network.parameters(), context.files, [&context] { context.advance(); }) {}
 
 bool RunCheckpoints::restore(TrainingState& state) {
   std::int64_t step = -1;
@@ -37,6 +70,7 @@ bool RunCheckpoints::restore(TrainingState& state) {
     state.restore(path, experiment_, setup_.data.selection_hash(), setup_.network.parameters());
     require_same_folds(read_checkpoint_summary(path), path, run_, setup_.folds, setup_.data);
   });
+  newest_ = step;
   if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
   if (root()) spdlog::info("resuming at step {} from {}", state.step, path.string());
   return true;
@@ -74,42 +108,98 @@ void RunCheckpoints::read_best_score() {
   if (!is_whole(path)) return set_aside(path);
   try {
     const Checkpoint best = load_checkpoint(path, setup_.network.parameters());
-    best_score_ = best.numbers.at(kBestScore);
+    best_score_ = kept_score_ = best.numbers.at(kBestScore);
   } catch (const std::exception& error) {
     spdlog::warn("{}: of no use: {}", path.string(), error.what());
   }
 }
 
-Checkpoint RunCheckpoints::checkpoint(const TrainingState& state) const {
-  Checkpoint saved = state.checkpoint(experiment_, setup_.data.selection_hash());
-  saved.fold_hash = training_folds_hash(setup_.folds, setup_.data);
-  return saved;
+void RunCheckpoints::fill(Checkpoint& copy, const TrainingState& state) const {
+  state.copy_to(copy, experiment_, setup_.data.selection_hash());
+  copy.fold_hash = training_folds_hash(setup_.folds, setup_.data);
 }
 
-double RunCheckpoints::save(const TrainingState& state) const {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto path = checkpoint_path(run_.checkpoints(), state.step);
+void RunCheckpoints::save(const TrainingState& state) {
   context_.enter("checkpoint", state.step);
   const TraceSpan span(context_.trace, "checkpoint", state.step);
   run_on_all_ranks(context_.world, [&] {
     if (!root()) return;
-    save_checkpoint(path, checkpoint(state), setup_.network.parameters());
-    prune_checkpoints(run_.checkpoints(), experiment_.train.keep_checkpoints, state.step);
+    Checkpoint& copy = queue_.copy(Kind::regular);
+    tell();
+    fill(copy, state);
+    queue_.write(Kind::regular, checkpoint_path(run_.checkpoints(), state.step),
+                 [&files = context_.files, folder = run_.checkpoints(), step = state.step,
+                  keep = experiment_.train.keep_checkpoints] { prune(folder, keep, step, files); });
   });
-  if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  share_results();
 }
 
 void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
   context_.enter("checkpoint", state.step);
   const TraceSpan span(context_.trace, "checkpoint", state.step);
   run_on_all_ranks(context_.world, [&] {
-    if (!root() || !std::isfinite(score) || score <= best_score_) return;
-    best_score_ = score;
-    Checkpoint best = checkpoint(state);
-    best.numbers[kBestScore] = score;
-    save_checkpoint(best_checkpoint_path(run_.checkpoints()), best, setup_.network.parameters());
+    if (!root() || !std::isfinite(score)) return;
+    Checkpoint& copy = queue_.copy(Kind::best);
+    tell();
+    if (score <= best_score_) return;
+    fill(copy, state);
+    copy.numbers[kBestScore] = best_score_ = score;
+    queue_.write(Kind::best, best_checkpoint_path(run_.checkpoints()));
   });
+}
+
+// Takes note of what was written, and returns what went wrong; "" where nothing did. Only on rank 0.
+std::string RunCheckpoints::take_results() {
+  std::string errors;
+  for (const CheckpointQueue::Result& result : queue_.take_results()) {
+    if (result.error) {
+      errors += (errors.empty() ? "" : "; ") + message_of(result.error);
+      if (result.kind == Kind::best) best_score_ = kept_score_;
+      continue;
+    }
+    seconds_ = std::max(seconds_, result.seconds);
+    if (result.kind == Kind::best) {
+      kept_score_ = best_score_;
+    } else {
+      newest_ = result.step;
+      if (context_.watchdog) context_.watchdog->remember_checkpoint(result.path);
+    }
+  }
+  return errors;
+}
+
+void RunCheckpoints::tell() {
+  if (!root()) return;
+  if (const std::string errors = take_results(); !errors.empty()) {
+    spdlog::warn("{}; training goes on, and the next checkpoint is tried when it is due; {}",
+                 errors, newest_text(newest_));
+  }
+}
+
+void RunCheckpoints::wait() {
+  run_on_all_ranks(context_.world, [&] {
+    if (!root()) return;
+    queue_.wait();
+    if (const std::string errors = take_results(); !errors.empty()) {
+      throw IoError(
+          fmt::format("{}; this was the last attempt of the run, and {}: see that the folder "
+                      "can be written, and go on with --resume",
+                      errors, newest_text(newest_)));
+    }
+  });
+  share_results();
+}
+
+// What the other ranks tell their watchdogs and reckon with.
+void RunCheckpoints::share_results() {
+  std::int64_t known[] = {newest_, static_cast<std::int64_t>(1e6 * seconds_)};
+  context_.world.broadcast(std::span<std::int64_t>(known), 0);
+  if (root() || known[0] < 0) return;
+  seconds_ = 1e-6 * static_cast<double>(known[1]);
+  if (newest_ == known[0]) return;
+  newest_ = known[0];
+  if (context_.watchdog)
+    context_.watchdog->remember_checkpoint(checkpoint_path(run_.checkpoints(), newest_));
 }
 
 }  // namespace tpudist

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "core/append_file.hpp"
 #include "core/file_system.hpp"
+#include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "dist/agreement.hpp"
 
@@ -63,7 +66,7 @@ RunReport::RunReport(const Experiment& experiment, const RunFolder& run, JobCont
     : experiment_(experiment), run_(run), context_(context) {}
 
 void RunReport::step(const StepResult& result, const TrainingState& state, double seconds,
-                     const StepTimes& times) const {
+                     const StepTimes& times) {
   const TraceSpan span(context_.trace, "report", state.step);
   double loss = 0, norm = 0, count = 0;
   for (std::size_t m = 0; m < result.loss.size(); ++m) {
@@ -89,10 +92,10 @@ void RunReport::step(const StepResult& result, const TrainingState& state, doubl
                          {"wait_seconds", times.data_wait},
                          {"train_seconds", state.train_seconds}};
   line.update(times_json(ranks));
-  run_.append_metrics(line);
+  append(line);
 }
 
-void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& state) const {
+void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& state) {
   if (!root()) return;
   const std::vector<double> means = evaluation.member_means();
   const std::int64_t rows = evaluation.most_rows;
@@ -104,15 +107,35 @@ void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& st
                   evaluation.held_out_only ? " out of fold" : "",
                   rows > 0 ? fmt::format("(at most {} rows a graph)", rows) : "(all rows)",
                   evaluation.ensemble_mean(), members, format_seconds(state.train_seconds)));
-  run_.append_metrics({{"kind", "evaluation"},
-                       {"split", "valid"},
-                       {"step", state.step},
-                       {"rows", rows},
-                       {"held_out_only", evaluation.held_out_only},
-                       {"first_member", experiment_.ensemble.first_member},
-                       {"members", finite_or_null(means)},
-                       {"ensemble", finite_or_null(evaluation.ensemble_mean())},
-                       {"train_seconds", state.train_seconds}});
+  append({{"kind", "evaluation"},
+          {"split", "valid"},
+          {"step", state.step},
+          {"rows", rows},
+          {"held_out_only", evaluation.held_out_only},
+          {"first_member", experiment_.ensemble.first_member},
+          {"members", finite_or_null(means)},
+          {"ensemble", finite_or_null(evaluation.ensemble_mean())},
+          {"train_seconds", state.train_seconds}});
+}
+
+void RunReport::append(nlohmann::json record) {
+  lines_.push_back(std::move(record));
+  try {
+    write_lines();
+  } catch (const DiskFullError& error) {
+    if (lines_.size() == 1) {
+      spdlog::warn("{}; training goes on, and the lines are written when there is room again",
+                   error.what());
+    }
+  }
+}
+
+void RunReport::write_lines() {
+  for (; !lines_.empty(); lines_.pop_front()) run_.append_metrics(lines_.front());
+}
+
+void RunReport::finish() {
+  run_on_all_ranks(context_.world, [&] { write_lines(); });
 }
 
 void RunReport::scores(const std::optional<Evaluation>& evaluation,

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
@@ -16,7 +17,8 @@
 namespace tpudist {
 
 // What a run tells while it trains: lines on the terminal, metrics.jsonl and scores.json. Only rank 0
-// writes. Borrows all that it is made of.
+// writes. Lines that a full disk does not take are kept and tried again with the next one,
+// after a warning. Borrows all that it is made of.
 class RunReport {
  public:
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
@@ -24,19 +26,25 @@ class RunReport {
   // Of a step that took `seconds`, where they went on this rank; advances the progress. Collective
   // where the step is logged.
   void step(const StepResult& result, const TrainingState& state, double seconds,
-            const StepTimes& times) const;
-  void evaluation(const Evaluation& evaluation, const TrainingState& state) const;
+            const StepTimes& times);
+  void evaluation(const Evaluation& evaluation, const TrainingState& state);
   // Writes scores.json, if there is anything to write. `out_of_fold`: null where nothing was predicted.
   // Collective.
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
               const nlohmann::json& out_of_fold) const;
 
+  // Throws DiskFullError, on all ranks, when lines of metrics.jsonl still could not be written. Collective.
+  void finish();
+
  private:
   bool root() const { return context_.world.rank() == 0; }
+  void append(nlohmann::json record);
+  void write_lines();
 
   const Experiment& experiment_;
   const RunFolder& run_;
   JobContext& context_;
+  std::deque<nlohmann::json> lines_;  // that are still to be written
 };
 
 }  // namespace tpudist

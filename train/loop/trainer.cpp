@@ -69,7 +69,10 @@ class TrainingRun {
     while (!is_done() && !outcome.stopped) train_members(stop_requested, outcome);
     context_.progress.finish();
     checkpoints_.save(state_);
+    checkpoints_.wait();
     if (!outcome.stopped) finish(outcome, stop_requested);
+    checkpoints_.wait();  // for that of the last evaluation
+    report_.finish();
     context_.enter("end");
     outcome.steps = state_.step;
     outcome.failed = failed_members();
@@ -251,6 +254,7 @@ class TrainingRun {
     StepTimes times = step_.times();
     times.data_wait = wait;
     report_.step(result, state_, seconds, times);
+    checkpoints_.tell();
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
@@ -261,7 +265,8 @@ class TrainingRun {
       stop_members(evaluate(train.evaluate_rows));
     }
     if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
-      limit_.wrote_checkpoint(checkpoints_.save(state_));
+      checkpoints_.save(state_);
+    if (checkpoints_.seconds() > 0) limit_.wrote_checkpoint(checkpoints_.seconds());
   }
 
   // Lets members go that do not get better. Only the validation split counts, whose graphs no
@@ -371,7 +376,7 @@ class TrainingRun {
   const StepBuilder builder_;
   const Validation validation_;
   RunCheckpoints checkpoints_;
-  const RunReport report_;
+  RunReport report_;
   TrainingStep step_;
   TrainingState state_;
   TimeLimit limit_;

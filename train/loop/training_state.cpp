@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <span>
-#include <type_traits>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -45,24 +44,19 @@ void TrainingState::set_statistics(const Network& network,
     network.set_statistics(statistics[m], std::span(flat).subspan(m * length, length));
 }
 
-SavedWeights TrainingState::weights() const {
-  const auto copy = [](auto values) {
-    using Value = std::remove_const_t<typename decltype(values)::element_type>;
-    return std::vector<Value>(values.begin(), values.end());
-  };
-  SavedWeights saved;
-  saved.parameters.assign(flat.begin(), flat.end());
-  saved.first_moment = copy(optimizer.first_moment());
-  saved.second_moment = copy(optimizer.second_moment());
-  saved.optimizer_steps = copy(optimizer.steps());
-  saved.average = copy(average.values());
-  saved.average_points = copy(average.points());
-  return saved;
+void TrainingState::copy_weights(SavedWeights& saved) const {
+  const auto copy = [](const auto& from, auto& to) { to.assign(from.begin(), from.end()); };
+  copy(flat, saved.parameters);
+  copy(optimizer.first_moment(), saved.first_moment);
+  copy(optimizer.second_moment(), saved.second_moment);
+  copy(optimizer.steps(), saved.optimizer_steps);
+  copy(average.values(), saved.average);
+  copy(average.points(), saved.average_points);
 }
 
 void TrainingState::keep_roll_back() {
   if (bad_loss.config.policy != BadLossPolicy::roll_back) return;
-  kept = weights();
+  copy_weights(kept);
   roll_back_step = step;
 }
 
@@ -82,17 +76,21 @@ void TrainingState::roll_back(std::size_t m) {
   give_back(kept.average_points, average.points(), 1);
 }
 
-Checkpoint TrainingState::checkpoint(const Experiment& experiment,
-                                     std::uint64_t selection_hash) const {
-  Checkpoint saved;
+void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
+                            std::uint64_t selection_hash) const {
   saved.step = step;
   saved.config_hash = experiment.numbers_hash;
   saved.selection_hash = selection_hash;
   saved.config = experiment.resolved_yaml;
   saved.changed_keys = changed_keys(experiment.entries);
   saved.members = experiment.ensemble.members;
-  static_cast<SavedWeights&>(saved) = weights();
-  if (roll_back_step >= 0 && roll_back_step != step) saved.roll_back = kept;
+  copy_weights(saved);
+  if (roll_back_step >= 0 && roll_back_step != step) {
+    saved.roll_back = kept;
+  } else {
+    saved.roll_back.reset();
+  }
+  saved.numbers.clear();
   bad_loss.save(saved.numbers);
   if (early_stop.config.patience > 0) {
     saved.stop_best = early_stop.best;
@@ -103,7 +101,6 @@ Checkpoint TrainingState::checkpoint(const Experiment& experiment,
   saved.best_step = best_step;
   saved.failed = failed;
   saved.numbers["train_seconds"] = train_seconds;
-  return saved;
 }
 
 void TrainingState::restore(const std::filesystem::path& path, const Experiment& experiment,

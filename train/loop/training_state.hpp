@@ -24,8 +24,8 @@ struct TrainingState {
   // Sets what each member's encoder standardises by. `statistics` [M].
   void set_statistics(const Network& network, const std::vector<FeatureStatistics>& statistics);
 
-  SavedWeights weights() const;
-  Checkpoint checkpoint(const Experiment& experiment, std::uint64_t selection_hash) const;
+  // Makes `saved` a checkpoint of this state. Memory that it has is used again.
+  void copy_to(Checkpoint& saved, const Experiment& experiment, std::uint64_t selection_hash) const;
 
   // Takes a checkpoint. Throws ConfigError when it belongs to another experiment (naming what
   // differs) or to other data, DataError when it is damaged.
@@ -55,6 +55,9 @@ struct TrainingState {
   std::int64_t roll_back_step = -1;  // at which `kept` was kept; -1: it was not
   SavedWeights kept;
   double train_seconds = 0;
+
+ private:
+  void copy_weights(SavedWeights& saved) const;
 };
 
 }  // namespace tpudist

@@ -46,6 +46,22 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
   return paths;
 }
 
+// What is wrong with a file, "" where its content is what was written. Throws IoError.
+std::string damage_of(const std::filesystem::path& checkpoint) {
+  try {
+    check_sealed_file(checkpoint);
+    return {};
+  } catch (const DataError& error) {
+    return error.what();
+  }
+}
+
+std::filesystem::path put_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
+  const std::filesystem::path aside = checkpoint.string() + ".damaged";
+  files.rename(checkpoint, aside);
+  return aside;
+}
+
 std::string steps_that_are_there(const std::filesystem::path& folder) {
   std::vector<std::string> steps;
   for (const auto& path : list_checkpoints(folder)) {
@@ -78,32 +94,31 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 }
 
 bool is_whole(const std::filesystem::path& checkpoint) {
-  try {
-    check_sealed_file(checkpoint);
-    return true;
-  } catch (const DataError& error) {
-    spdlog::warn("{}", error.what());
-    return false;
-  }
+  const std::string damage = damage_of(checkpoint);
+  if (!damage.empty()) spdlog::warn("{}", damage);
+  return damage.empty();
 }
 
 void set_aside(const std::filesystem::path& checkpoint, FileSystem& files) {
-  const std::filesystem::path aside = checkpoint.string() + ".damaged";
-  files.rename(checkpoint, aside);
+  const std::filesystem::path aside = put_aside(checkpoint, files);
   spdlog::warn("{}: set aside as {}", checkpoint.string(), aside.filename().string());
 }
 
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
                                                        DamagedFile damaged, FileSystem& files) {
-  bool fell_back = false;
+  std::string complaints;
   for (const std::filesystem::path& path : list_checkpoints(folder)) {
-    if (is_whole(path)) {
-      if (fell_back) spdlog::warn("{}: taken instead", path.string());
+    const std::string complaint = damage_of(path);
+    if (complaint.empty()) {
+      if (!complaints.empty()) spdlog::warn("{}{} is taken instead", complaints, path.string());
       return path;
     }
-    fell_back = true;
-    if (damaged == DamagedFile::set_aside) set_aside(path, files);
+    complaints += complaint + "; ";
+    if (damaged == DamagedFile::set_aside) {
+      complaints += fmt::format("set aside as {}; ", put_aside(path, files).filename().string());
+    }
   }
+  if (!complaints.empty()) spdlog::warn("{}no other one is there", complaints);
   return std::nullopt;
 }
 

@@ -24,8 +24,8 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 // the name "step-000000123.h5.damaged", so that it counts as a checkpoint no more.
 enum class DamagedFile { skip, set_aside };
 
-// The newest checkpoint that is whole, none when there is none. Warns of each damaged one, and says
-// which one is taken instead. Throws IoError when one cannot be read.
+// The newest checkpoint that is whole, none when there is none. Warns, in one line, of those that are
+// damaged, and says which one is taken instead. Throws IoError when one cannot be read.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
                                                        DamagedFile damaged,
                                                        FileSystem& files = posix_file_system());

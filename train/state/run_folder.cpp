@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "train/events/event_file.hpp"
@@ -42,6 +42,19 @@ void make_folder(const std::filesystem::path& path) {
   if (error) {
     throw IoError(fmt::format("{}: cannot make the folder: {}", path.string(), error.message()));
   }
+}
+
+// 0 where there is no such file.
+std::uintmax_t bytes_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  return error ? 0 : bytes;
+}
+
+// Takes back a line. One that cannot be taken back is there twice in the end.
+void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
+  std::error_code ignored;
+  std::filesystem::resize_file(file, bytes, ignored);
 }
 
 // Throws unless a run can begin (or, with `resume`, go on) here.
@@ -106,11 +119,14 @@ void RunClaim::begin(const std::string& resolved_yaml) {
 }
 
 void RunFolder::append_metrics(const nlohmann::json& record) const {
-  std::ofstream file(metrics(), std::ios::app);
-  file << record.dump() << '\n';
-  file.flush();
-  if (!file) throw IoError(fmt::format("{}: cannot write; is the disk full?", metrics().string()));
-  append_events(events(), record);
+  const std::uintmax_t bytes = bytes_of(metrics());
+  append_to_file(metrics(), record.dump() + '\n');
+  try {
+    append_events(events(), record);
+  } catch (const IoError&) {
+    cut(metrics(), bytes);
+    throw;
+  }
 }
 
 void RunFolder::rewind_metrics(std::int64_t step) const {

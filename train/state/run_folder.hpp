@@ -36,7 +36,8 @@ class RunFolder {
 
   std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }
 
-  // Appends one line, and its numbers to the events.
+  // Appends one line, and its numbers to the events: both or, with an error, neither. Throws
+  // DiskFullError where there is no room, and IoError.
   void append_metrics(const nlohmann::json& record) const;
   // Drops the lines of steps after `step` (and a torn last line), and their events, so that a
   // resumed run continues the files.

@@ -62,7 +62,8 @@ ImportedRun import_run(const Experiment& experiment,
     data.emplace(Dataset::open(experiment.data.training(), context.pool));
     folds = training_folds(experiment.ensemble, data->options());
   }
-  Checkpoint checkpoint = state.checkpoint(experiment, data ? data->selection_hash() : 0);
+  Checkpoint checkpoint;
+  state.copy_to(checkpoint, experiment, data ? data->selection_hash() : 0);
   if (data) checkpoint.fold_hash = training_folds_hash(folds, *data);
   const RunFolder folder(run);
   claim.begin(experiment.resolved_yaml);

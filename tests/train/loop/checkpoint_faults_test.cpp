@@ -1,0 +1,209 @@
+// Checkpoints that are written while training goes on, and what may happen to them meanwhile.
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "core/append_file.hpp"
+#include "core/error.hpp"
+#include "tests/support/watched_files.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
+#include "train/state/run_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::run;
+using testing::TempDir;
+using testing::tiny_experiment;
+using testing::WatchedFileSystem;
+
+namespace fs = std::filesystem;
+
+constexpr int kDied = 77;  // exit code
+
+Experiment experiment() {
+  return tiny_experiment({"train.checkpoint_every=2", "train.evaluate_every=3",
+                          "train.evaluate_rows=4", "train.last_evaluation=sampled",
+                          "train.log_every=1"});
+}
+
+// Trains in a process of its own, which ends at the operation of this number as if it were killed, and
+// returns its exit code.
+int exit_code_of_run(const fs::path& folder, int dies_at) {
+  const Experiment short_run = experiment();
+  const pid_t child = fork();
+  if (child == 0) {
+    std::atomic<int> operations = 0;
+    WatchedFileSystem files([&](const std::string&, const auto&) {
+      if (operations++ == dies_at) _exit(kDied);
+    });
+    int code = 1;
+    try {
+      run(
+          short_run, folder, 1, false, [] { return false; }, files);
+      code = 0;
+    } catch (const std::exception&) {
+    }
+    _exit(code);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::vector<std::string> temporary_files(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".tmp") names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+// Processes are made before this one has any thread.
+TEST(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
+  const TempDir folder;
+  int deaths = 0;
+  for (;; ++deaths) {
+    ASSERT_LT(deaths, 200);
+    const int code = exit_code_of_run(folder / std::to_string(deaths), deaths);
+    if (code == 0) break;
+    ASSERT_EQ(code, kDied) << "operation " << deaths;
+  }
+  EXPECT_GE(deaths, 3 * 7);  // create, two writes, sync, close, rename, sync of the folder of each
+  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  for (int number = 0; number < deaths; ++number) {
+    const fs::path died = folder / std::to_string(number);
+    EXPECT_EQ(testing::resume(experiment(), died).parameter_hash, whole) << "operation " << number;
+    EXPECT_TRUE(temporary_files(died).empty()) << "operation " << number;
+    EXPECT_TRUE(is_whole(checkpoint_path(died / "checkpoints", 6))) << "operation " << number;
+    EXPECT_TRUE(is_whole(best_checkpoint_path(died / "checkpoints"))) << "operation " << number;
+  }
+}
+
+TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
+  const TempDir folder;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int boundaries = 0;
+  bool in_time = true;
+  // The first file waits until training has got to the next step.
+  WatchedFileSystem files([&](const std::string& name, const auto&) {
+    if (name != "create") return;
+    std::unique_lock lock(mutex);
+    in_time &= changed.wait_for(lock, std::chrono::seconds(60), [&] { return boundaries >= 4; });
+  });
+  const auto count = [&] {
+    const std::lock_guard lock(mutex);
+    ++boundaries;  // behind the checkpoint of step 2, boundary 3 is that of step 3
+    changed.notify_all();
+    return false;
+  };
+  run(tiny_experiment({"train.checkpoint_every=2"}), folder / "run", 1, false, count, files);
+  EXPECT_TRUE(in_time);
+  EXPECT_EQ(list_checkpoints(folder / "run/checkpoints").size(), 3u);
+}
+
+TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
+  const TempDir folder;
+  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  std::atomic<bool> full = true;
+  WatchedFileSystem files([&](const std::string& name, const auto&) {
+    if (full && name == "write") throw IoError("no space left on device");
+  });
+  int boundaries = 0;
+  ::testing::internal::CaptureStderr();
+  const TrainOutcome outcome = run(
+      experiment(), folder / "run", 1, false,
+      [&] {
+        if (++boundaries == 5) full = false;
+        return false;
+      },
+      files);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(outcome.parameter_hash, whole);
+  EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
+  EXPECT_FALSE(fs::exists(checkpoint_path(folder / "run/checkpoints", 2)));
+  EXPECT_TRUE(temporary_files(folder / "run").empty());
+}
+
+TEST(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
+  const TempDir folder;
+  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  std::atomic<bool> full = false;
+  WatchedFileSystem files([&](const std::string& name, const auto&) {
+    if (full && name == "sync") throw IoError("no space left on device");
+  });
+  int boundaries = 0;
+  const auto fill_disk = [&] {
+    full = ++boundaries >= 6;
+    return false;
+  };
+  try {
+    run(experiment(), folder / "run", 1, false, fill_disk, files);
+    ADD_FAILURE() << "no error";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("no space left on device; this was the last attempt of the run"),
+                      HasSubstr("go on with --resume")));
+  }
+  EXPECT_EQ(testing::resume(experiment(), folder / "run").parameter_hash, whole);
+}
+
+TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
+  const TempDir folder;
+  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  int boundaries = 0;
+  const auto remove_folder = [&] {
+    if (++boundaries == 4) fs::remove_all(folder / "run/checkpoints");
+    return false;
+  };
+  const TrainOutcome outcome = run(experiment(), folder / "run", 1, false, remove_folder);
+  EXPECT_EQ(outcome.parameter_hash, whole);
+  EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
+}
+
+TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
+  const TempDir folder;
+  run(experiment(), folder / "whole");
+  const RunFolder files(folder / "run");
+  int boundaries = 0;
+  const auto fill_disk = [&] {
+    ++boundaries;
+    if (boundaries == 1) fs::create_symlink("/dev/full", files.metrics());
+    if (boundaries == 4) fs::remove(files.metrics());
+    return false;
+  };
+  run(experiment(), files.path(), 1, false, fill_disk);
+  const auto lines = [](const RunFolder& of) {
+    const std::string text = read_text_file(of.metrics());
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(lines(files), lines(RunFolder(folder / "whole")));
+  EXPECT_EQ(lines(files), 6 + 2);
+}
+
+TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
+  const TempDir folder;
+  const RunFolder files(folder / "run");
+  int boundaries = 0;
+  const auto fill_disk = [&] {
+    if (++boundaries == 1) fs::create_symlink("/dev/full", files.metrics());
+    return false;
+  };
+  EXPECT_THROW(run(experiment(), files.path(), 1, false, fill_disk), DiskFullError);
+  EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
+}
+
+}  // namespace
+}  // namespace tpudist

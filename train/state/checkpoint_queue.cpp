@@ -1,0 +1,92 @@
+#include "train/state/checkpoint_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/log.hpp"
+
+namespace tpudist {
+namespace {
+
+// A folder that was removed in mid-run takes no checkpoint with it that is still to come.
+void make_folder_again(const std::filesystem::path& folder) {
+  std::error_code error;  // if it cannot be made, the file cannot either, which says why
+  if (std::filesystem::create_directories(folder, error)) {
+    spdlog::warn("{}: the folder was gone and is made again", folder.string());
+  }
+}
+
+}  // namespace
+
+CheckpointQueue::CheckpointQueue(const ParameterTable& table, FileSystem& files,
+                                 std::function<void()> advance)
+    : table_(table), files_(files), advance_(std::move(advance)) {}
+
+CheckpointQueue::~CheckpointQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Checkpoint& CheckpointQueue::copy(Kind kind) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return std::ranges::find(jobs_, kind, &Job::kind) == jobs_.end(); });
+  return copy_of(kind);
+}
+
+void CheckpointQueue::write(Kind kind, std::filesystem::path path, std::function<void()> then) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({kind, std::move(path), std::move(then)});
+  }
+  changed_.notify_all();
+}
+
+void CheckpointQueue::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return jobs_.empty(); });
+}
+
+std::vector<CheckpointQueue::Result> CheckpointQueue::take_results() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(results_, {});
+}
+
+void CheckpointQueue::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    const Job& job = jobs_.front();  // stays where it is while others are added
+    lock.unlock();
+    Result result = result_of(job);
+    lock.lock();
+    jobs_.pop_front();
+    results_.push_back(std::move(result));
+    changed_.notify_all();
+  }
+}
+
+CheckpointQueue::Result CheckpointQueue::result_of(const Job& job) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Checkpoint& checkpoint = copy_of(job.kind);
+  Result result{job.kind, checkpoint.step, job.path, 0, nullptr};
+  try {
+    make_folder_again(job.path.parent_path());
+    save_checkpoint(job.path, checkpoint, table_, files_);
+    advance_();
+    job.then();
+    advance_();
+  } catch (const std::exception&) {
+    result.error = std::current_exception();
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace tpudist
