@@ -92,7 +92,7 @@ void RunReport::step(const StepResult& result, const TrainingState& state, doubl
                          {"wait_seconds", times.data_wait},
                          {"train_seconds", state.train_seconds}};
   line.update(times_json(ranks));
-  append(line);
+  append(std::move(line));
 }
 
 void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& state) {
