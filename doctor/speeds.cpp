@@ -53,8 +53,8 @@ double time_size(Communicator& communicator, std::span<float> data) {
   const auto bytes = static_cast<std::int64_t>(data.size_bytes());
   const auto calls = std::clamp<std::int64_t>(kTraffic / bytes, 5, 200);
   std::vector<double> seconds;
+  communicator.barrier();
   for (std::int64_t i = 0; i < calls + kWarmUp; ++i) {
-    communicator.barrier();
     const auto begin = Clock::now();
     communicator.all_reduce(data, ReduceOp::sum);
     if (i >= kWarmUp) seconds.push_back(seconds_since(begin));
