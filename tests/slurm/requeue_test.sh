@@ -58,7 +58,12 @@ check "undisturbed: parameters $expected" test "$expected" != none
 
 SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
 export SLURM_CONF
-trap 'tests/slurm/start_slurm.sh --stop "$scratch/slurm"' EXIT
+finish() {
+  [[ -z ${job:-} ]] || scancel "$job" 2> /dev/null || true
+  wait_until 30 no_jobs || true
+  tests/slurm/start_slurm.sh --stop "$scratch/slurm"
+}
+trap finish EXIT
 run=$scratch/requeued
 export TPUDIST_RUN_DIR=$run
 submit() {  # submit RANKS
