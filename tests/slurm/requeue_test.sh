@@ -8,6 +8,7 @@
 #   tests/slurm/requeue_test.sh
 #
 # TPUDIST            the program; default build/release/tpudist
+# TPUDIST_REQUEUE_STEPS  steps of the run; default 400
 # TPUDIST_SLURM_DIR  where data, runs and logs go, kept; default a new folder in /tmp
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -19,6 +20,8 @@ failures=0
 # As root, Open MPI asks for consent; in containers one of its copying methods is not allowed.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TPUDIST
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1
+# Under srun ranks that wait do not know that others share their cores.
+export OMPI_MCA_mpi_yield_when_idle=1
 
 check() {  # check NAME COMMAND... : whether the command succeeds
   local name=$1; shift
@@ -45,7 +48,7 @@ model: {preset: latenciaga_xla}
 loss: {list_mle: {weight: 1, clip_norm: 500}}
 optimizer: {name: adamw, lr: 1e-3}
 schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
-train: {steps: ${TPUDIST_REQUEUE_STEPS:-3000}, checkpoint_every: 5, evaluate_every: 0, log_every: 100, last_evaluation: none}
+train: {steps: ${TPUDIST_REQUEUE_STEPS:-400}, checkpoint_every: 5, evaluate_every: 0, log_every: 100, last_evaluation: none}
 ensemble: {members: 2, vary: [init]}
 dist: {threads: 1, device: cpu}
 END
@@ -55,7 +58,12 @@ check "undisturbed: parameters $expected" test "$expected" != none
 
 SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
 export SLURM_CONF
-trap 'tests/slurm/start_slurm.sh --stop "$scratch/slurm"' EXIT
+finish() {
+  [[ -z ${job:-} ]] || scancel "$job" 2> /dev/null || true
+  wait_until 30 no_jobs || true
+  tests/slurm/start_slurm.sh --stop "$scratch/slurm"
+}
+trap finish EXIT
 run=$scratch/requeued
 export TPUDIST_RUN_DIR=$run
 submit() {  # submit RANKS

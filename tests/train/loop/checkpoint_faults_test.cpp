@@ -111,7 +111,7 @@ TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
   };
   run(tiny_experiment({"train.checkpoint_every=2"}), folder / "run", 1, false, count, files);
   EXPECT_TRUE(in_time);
-  EXPECT_EQ(list_checkpoints(folder / "run/checkpoints").size(), 3u);
+  EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
 TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
