@@ -117,8 +117,10 @@ TEST_F(DataFaults, ShardsThatShrinkEndAllRanks) {
 
 TEST_F(DataFaults, FewOpenFilesAreNamed) {
   // Of a command without MPI, which needs more of them by itself and aborts. The shell redirects before it
-  // has few, since it needs more for that.
-  const Outcome outcome = run_program("verify " + shards_.string(), "exec 2>&1; ulimit -n 4 && ");
+  // has few, since it needs more for that, and closes what the test was started with.
+  const Outcome outcome =
+      run_program("verify " + shards_.string(),
+                  "exec 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4 && ");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("Too many open files"));
   EXPECT_THAT(outcome.output, HasSubstr("ulimit -n 4096"));
