@@ -66,9 +66,10 @@ void print_coverage(const std::string& name, const SimulatedWorld& world, int re
   std::fflush(stdout);
 }
 
-void intervals(int repeats) {
-  fmt::print("95 % intervals of other families and runs: coverage, median half width\n\n");
-  fmt::print("{:<34}  {:>4}  {:>16}  {:>16}\n", "families, graphs", "runs", "t", "bootstrap");
+// Calls `body` with a name and a world for every kind of families, distribution and number of runs; returns
+// the last world.
+template <typename Body>
+SimulatedWorld for_all_families(const Body& body) {
   SimulatedWorld world;
   for (const bool exponential : {false, true}) {
     for (const auto& [name, sizes] : kFamilies) {
@@ -76,11 +77,19 @@ void intervals(int repeats) {
         world.families = sizes;
         world.exponential = exponential;
         world.runs = runs;
-        print_coverage(fmt::format("{}, {}", name, exponential ? "exponential" : "normal"), world,
-                       repeats);
+        body(fmt::format("{}, {}", name, exponential ? "exponential" : "normal"), world);
       }
     }
   }
+  return world;
+}
+
+void intervals(int repeats) {
+  fmt::print("95 % intervals of other families and runs: coverage, median half width\n\n");
+  fmt::print("{:<34}  {:>4}  {:>16}  {:>16}\n", "families, graphs", "runs", "t", "bootstrap");
+  SimulatedWorld world = for_all_families([&](const std::string& name, const SimulatedWorld& each) {
+    print_coverage(name, each, repeats);
+  });
   world.runs = 3;
   for (const double share : {0.0, 1.0}) {
     for (const bool exponential : {false, true}) {
@@ -147,18 +156,9 @@ void comparisons(int repeats) {
   fmt::print("\nequal systems that are called different, in percent\n\n");
   fmt::print("{:<34}  {:>4}  {:>14}  {:>12}  {:>12}\n", "families, graphs", "runs",
              "other families", "these graphs", "these models");
-  SimulatedWorld world;
-  for (const bool exponential : {false, true}) {
-    for (const auto& [name, sizes] : kFamilies) {
-      for (const int runs : {2, 3, 5}) {
-        world.families = sizes;
-        world.exponential = exponential;
-        world.runs = runs;
-        compare_equals(fmt::format("{}, {}", name, exponential ? "exponential" : "normal"), world,
-                       repeats);
-      }
-    }
-  }
+  SimulatedWorld world = for_all_families([&](const std::string& name, const SimulatedWorld& each) {
+    compare_equals(name, each, repeats);
+  });
   world = SimulatedWorld();
   world.families.assign(10, 2);
   world.folds = 5;

@@ -54,6 +54,7 @@ RunCheckpoints::RunCheckpoints(const Experiment& experiment, const TrainingSetup
       run_(run),
       claim_(claim),
       context_(context),
+      fold_hash_(training_folds_hash(setup.folds, setup.data)),
       queue_(setup.network.parameters(), context.files, [&context] { context.advance(); }) {}
 
 bool RunCheckpoints::restore(TrainingState& state) {
@@ -116,7 +117,7 @@ void RunCheckpoints::read_best_score() {
 
 void RunCheckpoints::fill(Checkpoint& copy, const TrainingState& state) const {
   state.copy_to(copy, experiment_, setup_.data.selection_hash());
-  copy.fold_hash = training_folds_hash(setup_.folds, setup_.data);
+  copy.fold_hash = fold_hash_;
 }
 
 void RunCheckpoints::save(const TrainingState& state) {

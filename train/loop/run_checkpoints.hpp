@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "train/experiment/context.hpp"
@@ -57,6 +58,8 @@ class RunCheckpoints {
   const RunFolder& run_;
   const RunClaim* const claim_;
   JobContext& context_;
+  const std::optional<std::uint64_t>
+      fold_hash_;          // of the folds, which stay as they are while it trains
   CheckpointQueue queue_;  // of rank 0
   // On rank 0: of the best.h5 that is written or on its way, and of the one on the disk.
   double best_score_ = -std::numeric_limits<double>::infinity();

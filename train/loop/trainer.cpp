@@ -257,15 +257,15 @@ class TrainingRun {
     checkpoints_.tell();
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
-    if (train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
-      state_.keep_roll_back();
+    const bool checkpoint_is_due =
+        train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0;
+    if (checkpoint_is_due) state_.keep_roll_back();
     const bool last = state_.step == train.steps;
     if (!last && validation_.has_graphs() && train.evaluate_every > 0 &&
         state_.step % train.evaluate_every == 0) {
       stop_members(evaluate(train.evaluate_rows));
     }
-    if (!last && train.checkpoint_every > 0 && state_.step % train.checkpoint_every == 0)
-      checkpoints_.save(state_);
+    if (!last && checkpoint_is_due) checkpoints_.save(state_);
     if (checkpoints_.seconds() > 0) limit_.wrote_checkpoint(checkpoints_.seconds());
   }
 
