@@ -6,6 +6,9 @@
 Prints the seconds of a step for each pair of runs, their ratio (median of the pairs), the time spent
 waiting for data, and the rates of copying memory with one and with two threads: two ranks share the
 memory. The parameters must come out equal.
+
+Each rank has one core for all its threads, as where a job fills its machine. With --bind none the thread
+that prepares steps ahead takes the core that a second rank would have: one rank then uses two cores.
 """
 import argparse
 import json
@@ -21,7 +24,7 @@ ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 
 
 def train(arguments, ranks, folder):
-    words = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", ranks,
+    words = ["mpirun", "--bind-to", arguments.bind, "--oversubscribe", "-np", ranks,
              pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
              f"train.steps={arguments.steps}", "train.evaluate_every=0", "train.log_every=1",
              "train.evaluate_rows=2", "dist.threads=1", *arguments.overrides, "--run-dir", folder]
@@ -50,6 +53,7 @@ def main():
     parser.add_argument("experiment")
     parser.add_argument("overrides", nargs="*", metavar="key=value")
     parser.add_argument("--build", required=True, help="folder of tpudist and bench/kernel_bench")
+    parser.add_argument("--bind", choices=["core", "none"], default="core")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--warm-up", type=int, default=2, help="steps that are not counted")

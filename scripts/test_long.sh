@@ -82,7 +82,7 @@ check_ranks() {
 kill_evaluation() {
   local run=$scratch/$1 ranks=$2 job process
   mpirun --bind-to none --oversubscribe -np "$ranks" "$tpudist" train experiments/demo.yaml \
-    model.preset=latenciaga_xla "model.blocks=[]" train.steps=8 train.evaluate_every=4 train.evaluate_rows=0 \
+    model.preset=latenciaga_xla "model.blocks=[]" train.steps=8 train.evaluate_every=4 train.evaluate_rows=100000 \
     train.last_evaluation=none train.checkpoint_every=2 train.keep_checkpoints=9 train.log_every=1 \
     ensemble.members=3 dist.threads=1 --run-dir "$run" >> "$scratch/log" 2>&1 &
   job=$!
@@ -115,7 +115,7 @@ check_resume() {
     started=$SECONDS
     row "an evaluation on 2 ranks" "$(kill_evaluation "resumed-evaluation-$ranks" 2)" killed
     row "resumed from there, $ranks ranks" \
-      "$(train xla "resumed-evaluation-$ranks" "$ranks" 1 train.evaluate_every=4 train.evaluate_rows=0 --resume)" \
+      "$(train xla "resumed-evaluation-$ranks" "$ranks" 1 train.evaluate_every=4 train.evaluate_rows=100000 --resume)" \
       "${expected[xla]}"
   done
 }

@@ -39,6 +39,11 @@ void check_sizes(const Checkpoint& checkpoint, const ParameterTable& table) {
   }
 }
 
+std::size_t bytes_of(const SavedWeights& weights) {
+  return sizeof(float) * (weights.parameters.size() + weights.first_moment.size() +
+                          weights.second_moment.size() + weights.average.size());
+}
+
 void write_roll_back(CheckpointWriter& writer, const SavedWeights& weights, int members,
                      const ParameterTable& table) {
   const Hdf5Id group = writer.group(writer.file(), "roll_back");
@@ -115,7 +120,9 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   std::vector<std::byte> image;
   {
     const Hdf5Lock lock;
-    CheckpointWriter writer(path.string());
+    CheckpointWriter writer(
+        path.string(),
+        bytes_of(checkpoint) + (checkpoint.roll_back ? bytes_of(*checkpoint.roll_back) : 0));
     write_attribute(writer.file(), "format", kFormat);
     write_attribute(writer.file(), "version", kVersion);
     write_attribute(writer.file(), "step", checkpoint.step);

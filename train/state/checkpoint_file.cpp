@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kGrowth = std::size_t{16} << 20;  // steps in which the file's memory grows
+constexpr std::size_t kOverhead = std::size_t{256} << 10;  // for what HDF5 writes beside the values
 
 std::vector<hsize_t> stored_shape(const ParameterEntry& entry, int members) {
   std::vector<hsize_t> shape{static_cast<hsize_t>(members)};
@@ -43,13 +43,14 @@ std::vector<hsize_t> shape_of(const Hdf5Id& dataset) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::string where) : where_(std::move(where)) {
+CheckpointWriter::CheckpointWriter(std::string where, std::size_t bytes)
+    : where_(std::move(where)) {
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // In the oldest format: H5Fget_file_image of HDF5 1.10 clears a flag of the newer superblock and
   // leaves its checksum wrong. The file's own hash covers more than HDF5's checksums.
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-  H5Pset_fapl_core(access.get(), kGrowth, /*backing_store=*/false);
+  H5Pset_fapl_core(access.get(), bytes + kOverhead, /*backing_store=*/false);
   file_ = Hdf5Id(H5Fcreate(where_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
   check_hdf5(file_.get(), "create", where_);
 }

@@ -19,8 +19,9 @@ namespace tpudist {
 // lifetime.
 class CheckpointWriter {
  public:
-  // `where` names the file in messages.
-  explicit CheckpointWriter(std::string where);
+  // `where` names the file in messages. `bytes` is about what will be written: HDF5 clears the memory
+  // that it takes for the file, and takes as much at a time.
+  CheckpointWriter(std::string where, std::size_t bytes);
 
   const Hdf5Id& file() const { return file_; }
   Hdf5Id group(const Hdf5Id& parent, const std::string& name) const;

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""What the watchdog, the trace and checkpoints cost a step.
+
+    bench/overheads.py --build build/release experiments/demo.yaml [key=value ...]
+
+Trains with each of the first two and without it, in turn, and prints the median seconds of a step for each
+pair of runs and their ratio. Then one run whose trace tells of a checkpoint every 8 steps: medians of the
+steps by how long ago the checkpoint was due; the step it is copied in counts 0, and a thread writes it during
+the steps after that.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+WARM_UP = 10  # steps that are not counted
+CHECKPOINT_EVERY = 8
+
+
+def train(arguments, folder, *words):
+    command = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", arguments.ranks,
+               pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
+               f"train.steps={arguments.steps}", "train.evaluate_every=0", "train.last_evaluation=none",
+               "train.checkpoint_every=0", "train.log_every=1", f"dist.threads={arguments.threads}",
+               *arguments.overrides, "--run-dir", folder, *words]
+    subprocess.run([str(word) for word in command], env={**os.environ, **ROOT}, check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def step_seconds(arguments, *words):
+    with tempfile.TemporaryDirectory() as work:
+        run = pathlib.Path(work) / "run"
+        train(arguments, run, *words)
+        steps = [json.loads(line) for line in open(run / "metrics.jsonl")]
+    return statistics.median(step["step_seconds"] for step in steps if step["kind"] == "step"
+                             and step["step"] > WARM_UP)
+
+
+def traced_seconds(arguments):
+    with tempfile.TemporaryDirectory() as work:
+        run, trace = pathlib.Path(work) / "run", pathlib.Path(work) / "trace.json"
+        train(arguments, run, f"train.checkpoint_every={CHECKPOINT_EVERY}", "train.keep_checkpoints=2",
+              "--trace", trace)
+        events = json.load(open(trace))["traceEvents"]
+        size = max(file.stat().st_size for file in (run / "checkpoints").iterdir())
+    by_age = collections.defaultdict(list)
+    for event in events:
+        step = event["args"].get("step", -1)
+        if event["ph"] == "X" and event["name"] == "step" and event["pid"] == 0 and step > WARM_UP:
+            by_age[step % CHECKPOINT_EVERY].append(event["dur"] / 1e6)
+    return by_age, size
+
+
+def pairs(arguments, name, without, with_it):
+    print(f"| {name}: pair | without, ms | with, ms | ratio |\n|---|---|---|---|")
+    ratios = []
+    for pair in range(1, arguments.pairs + 1):
+        with tempfile.TemporaryDirectory() as work:
+            words = [word.format(work=work) for word in with_it]
+            first, second = step_seconds(arguments, *without), step_seconds(arguments, *words)
+        ratios.append(second / first)
+        print(f"| {pair} | {first * 1e3:.2f} | {second * 1e3:.2f} | {ratios[-1]:.4f} |", flush=True)
+    print(f"\nmedian {statistics.median(ratios):.4f}\n", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment")
+    parser.add_argument("overrides", nargs="*", metavar="key=value")
+    parser.add_argument("--build", required=True, help="folder of tpudist")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=410)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    pairs(arguments, "watchdog", ["dist.timeout=0"], [])
+    pairs(arguments, "trace", [], ["--trace", "{work}/trace.json"])
+    by_age, size = traced_seconds(arguments)
+    others = statistics.median(time for age in by_age if age > 3 for time in by_age[age])
+    print(f"checkpoints of {size / 1e6:.1f} MB; a step without any: {others * 1e3:.2f} ms\n")
+    print("| steps since it was due | median, ms | against others | steps |\n|---|---|---|---|")
+    for age in sorted(by_age):
+        median = statistics.median(by_age[age])
+        print(f"| {age} | {median * 1e3:.2f} | {median / others:.3f} | {len(by_age[age])} |")
+
+
+if __name__ == "__main__":
+    main()
