@@ -40,10 +40,11 @@ bool read(const Fields& fields, std::string_view key, bool& value) {
 
 std::string to_text(const RankPlace& p) {
   return fmt::format(
-      "beat {}\nrank {}\nhost {}\nprocess {}\nphase {}\nstep {}\ncollective {}\ncall {}\nbytes {}\n"
+      "beat {}\nrank {}\nhost {}\nprocess {}\nspace {}\nphase {}\nstep {}\ncollective {}\ncall "
+      "{}\nbytes {}\n"
       "waiting {:d}\npatient {:d}\nfailed {:d}\nfinished {}\nsilent {:.3f}\nend {}\n",
-      p.beat, p.rank, p.host, p.process, p.phase, p.step, p.collective, p.call, p.bytes, p.waiting,
-      p.patient, p.failed, p.finished, p.silent, p.beat);
+      p.beat, p.rank, p.host, p.process, p.space, p.phase, p.step, p.collective, p.call, p.bytes,
+      p.waiting, p.patient, p.failed, p.finished, p.silent, p.beat);
 }
 
 std::optional<RankPlace> parse_place(std::string_view text) {
@@ -57,12 +58,12 @@ std::optional<RankPlace> parse_place(std::string_view text) {
   std::uint64_t end = 0;
   const bool whole = read(fields, "beat", p.beat) && read(fields, "end", end) && p.beat == end &&
                      read(fields, "rank", p.rank) && read(fields, "host", p.host) &&
-                     read(fields, "process", p.process) && read(fields, "phase", p.phase) &&
-                     read(fields, "step", p.step) && read(fields, "collective", p.collective) &&
-                     read(fields, "call", p.call) && read(fields, "bytes", p.bytes) &&
-                     read(fields, "waiting", p.waiting) && read(fields, "patient", p.patient) &&
-                     read(fields, "failed", p.failed) && read(fields, "finished", p.finished) &&
-                     read(fields, "silent", p.silent);
+                     read(fields, "process", p.process) && read(fields, "space", p.space) &&
+                     read(fields, "phase", p.phase) && read(fields, "step", p.step) &&
+                     read(fields, "collective", p.collective) && read(fields, "call", p.call) &&
+                     read(fields, "bytes", p.bytes) && read(fields, "waiting", p.waiting) &&
+                     read(fields, "patient", p.patient) && read(fields, "failed", p.failed) &&
+                     read(fields, "finished", p.finished) && read(fields, "silent", p.silent);
   if (!whole) return std::nullopt;
   return p;
 }

@@ -13,6 +13,7 @@ struct RankPlace {
   int rank = 0;  // in the job
   std::string host;
   std::int64_t process = 0;
+  std::string space;            // process_space() of that process
   std::string phase;            // "training", "evaluation" and so on
   std::int64_t step = -1;       // of the phase; -1: it has none
   std::int64_t collective = 0;  // number of the last one that was begun, from 1; 0: none

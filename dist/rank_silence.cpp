@@ -52,6 +52,20 @@ std::string line_of(std::span<const RankSilence> ranks, std::size_t rank) {
                      silence.answers ? "" : "; its process is stopped, gone or cut off");
 }
 
+// Lines that say where some ranks and `self` are, and how to go on.
+std::string details(std::span<const RankSilence> ranks, std::vector<int> listed, int self,
+                    std::string_view checkpoint) {
+  if (std::ranges::find(listed, self) == listed.end()) listed.push_back(self);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(listed.size(), kListed); ++i) {
+    text += fmt::format("tpudist: {}\n", line_of(ranks, static_cast<std::size_t>(listed[i])));
+  }
+  if (!checkpoint.empty()) {
+    text += fmt::format("tpudist: the newest checkpoint is {}; go on with --resume\n", checkpoint);
+  }
+  return text;
+}
+
 }  // namespace
 
 SilenceMeter::SilenceMeter(int ranks, int self, double patience)
@@ -177,16 +191,15 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
   if (!unknown.empty()) {
     text += fmt::format("; of {} nothing is known", list_of(ranks, unknown));
   }
-  text += '\n';
-  std::vector<int> listed = late;
-  if (std::ranges::find(listed, self) == listed.end()) listed.push_back(self);
-  for (std::size_t i = 0; i < std::min(listed.size(), kListed); ++i) {
-    text += fmt::format("tpudist: {}\n", line_of(ranks, static_cast<std::size_t>(listed[i])));
-  }
-  if (!checkpoint.empty()) {
-    text += fmt::format("tpudist: the newest checkpoint is {}; go on with --resume\n", checkpoint);
-  }
-  return text;
+  return text + '\n' + details(ranks, late, self, checkpoint);
+}
+
+std::string loss_report(std::span<const RankSilence> ranks, int self, const std::vector<int>& lost,
+                        std::string_view why, std::string_view checkpoint) {
+  const RankPlace& own = ranks[static_cast<std::size_t>(self)].place;
+  return fmt::format("tpudist: error: {} {}: rank {} waits in collective {} ({}) in vain\n",
+                     list_of(ranks, lost), why, own.rank, own.collective, own.call) +
+         details(ranks, lost, self, checkpoint);
 }
 
 }  // namespace tpudist

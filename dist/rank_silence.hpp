@@ -65,4 +65,9 @@ std::string silence_line(std::span<const RankSilence> ranks, int self);
 std::string hang_report(std::span<const RankSilence> ranks, int self, double timeout,
                         std::string_view checkpoint);
 
+// The same where rank `self` waits for ranks that will not come: `lost`, at least one. `why`: what has
+// become of them, e.g. "ended without a word".
+std::string loss_report(std::span<const RankSilence> ranks, int self, const std::vector<int>& lost,
+                        std::string_view why, std::string_view checkpoint);
+
 }  // namespace tpudist

@@ -59,10 +59,11 @@ StopSignal::~StopSignal() {
   if (listens_to_term_) sigaction(SIGTERM, &previous_term_, nullptr);
   sigaction(SIGINT, &previous_int_, nullptr);
   sigaction(SIGUSR2, &previous_usr2_, nullptr);
+  stop_requested = false;
   listener_lives = false;
 }
 
-bool StopSignal::requested() const {
+bool StopSignal::requested() {
   return stop_requested;
 }
 

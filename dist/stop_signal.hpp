@@ -20,8 +20,8 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Whether a signal came since this object was made. Thread-safe.
-  bool requested() const;
+  // Whether a signal came since the newest object was made, while it lives. Thread-safe.
+  static bool requested();
 
   // Whether mpirun set OMPI_COMM_WORLD_SIZE for this process (also inside a SLURM allocation; srun
   // does not set it).

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/host_name.hpp"
+#include "dist/lost_ranks.hpp"
+#include "dist/stop_signal.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,6 +18,8 @@ constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two looks
 constexpr double kLooks = 40;                     // within the timeout, at least
 constexpr double kFirstWarning = 60;              // seconds, or a tenth of the timeout
 constexpr double kOtherSpeaks = 2;                // seconds for the first rank that answers
+constexpr double kEndedPatience = 2;  // seconds for what started the ranks to end this one
+constexpr double kMutePatience = 5;   // seconds for a rank that does not answer
 
 double interval_of(double timeout) {
   return std::clamp(timeout / kLooks, kShortest, kLongest);
@@ -103,11 +107,12 @@ bool Watchdog::pause(double seconds) {
 }
 
 RankPlace Watchdog::own_place() {
-  static const std::string host = host_name();
+  static const std::string host = host_name(), space = process_space();
   RankPlace place = activity_.place();
   place.rank = options_.rank;
   place.host = host;
   place.process = ::getpid();
+  place.space = space;
   place.silent = own_silence_;
   place.beat = ++beat_;
   return place;
@@ -146,10 +151,7 @@ void Watchdog::judge() {
 }
 
 void Watchdog::look(double passed) {
-  RankPlace own = activity_.place();
-  own.rank = options_.rank;
-  own.host = host_name();
-  own.process = ::getpid();
+  const RankPlace own = own_place();
   Heard heard;
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +178,11 @@ void Watchdog::look(double passed) {
   if (silence >= next_warning_) warn(silence);
   if (silence < warning_of(options_.timeout)) next_warning_ = warning_of(options_.timeout);
   over_ = silence >= options_.timeout ? over_ + passed : 0;
-  if (over_ > 0 && (meter_->speaks() || over_ > kOtherSpeaks)) end();
+  if (over_ > 0 && (meter_->speaks() || over_ > kOtherSpeaks)) {
+    over_ = 0;
+    end(hang_report(meter_->ranks(), meter_->self(), options_.timeout, newest_checkpoint()));
+  }
+  look_for_lost(passed, own);
 }
 
 void Watchdog::warn(double silence) {
@@ -186,17 +192,34 @@ void Watchdog::warn(double silence) {
                options_.timeout);
 }
 
-void Watchdog::end() {
-  std::string checkpoint;
-  {
-    const std::lock_guard lock(mutex_);
-    checkpoint = checkpoint_;
+void Watchdog::look_for_lost(double passed, const RankPlace& own) {
+  const std::span<const RankSilence> ranks = meter_->ranks();
+  const int self = meter_->self();
+  std::vector<int> ended, mute;
+  if (own.waiting && !own.patient && !own.failed) {
+    ended = ended_ranks(ranks, self);
+    if (StopSignal::requested()) mute = mute_ranks(ranks, self);
   }
-  const std::string report =
-      hang_report(meter_->ranks(), meter_->self(), options_.timeout, checkpoint);
+  ended_ = ended.empty() ? 0 : ended_ + passed;
+  mute_ = mute.empty() ? 0 : mute_ + passed;
+  if (ended_ > kEndedPatience) {
+    ended_ = 0;
+    end(loss_report(ranks, self, ended, "ended without a word", newest_checkpoint()));
+  } else if (mute_ > kMutePatience) {
+    mute_ = 0;
+    end(loss_report(ranks, self, mute, "did not answer when the job was to stop",
+                    newest_checkpoint()));
+  }
+}
+
+std::string Watchdog::newest_checkpoint() {
+  const std::lock_guard lock(mutex_);
+  return checkpoint_;
+}
+
+void Watchdog::end(const std::string& report) {
   if (!options_.end) end_process(report);
   options_.end(report);
-  over_ = 0;
 }
 
 }  // namespace tpudist

@@ -35,6 +35,11 @@ struct WatchdogOptions {
 // exchanges with the other ranks, in files, where each of them is: as long as any gets on, nobody
 // hangs. While there are no files, or the disk does not answer, this rank's own activity counts.
 //
+// A rank that waits in a collective for one that will not come is ended at once: for one whose process
+// on the same machine has ended, and, once a StopSignal was heard, for one that does not answer. srun
+// ends the ranks that are left by a SIGTERM, which asks for a checkpoint, and kills them only when
+// Slurm's KillWait is over.
+//
 // Thread-safe, but for `watch` and `leave`, which are called by the thread that calls MPI.
 class Watchdog {
  public:
@@ -69,7 +74,9 @@ class Watchdog {
   void exchange();
   void look(double passed);
   void warn(double silence);
-  void end();
+  void look_for_lost(double passed, const RankPlace& own);
+  std::string newest_checkpoint();
+  void end(const std::string& report);
   RankPlace own_place();
   bool pause(double seconds);
 
@@ -97,6 +104,8 @@ class Watchdog {
   double unheard_ = 0;       // seconds since the other thread came round
   double next_warning_ = 0;  // silence at which to warn again
   double over_ = 0;          // seconds since the timeout was over
+  // Seconds in which it waits for ranks that have ended, or that do not answer though it is to stop.
+  double ended_ = 0, mute_ = 0;
 
   std::thread judge_thread_, exchange_thread_;
 };

@@ -15,6 +15,8 @@
 #include "launch/commands.hpp"
 #include "launch/output.hpp"
 #include "models/network.hpp"
+#include "sweep/sweep_plan.hpp"
+#include "sweep/sweep_tables.hpp"
 #include "train/experiment/experiment.hpp"
 
 namespace tpudist {
@@ -57,32 +59,58 @@ void list_systems(const std::filesystem::path& folder) {
   for (const auto& file : files) print_system(file, pool);
 }
 
+struct ShowArguments {
+  std::filesystem::path file;
+  std::vector<std::string> overrides;
+  bool yaml = false;
+};
+
+void show_experiment(const ShowArguments& arguments) {
+  ConfigDocument document = ConfigDocument::load(arguments.file, arguments.overrides);
+  const Experiment experiment = read_experiment(document);
+  print("{}", arguments.yaml ? experiment.resolved_yaml : experiment.resolved_table);
+  if (!arguments.yaml) print("hash: {}\n", to_hex(document.hash()));
+}
+
+void show_sweep(const ShowArguments& arguments) {
+  const SweepFile file = SweepFile::load(arguments.file, arguments.overrides);
+  if (arguments.yaml) {
+    print("{}", file.resolved_yaml);
+    return;
+  }
+  const SweepPlan plan = plan_sweep(file);
+  print("sweep {} over\n", file.name);
+  for (const std::filesystem::path& experiment : file.experiments)
+    print("  {}\n", experiment.string());
+  print(
+      "\n{}\n`tpudist sweep run {}` trains these runs, `tpudist config show` shows an experiment\n",
+      plan_table(record_of(plan)), arguments.file.string());
+}
+
 }  // namespace
 
 void add_config_command(CLI::App& app) {
-  struct Arguments {
-    std::filesystem::path file;
-    std::vector<std::string> overrides;
-    bool yaml = false;
-  };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ShowArguments>();
   CLI::App* command = app.add_subcommand("config", "Check and show experiment files");
   command->require_subcommand(1);
   CLI::App* show =
       command->add_subcommand("show", "Print an experiment file with every value resolved");
   show->footer(
-      "A `*` marks what is not the default. All mistakes are printed at once, with their place.\n\n"
+      "A `*` marks what is not the default. All mistakes are printed at once, with their place. Of "
+      "a "
+      "sweep file it\nprints the runs, and what they vary.\n\n"
       "Example:\n  tpudist config show experiments/nlp.yaml batch.configs=32");
-  show->add_option("config", arguments->file, "Experiment file (YAML)")
+  show->add_option("config", arguments->file, "Experiment or sweep file (YAML)")
       ->required()
       ->check(CLI::ExistingFile);
   show->add_option("overrides", arguments->overrides, "key=value pairs");
   show->add_flag("--yaml", arguments->yaml, "As YAML, which loads again");
   show->callback([arguments] {
-    ConfigDocument document = ConfigDocument::load(arguments->file, arguments->overrides);
-    const Experiment experiment = read_experiment(document);
-    print("{}", arguments->yaml ? experiment.resolved_yaml : experiment.resolved_table);
-    if (!arguments->yaml) print("hash: {}\n", to_hex(document.hash()));
+    if (is_sweep_file(arguments->file, arguments->overrides)) {
+      show_sweep(*arguments);
+    } else {
+      show_experiment(*arguments);
+    }
   });
 
   auto folder = std::make_shared<std::filesystem::path>("experiments/systems");

@@ -65,18 +65,7 @@ SweepFolder open_or_expand(const Arguments& arguments) {
 void expand(const Arguments& arguments) {
   const SweepFolder folder =
       SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
-  const SweepRecord& record = folder.record();
-  for (const SweepRun& run : record.runs) {
-    print("{:>5}  {}  {}{}  members {} to {}\n", run.index, run.id,
-          record.labels[static_cast<std::size_t>(run.variant)],
-          run.seed ? fmt::format("  seed {}", *run.seed) : "", run.first_member,
-          run.first_member + run.members - 1);
-  }
-  for (const Stage& stage : record.stages) {
-    print("{}: {}{} runs, from index {}\n", stage.name, stage.first > 0 ? "at most " : "",
-          stage.count, stage.first);
-  }
-  print("{}\n", (folder.path() / "sweep.json").string());
+  print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
 }
 
 // The first rank makes the folder of a sweep file, and all read what it holds.

@@ -7,6 +7,7 @@
 
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -187,18 +188,14 @@ ReportSection curves_section(const ReportInput& input) {
   for (std::size_t g = 0; g < input.shown(); ++g) {
     const ReportedVariant& variant = input.variants[g];
     ReportFigure loss = loss_figure(variant), scores = score_figure(variant);
-    const std::string where = variant.title.empty() ? "" : variant.title + ": ";
-    if (loss.table.rows.empty()) {
-      section.missing.push_back(where + "No step was logged yet (train.log_every).");
-    } else {
-      section.figures.push_back(std::move(loss));
-    }
+    if (loss.table.rows.empty())
+      section.missing.push_back(about(variant, "No step was logged yet (train.log_every)."));
     if (scores.table.rows.empty()) {
       section.missing.push_back(
-          where + "No score was logged while training; train.evaluate_every gives one.");
-    } else {
-      section.figures.push_back(std::move(scores));
+          about(variant, "No score was logged while training; train.evaluate_every gives one."));
     }
+    add_figure(section, std::move(loss));
+    add_figure(section, std::move(scores));
   }
   return section;
 }

@@ -7,6 +7,7 @@
 
 #include "report/charts/heat_map.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -92,20 +93,12 @@ ReportFigure figure_of(const ReportedVariant& variant) {
 }  // namespace
 
 ReportSection folds_section(const ReportInput& input) {
-  ReportSection section{.id = "folds", .title = "Seeds and folds"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    ReportFigure figure = figure_of(variant);
-    if (!figure.table.rows.empty()) {
-      section.figures.push_back(std::move(figure));
-      continue;
-    }
-    section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
-                              "No out-of-fold scores: members hold folds out with ensemble.folds, "
-                              "and predictions.rows scores the "
-                              "graphs that they never saw.");
-  }
-  return section;
+  return variant_section(input, {.id = "folds", .title = "Seeds and folds"},
+                         "No out-of-fold scores: members hold folds out with ensemble.folds, and "
+                         "predictions.rows scores the graphs that they never saw.",
+                         [](const ReportedVariant& variant, ReportSection& section) {
+                           add_figure(section, figure_of(variant));
+                         });
 }
 
 }  // namespace tpudist

@@ -8,6 +8,7 @@
 #include "report/charts/interval_chart.hpp"
 #include "report/score_summary.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -98,20 +99,15 @@ ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix
 }  // namespace
 
 ReportSection graphs_section(const ReportInput& input) {
-  ReportSection section{.id = "graphs", .title = "Score of each graph"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
-      if (!matrix->rows.empty()) section.figures.push_back(figure_of(variant, *matrix));
-    }
-    if (variant.members.rows.empty() && variant.out_of_fold.rows.empty()) {
-      section.missing.push_back((variant.title.empty() ? "" : variant.title + ": ") +
-                                "No scores of graphs yet; a run writes them when its steps are "
-                                "done (predictions.rows, or "
-                                "train.last_evaluation).");
-    }
-  }
-  return section;
+  return variant_section(
+      input, {.id = "graphs", .title = "Score of each graph"},
+      "No scores of graphs yet; a run writes them when its steps are done (predictions.rows, or "
+      "train.last_evaluation).",
+      [](const ReportedVariant& variant, ReportSection& section) {
+        for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
+          if (!matrix->rows.empty()) section.figures.push_back(figure_of(variant, *matrix));
+        }
+      });
 }
 
 }  // namespace tpudist

@@ -7,6 +7,7 @@
 
 #include "report/charts/scatter_chart.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -59,19 +60,13 @@ ReportFigure figure_of(const ReportedVariant& variant,
 }  // namespace
 
 ReportSection ranks_section(const ReportInput& input) {
-  ReportSection section{.id = "ranks", .title = "Predicted against measured rank"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    const std::vector<const RankedGraph*> graphs = ordered(variant.rankings);
-    if (!graphs.empty()) {
-      section.figures.push_back(figure_of(variant, graphs));
-      continue;
-    }
-    section.missing.push_back(
-        (variant.title.empty() ? "" : variant.title + ": ") +
-        "No predictions of graphs that members never saw; predictions.rows writes them.");
-  }
-  return section;
+  return variant_section(
+      input, {.id = "ranks", .title = "Predicted against measured rank"},
+      "No predictions of graphs that members never saw; predictions.rows writes them.",
+      [](const ReportedVariant& variant, ReportSection& section) {
+        const std::vector<const RankedGraph*> graphs = ordered(variant.rankings);
+        if (!graphs.empty()) section.figures.push_back(figure_of(variant, graphs));
+      });
 }
 
 }  // namespace tpudist

@@ -4,6 +4,7 @@
 
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -48,19 +49,13 @@ ReportFigure figure_of(const ReportedVariant& variant) {
 }  // namespace
 
 ReportSection sizes_section(const ReportInput& input) {
-  ReportSection section{.id = "sizes", .title = "Size of the ensemble"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    if (!variant.rankings.sizes.empty()) {
-      section.figures.push_back(figure_of(variant));
-      continue;
-    }
-    section.missing.push_back(
-        (variant.title.empty() ? "" : variant.title + ": ") +
-        "Needs the predictions of two members on validation graphs that neither trained "
-        "on (predictions.rows writes them).");
-  }
-  return section;
+  return variant_section(
+      input, {.id = "sizes", .title = "Size of the ensemble"},
+      "Needs the predictions of two members on validation graphs that neither trained on "
+      "(predictions.rows writes them).",
+      [](const ReportedVariant& variant, ReportSection& section) {
+        if (!variant.rankings.sizes.empty()) section.figures.push_back(figure_of(variant));
+      });
 }
 
 }  // namespace tpudist

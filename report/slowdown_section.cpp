@@ -5,6 +5,7 @@
 
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -56,23 +57,12 @@ ReportFigure figure_of(const ReportedVariant& variant, bool valid) {
 }  // namespace
 
 ReportSection slowdown_section(const ReportInput& input) {
-  ReportSection section{.id = "slowdown", .title = "Slowdown at k"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    bool any = false;
-    for (const bool valid : {true, false}) {
-      ReportFigure figure = figure_of(variant, valid);
-      if (figure.table.rows.empty()) continue;
-      section.figures.push_back(std::move(figure));
-      any = true;
-    }
-    if (!any) {
-      section.missing.push_back(
-          (variant.title.empty() ? "" : variant.title + ": ") +
-          "No predictions of graphs that members never saw; predictions.rows writes them.");
-    }
-  }
-  return section;
+  return variant_section(
+      input, {.id = "slowdown", .title = "Slowdown at k"},
+      "No predictions of graphs that members never saw; predictions.rows writes them.",
+      [](const ReportedVariant& variant, ReportSection& section) {
+        for (const bool valid : {true, false}) add_figure(section, figure_of(variant, valid));
+      });
 }
 
 }  // namespace tpudist

@@ -5,6 +5,7 @@
 
 #include "report/charts/line_chart.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -63,18 +64,11 @@ ReportFigure figure_of(const ReportedVariant& variant) {
 }  // namespace
 
 ReportSection timing_section(const ReportInput& input) {
-  ReportSection section{.id = "timing", .title = "Step time and data wait"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    ReportFigure figure = figure_of(input.variants[g]);
-    if (figure.table.rows.empty()) {
-      section.missing.push_back(
-          (input.variants[g].title.empty() ? "" : input.variants[g].title + ": ") +
-          "No step was logged yet (train.log_every).");
-    } else {
-      section.figures.push_back(std::move(figure));
-    }
-  }
-  return section;
+  return variant_section(input, {.id = "timing", .title = "Step time and data wait"},
+                         "No step was logged yet (train.log_every).",
+                         [](const ReportedVariant& variant, ReportSection& section) {
+                           add_figure(section, figure_of(variant));
+                         });
 }
 
 }  // namespace tpudist

@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "report/charts/interval_chart.hpp"
 #include "report/sections.hpp"
+#include "report/variant_section.hpp"
 #include "results/system_scores.hpp"
 #include "statistics/variance_components.hpp"
 
@@ -67,25 +68,19 @@ bool is_enough(const ScoreMatrix& matrix) {
 }  // namespace
 
 ReportSection variance_section(const ReportInput& input) {
-  ReportSection section{.id = "variance", .title = "What scores vary by"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    const std::size_t before = section.figures.size();
-    for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
-      if (!is_enough(*matrix)) continue;
-      try {
-        section.figures.push_back(figure_of(variant, *matrix));
-      } catch (const Error& error) {
-        section.missing.push_back(error.what());
-      }
-    }
-    if (section.figures.size() == before) {
-      section.missing.push_back(
-          (variant.title.empty() ? "" : variant.title + ": ") +
-          "Needs the scores of two members, or of two seeds over all folds, on two graphs.");
-    }
-  }
-  return section;
+  return variant_section(
+      input, {.id = "variance", .title = "What scores vary by"},
+      "Needs the scores of two members, or of two seeds over all folds, on two graphs.",
+      [](const ReportedVariant& variant, ReportSection& section) {
+        for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
+          if (!is_enough(*matrix)) continue;
+          try {
+            section.figures.push_back(figure_of(variant, *matrix));
+          } catch (const Error& error) {
+            section.missing.push_back(error.what());
+          }
+        }
+      });
 }
 
 }  // namespace tpudist

@@ -17,35 +17,24 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 kills=${1:-100} stops=${2:-10}
-tpudist=$(realpath "${TPUDIST:-build/release/tpudist}")
+program=$(realpath "${TPUDIST:-build/release/tpudist}")
 scratch=${TPUDIST_KILL_DIR:-$(mktemp -d)}
 RANDOM=${TPUDIST_KILL_SEED:-1}
 timeout=6  # dist.timeout of the stopped runs, seconds
-failures=0
 mkdir -p "$scratch"
-
-# As root, Open MPI asks for consent; in containers one of its copying methods is not allowed.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1
-
-fail() { echo "FAILED  $*"; failures=$((failures + 1)); }
-check() {  # check NAME COMMAND...
-  local name=$1; shift
-  if "$@"; then echo "ok      $name"; else fail "$name"; fi
-}
+source tests/support/short_run.sh
 
 # start RUN RANKS [key=value ...] trains in the background; `job` is the process of mpirun, `log` its output.
 start() {
   local run=$1 ranks=$2; shift 2
   log=$scratch/$run.log
-  mpirun --bind-to none --oversubscribe -np "$ranks" "$tpudist" train "$scratch/short.yaml" \
+  mpirun --bind-to none --oversubscribe -np "$ranks" "$program" train "$short" \
     --run-dir "$scratch/$run" --resume "$@" > "$log" 2>&1 &
   job=$!
 }
 
 sleep_ms() { sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"; }
 ranks_of() { pgrep -P "$1" 2> /dev/null || true; }  # processes of the ranks of a job
-hash_of() { sed -n 's/^parameters: //p' "$1" | grep . || echo none; }
 processes_of() { pgrep -f -- "--run-dir $scratch/$1( |\$)" 2> /dev/null || true; }  # that train there
 
 # ended SECONDS waits so long for the job to end, and sets `code`; false when it does not.
@@ -160,21 +149,7 @@ stop_ranks() {
   done
 }
 
-"$tpudist" synth "$scratch/npz" --preset tiny --quiet > "$scratch/log" 2>&1
-"$tpudist" convert "$scratch/npz" "$scratch/shards" --jobs 1 --quiet >> "$scratch/log" 2>&1
-cat > "$scratch/short.yaml" << END
-name: short
-data: {shards: $scratch/shards, collection: layout:xla:random}
-batch: {slates: 4, configs: 8}
-model: {preset: latenciaga_xla}
-loss: {list_mle: {weight: 1, clip_norm: 500}}
-optimizer: {name: adamw, lr: 1e-3}
-schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}
-train: {steps: 60, checkpoint_every: 1, evaluate_every: 20, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
-ensemble: {members: 2, vary: [init]}
-dist: {threads: 1, device: cpu}
-END
-
+make_short_data
 start undisturbed 2
 ended 120 || end_by_force
 expected=$(hash_of "$log")
@@ -182,8 +157,4 @@ check "undisturbed: parameters $expected" test "$expected" != none
 (( kills == 0 )) || kill_ranks
 stop_ranks
 
-if (( failures > 0 )); then
-  echo "$failures checks failed; see $scratch"
-  exit 1
-fi
-[[ -n ${TPUDIST_KILL_DIR:-} ]] || rm -rf "$scratch"
+end_checks "${TPUDIST_KILL_DIR:-}"

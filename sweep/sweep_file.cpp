@@ -157,4 +157,8 @@ SweepFile SweepFile::load(const std::filesystem::path& path,
   return file;
 }
 
+bool is_sweep_file(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  return ConfigDocument::load(path, overrides).root().has("experiments");
+}
+
 }  // namespace tpudist

@@ -47,4 +47,9 @@ struct SweepFile {
                         const std::filesystem::path& base = {});
 };
 
+// Whether a YAML file is a sweep file and no experiment: it names experiments. Throws ConfigError when
+// it cannot be read or is not YAML.
+bool is_sweep_file(const std::filesystem::path& path,
+                   const std::vector<std::string>& overrides = {});
+
 }  // namespace tpudist

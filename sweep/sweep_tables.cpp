@@ -174,6 +174,21 @@ std::string csv_field(const std::string& text) {
 
 }  // namespace
 
+std::string plan_table(const SweepRecord& record) {
+  std::string text;
+  for (const SweepRun& run : record.runs) {
+    text += fmt::format("{:>5}  {}  {}{}  members {} to {}\n", run.index, run.id,
+                        record.labels[static_cast<std::size_t>(run.variant)],
+                        run.seed ? fmt::format("  seed {}", *run.seed) : "", run.first_member,
+                        run.first_member + run.members - 1);
+  }
+  for (const Stage& stage : record.stages) {
+    text += fmt::format("{}: {}{} runs, from index {}\n", stage.name,
+                        stage.first > 0 ? "at most " : "", stage.count, stage.first);
+  }
+  return text;
+}
+
 std::string status_table(const SweepFolder& folder) {
   std::string text = fmt::format("{:<12}", "stage");
   constexpr std::array kStates{RunState::waiting, RunState::running, RunState::stopped,

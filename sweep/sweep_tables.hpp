@@ -8,6 +8,10 @@
 
 namespace tpudist {
 
+// What a sweep trains: a line for each run of the first stage, with what it varies, its seed and its
+// members, and a line for each stage with the number of its runs.
+std::string plan_table(const SweepRecord& record);
+
 // The runs of a sweep by state: a line with counts for each stage, then a line for each run that is
 // running, stopped or failed, with its error.
 std::string status_table(const SweepFolder& folder);

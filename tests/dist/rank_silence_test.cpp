@@ -18,6 +18,7 @@ RankPlace place(int rank, std::uint64_t beat, std::uint64_t finished, std::int64
   p.rank = rank;
   p.host = "here";
   p.process = 100 + rank;
+  p.space = "processes of here";
   p.phase = "training";
   p.step = 7;
   p.collective = collective;

@@ -1,11 +1,15 @@
 #include "dist/watchdog.hpp"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "dist/lost_ranks.hpp"
+#include "dist/stop_signal.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
@@ -152,6 +156,90 @@ TEST(Watchdog, SeesThatOthersWaitInVainForARankThatFailed) {
   }
   const RankActivity::Collective there(&waits, "all_reduce", 0);
   EXPECT_TRUE(in_vain_within(10s));
+}
+
+// A process that does nothing until it is killed.
+pid_t start_sleeper() {
+  const pid_t process = ::fork();
+  while (process == 0) ::pause();
+  return process;
+}
+
+RankPlace second_rank(pid_t process, const std::string& space) {
+  RankPlace place;
+  place.rank = 1;
+  place.host = "here";
+  place.process = process;
+  place.space = space;
+  place.phase = "training";
+  place.call = "barrier";
+  place.beat = 1;
+  return place;
+}
+
+TEST(Watchdog, EndsARankThatWaitsForAProcessThatHasEnded) {
+  const pid_t process = start_sleeper();
+  const TempDir folder;
+  RankFiles other(folder / "ranks", 1, 2);
+  other.write(second_rank(process, process_space()));
+  RankActivity activity;
+  Ending ending;
+  Watchdog watchdog(activity, ending.options(10, 0, 2));
+  watchdog.watch(folder / "ranks", 0, 2);
+  watchdog.remember_checkpoint("run/step-2.h5");
+  const RankActivity::Collective call(&activity, "all_reduce", 4096);
+  std::this_thread::sleep_for(3500ms);
+  EXPECT_EQ(ending.count(), 0);
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(ending.comes());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_THAT(ending.report(),
+              AllOf(HasSubstr("error: rank 1 ended without a word: rank 0 waits in collective 1 "
+                              "(all_reduce) in vain"),
+                    HasSubstr("tpudist: rank 1 (here, process "), HasSubstr("run/step-2.h5")));
+}
+
+TEST(Watchdog, EndsARankThatIsToStopAndWaitsForOneThatDoesNotAnswer) {
+  const TempDir folder;
+  RankFiles other(folder / "ranks", 1, 2);
+  other.write(second_rank(1, "another machine"));
+  RankActivity activity;
+  Ending ending;
+  Watchdog watchdog(activity, ending.options(60, 0, 2));
+  watchdog.watch(folder / "ranks", 0, 2);
+  const RankActivity::Collective call(&activity, "all_reduce", 4096);
+  std::this_thread::sleep_for(8s);  // nobody asked it to stop
+  EXPECT_EQ(ending.count(), 0);
+  const StopSignal signal;
+  ::raise(SIGUSR2);
+  ASSERT_TRUE(ending.comes());
+  EXPECT_THAT(ending.report(), HasSubstr("error: rank 1 did not answer when the job was to stop: "
+                                         "rank 0 waits in collective 1 (all_reduce) in vain"));
+}
+
+TEST(LostRanks, AreThoseOfThisMachineThatAreGoneAndDidNotFail) {
+  const pid_t process = start_sleeper();
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  const std::string here = process_space();
+  ASSERT_FALSE(here.empty());
+  std::vector<RankSilence> ranks(6);
+  for (RankSilence& rank : ranks) {
+    rank.known = true;
+    rank.place = second_rank(process, here);
+  }
+  ranks[0].place.process = ::getpid();
+  ranks[2].known = false;
+  ranks[3].place.space = "another machine";
+  ranks[4].place.failed = true;
+  ranks[5].place.process = ::getppid();
+  ranks[5].answers = false;
+  EXPECT_EQ(ended_ranks(ranks, 0), std::vector{1});
+  EXPECT_EQ(mute_ranks(ranks, 0), std::vector{5});
+  ranks[0].place.space = ranks[1].place.space = "";
+  EXPECT_EQ(ended_ranks(ranks, 0), std::vector<int>{}) << "nothing is known of processes here";
 }
 
 TEST(Watchdog, WatchesWithoutFilesWhereNoneCanBeWritten) {

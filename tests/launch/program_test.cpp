@@ -80,6 +80,24 @@ TEST(Program, ConfigShowPrintsEveryValueAndTheHash) {
   EXPECT_THAT(yaml.output, HasSubstr("steps: 20"));
 }
 
+TEST(Program, ConfigShowPrintsTheRunsOfASweepFile) {
+  const std::string file = experiment("sweeps/folds.yaml");
+  const Outcome table = run("config show " + file + " sweep.seeds=2");
+  EXPECT_EQ(table.exit_code, 0) << table.output;
+  EXPECT_THAT(table.output, StartsWith("sweep folds over\n  "));
+  EXPECT_THAT(table.output, HasSubstr("demo_folds.yaml\n"));
+  EXPECT_THAT(table.output, HasSubstr("  seed 2  members 4 to 4\n"));
+  EXPECT_THAT(table.output, HasSubstr("search: 10 runs, from index 0\n"));
+  EXPECT_THAT(table.output, HasSubstr("`tpudist sweep run " + file + "`"));
+  const Outcome yaml = run("config show " + file + " --yaml");
+  EXPECT_EQ(yaml.exit_code, 0) << yaml.output;
+  EXPECT_THAT(yaml.output, HasSubstr("placement: split\n"));
+  const Outcome bad = run("config show " + file + " sweep.sedes=2");
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_THAT(bad.output, HasSubstr("sedes"));
+  EXPECT_THAT(bad.output, HasSubstr("seeds"));
+}
+
 TEST(Program, MistakesInAFileAreNamedWithTheirPlaceAllAtOnce) {
   const TempDir folder;
   std::ofstream(folder / "bad.yaml") << "name: bad\ndata: {shards: x, collection: layot:xla:random}"

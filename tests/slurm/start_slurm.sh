@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts a Slurm of one node, for tests, as root and without systemd: munge, slurmctld and slurmd with
-# PMIx, eight pretended cores, and two partitions, of which `urgent` preempts the jobs of `batch`.
+# PMIx, eight pretended cores, two pretended GPUs, and two partitions, of which `urgent` preempts the jobs of `batch`.
 #
 #   tests/slurm/start_slurm.sh FOLDER     # prints the SLURM_CONF to export; FOLDER takes logs and state
 #   tests/slurm/start_slurm.sh --stop FOLDER
@@ -33,6 +33,7 @@ SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket=$folder/run/munge.socket
 CryptoType=crypto/munge
+GresTypes=gpu
 MpiDefault=pmix
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -55,10 +56,13 @@ SlurmctldPort=16817
 SlurmdPort=16818
 SlurmdParameters=config_overrides
 KillWait=30
-NodeName=$host NodeAddr=127.0.0.1 CPUs=8 RealMemory=4000 State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=8 RealMemory=4000 Gres=gpu:2 State=UNKNOWN
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=30
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 END
+# Slurm takes any character devices for GPUs, and shows jobs their numbers as CUDA_VISIBLE_DEVICES.
+printf 'AutoDetect=off\nNodeName=%s Name=gpu Flags=nvidia_gpu_env File=%s\n' "$host" /dev/null "$host" /dev/zero \
+  > "$folder/gres.conf"
 export SLURM_CONF=$folder/slurm.conf
 setsid munged --foreground --key-file="$folder/munge.key" --socket="$folder/run/munge.socket" \
   --pid-file="$folder/run/munged.pid" --log-file="$folder/log/munged.log" \

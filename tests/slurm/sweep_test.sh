@@ -10,30 +10,18 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seeds=${1:-3} folds=${2:-5} steps=${3:-300}
-tpudist=$PWD/build/release/tpudist
+program=$PWD/build/release/tpudist
 scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
 mkdir -p "$scratch"
-failures=0
+source tests/support/short_run.sh
+source tests/support/slurm_job.sh
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1 TPUDIST_DATA=$scratch/shards
-
-check() {  # check NAME COMMAND... : whether the command succeeds
-  local name=$1; shift
-  if "$@"; then echo "ok      $name"; else echo "FAILED  $name"; failures=$((failures + 1)); fi
-}
-
-wait_until() {  # wait_until SECONDS COMMAND... : until the command succeeds
-  local end=$((SECONDS + $1)); shift
-  until "$@"; do (( SECONDS < end )) || return 1; sleep 0.5; done
-}
-no_jobs() { [[ -z $(squeue -h) ]]; }
 is_running() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null | sort -u) == *RUNNING* ]]; }
 # Whether a run has got so far that it must go on from a checkpoint.
 has_checkpoint() { compgen -G "$scratch/array/runs/*/checkpoints/step-*.h5" > /dev/null; }
 
-"$tpudist" synth "$scratch/npz" --preset demo > "$scratch/log" 2>&1
-"$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
+"$program" synth "$scratch/npz" --preset demo > "$scratch/log" 2>&1
+"$program" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
 cat > "$scratch/folds.yaml" << END
 name: folds
 experiments: $PWD/experiments/demo_folds.yaml
@@ -43,15 +31,13 @@ placement: split
 END
 
 echo "in one mpirun, groups of 2, 1 and 1 ranks"
-mpirun --bind-to none --oversubscribe -np 4 "$tpudist" sweep run "$scratch/folds.yaml" \
+mpirun --bind-to none --oversubscribe -np 4 "$program" sweep run "$scratch/folds.yaml" \
   --dir "$scratch/mpirun" --groups 2,1,1 >> "$scratch/log" 2>&1
-"$tpudist" sweep collect "$scratch/mpirun" --csv "$scratch/mpirun.csv" > "$scratch/mpirun.txt"
+"$program" sweep collect "$scratch/mpirun" --csv "$scratch/mpirun.csv" > "$scratch/mpirun.txt"
 
 echo "as an array of tasks, one preempted"
-SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
-export SLURM_CONF
-trap 'tests/slurm/start_slurm.sh --stop "$scratch/slurm"' EXIT
-"$tpudist" sweep submit "$scratch/folds.yaml" --dir "$scratch/array" --parallel 2 --split valid \
+start_slurm
+"$program" sweep submit "$scratch/folds.yaml" --dir "$scratch/array" --parallel 2 --split valid \
   --csv "$scratch/ensemble.csv" | tee "$scratch/jobs.txt"
 array=$(sed -n 's/^job \([0-9]*\): search.*/\1/p' "$scratch/jobs.txt")
 check "a task trains" wait_until 60 has_checkpoint
@@ -60,7 +46,7 @@ urgent=$(sbatch --parsable --partition=urgent --ntasks=8 --output=/dev/null --wr
 check "the urgent job runs" wait_until 60 is_running "$urgent"
 check "tasks wait while it runs" test -z "$(squeue -h -j "$array" -t RUNNING)"
 check "the array and its ensemble end" wait_until 600 no_jobs
-"$tpudist" sweep collect "$scratch/array" --csv "$scratch/array.csv" > "$scratch/array.txt"
+"$program" sweep collect "$scratch/array" --csv "$scratch/array.csv" > "$scratch/array.txt"
 check "a task was requeued" grep -q "requeue\|back to the queue" "$scratch"/slurm/log/slurmctld.log "$scratch"/array/slurm/*.out
 check "a run went on from a checkpoint" grep -q "resuming at step" "$scratch"/array/slurm/*.out
 check "the same table as in one mpirun" cmp "$scratch/mpirun.txt" "$scratch/array.txt"
@@ -69,21 +55,18 @@ check "the ensemble wrote its submission" test -s "$scratch/ensemble.csv"
 
 echo "a run that fails, and the ensemble of the others"
 sed "s/^name: folds/name: failing/; s/seeds: $seeds/seeds: 1/" "$scratch/folds.yaml" > "$scratch/failing.yaml"
-"$tpudist" sweep expand "$scratch/failing.yaml" --dir "$scratch/failing" > /dev/null
+"$program" sweep expand "$scratch/failing.yaml" --dir "$scratch/failing" > /dev/null
 id=$(sed -n 's/^ *"id": "\([0-9a-f]*\)",*$/\1/p' "$scratch/failing/sweep.json" | head -1)
 mkdir -p "$scratch/failing/runs/$id"
 touch "$scratch/failing/runs/$id/other-file"  # the run's folder is taken
-"$tpudist" sweep submit "$scratch/failing" --parallel 2 --split valid --csv "$scratch/failing.csv" > "$scratch/jobs.txt"
+"$program" sweep submit "$scratch/failing" --parallel 2 --split valid --csv "$scratch/failing.csv" > "$scratch/jobs.txt"
 check "all jobs end" wait_until 300 no_jobs
-check "the failure is recorded" grep -q "failed: .*other-file\|failed: .*$id" <("$tpudist" sweep status "$scratch/failing")
+check "the failure is recorded" grep -q "failed: .*other-file\|failed: .*$id" <("$program" sweep status "$scratch/failing")
 check "the ensemble of the others is there" test -s "$scratch/failing.csv"
 rm "$scratch/failing/runs/$id/other-file"
-"$tpudist" sweep retry "$scratch/failing" > /dev/null
-"$tpudist" sweep run "$scratch/failing" >> "$scratch/log" 2>&1
-check "retried, every run finishes" grep -q " $folds$" <("$tpudist" sweep status "$scratch/failing" | grep search)
+"$program" sweep retry "$scratch/failing" > /dev/null
+"$program" sweep run "$scratch/failing" >> "$scratch/log" 2>&1
+check "retried, every run finishes" grep -q " $folds$" <("$program" sweep status "$scratch/failing" | grep search)
 
 cat "$scratch/array.txt"
-if (( failures > 0 )); then
-  echo "$failures checks failed; see $scratch"
-  exit 1
-fi
+end_checks "${TPUDIST_SLURM_DIR:-}"

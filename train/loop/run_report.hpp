@@ -9,7 +9,7 @@
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/step_times.hpp"
-#include "train/loop/trainer.hpp"
+#include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/state/run_folder.hpp"

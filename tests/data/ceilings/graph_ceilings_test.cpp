@@ -3,29 +3,16 @@
 #include <gmock/gmock.h>
 
 #include "data/convert/converter.hpp"
-#include "tests/data/npz/npz_fixture.hpp"
-#include "tests/support/noisy_graph.hpp"
+#include "tests/data/ceilings/measured_graph.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {
 namespace {
 
+using testing::measured;
 using testing::NoisyGraph;
 using testing::NpzFixture;
-
-// The measurements of `graph`, whose configurations differ in their features.
-NpzFixture measured(const NoisyGraph& graph) {
-  NpzFixture f = NpzFixture::layout();
-  f.c = static_cast<std::int64_t>(graph.times.size());
-  f.features.clear();
-  f.runtime.assign(graph.times.begin(), graph.times.end());
-  for (std::int32_t config : graph.config) {
-    for (int k = 0; k < 2 * 18; ++k, config /= 7)
-      f.features.push_back(static_cast<float>(config % 7 - 1));
-  }
-  return f;
-}
 
 std::vector<GraphCeiling> ceilings_of(const std::filesystem::path& npz,
                                       const std::filesystem::path& shards,

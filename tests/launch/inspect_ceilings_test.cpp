@@ -1,0 +1,96 @@
+// `tpudist inspect --ceiling` as a user calls it.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/file_system.hpp"
+#include "data/convert/converter.hpp"
+#include "tests/data/ceilings/measured_graph.hpp"
+#include "tests/launch/run_program.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using testing::measured;
+using testing::NoisyGraph;
+using ::testing::Not;
+using testing::Outcome;
+using testing::TempDir;
+
+// A training graph with enough repeated measurements, one with too few, and none of another split.
+class InspectCeilings : public ::testing::Test {
+ protected:
+  InspectCeilings() {
+    const auto write = [&](int configs, const std::string& file) {
+      const NoisyGraph graph(NoisyGraph::smooth, configs, 0.004, 1);
+      measured(graph).write(folder_ / "npz/layout/own/random/train" / file, {.deflate_level = 1});
+    };
+    write(300, "one.npz");
+    write(20, "few.npz");
+    ConvertOptions options;
+    options.npz_root = folder_ / "npz";
+    options.shard_root = folder_ / "shards";
+    options.collections = {Collection::parse("layout:own:random")};
+    options.jobs = 1;
+    NoProgress progress;
+    convert(options, progress);
+  }
+
+  Outcome inspect(const std::string& arguments) const {
+    return testing::run_program("inspect " + (folder_ / "shards").string() + " " + arguments +
+                                " 2>&1");
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(InspectCeilings, ShowsGraphsAndTheMeanOfThoseThatHaveOne) {
+  const Outcome outcome = inspect("--ceiling");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("layout:own:random\n"), HasSubstr("ceiling (95 % interval)"),
+                    ContainsRegex("train  one +[0-9]+ +300 +[0-9]+ +0\\.[0-9]+ %  0\\.9[0-9]+"),
+                    ContainsRegex("train  few +[0-9]+ +20 +- +-  "),
+                    ContainsRegex("train  mean ceiling 0\\.9[0-9]+ of 1 of 2 graphs\n"),
+                    Not(HasSubstr("valid"))));
+}
+
+TEST_F(InspectCeilings, WritesJson) {
+  const Outcome outcome = inspect("--ceiling --json --collection layout:own:random");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const auto json = nlohmann::json::parse(outcome.output).at("layout:own:random");
+  ASSERT_EQ(json.at("graphs").size(), 2u);
+  for (const auto& graph : json.at("graphs")) {
+    const bool known = graph.at("name") == "one";
+    EXPECT_EQ(graph.at("ceiling").is_number(), known) << graph;
+    EXPECT_EQ(graph.at("reason").is_string(), !known) << graph;
+    if (!known) continue;
+    EXPECT_EQ(graph.at("ceiling"), json.at("mean").at("train"));
+    EXPECT_LT(graph.at("interval").at(0), graph.at("ceiling"));
+    EXPECT_NEAR(graph.at("noise").get<double>(), 0.004, 0.001);
+  }
+}
+
+TEST_F(InspectCeilings, SaysWhatCannotBe) {
+  EXPECT_EQ(inspect("--ceiling --suspects").exit_code, 2);
+  const Outcome missing = inspect("--ceiling --collection layout:xla:random");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.output, HasSubstr("layout:xla:random"));
+  const std::filesystem::path shard = folder_ / "shards/layout/own/random/train/shard-00000.h5";
+  ASSERT_TRUE(std::filesystem::exists(shard));
+  std::filesystem::resize_file(shard, 100);
+  const Outcome damaged = inspect("--ceiling");
+  EXPECT_EQ(damaged.exit_code, 3) << damaged.output;
+  EXPECT_THAT(damaged.output, HasSubstr("shard-00000.h5"));
+  write_file_atomically(shard.parent_path().parent_path() / "manifest.json", "{");
+  EXPECT_EQ(inspect("--ceiling").exit_code, 3);
+}
+
+}  // namespace
+}  // namespace tpudist

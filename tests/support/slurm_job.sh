@@ -1,0 +1,37 @@
+# What the tests of slurm/train.sbatch share, behind tests/support/short_run.sh. Sourced.
+
+# Under srun ranks that wait do not know that others share their cores.
+export OMPI_MCA_mpi_yield_when_idle=1
+
+no_jobs() { [[ -z $(squeue -h) ]]; }
+is_pending() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null) == PENDING ]]; }
+
+# start_slurm starts a Slurm of one node, which ends with the script, and no job of it before.
+start_slurm() {
+  SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
+  export SLURM_CONF
+  trap stop_slurm EXIT
+}
+stop_slurm() {
+  [[ -z ${job:-} ]] || scancel "$job" 2> /dev/null || true
+  wait_until 40 no_jobs || true
+  tests/slurm/start_slurm.sh --stop "$scratch/slurm"
+}
+
+# submit RUN RANKS [OPTION of sbatch ...] [-- key=value ...] trains short.yaml: sets `job`, and `run`, its folder.
+# What it prints comes behind what RUN.log has.
+submit() {
+  local name=$1 ranks=$2 options=()
+  shift 2
+  while (( $# > 0 )) && [[ $1 != -- ]]; do options+=("$1"); shift; done
+  shift || true
+  run=$scratch/$name log=$scratch/$name.log
+  job=$(TPUDIST_RUN_DIR=$run sbatch --parsable --ntasks="$ranks" --ntasks-per-node="$ranks" \
+    --output="$log" "${options[@]}" slurm/train.sbatch "$short" "$@")
+}
+
+# The step of the newest checkpoint of `run`; 0 without any.
+newest() {
+  compgen -G "$run/checkpoints/step-*.h5" | sed 's/.*step-0*\([0-9]*\)\.h5/\1/' | sort -n | tail -1 | grep . || echo 0
+}
+is_behind() { (( $(newest) > $1 )); }  # is_behind STEP

@@ -1,0 +1,147 @@
+#include "train/loop/run_evaluation.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/trace.hpp"
+#include "dist/agreement.hpp"
+#include "ensemble/predictions_file.hpp"
+#include "train/loop/left_members.hpp"
+#include "train/loop/run_predictions.hpp"
+
+namespace tpudist {
+
+RunEvaluation::RunEvaluation(const Experiment& experiment, const TrainingSetup& setup,
+                             const RunFolder& run, RunCheckpoints& checkpoints, RunReport& report,
+                             TrainingState& state, JobContext& context)
+    : experiment_(experiment),
+      setup_(setup),
+      run_(run),
+      checkpoints_(checkpoints),
+      report_(report),
+      state_(state),
+      context_(context),
+      validation_(experiment, setup, context) {}
+
+void RunEvaluation::tell_held_out() const {
+  if (root()) validation_.tell_held_out();
+}
+
+void RunEvaluation::step() {
+  const TrainConfig& train = experiment_.train;
+  const bool due = train.evaluate_every > 0 && state_.step % train.evaluate_every == 0;
+  if (due && validation_.has_graphs()) stop_members(evaluate(train.evaluate_rows));
+}
+
+// Scores the validation split on at most `rows` rows a graph (0 = all).
+Evaluation RunEvaluation::evaluate(std::int64_t rows) {
+  context_.enter("evaluation", state_.step);
+  const TraceSpan span(context_.trace, "evaluation", state_.step);
+  Evaluation evaluation = validation_.evaluate(state_.scored_weights(), state_.alive(), rows);
+  record(evaluation);
+  return evaluation;
+}
+
+// Keeps each member's best score, and tells of it.
+void RunEvaluation::record(const Evaluation& evaluation) {
+  const std::vector<double> means = evaluation.member_means();
+  for (std::size_t m = 0; m < means.size(); ++m) {
+    if (std::isfinite(means[m]) && !(means[m] <= state_.best_score[m])) {
+      state_.best_score[m] = means[m];
+      state_.best_step[m] = state_.step;
+    }
+  }
+  checkpoints_.save_if_best(state_, evaluation.ensemble_mean());
+  report_.evaluation(evaluation, state_);
+}
+
+// Lets members go that do not get better. Only the validation split counts, whose graphs no
+// member trains on. Rank 0 decides.
+void RunEvaluation::stop_members(const Evaluation& evaluation) {
+  if (experiment_.train.early_stop.patience == 0) return;
+  EarlyStop& early_stop = state_.early_stop;
+  const std::vector<bool> before = state_.training();
+  early_stop.take(evaluation.member_means(), before, state_.step);
+  context_.world.broadcast(std::span(early_stop.best), 0);
+  context_.world.broadcast(std::span(early_stop.waited), 0);
+  context_.world.broadcast(std::span(early_stop.stopped_at), 0);
+  for (const EarlyStopped& stopped : stopped_members(experiment_.ensemble, state_)) {
+    if (!root() || stopped.step != state_.step) continue;
+    context_.progress.line(
+        fmt::format("step {:>7}  member {} stops: no better score in {} evaluations", state_.step,
+                    stopped.member, experiment_.train.early_stop.patience));
+  }
+}
+
+// Most rows of a graph in the evaluation behind the last step; 0 = all.
+std::int64_t RunEvaluation::last_rows() const {
+  const TrainConfig& train = experiment_.train;
+  return train.last_evaluation == LastEvaluation::sampled ? train.evaluate_rows : 0;
+}
+
+// In one pass over the validation split where evaluation and predictions want the same rows of it.
+void RunEvaluation::finish(TrainOutcome& outcome, const std::function<Boundary()>& wish) {
+  context_.enter("evaluation", state_.step);
+  const bool evaluates =
+      validation_.has_graphs() && experiment_.train.last_evaluation != LastEvaluation::none;
+  const bool at_once = evaluates && experiment_.predictions.wanted &&
+                       experiment_.predictions.most_rows == last_rows();
+  if (evaluates && !at_once) {
+    outcome.evaluation = evaluate(last_rows());
+    tell_scores(outcome, /*predicted=*/false);
+  }
+  if (experiment_.predictions.wanted) predict(outcome, at_once, wish);
+}
+
+// With `evaluates` the predictions are what the last evaluation goes by.
+void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
+                            const std::function<Boundary()>& wish) {
+  context_.enter("predictions", state_.step);
+  const TraceSpan span(context_.trace, "predictions", state_.step);
+  Evaluation evaluation;
+  if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
+  Boundary wished = Boundary::go_on;
+  const auto stops = [&] {
+    wished = wish();
+    return wished != Boundary::go_on;
+  };
+  const AlignedFloats weights = state_.scored_weights();
+  const WrittenPredictions written = write_predictions(
+      run_.predictions(), setup_, {weights, state_.alive(), state_.step, run_.metrics()},
+      {stops, evaluates ? &evaluation : nullptr}, context_);
+  outcome.stopped = written.stopped;
+  outcome.out_of_time = written.stopped && wished == Boundary::out_of_time;
+  if (written.stopped) return;
+  if (!written.header) {
+    if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");
+    return;
+  }
+  if (evaluates) {
+    record(evaluation);
+    outcome.evaluation = std::move(evaluation);
+  }
+  if (root()) spdlog::info("wrote {}", run_.predictions().string());
+  tell_scores(outcome, /*predicted=*/true);
+}
+
+// Writes scores.json, with how good the predictions of held-out graphs are where they were written,
+// read from their file as it is.
+void RunEvaluation::tell_scores(TrainOutcome& outcome, bool predicted) {
+  nlohmann::json out_of_fold;
+  run_on_all_ranks(context_.world, [&] {
+    if (!root() || !predicted) return;
+    const PredictionsFile file(run_.predictions());
+    outcome.out_of_fold = out_of_fold_scores(file);
+    if (!outcome.out_of_fold.empty())
+      out_of_fold = out_of_fold_json(file.header(), outcome.out_of_fold);
+  });
+  report_.scores(outcome.evaluation, stopped_members(experiment_.ensemble, state_), out_of_fold);
+}
+
+}  // namespace tpudist
