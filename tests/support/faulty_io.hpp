@@ -15,7 +15,8 @@ namespace tpudist::testing {
 //
 //     interrupt      every second call of a thread ends with EINTR, and what is read or written at a time is
 //                    about half of what was asked for; a preloaded library also has a timer send a
-//                    signal every millisecond, whose handler does not restart calls
+//                    signal every millisecond, whose handler does not restart calls. Not ftruncate, which
+//                    HDF5 does not repeat
 //     slow=MS        each read takes so many milliseconds
 //     error=SKIPPED  reads fail with EIO, but for the first so many
 //
