@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/check.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -21,8 +23,8 @@ namespace {
 // 0, or the error number.
 int append(int descriptor, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor, text.data(), text.size()); });
     if (written < 0) return errno;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -32,14 +34,17 @@ int append(int descriptor, std::string_view text) {
 }  // namespace
 
 void append_to_file(const std::filesystem::path& path, std::string_view text) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  const int descriptor = uninterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666); });
   if (descriptor < 0) refuse(path, errno);
   struct stat before {};
   const bool regular = ::fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode);
   int error = append(descriptor, text);
   // The error of the write is the one to tell, also where the file cannot be cut.
-  if (error != 0 && regular && ::ftruncate(descriptor, before.st_size) != 0) errno = error;
-  if (::close(descriptor) != 0 && error == 0) error = errno;
+  if (error != 0 && regular &&
+      uninterrupted([&] { return ::ftruncate(descriptor, before.st_size); }) != 0)
+    errno = error;
+  if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error != 0) refuse(path, error);
 }
 

@@ -14,6 +14,16 @@ namespace tpudist {
 [[noreturn]] void throw_io_error(std::string_view operation, const std::filesystem::path& path,
                                  int error_number);
 
+// The result of a POSIX call that reports failure as -1 with errno, called again for as long as a
+// signal interrupts it. Not for close(2), after which the descriptor is gone in any case.
+template <typename Call>
+auto uninterrupted(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result != decltype(result){-1} || errno != EINTR) return result;
+  }
+}
+
 // Passes on the result of a POSIX call that reports failure as -1 with errno; throws IoError then.
 template <typename T>
 T check_posix(T result, std::string_view operation, const std::filesystem::path& path) {

@@ -17,10 +17,7 @@ void Descriptor::close() noexcept {
 
 bool try_lock(const Descriptor& file, FileLock lock, const std::filesystem::path& path) {
   const int kind = lock == FileLock::shared ? LOCK_SH : LOCK_EX;
-  int result = 0;
-  do {
-    result = ::flock(file.get(), kind | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
+  const int result = uninterrupted([&] { return ::flock(file.get(), kind | LOCK_NB); });
   if (result != 0 && errno == EWOULDBLOCK) return false;
   check_posix(result, "lock", path);
   return true;

@@ -31,19 +31,22 @@ class PosixFile : public WritableFile {
 
   void write(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      check_posix(written, "write", path_);
+      const ssize_t written = check_posix(
+          uninterrupted([&] { return ::write(descriptor_, bytes.data(), bytes.size()); }), "write",
+          path_);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
   }
 
-  void sync() override { check_posix(::fsync(descriptor_), "sync", path_); }
+  void sync() override {
+    check_posix(uninterrupted([&] { return ::fsync(descriptor_); }), "sync", path_);
+  }
 
   void close() override {
     if (descriptor_ < 0) return;
-    // The descriptor is gone even when close fails.
-    check_posix(::close(std::exchange(descriptor_, -1)), "close", path_);
+    // The descriptor is gone even when close fails, and all is well when a signal interrupts it.
+    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+      throw_io_error("close", path_, errno);
   }
 
  private:
@@ -55,7 +58,9 @@ class PosixFileSystem : public FileSystem {
  public:
   std::unique_ptr<WritableFile> create(const std::filesystem::path& path) override {
     return std::make_unique<PosixFile>(
-        path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        path, uninterrupted([&] {
+          return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        }));
   }
 
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
@@ -74,8 +79,9 @@ class PosixFileSystem : public FileSystem {
 
  private:
   static void sync_path(const std::filesystem::path& path, int flags) {
-    const int descriptor = check_posix(::open(path.c_str(), flags | O_CLOEXEC), "open", path);
-    const int result = ::fsync(descriptor);
+    const int descriptor = check_posix(
+        uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC); }), "open", path);
+    const int result = uninterrupted([&] { return ::fsync(descriptor); });
     const int error = errno;
     ::close(descriptor);
     // EINVAL: a file system that has nothing to sync for a folder.
@@ -167,16 +173,17 @@ void TemporaryFile::put_in_place() {
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::size_t limit) {
-  const int descriptor = check_posix(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open", path);
+  const int descriptor = check_posix(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }), "open", path);
   std::string text;
   std::size_t used = 0;
   ssize_t count = 0;
   int error = 0;
   for (;;) {
     text.resize(std::max<std::size_t>(used + used / 2, used + (std::size_t{1} << 16)));
-    count = ::read(descriptor, text.data() + used, text.size() - used);
+    count =
+        uninterrupted([&] { return ::read(descriptor, text.data() + used, text.size() - used); });
     error = errno;
-    if (count < 0 && error == EINTR) continue;
     if (count <= 0) break;
     used += static_cast<std::size_t>(count);
     if (used > limit) break;

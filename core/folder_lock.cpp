@@ -38,9 +38,13 @@ std::string describe_this_process(std::string_view command) {
 // A user who may not write another user's file can still lock it: flock needs no right to write,
 // except on NFS.
 int open_lock_file(const std::filesystem::path& path) {
-  int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const auto open_with = [&](int flags) {
+    return uninterrupted(
+        [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666); });
+  };
+  int descriptor = open_with(O_RDWR | O_CREAT);
   if (descriptor < 0 && errno == EACCES) {
-    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    descriptor = open_with(O_RDONLY);
     if (descriptor < 0 && errno == ENOENT) errno = EACCES;  // the folder refused a new file
   }
   return check_posix(descriptor, "open", path);
@@ -57,7 +61,8 @@ bool stands_there(int descriptor, const std::filesystem::path& path) {
 
 std::string read_holder(int descriptor) {
   std::array<char, 512> buffer{};
-  const ssize_t bytes = ::pread(descriptor, buffer.data(), buffer.size() - 1, 0);
+  const ssize_t bytes =
+      uninterrupted([&] { return ::pread(descriptor, buffer.data(), buffer.size() - 1, 0); });
   const std::string_view text(buffer.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
   const std::string_view line = trim(text.substr(0, text.find('\n')));
   return line.empty() ? "another process" : std::string(line);
@@ -67,8 +72,8 @@ std::string read_holder(int descriptor) {
 // the lock.
 void write_holder(int descriptor, std::string_view command) {
   const std::string text = describe_this_process(command) + "\n";
-  if (::ftruncate(descriptor, 0) != 0) return;
-  if (::pwrite(descriptor, text.data(), text.size(), 0) < 0) return;
+  if (uninterrupted([&] { return ::ftruncate(descriptor, 0); }) != 0) return;
+  if (uninterrupted([&] { return ::pwrite(descriptor, text.data(), text.size(), 0); }) < 0) return;
 }
 
 }  // namespace
@@ -78,10 +83,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view com
     : path_(folder / name) {
   for (;;) {
     const int descriptor = open_lock_file(path_);
-    int result = 0;
-    do {
-      result = ::flock(descriptor, LOCK_EX | LOCK_NB);
-    } while (result != 0 && errno == EINTR);
+    const int result = uninterrupted([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); });
     const int error = errno;
     if (result == 0 && !stands_there(descriptor, path_)) {
       ::close(descriptor);  // its holder removed it just now
@@ -115,9 +117,11 @@ FolderLock::~FolderLock() {
 
 std::optional<std::string> lock_holder(const std::filesystem::path& folder, std::string_view name) {
   const std::filesystem::path path = folder / name;
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int descriptor =
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
   if (descriptor < 0) return std::nullopt;
-  const bool free = ::flock(descriptor, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  const bool free = uninterrupted([&] { return ::flock(descriptor, LOCK_SH | LOCK_NB); }) == 0 ||
+                    errno != EWOULDBLOCK;
   std::optional<std::string> holder;
   if (!free) holder = read_holder(descriptor);
   ::close(descriptor);

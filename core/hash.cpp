@@ -53,12 +53,13 @@ std::uint64_t hash64(std::string_view text, std::uint64_t seed) {
 }
 
 std::uint64_t hash_file(const std::filesystem::path& path) {
-  const int descriptor = check_posix(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open", path);
+  const int descriptor = check_posix(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }), "open", path);
   Hasher hasher;
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   for (;;) {
-    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        uninterrupted([&] { return ::read(descriptor, buffer.data(), buffer.size()); });
     if (count < 0) {
       const int error = errno;
       ::close(descriptor);

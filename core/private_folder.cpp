@@ -25,8 +25,9 @@ PrivateFolder::PrivateFolder(const std::filesystem::path& place)
     throw IoError(fmt::format("{} is {} and no folder: remove it", path_.string(),
                               S_ISLNK(found.st_mode) ? "a symbolic link" : "a file"));
   }
-  descriptor_ = Descriptor(check_posix(
-      ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), "open", path_));
+  const int opened = uninterrupted(
+      [&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
+  descriptor_ = Descriptor(check_posix(opened, "open", path_));
   // What counts is what was opened.
   check_posix(::fstat(descriptor_.get(), &found), "look at", path_);
   if (found.st_uid != ::geteuid()) {

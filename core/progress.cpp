@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "core/check.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -237,8 +238,8 @@ ProgressBar::Pieces ProgressBar::pieces() const {
 
 void ProgressBar::write(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(options_.descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        uninterrupted([&] { return ::write(options_.descriptor, text.data(), text.size()); });
     if (written <= 0) return;  // nobody reads: not worth ending a run
     text.remove_prefix(static_cast<std::size_t>(written));
   }

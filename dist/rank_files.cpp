@@ -11,17 +11,12 @@
 #include <system_error>
 #include <utility>
 
+#include "core/check.hpp"
+
 namespace tpudist {
 namespace {
 
 constexpr std::size_t kBytes = 1024;  // of a file, whatever it says: nothing old is left behind it
-
-ssize_t read_at_once(int descriptor, std::array<char, kBytes>& buffer) {
-  for (;;) {
-    const ssize_t count = ::pread(descriptor, buffer.data(), buffer.size(), 0);
-    if (count >= 0 || errno != EINTR) return count;
-  }
-}
 
 }  // namespace
 
@@ -30,7 +25,9 @@ RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   // Only its owner writes; others that may read the run may read where it is.
-  descriptor_ = ::open(path_of(rank_).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const std::filesystem::path path = path_of(rank_);
+  descriptor_ = uninterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); });
   if (descriptor_ < 0) warn(std::strerror(errno));
 }
 
@@ -42,10 +39,8 @@ void RankFiles::write(const RankPlace& place) {
   if (descriptor_ < 0) return;
   std::string text = to_text(place);
   text.resize(kBytes, '\n');
-  ssize_t written = 0;
-  do {
-    written = ::pwrite(descriptor_, text.data(), text.size(), 0);
-  } while (written < 0 && errno == EINTR);
+  const ssize_t written =
+      uninterrupted([&] { return ::pwrite(descriptor_, text.data(), text.size(), 0); });
   if (written < 0) warn(std::strerror(errno));
 }
 
@@ -54,10 +49,13 @@ std::vector<std::optional<RankPlace>> RankFiles::read_others() const {
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
     // A FIFO of that name must not hold us.
-    const int file = ::open(path_of(rank).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const std::filesystem::path path = path_of(rank);
+    const int file = uninterrupted(
+        [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
     if (file < 0) continue;
     std::array<char, kBytes> buffer;
-    const ssize_t count = read_at_once(file, buffer);
+    const ssize_t count =
+        uninterrupted([&] { return ::pread(file, buffer.data(), buffer.size(), 0); });
     ::close(file);
     if (count > 0) {
       places[static_cast<std::size_t>(rank)] =

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <new>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
@@ -62,8 +62,7 @@ int launched_ranks() {
 
 int print_failure(const Failure& failure) {
   const std::string place = launched_ranks() > 1 ? fmt::format(" (rank {})", launched_rank()) : "";
-  fmt::print(stderr, "tpudist: error{}: {}\n", place, failure.message);
-  std::fflush(stderr);
+  print_error_text(fmt::format("tpudist: error{}: {}\n", place, failure.message));
   return failure.exit_code;
 }
 

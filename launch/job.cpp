@@ -23,6 +23,7 @@
 #include "launch/cores.hpp"
 #include "launch/display.hpp"
 #include "launch/exit_code.hpp"
+#include "launch/output.hpp"
 #include "models/kernels/cpu_kernels.hpp"
 #include "models/kernels/threads.hpp"
 
@@ -53,8 +54,7 @@ std::vector<RankError> told_errors(std::span<const RankError> errors) {
   const std::vector<RankError> errors = exchange.wait(kPatience);
   const RankError teller = told_errors(errors).front();
   if (teller.rank != exchange.rank()) std::this_thread::sleep_for(kLastResort);
-  fmt::print(stderr, "{}", error_lines(errors, exchange.ranks()));
-  std::fflush(stderr);
+  print_error_text(error_lines(errors, exchange.ranks()));
   MpiSession::abort(teller.exit_code);
 }
 

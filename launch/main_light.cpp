@@ -28,10 +28,9 @@ int run_beside(char** argv) {
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string program = (here.parent_path() / "tpudist-train").string();
   execv(program.c_str(), argv);
-  fmt::print(
-      stderr,
+  tpudist::print_error_text(fmt::format(
       "tpudist: error: cannot start {}: {}; install tpudist and tpudist-train into one folder\n",
-      program, std::strerror(errno));
+      program, std::strerror(errno)));
   return static_cast<int>(tpudist::ErrorKind::failed);
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "core/check.hpp"
 #include "core/error.hpp"
 
 namespace tpudist {
@@ -17,9 +18,26 @@ namespace {
 
 std::atomic<int> first_error{0};  // errno of the first write to standard output that failed
 
-void remember_error() {
+void remember_error(int error) {
   int none = 0;
-  first_error.compare_exchange_strong(none, errno);
+  first_error.compare_exchange_strong(none, error);
+}
+
+// Writes all of it, or returns the error number. A buffer of the C library would lose what it holds when
+// a signal interrupts it.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor, text.data(), text.size()); });
+    if (written < 0 && errno == EAGAIN) {  // shared with a program that does not want to wait
+      pollfd stream{descriptor, POLLOUT, 0};
+      ::poll(&stream, 1, -1);
+      continue;
+    }
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
 }
 
 // True for a pipe or socket whose other end is closed.
@@ -31,7 +49,13 @@ bool reader_has_left() {
 }  // namespace
 
 void print_text(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) remember_error();
+  if (first_error != 0) return;
+  if (std::fflush(stdout) != 0) return remember_error(errno);  // what a library printed before
+  if (const int error = write_all(STDOUT_FILENO, text)) remember_error(error);
+}
+
+void print_error_text(std::string_view text) noexcept {
+  write_all(STDERR_FILENO, text);
 }
 
 void prepare_standard_streams() {
@@ -45,12 +69,12 @@ void prepare_standard_streams() {
 }
 
 int finish_output(int exit_code) {
-  if (std::fflush(stdout) != 0) remember_error();
+  if (std::fflush(stdout) != 0) remember_error(errno);
   if (std::ferror(stdout) == 0 && first_error == 0) return exit_code;
   if (first_error == EPIPE || reader_has_left()) return exit_code;
   const std::string reason =
       first_error == 0 ? "" : ": " + std::generic_category().message(first_error);
-  fmt::print(stderr, "tpudist: error: cannot write to standard output{}\n", reason);
+  print_error_text(fmt::format("tpudist: error: cannot write to standard output{}\n", reason));
   return exit_code == 0 ? static_cast<int>(ErrorKind::failed) : exit_code;
 }
 

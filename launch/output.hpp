@@ -7,9 +7,12 @@
 
 namespace tpudist {
 
-// Prints to standard output, where results go. A failure is kept for `finish_output`, so that a
-// full disk or a reader that has left does not cut a job short.
+// Prints to standard output, where results go, at once. A failure is kept for `finish_output`, so that
+// a full disk or a reader that has left does not cut a job short; nothing is printed after it.
 void print_text(std::string_view text);
+
+// Prints to standard error. What cannot be written is lost: there is no other place to say so.
+void print_error_text(std::string_view text) noexcept;
 
 template <typename... T>
 void print(fmt::format_string<T...> format, T&&... values) {
@@ -21,7 +24,7 @@ void print(fmt::format_string<T...> format, T&&... values) {
 // being given to files, into which results would then be printed.
 void prepare_standard_streams();
 
-// Flushes standard output and returns the exit code of the program: `exit_code`, or 1 with a message
+// Flushes what libraries have printed to standard output, and returns the exit code of the program: `exit_code`, or 1 with a message
 // where that is 0 and something could not be written. That nobody reads any more (`| head`) is no
 // error.
 int finish_output(int exit_code);

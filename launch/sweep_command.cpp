@@ -121,7 +121,6 @@ void run(const Arguments& arguments) {
       print("{}\n{} run{} finished here, {} failed\n", status_table(folder), outcome.finished,
             outcome.finished == 1 ? "" : "s", outcome.failed);
     }
-    std::fflush(stdout);
     context.world.barrier();
   });
   if (outcome.stopped) throw CLI::RuntimeError(static_cast<int>(ErrorKind::stopped));

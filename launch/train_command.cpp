@@ -105,7 +105,6 @@ void run(const Arguments& arguments) {
             context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
             context.place.nodes == 1 ? "" : "s", context.pool.threads(),
             context.pool.threads() == 1 ? "" : "s", context.place.device >= 0 ? "CUDA" : "CPU");
-      std::fflush(stdout);
     }
     run_on_all_ranks(context.world, [&] {
       require_shards(
@@ -130,7 +129,6 @@ void run(const Arguments& arguments) {
                                 : "on request",
             outcome.steps);
     }
-    std::fflush(stdout);
     context.world.barrier();
   });
   if (stopped) throw CLI::RuntimeError(static_cast<int>(ErrorKind::stopped));

@@ -23,6 +23,9 @@ constexpr std::array<char, 16> kMagic = {'t', 'p', 'u', 'd', 'i', 's', 't',
                                          ' ', 'c', 'a', 'c', 'h', 'e', '\n'};
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 22;  // hashed at a time
+// Allocated at a time: a signal takes back what a call has allocated so far, so that one call for much
+// would never come to its end where signals come all the time.
+constexpr std::uint64_t kAllocatedBytes = std::uint64_t{1} << 20;
 
 struct Header {
   std::array<char, 16> magic = kMagic;
@@ -46,8 +49,8 @@ std::uint64_t aligned(std::uint64_t bytes) {
 bool read_at(const Descriptor& file, std::uint64_t offset, std::span<std::byte> into,
              const std::filesystem::path& path) {
   while (!into.empty()) {
-    const ssize_t count = ::pread(file.get(), into.data(), into.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = uninterrupted(
+        [&] { return ::pread(file.get(), into.data(), into.size(), static_cast<off_t>(offset)); });
     check_posix(count, "read", path);
     if (count == 0) return false;
     into = into.subspan(static_cast<std::size_t>(count));
@@ -105,21 +108,22 @@ CacheFileWriter::CacheFileWriter(const Descriptor& file, std::filesystem::path p
 
 std::uint64_t CacheFileWriter::reserve(std::uint64_t bytes) {
   const std::uint64_t offset = end_.fetch_add(aligned(bytes));
-  int error = 0;
-  do {
-    error = bytes == 0 ? 0
-                       : ::posix_fallocate(file_.get(), static_cast<off_t>(offset),
-                                           static_cast<off_t>(aligned(bytes)));
-  } while (error == EINTR);
-  if (error != 0) throw_io_error(fmt::format("allocate {} bytes for", bytes), path_, error);
+  for (std::uint64_t at = offset, end = offset + aligned(bytes); at < end;) {
+    const std::uint64_t piece = std::min(end - at, kAllocatedBytes);
+    const int error =
+        ::posix_fallocate(file_.get(), static_cast<off_t>(at), static_cast<off_t>(piece));
+    if (error == EINTR) continue;
+    if (error != 0) throw_io_error(fmt::format("allocate {} bytes for", bytes), path_, error);
+    at += piece;
+  }
   return offset;
 }
 
 void CacheFileWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count =
-        ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = uninterrupted([&] {
+      return ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
     check_posix(count, "write", path_);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);

@@ -29,6 +29,15 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// None where it cannot be opened, with errno. What stands there may be a link or a FIFO that another
+// program has made.
+Descriptor open_file(const PrivateFolder& folder, const std::string& name, int flags) {
+  return Descriptor(uninterrupted([&] {
+    return ::openat(folder.descriptor().get(), name.c_str(),
+                    flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+  }));
+}
+
 // A file of another user, which only root can have put here, is not trusted.
 void require_own_file(const Descriptor& file, const std::filesystem::path& path) {
   struct stat found {};
@@ -79,8 +88,7 @@ std::filesystem::path CacheFolder::path_of(const std::string& name) const {
 
 Descriptor CacheFolder::open(const std::string& name) const {
   for (int tries = 0; tries < kMostTries; ++tries) {
-    Descriptor file(::openat(folder_.descriptor().get(), name.c_str(),
-                             O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    Descriptor file = open_file(folder_, name, O_RDONLY);
     if (!file && errno == ENOENT) return file;
     check_posix(file.get(), "open", path_of(name));
     require_own_file(file, path_of(name));
@@ -101,13 +109,12 @@ Descriptor CacheFolder::open(const std::string& name) const {
 std::optional<NewCacheFile> CacheFolder::begin(const std::string& name) const {
   const std::filesystem::path path = path_of(new_name(name));
   for (;;) {
-    Descriptor file(::openat(folder_.descriptor().get(), new_name(name).c_str(),
-                             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    Descriptor file = open_file(folder_, new_name(name), O_RDWR | O_CREAT);
     check_posix(file.get(), "create", path);
     require_own_file(file, path);
     if (!try_lock(file, FileLock::exclusive, path)) return std::nullopt;
     if (!stands_in(folder_.descriptor(), new_name(name), file)) continue;  // just published
-    check_posix(::ftruncate(file.get(), 0), "truncate", path);
+    check_posix(uninterrupted([&] { return ::ftruncate(file.get(), 0); }), "truncate", path);
     return NewCacheFile(folder_, name, std::move(file));
   }
 }
@@ -140,8 +147,7 @@ std::vector<CacheFolder::Entry> CacheFolder::entries() const {
 }
 
 bool CacheFolder::remove_if_unused(const Entry& entry) const {
-  const Descriptor file(::openat(folder_.descriptor().get(), entry.name.c_str(),
-                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Descriptor file = open_file(folder_, entry.name, O_RDONLY);
   if (!file || !try_lock(file, FileLock::exclusive, path_of(entry.name))) return false;
   if (!stands_in(folder_.descriptor(), entry.name, file)) return false;
   check_posix(::unlinkat(folder_.descriptor().get(), entry.name.c_str(), 0), "remove",

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <cerrno>
 #include <optional>
 #include <vector>
 
@@ -22,19 +24,25 @@ std::recursive_mutex& hdf5_mutex() {
   return mutex;
 }
 
-// "file write failed: time = ..., error message = 'No space left on device', buf = ..." and the
-// like, cut to what the user can use.
-std::string shortened(const std::string& reason) {
+// The system's part of "file write failed: time = ..., error message = 'No space left on device', buf =
+// ..." and the like; empty where there is none.
+std::string system_reason(const std::string& reason) {
   constexpr std::string_view kMark = "error message = '";
-  const std::string what = reason.substr(0, reason.find_first_of(":\n"));
   const std::size_t at = reason.find(kMark);
-  if (at == std::string::npos) return what;
+  if (at == std::string::npos) return {};
   const std::size_t begin = at + kMark.size();
-  return what + ": " + reason.substr(begin, reason.find('\'', begin) - begin);
+  return reason.substr(begin, reason.find('\'', begin) - begin);
+}
+
+// Cut to what the user can use.
+std::string shortened(const std::string& reason) {
+  const std::string what = reason.substr(0, reason.find_first_of(":\n"));
+  const std::string system = system_reason(reason);
+  return system.empty() ? what : what + ": " + system;
 }
 
 // The description of the innermost error on the library's stack.
-std::string hdf5_reason() {
+std::string innermost_reason() {
   std::string reason = "unknown reason";
   H5Ewalk2(
       H5E_DEFAULT, H5E_WALK_UPWARD,
@@ -43,8 +51,33 @@ std::string hdf5_reason() {
         return 0;
       },
       &reason);
+  return reason;
+}
+
+std::string hdf5_reason() {
+  const std::string reason = shortened(innermost_reason());
   H5Eclear2(H5E_DEFAULT);
-  return shortened(reason);
+  return reason;
+}
+
+bool has_system_error(const std::string& reason, int error) {
+  return reason.find(fmt::format("errno = {},", error)) != std::string::npos;
+}
+
+// Why the system refused to read for the call that failed just before; empty where it did not. A damaged
+// address leads to a place that no file has, which the system calls an invalid argument.
+std::string refusal() {
+  const std::string reason = innermost_reason();
+  return has_system_error(reason, EINVAL) ? std::string() : system_reason(reason);
+}
+
+// HDF5 repeats a read or write that a signal interrupts, but not the opening of a file.
+template <typename Open>
+hid_t uninterrupted_open(Open open) {
+  for (;;) {
+    const hid_t file = open();
+    if (file >= 0 || !has_system_error(innermost_reason(), EINTR)) return file;
+  }
 }
 
 Hdf5Id access_properties() {
@@ -75,7 +108,10 @@ void write_scalar(const Hdf5Id& object, const std::string& name, hid_t type, con
 Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t kind,
                       std::string_view where) {
   Hdf5Id attribute(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
-  if (attribute.get() < 0) throw DataError(fmt::format("{}: attribute {} is missing", where, name));
+  if (attribute.get() < 0) {
+    throw_if_unreadable(where);
+    throw DataError(fmt::format("{}: attribute {} is missing", where, name));
+  }
   const Hdf5Id type(H5Aget_type(attribute.get()), H5Tclose);
   const Hdf5Id space(H5Aget_space(attribute.get()), H5Sclose);
   if (H5Tget_class(type.get()) != kind || H5Sget_simple_extent_npoints(space.get()) != 1 ||
@@ -114,13 +150,21 @@ std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::st
   throw IoError(fmt::format("cannot {} {}: HDF5 says: {}", operation, where, hdf5_reason()));
 }
 
+void throw_if_unreadable(std::string_view where) {
+  const std::string reason = refusal();
+  if (!reason.empty()) throw IoError(fmt::format("cannot read {}: {}", where, reason));
+}
+
 Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room) {
   const Hdf5Lock lock;
   const Hdf5Id access = access_properties();
   const Hdf5Id properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
   H5Pset_userblock(properties.get(), room);
-  Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties.get(), access.get()), H5Fclose);
+  Hdf5Id file(uninterrupted_open([&] {
+                return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties.get(), access.get());
+              }),
+              H5Fclose);
   check_hdf5(file.get(), "create", path.string());
   return file;
 }
@@ -131,14 +175,18 @@ Hdf5Id open_hdf5(const std::filesystem::path& path) {
     throw IoError(fmt::format("cannot open {}: there is no such file", path.string()));
   }
   // HDF5 says only that it cannot open the file; the system says why.
-  Descriptor probe(check_posix(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open", path));
+  Descriptor probe(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  check_posix(probe.get(), "open", path);
   probe.close();
   spdlog::debug("open {} ({})", path.string(),
                 format_bytes(std::filesystem::file_size(path, error)));
   const Hdf5Lock lock;
   const Hdf5Id access = access_properties();
-  Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  Hdf5Id file(
+      uninterrupted_open([&] { return H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()); }),
+      H5Fclose);
   if (file.get() < 0) {
+    throw_if_unreadable(path.string());
     throw DataError(fmt::format("{}: not a readable HDF5 file ({})", path.string(), hdf5_reason()));
   }
   return file;
@@ -157,13 +205,23 @@ Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_v
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where) {
   const Hdf5Lock lock;
   Hdf5Id group(H5Gopen2(parent.get(), name.c_str(), H5P_DEFAULT), H5Gclose);
-  if (group.get() < 0) throw DataError(fmt::format("{}: there is no group {}", where, name));
+  if (group.get() < 0) {
+    throw_if_unreadable(where);
+    throw DataError(fmt::format("{}: there is no group {}", where, name));
+  }
   return group;
 }
 
 bool has_link(const Hdf5Id& parent, const std::string& name) {
   const Hdf5Lock lock;
-  return H5Lexists(parent.get(), name.c_str(), H5P_DEFAULT) > 0;
+  const htri_t found = H5Lexists(parent.get(), name.c_str(), H5P_DEFAULT);
+  if (found < 0) {
+    const std::string reason = refusal();  // asking for the name of the file forgets it
+    std::array<char, 4096> file{};
+    H5Fget_name(parent.get(), file.data(), file.size());
+    if (!reason.empty()) throw IoError(fmt::format("cannot read {}: {}", file.data(), reason));
+  }
+  return found > 0;
 }
 
 void write_attribute(const Hdf5Id& object, const std::string& name, std::int64_t value) {

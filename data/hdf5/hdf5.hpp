@@ -49,6 +49,11 @@ class Hdf5Id {
 // REASON" with the library's innermost reason. Call with the lock held.
 std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where);
 
+// To be asked right behind a call that failed to read, with the lock still held: throws IoError
+// "cannot read WHERE: REASON" where the system refused to read the file (a disk that fails, a server that
+// is gone). Returns where the fault lies in what the file holds, which is for the caller to tell.
+void throw_if_unreadable(std::string_view where);
+
 // Files of format 1.10, without HDF5's file locks (which many cluster file systems lack).
 // `create_hdf5` truncates, and leaves `room` bytes (0, or a power of two from 512 on) in front of what
 // the library writes.
@@ -59,6 +64,7 @@ Hdf5Id open_hdf5(const std::filesystem::path& path);
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws DataError when there is none.
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
+// Throws IoError when the file cannot be read.
 bool has_link(const Hdf5Id& parent, const std::string& name);
 
 // Scalar attributes: 64-bit integers, doubles and UTF-8 text. Reading throws DataError when it is

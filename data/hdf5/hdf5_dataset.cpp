@@ -91,7 +91,10 @@ Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name,
   };
   const Hdf5Lock lock;
   dataset.id_ = Hdf5Id(H5Dopen2(group.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (dataset.id_.get() < 0) refuse("the dataset is missing");
+  if (dataset.id_.get() < 0) {
+    throw_if_unreadable(dataset.where_);
+    refuse("the dataset is missing");
+  }
 
   const Hdf5Id type(H5Dget_type(dataset.id_.get()), H5Tclose);
   const auto known = std::ranges::find_if(
@@ -201,6 +204,7 @@ std::span<const std::byte> Hdf5Dataset::stored_chunk(std::int64_t chunk) const {
   hsize_t bytes = 0;
   if (H5Dget_chunk_storage_size(id_.get(), offset.data(), &bytes) < 0 || bytes == 0 ||
       bytes > kMaxChunkBytes) {
+    throw_if_unreadable(where_);
     throw_damaged(chunk, "is missing");
   }
   stored.resize(bytes);
@@ -208,6 +212,7 @@ std::span<const std::byte> Hdf5Dataset::stored_chunk(std::int64_t chunk) const {
   // filter.
   std::uint32_t skipped_filters = 0;
   if (H5Dread_chunk(id_.get(), H5P_DEFAULT, offset.data(), &skipped_filters, stored.data()) < 0) {
+    throw_if_unreadable(where_);
     throw_damaged(chunk, "cannot be read");
   }
   return stored;
@@ -220,8 +225,10 @@ void Hdf5Dataset::read_chunk(std::int64_t chunk, std::span<std::byte> rows) cons
   }
   if (compact_) {
     const Hdf5Lock lock;
-    if (H5Dread(id_.get(), hdf5_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()) < 0)
+    if (H5Dread(id_.get(), hdf5_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()) < 0) {
+      throw_if_unreadable(where_);
       throw_damaged(chunk, "cannot be read");
+    }
     return;
   }
   const auto inflate = [&](std::span<std::byte> raw) {

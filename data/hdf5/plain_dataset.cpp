@@ -31,7 +31,10 @@ std::vector<std::int64_t> shape_of(const Hdf5Id& dataset) {
 
 Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_view where) {
   Hdf5Id id(H5Dopen2(group.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (id.get() < 0) throw DataError(fmt::format("{} is missing", place(where, name)));
+  if (id.get() < 0) {
+    throw_if_unreadable(place(where, name));
+    throw DataError(fmt::format("{} is missing", place(where, name)));
+  }
   return id;
 }
 

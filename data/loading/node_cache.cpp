@@ -12,6 +12,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/version.hpp"
+#include "core/warn_once.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/graph_records.hpp"
 
@@ -94,8 +95,8 @@ std::unique_ptr<NodeCache> NodeCache::open(const DatasetOptions& options,
     return cache;
   } catch (const IoError& error) {
     // Where it was a shard that could not be read, the caller meets the same error.
-    spdlog::warn("data.cache_dir: {}; this process keeps a copy of the data of its own",
-                 error.what());
+    warn_once(fmt::format("data.cache_dir: {}; this process keeps a copy of the data of its own",
+                          error.what()));
     return nullptr;
   }
 }

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -147,7 +148,9 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
   // zip_open converts the members' dates by mktime, whose lock ThreadSanitizer cannot see.
   static std::mutex opening;
   const std::lock_guard lock(opening);
-  zip_.reset(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+  do {  // again where a signal interrupts it
+    zip_.reset(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+  } while (!zip_ && code == ZIP_ER_OPEN && errno == EINTR);
   if (!zip_) throw_open_error(path, code);
   const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {

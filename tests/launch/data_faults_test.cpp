@@ -1,15 +1,18 @@
-// Shards that go bad while ranks train: one clear line of the rank that saw it, the exit code of bad
-// data, and no rank that stays behind.
+// Shards that go bad, and disks that fail or are slow, while ranks train: one clear line of the rank that
+// saw it, the right exit code, and no rank that stays behind.
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/data/loading/dataset_case.hpp"
-#include "tests/launch/mpi_program.hpp"
+#include "tests/launch/ranks_case.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist::testing {
@@ -75,6 +78,24 @@ class DataFaults : public ::testing::Test {
     EXPECT_THAT(outcome.output, Not(HasSubstr("Segmentation")));
   }
 
+  // Ranks under faults of tests/support/faulty_io.hpp that concern shards.
+  MpiProgram start_with(const std::string& kind, int ranks, const std::string& more = "",
+                        const fs::path& switch_file = {}) const {
+    const std::string where = switch_file.empty() ? "" : ":" + switch_file.string();
+    const RankStart start{
+        train() + " " + more,
+        "-x LD_PRELOAD=" TPUDIST_FAULTY_IO " -x TPUDIST_FAULTY_IO=" + kind + ":shard-" + where};
+    return MpiProgram(std::vector<RankStart>(static_cast<std::size_t>(ranks), start));
+  }
+
+  // Asks the first rank to stop, and expects the checkpoint of a run that went on until then.
+  void expect_stop(MpiProgram& job) const {
+    ASSERT_EQ(kill(job.ranks().at(0), SIGUSR2), 0);
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.exit_code, 85) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("stopped on request after step"));
+  }
+
   static inline TempDir* folder_ = nullptr;
   const TempDir own_;
   const fs::path shards_ = own_ / "shards";
@@ -112,6 +133,100 @@ TEST_F(DataFaults, ShardsThatShrinkEndAllRanks) {
     fs::remove_all(own_ / "run");
     fs::remove_all(shards_);
     fs::copy(*folder_ / "shards", shards_, fs::copy_options::recursive);
+  }
+}
+
+// A disk that fails while all ranks stream from it.
+TEST_F(DataFaults, ShardsThatCannotBeReadEndAllRanks) {
+  for (const int ranks : {1, 2}) {
+    const fs::path broken = own_ / "broken";
+    MpiProgram job = start_with("error=0", ranks, "", broken);
+    ASSERT_TRUE(job.wait_for("step       4/"));
+    std::ofstream(broken).put('1');
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+    EXPECT_THAT(outcome.output,
+                ContainsRegex("tpudist: error[^\n]*: cannot read [^\n]*shard-[^\n]*/config_feat: "
+                              "Input/output error\n"));
+    EXPECT_THAT(outcome.output, Not(HasSubstr("Segmentation")));
+    fs::remove(broken);
+    fs::remove_all(own_ / "run");
+  }
+}
+
+// What is open stays open.
+TEST_F(DataFaults, ShardsThatVanishAreReadToTheEnd) {
+  MpiProgram job(std::vector<RankStart>(2, {train()}));
+  ASSERT_TRUE(job.wait_for("step       4/"));
+  fs::remove_all(shards_);
+  ASSERT_TRUE(job.wait_for("step      12/"));
+  expect_stop(job);
+  const Outcome resumed = run_ranks(2, train() + " --resume");
+  EXPECT_EQ(resumed.exit_code, 2) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("there is no such folder of shards"));
+}
+
+TEST_F(DataFaults, WhatIsNoFileInThePlaceOfAShardIsNamed) {
+  const fs::path shard = shards_of("train").front();
+  fs::remove(shard);
+  fs::create_directory(shard);
+  expect_data_error(run_ranks(0, train()), shard.filename().string());
+  fs::remove(shard);
+  ASSERT_EQ(mkfifo(shard.c_str(), 0600), 0);  // would hold whoever opens it
+  expect_data_error(run_ranks(0, train()), shard.filename().string());
+}
+
+// Reads that take longer than dist.timeout in sum, but not each by itself.
+TEST_F(DataFaults, ASlowDiskIsWaitedFor) {
+  const std::string more = "train.steps=16 train.last_evaluation=none dist.timeout=2";
+  const std::string expected = value_of(run_ranks(0, train() + " " + more).output, "parameters: ");
+  ASSERT_EQ(expected.size(), 16u);
+  for (const int ranks : {1, 2}) {
+    const fs::path slow = own_ / "slow";
+    fs::remove_all(own_ / "run");
+    MpiProgram job = start_with("slow=60", ranks, more, slow);
+    ASSERT_TRUE(job.wait_for("step       4/"));
+    std::ofstream(slow).put('1');
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome outcome = job.finish();
+    EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(value_of(outcome.output, "parameters: "), expected);
+    // Of two ranks the first may wait for the other one instead.
+    if (ranks == 1) {
+      EXPECT_THAT(outcome.output,
+                  ContainsRegex("step      16/16 [^\n]* wait (9[0-9]|100)\\.[0-9] %"));
+    }
+    fs::remove(slow);
+  }
+}
+
+// A single read that takes as long as nobody should be silent, and the disk answers again.
+TEST_F(DataFaults, AReadThatTakesLongIsToldAndWaitedFor) {
+  const fs::path slow = own_ / "slow";
+  MpiProgram job = start_with("slow=3000", 1, "dist.timeout=20", slow);
+  ASSERT_TRUE(job.wait_for("step       4/"));
+  std::ofstream(slow).put('1');
+  ASSERT_TRUE(job.wait_for("warning rank 0 silent for 2 s: training, step "));
+  fs::remove(slow);
+  job.forget();
+  ASSERT_TRUE(job.wait_for("  loss "));
+  expect_stop(job);
+}
+
+TEST_F(DataFaults, AReadThatNeverEndsEndsAllRanks) {
+  for (const int ranks : {1, 2}) {
+    const fs::path slow = own_ / "slow";
+    MpiProgram job = start_with("slow=100000", ranks, "dist.timeout=2", slow);
+    ASSERT_TRUE(job.wait_for("step       4/"));
+    std::ofstream(slow).put('1');
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome outcome = job.finish();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2 + 8));
+    EXPECT_EQ(outcome.exit_code, 86) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("nothing was finished for 2 s (dist.timeout)"));
+    fs::remove(slow);
+    fs::remove_all(own_ / "run");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 namespace tpudist::testing {
 namespace {
@@ -31,8 +32,9 @@ std::vector<pid_t> children_of(pid_t pid) {
 
 }  // namespace
 
-MpiProgram::MpiProgram(const std::vector<RankStart>& starts) {
-  const std::string command = command_line(starts);
+MpiProgram::MpiProgram(const std::vector<RankStart>& starts) : MpiProgram(command_line(starts)) {}
+
+MpiProgram::MpiProgram(const std::string& command) {
   int ends[2];
   if (pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   pid_ = fork();
@@ -78,10 +80,14 @@ std::vector<pid_t> MpiProgram::ranks() const {
   return ranks;
 }
 
+void MpiProgram::close_output() {
+  close(std::exchange(pipe_, -1));
+}
+
 Outcome MpiProgram::finish() {
-  while (read_some()) {
+  while (pipe_ >= 0 && read_some()) {
   }
-  close(pipe_);
+  if (pipe_ >= 0) close_output();
   int status = 0;
   waitpid(pid_, &status, 0);
   pid_ = -1;

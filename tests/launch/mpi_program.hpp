@@ -23,6 +23,8 @@ class MpiProgram {
  public:
   // `starts`: one for each rank. A job that takes longer than a minute is ended with exit code 124.
   explicit MpiProgram(const std::vector<RankStart>& starts);
+  // A command of the shell in place of mpirun.
+  explicit MpiProgram(const std::string& command);
   ~MpiProgram();
   MpiProgram(const MpiProgram&) = delete;
   MpiProgram& operator=(const MpiProgram&) = delete;
@@ -31,6 +33,10 @@ class MpiProgram {
   bool wait_for(const std::string& text);
   // The processes of the ranks.
   std::vector<pid_t> ranks() const;
+  // wait_for no longer finds what has been read so far; `finish` returns what comes from here on.
+  void forget() { output_.clear(); }
+  // Reads no more, as `| head` does when it has enough.
+  void close_output();
   // Reads to the end, waits for mpirun, and returns its exit code and all that was written.
   Outcome finish();
 

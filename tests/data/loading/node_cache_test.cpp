@@ -256,6 +256,39 @@ TEST_F(NodeCacheTest, TakesMemoryOfItsOwnWhereItMayNotWrite) {
   EXPECT_THAT(said, HasSubstr("data.cache_dir: cannot make the folder /proc/tpudist"));
 }
 
+// While it lives, the process is another user where it is root, who may write anywhere.
+class AnotherUser {
+ public:
+  AnotherUser() {
+    if (root_) EXPECT_EQ(::seteuid(12345), 0);
+  }
+  ~AnotherUser() {
+    if (root_) EXPECT_EQ(::seteuid(0), 0);
+  }
+
+ private:
+  const bool root_ = ::geteuid() == 0;
+};
+
+TEST_F(NodeCacheTest, TakesMemoryOfItsOwnInAFolderThatItMayOnlyRead) {
+  const DatasetOptions options = shared();
+  fs::create_directories(options.node_cache.place);
+  for (const fs::path& path : {folder_.path(), place_.path(), options.node_cache.place})
+    fs::permissions(path, fs::perms{0755});
+  fs::permissions(options.node_cache.place, fs::perms{0555});
+  const std::string said = warnings([&] {
+    const AnotherUser user;
+    expect_right(options, false);
+    expect_right(options, false);
+  });
+  fs::permissions(options.node_cache.place, fs::perms{0755});
+  EXPECT_THAT(said, HasSubstr("data.cache_dir: cannot make the folder " +
+                              options.node_cache.place.string()));
+  EXPECT_THAT(said,
+              HasSubstr("Permission denied; this process keeps a copy of the data of its own"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+}
+
 TEST_F(NodeCacheTest, TakesMemoryOfItsOwnWhereThereIsNoRoom) {
   DatasetOptions options = shared();
   options.node_cache.most_bytes = 10'000;

@@ -1,0 +1,81 @@
+// Whole commands where signals arrive all the time and every second call on their files is interrupted.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/launch/ranks_case.hpp"
+
+namespace tpudist::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Interrupted : public Ranks {
+ protected:
+  static std::string faults() { return "TPUDIST_FAULTY_IO=interrupt:" + path(""); }
+
+  static Outcome interrupted(int ranks, const std::string& arguments) {
+    if (ranks == 0)
+      return run_program(arguments + " 2>&1", "LD_PRELOAD=" TPUDIST_FAULTY_IO " " + faults() + " ");
+    const RankStart start{arguments, "-x LD_PRELOAD=" TPUDIST_FAULTY_IO " -x " + faults()};
+    return run_ranks(std::vector<RankStart>(static_cast<std::size_t>(ranks), start));
+  }
+};
+
+TEST_F(Interrupted, ConversionsGiveTheSameShards) {
+  const Outcome converted =
+      interrupted(0, "convert " + path("npz-shards") + " " + path("converted") + " --jobs 1");
+  ASSERT_EQ(converted.exit_code, 0) << converted.output;
+  const Outcome verified =
+      interrupted(0, "verify " + path("converted") + " --npz " + path("npz-shards"));
+  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  for (const auto& entry : fs::recursive_directory_iterator(path("shards"))) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path same = path("converted") / fs::relative(entry.path(), path("shards"));
+    EXPECT_TRUE(content(entry.path()) == content(same)) << same;
+  }
+}
+
+TEST_F(Interrupted, RunsEndWithTheSameParameters) {
+  const std::string more =
+      "train.steps=12 train.checkpoint_every=1 data.cache=memory data.cache_dir=" + path("cache");
+  const Outcome undisturbed = train(0, "undisturbed", more);
+  ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.output;
+  fs::remove_all(path("cache"));
+  for (const int ranks : {0, 1, 2}) {
+    const std::string run = "interrupted-" + std::to_string(ranks);
+    const Outcome outcome = interrupted(ranks, train_arguments(run, more));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, " warning "), 0) << outcome.output;
+    EXPECT_EQ(value_of(outcome.output, "parameters: "),
+              value_of(undisturbed.output, "parameters: "));
+    EXPECT_EQ(content(path(run + "/scores.json")), content(path("undisturbed/scores.json")));
+    EXPECT_EQ(count_of(content(path(run + "/metrics.jsonl")), "\"kind\":\"step\""), 12);
+    // And goes on from a checkpoint that was written and is read in this way.
+    const Outcome more_steps = interrupted(ranks, train_arguments(run, more + " --resume"));
+    EXPECT_EQ(more_steps.exit_code, 0) << more_steps.output;
+    EXPECT_EQ(value_of(more_steps.output, "parameters: "),
+              value_of(undisturbed.output, "parameters: "));
+  }
+}
+
+TEST_F(Interrupted, RunsAreScoredTheSame) {
+  const Outcome expected = run_ranks(0, "evaluate " + path("one") + " --quiet");
+  const std::string predict = "predict " + path("one") + " --quiet --csv ";
+  ASSERT_EQ(run_ranks(0, predict + path("expected.csv")).exit_code, 0);
+  for (const int ranks : {0, 2}) {
+    const Outcome found = interrupted(ranks, "evaluate " + path("one") + " --quiet");
+    EXPECT_EQ(found.exit_code, 0);
+    EXPECT_EQ(found.output, expected.output);
+    const Outcome predicted = interrupted(ranks, predict + path("found.csv"));
+    EXPECT_EQ(predicted.exit_code, 0) << predicted.output;
+    EXPECT_EQ(content(path("found.csv")), content(path("expected.csv")));
+  }
+}
+
+}  // namespace
+}  // namespace tpudist::testing
