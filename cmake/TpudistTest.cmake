@@ -13,11 +13,10 @@
 
 set(TPUDIST_MPIRUN_FLAGS --bind-to none --oversubscribe)
 set(TPUDIST_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
+set(TPUDIST_TEST_FIXTURE "")
+set(TPUDIST_TEST_SLOWNESS 1)  # so many times their usual time limit may tests take
 if(TPUDIST_SANITIZE)
-  list(APPEND TPUDIST_TEST_ENVIRONMENT
-    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
-    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp"
-    "UBSAN_OPTIONS=print_stacktrace=1")
+  include(TpudistSanitizerReports)
 endif()
 set(TPUDIST_MPI_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1
@@ -36,6 +35,7 @@ function(tpudist_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${TPUDIST_TEST_SLOWNESS}")
   if(arg_RANKS)
     set(main tpudist_test_mpi_main)
   else()
@@ -63,6 +63,7 @@ function(tpudist_test name)
       LABELS "${label};${arg_LABELS}"
       TIMEOUT ${arg_TIMEOUT}
       PROCESSORS ${processors}
+      FIXTURES_REQUIRED "${TPUDIST_TEST_FIXTURE}"
       ENVIRONMENT "${TPUDIST_TEST_ENVIRONMENT};${environment}")
   endfunction()
 

@@ -9,6 +9,7 @@
 
 #include "models/kernels/cuda_launch.hpp"
 #include "tests/cuda_emulation/guarded_array.hpp"
+#include "tests/support/expected_fault.hpp"
 
 // What is wrong with a launch on purpose is seen: otherwise the tests of kernels would prove
 // nothing.
@@ -68,19 +69,20 @@ TEST(EmulationDeathTest, EndsAtTheEndOfMemory) {
   GuardedArray<float> array(64), result(16);
   TPUDIST_LAUNCH(write_four, dim3(1), dim3(16), nullptr, array.data(), 0);
   EXPECT_EQ(array[63], 4);
-  EXPECT_DEATH(TPUDIST_LAUNCH(write_four, dim3(1), dim3(17), nullptr, array.data(), 0), "");
-  EXPECT_DEATH(
+  TPUDIST_EXPECT_FAULT(TPUDIST_LAUNCH(write_four, dim3(1), dim3(17), nullptr, array.data(), 0), "");
+  TPUDIST_EXPECT_FAULT(
       TPUDIST_LAUNCH(read_four, dim3(1), dim3(17), nullptr, array.data(), result.data(), 0), "");
-  EXPECT_DEATH(array[64] = 1, "");
-  EXPECT_DEATH(*(array.data() - 4096 / sizeof(float)) = 1, "");
+  TPUDIST_EXPECT_FAULT(array[64] = 1, "");
+  TPUDIST_EXPECT_FAULT(*(array.data() - 4096 / sizeof(float)) = 1, "");
 }
 
 TEST(EmulationDeathTest, EndsAtAMisalignedVector) {
   GuardedArray<float> array(64), result(16);
   TPUDIST_LAUNCH(read_four, dim3(1), dim3(4), nullptr, array.data(), result.data(), 4);
-  EXPECT_DEATH(TPUDIST_LAUNCH(read_four, dim3(1), dim3(4), nullptr, array.data(), result.data(), 1),
-               "misaligned");
-  EXPECT_DEATH(TPUDIST_LAUNCH(write_four, dim3(1), dim3(4), nullptr, array.data(), 2), "");
+  TPUDIST_EXPECT_FAULT(
+      TPUDIST_LAUNCH(read_four, dim3(1), dim3(4), nullptr, array.data(), result.data(), 1),
+      "misaligned");
+  TPUDIST_EXPECT_FAULT(TPUDIST_LAUNCH(write_four, dim3(1), dim3(4), nullptr, array.data(), 2), "");
 }
 
 TEST(Emulation, ShowsARaceByTheOrder) {

@@ -15,8 +15,8 @@ namespace {
 std::string command_line(const std::vector<RankStart>& starts) {
   std::string command =
       "exec env OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-      "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout 60 " TPUDIST_MPIRUN
-      " --bind-to none --oversubscribe";
+      "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout " TPUDIST_JOB_SECONDS
+      " " TPUDIST_MPIRUN " --bind-to none --oversubscribe";
   for (std::size_t rank = 0; rank < starts.size(); ++rank) {
     command += (rank > 0 ? " : -np 1 " : " -np 1 ") + starts[rank].options + " " +
                program().string() + " " + starts[rank].arguments;

@@ -21,7 +21,8 @@ struct RankStart {
 // to standard output and standard error comes through one pipe.
 class MpiProgram {
  public:
-  // `starts`: one for each rank. A job that takes longer than a minute is ended with exit code 124.
+  // `starts`: one for each rank. A job that takes longer than a minute, or under sanitizers
+  // longer than five, is ended with exit code 124.
   explicit MpiProgram(const std::vector<RankStart>& starts);
   // A command of the shell in place of mpirun.
   explicit MpiProgram(const std::string& command);

@@ -9,8 +9,8 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "train/experiment/same_settings.hpp"
 #include "train/experiment/settings.hpp"
-#include "train/state/same_settings.hpp"
 
 namespace tpudist {
 

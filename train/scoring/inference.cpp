@@ -12,12 +12,12 @@
 #include "data/shards/converted_collections.hpp"
 #include "ensemble/predictions_file.hpp"
 #include "train/experiment/agreed_values.hpp"
+#include "train/experiment/same_settings.hpp"
 #include "train/scoring/run_scorers.hpp"
 #include "train/scoring/scored_graphs.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
-#include "train/state/same_settings.hpp"
 
 namespace tpudist {
 namespace {

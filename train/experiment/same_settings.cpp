@@ -1,4 +1,4 @@
-#include "train/state/same_settings.hpp"
+#include "train/experiment/same_settings.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+extern "C" void __sanitizer_set_report_path(const char* path) __attribute__((weak));
+
+namespace tpudist::testing {
+
+// From here on this process says on standard error what a sanitizer finds in it, and leaves no file that
+// counts as a fault of the test (cmake/TpudistSanitizerReports.cmake).
+inline void keep_faults_out_of_reports() {
+  if (__sanitizer_set_report_path) __sanitizer_set_report_path("stderr");
+}
+
+}  // namespace tpudist::testing
+
+// EXPECT_DEATH for a statement with a fault that sanitizers see as well: an access out of bounds, say.
+#define TPUDIST_EXPECT_FAULT(statement, matcher)          \
+  EXPECT_DEATH(                                           \
+      {                                                   \
+        ::tpudist::testing::keep_faults_out_of_reports(); \
+        statement;                                        \
+      },                                                  \
+      matcher)
