@@ -20,8 +20,8 @@ struct NodeFileSource {
 };
 
 // A cache file that processes of a node share: the first that wants it makes it, the others wait or
-// turn to something else meanwhile. Holds a lock on the file, by which no other process removes it. Not
-// thread-safe.
+// turn to something else meanwhile. Holds a lock on the file, by which no other process removes it.
+// Not thread-safe.
 class NodeFile {
  public:
   // `keep` false: the last process that uses the file removes it.
@@ -31,9 +31,9 @@ class NodeFile {
   NodeFile& operator=(NodeFile&&) = delete;
 
   // Takes the file, or makes it where it is not there, damaged or of another key. `patience_s`: how
-  // long to wait for another process that makes it and does not get on; 0: not at all. Returns false
-  // where another process makes it and nothing was to be waited for. Throws IoError where the file
-  // cannot be had, and what the source throws.
+  // long to wait for another process that makes it and does not get on; 0: not at all. Returns
+  // false where another process makes it and nothing was to be waited for. Throws IoError where the
+  // file cannot be had, and what the source throws.
   bool attach(const NodeFileSource& source, int patience_s, ThreadPool& pool);
 
   // Null before attach() has returned true. May outlive this object.

@@ -1,5 +1,6 @@
 #include "data/loading/node_cache.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.hpp"
@@ -50,7 +51,7 @@ NodeFile attached(const DatasetOptions& options, const std::vector<GraphEntry>& 
           },
   };
   NodeFile file(folder, name, cache.keep);
-  file.attach(source, cache.patience_s, pool);
+  file.attach(source, std::max(cache.patience_s, 1), pool);
   return file;
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/aligned.hpp"
 #include "core/error.hpp"
 
 namespace tpudist {

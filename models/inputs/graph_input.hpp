@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "core/aligned.hpp"
 #include "core/array.hpp"
 #include "core/tpugraphs.hpp"
 
@@ -42,12 +43,12 @@ struct GraphArrays {
 };
 
 // The node inputs of one graph in the form that networks take: features raw or as sign(x) *
-// log1p|x|, or both, and opcodes. Made once for each graph and shared between threads. Immutable once
-// it is shared.
+// log1p|x|, or both, and opcodes. Made once for each graph and shared between threads. Immutable
+// once it is shared.
 class GraphInput {
  public:
-  static constexpr std::int64_t stride =
-      144;  // floats from node to node: kNodeFeatures, then zeros
+  // Floats from node to node: kNodeFeatures, then zeros.
+  static constexpr std::int64_t stride = pad16(kNodeFeatures);
 
   // Features in both forms; see GraphArrays::of.
   GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes);
@@ -73,8 +74,8 @@ class GraphInput {
   // The executor's copy on its device, set once before the graph is shared. Null on the CPU.
   const std::shared_ptr<const DeviceGraph>& device() const { return device_; }
   void set_device(std::shared_ptr<const DeviceGraph> copy) { device_ = std::move(copy); }
-  // What the encoder of a composed network makes of the nodes before any weight, set once before the
-  // graph is shared. Null: every unit makes it anew.
+  // What the encoder of a composed network makes of the nodes before any weight, set once before
+  // the graph is shared. Null: every unit makes it anew.
   const std::shared_ptr<const EncodedGraph>& encoded() const { return encoded_; }
   void set_encoded(std::shared_ptr<const EncodedGraph> nodes) { encoded_ = std::move(nodes); }
 

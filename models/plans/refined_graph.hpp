@@ -77,8 +77,8 @@ class RefinedGraph {
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                std::span<const std::int32_t> config_nodes, Array<std::int32_t> node_class,
                const PlanShape& shape);
-  // Of the arrays of a graph that was made for this shape. Throws Error when their numbers or lengths
-  // do not fit.
+  // Of the arrays of a graph that was made for this shape. Throws Error when their numbers or
+  // lengths do not fit.
   RefinedGraph(RefinedArrays arrays, const PlanShape& shape);
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(arrays_.node_class.size()); }

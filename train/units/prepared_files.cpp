@@ -27,8 +27,8 @@ void add_shape(const PlanShape& shape, Hasher& hasher) {
   }
 }
 
-// Everything that decides the bytes of a file of these graphs. What the shards hold goes by their hashes,
-// against which they were compared when the data set was read.
+// Everything that decides the bytes of a file of these graphs. What the shards hold goes by their
+// hashes, against which they were compared when the data set was read.
 std::uint64_t key_of(const Dataset& dataset, const Network& network, bool refined, int first,
                      int count) {
   Hasher hasher;

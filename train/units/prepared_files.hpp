@@ -12,18 +12,19 @@
 
 namespace tpudist {
 
-// Nodes of the graphs of one file, about: they are prepared in a fraction of a second on one core, and
-// held in memory until they are written.
+// Nodes of the graphs of one file, about: they are prepared in a fraction of a second on one core,
+// and held in memory until they are written.
 inline constexpr std::int64_t kPreparedPartNodes = 65'536;
 
-// The graphs of a data set as a network takes them, in files that all processes of the node map. Each
-// file holds some graphs, and processes that begin together make different files. Immutable; threads
-// may share it.
+// The graphs of a data set as a network takes them, in files that all processes of the node map.
+// Each file holds some graphs, and processes that begin together make different files. Immutable;
+// threads may share it.
 class PreparedFiles {
  public:
-  // Takes the files of all graphs, or makes them. `refined`: with what refined plans take. Null where the
-  // data set is not shared (DatasetOptions::node_cache), where a graph cannot be prepared, which whoever
-  // uses it will meet, and where the files cannot be had: a warning says why.
+  // Takes the files of all graphs, or makes them. `refined`: with what refined plans take. Null
+  // where the data set is not shared (DatasetOptions::node_cache), where a graph cannot be
+  // prepared, which whoever uses it will meet, and where the files cannot be had: a warning says
+  // why.
   static std::unique_ptr<const PreparedFiles> open(const Dataset& dataset, const Network& network,
                                                    bool refined, ThreadPool& pool,
                                                    std::int64_t part_nodes = kPreparedPartNodes);

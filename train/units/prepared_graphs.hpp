@@ -21,16 +21,16 @@ struct PreparedGraph {
   std::shared_ptr<const GraphInput> input;
 };
 
-// The graphs of a data set as a network takes them. Each is prepared at its first use and kept, or lies
-// in files that the processes of the node share. Thread-safe but for share().
+// The graphs of a data set as a network takes them. Each is prepared at its first use and kept, or
+// lies in files that the processes of the node share. Thread-safe but for share().
 class PreparedGraphs {
  public:
   // Both are borrowed and outlive this object.
   PreparedGraphs(const Dataset& dataset, const Network& network);
 
-  // Prepares all graphs now, in files that the processes of the node share, where the data set is shared
-  // as well (PreparedFiles::open). `refined`: also what refined() takes. To be called before the first
-  // use, if at all.
+  // Prepares all graphs now, in files that the processes of the node share, where the data set is
+  // shared as well (PreparedFiles::open). `refined`: also what refined() takes. To be called before
+  // the first use, if at all.
   void share(bool refined, ThreadPool& pool);
 
   // Both throw DataError where the network cannot take the graph.
