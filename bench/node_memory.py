@@ -3,16 +3,19 @@
 
     bench/node_memory.py --build build/release --ranks 8 experiments/nlp.yaml [key=value ...]
 
-Starts the training twice, without data.cache_dir and with it, waits for step 2, adds up the
-proportional set sizes (Pss in /proc/PID/smaps_rollup) of the ranks, and ends the job. A page that
-several processes map counts once in the sum. The cache is made in --cache-dir, in a folder that is
-removed; where it lies in /dev/shm, its pages are those that the ranks map.
+Starts the training three times, without data.cache_dir, with it, and with what the second one made.
+Waits for step --steps, by which every rank should have seen all graphs, adds up the proportional set
+sizes (Pss in /proc/PID/smaps_rollup) of the ranks, and ends the job. A page that several processes map
+counts once in the sum. What a step holds for itself comes and goes: the median of some sums is taken.
+The cache is made in --cache-dir, in a folder that is removed; where it lies in /dev/shm, its pages are
+those that the ranks map.
 """
 import argparse
 import json
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -54,12 +57,17 @@ def measure(arguments, folder, cache):
     job = subprocess.Popen([str(word) for word in words], env={**os.environ, **ROOT},
                            stdout=subprocess.DEVNULL)
     try:
-        while steps_done(folder) < 2:
+        while steps_done(folder) < arguments.steps:
             if job.poll() is not None:
                 raise SystemExit(f"the job ended with exit code {job.returncode}")
             time.sleep(0.2)
         seconds = time.monotonic() - begin
-        return sum(proportional_bytes(rank) for rank in ranks_of(job)), seconds
+        ranks = ranks_of(job)
+        sums = []
+        for _ in range(arguments.samples):
+            sums.append(sum(proportional_bytes(rank) for rank in ranks))
+            time.sleep(0.3)
+        return statistics.median(sums), seconds
     finally:
         if job.poll() is None:
             job.send_signal(signal.SIGTERM)
@@ -73,6 +81,8 @@ def main():
     parser.add_argument("overrides", nargs="*", metavar="key=value")
     parser.add_argument("--build", required=True, help="folder of tpudist")
     parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=20, help="steps before memory is measured")
+    parser.add_argument("--samples", type=int, default=15, help="sums of which the median is taken")
     parser.add_argument("--cache-dir", default="/dev/shm", help="where the cache is made")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as work, \
@@ -81,14 +91,16 @@ def main():
         apart, apart_s = measure(arguments, work / "apart", "none")
         first, first_s = measure(arguments, work / "first", cache)
         together, again_s = measure(arguments, work / "again", cache)
-        files = sum(path.stat().st_size for path in pathlib.Path(cache).rglob("*.cache"))
-    print("| | sum of Pss, MiB | seconds to step 2 |\n|---|---|---|")
+        paths = list(pathlib.Path(cache).rglob("*.cache"))
+        files = sum(path.stat().st_size for path in paths)
+        prepared = sum(path.stat().st_size for path in paths if ".prepared." in path.name)
+    print(f"| | sum of Pss, MiB | seconds to step {arguments.steps} |\n|---|---|---|")
     for name, size, seconds in (("a copy for each rank", apart, apart_s),
                                 ("one copy, written", first, first_s),
                                 ("one copy, found", together, again_s)):
         print(f"| {name} | {size / 2**20:.0f} | {seconds:.1f} |")
-    print(f"\nfiles: {files / 2**20:.0f} MiB; saved: {(apart - together) / files:.2f} times that "
-          f"with {arguments.ranks} ranks")
+    print(f"\nfiles: {files / 2**20:.0f} MiB, of these {prepared / 2**20:.0f} MiB prepared graphs; "
+          f"saved: {(apart - together) / files:.2f} times that with {arguments.ranks} ranks")
 
 
 if __name__ == "__main__":

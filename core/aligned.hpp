@@ -25,7 +25,7 @@ struct AlignedAllocator {
 using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
 
 // The next multiple of 16 floats: rows so long all begin on 64-byte boundaries.
-inline std::int64_t pad16(std::int64_t n) {
+constexpr std::int64_t pad16(std::int64_t n) {
   return (n + 15) / 16 * 16;
 }
 

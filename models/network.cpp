@@ -1,15 +1,21 @@
 #include "models/network.hpp"
 
+#include <gnu/libc-version.h>
+#include <torch/version.h>
+
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "models/executors/aten_executor.hpp"
 #include "models/executors/composed_executor.hpp"
 #include "models/executors/cpu_executor.hpp"
 #include "models/executors/executor.hpp"
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/graph_input.hpp"
+#include "models/kernels/cpu_kernels.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/network_layout.hpp"
 
@@ -37,6 +43,9 @@ struct Network::Impl {
     for (const LayerShape& layer : plan_shape.layers)
       call_shape.edge_sets.push_back(layer.edge_kinds.size());
   }
+
+  // Layers take raw features, the pass of plain SAGE layers their logarithms.
+  FeatureForms forms() const { return encoder ? FeatureForms::raw : FeatureForms::rows; }
 
   const NetworkConfig config;
   const PlanShape plan_shape;
@@ -118,17 +127,39 @@ void Network::set_statistics(const FeatureStatistics& statistics, std::span<floa
 
 std::shared_ptr<const GraphInput> Network::prepare_graph(
     std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
-  auto graph = std::make_shared<GraphInput>(node_features, opcodes);
+  return graph_of(graph_arrays(node_features, opcodes));
+}
+
+GraphArrays Network::graph_arrays(std::span<const float> node_features,
+                                  std::span<const std::uint8_t> opcodes) const {
+  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->forms());
   if (impl_->encoder) {
     use_one_thread_per_worker();
-    graph->set_encoded(impl_->encoder->encode(*graph, at::kFloat));
+    Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays), at::kFloat), arrays);
   }
+  return arrays;
+}
+
+std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) const {
+  auto graph = std::make_shared<GraphInput>(arrays);
+  if (impl_->encoder) graph->set_encoded(impl_->encoder->of_arrays(arrays));
   graph->set_device(impl_->executor->upload(*graph));
   return graph;
 }
 
+std::uint64_t Network::graph_key() const {
+  Hasher hasher;
+  hasher.update(std::string_view(TORCH_VERSION));
+  hasher.update(std::string_view(::gnu_get_libc_version()));
+  hasher.update(std::string_view(cpu_kernels()));
+  hasher.update(impl_->forms());
+  if (impl_->encoder) hasher.update(impl_->encoder->encoded_key());
+  return hasher.digest();
+}
+
 std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
-  return GraphInput::bytes(nodes) + (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
+  return GraphInput::bytes(nodes, impl_->forms()) +
+         (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
 }
 
 void Network::stage(UnitInput& input) const {

@@ -8,6 +8,7 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/feature_statistics.hpp"
+#include "models/inputs/graph_input.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/network_config.hpp"
 #include "models/network/unit_scores.hpp"
@@ -59,6 +60,15 @@ class Network {
   // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
+  // The two halves of prepare_graph, between which the arrays may go through a file: all that is
+  // computed, and the object around it, which shares the arrays. The second throws DataError where
+  // they are not arrays of a graph for this network.
+  GraphArrays graph_arrays(std::span<const float> node_features,
+                           std::span<const std::uint8_t> opcodes) const;
+  std::shared_ptr<const GraphInput> graph_of(const GraphArrays& arrays) const;
+  // Of all that decides the bits of graph_arrays, the features apart: the encoder's settings, the
+  // libraries that compute, and the CPU. Not of the network's width or depth.
+  std::uint64_t graph_key() const;
   // What prepare_graph keeps in the host's memory of a graph of so many nodes, in bytes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "data/cache/cache_file.hpp"
-#include "data/cache/cache_folder.hpp"
+#include "data/cache/node_file.hpp"
 #include "data/loading/open_graph.hpp"
 
 namespace tpudist {
@@ -38,29 +37,18 @@ class NodeCache {
   static std::unique_ptr<NodeCache> open(const DatasetOptions& options,
                                          const std::vector<GraphEntry>& entries, bool with_configs,
                                          ThreadPool& pool);
-  ~NodeCache();
-  NodeCache(const NodeCache&) = delete;
-  NodeCache& operator=(const NodeCache&) = delete;
 
   // The graphs, whose arrays lie in the file. They may outlive this object.
   std::vector<OpenGraph> graphs() const;
-  std::uint64_t bytes() const { return file_->bytes(); }
+  std::uint64_t bytes() const { return file_.file()->bytes(); }
 
  private:
   NodeCache(const DatasetOptions& options, const std::vector<GraphEntry>& entries,
-            bool with_configs);
-  void attach(const DatasetOptions& options, ThreadPool& pool);
-  bool take_existing(ThreadPool& pool);
-  void write(const DatasetOptions& options, NewCacheFile& fresh, ThreadPool& pool) const;
-  void wait_for_writer(int patience_s) const;
+            bool with_configs, ThreadPool& pool);
 
   const std::vector<GraphEntry> entries_;
-  const bool with_configs_, keep_;
-  const std::uint64_t key_;
-  const std::string name_;
-  CacheFolder folder_;
-  Descriptor lock_;  // on the file, shared, while it is used
-  std::shared_ptr<const CacheFile> file_;
+  const bool with_configs_;
+  NodeFile file_;
 };
 
 }  // namespace tpudist

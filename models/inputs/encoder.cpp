@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "core/tpugraphs.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/operators/linear_rows.hpp"
@@ -150,6 +151,36 @@ std::shared_ptr<const EncodedGraph> Encoder::encode(const GraphInput& graph,
                           "the layout value (columns 134 to 139) of a node");
   }
   return std::make_shared<const EncodedGraph>(std::move(made));
+}
+
+void Encoder::to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphArrays& arrays) {
+  const at::Tensor& features = nodes->features;
+  arrays.encoded = {
+      std::span(features.const_data_ptr<float>(), static_cast<std::size_t>(features.numel())),
+      nodes};
+  arrays.codes = nodes->codes;
+}
+
+std::shared_ptr<const EncodedGraph> Encoder::of_arrays(const GraphArrays& arrays) const {
+  const std::size_t nodes = arrays.opcode.size(), columns = config_.node_columns.size();
+  const std::size_t codes = config_.code_width ? kCodeColumns : 0;
+  if (arrays.encoded.size() != nodes * columns || arrays.codes.size() != nodes * codes)
+    throw DataError("the encoded features of a graph are not those of this encoder");
+  // The tensor keeps the array's memory.
+  const at::Tensor features = at::from_blob(
+      const_cast<float*>(arrays.encoded.data()),
+      {static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(columns)},
+      [kept = arrays.encoded](void*) {}, at::kFloat);
+  return std::make_shared<const EncodedGraph>(
+      EncodedGraph{config_.node_transform, config_.node_columns, features, arrays.codes});
+}
+
+std::uint64_t Encoder::encoded_key() const {
+  Hasher hasher;
+  hasher.update(config_.node_transform);
+  hasher.update(std::span<const std::int64_t>(config_.node_columns));
+  hasher.update(static_cast<int>(config_.code_width > 0));
+  return hasher.digest();
 }
 
 std::uint64_t Encoder::encoded_bytes(std::int64_t nodes) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/array.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
@@ -15,6 +16,8 @@
 
 namespace tpudist {
 
+struct GraphArrays;
+
 // What an encoder makes of a graph's nodes before any weight, in one dtype: kept with the graph for all
 // units and members (GraphInput::encoded). A member's own statistics come later. Immutable.
 struct EncodedGraph {
@@ -22,7 +25,7 @@ struct EncodedGraph {
   std::vector<std::int64_t> columns;  // that were taken, F of them
   at::Tensor features;                // [nodes, F], transformed
   // [nodes * code columns] rows of the code embedding; empty without one.
-  std::vector<std::int32_t> codes;
+  Array<std::int32_t> codes;
 };
 
 // The inputs of a unit as tensors, in one dtype. Made once for all members; they do not depend on
@@ -55,6 +58,12 @@ class Encoder {
   // takes the same columns in the same way; all bits are the same either way.
   std::shared_ptr<const EncodedGraph> encode(const GraphInput& graph, at::ScalarType dtype) const;
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
+  // What encode() makes in float32, to and from arrays, which tensors share and never write.
+  static void to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphArrays& arrays);
+  // Throws DataError where the lengths are not those of a graph of this encoder.
+  std::shared_ptr<const EncodedGraph> of_arrays(const GraphArrays& arrays) const;
+  // Of all that decides what encode() makes of a graph.
+  std::uint64_t encoded_key() const;
   // The states [states + 1, M, S].
   at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,
                     const Backend& backend) const;

@@ -2,26 +2,23 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tpudist {
 namespace {
 
 // Neighbour lists of the nodes at one end of the edges: `to` = 1 for producers, 0 for consumers.
 Adjacency make_adjacency(std::int64_t nodes, std::span<const std::int32_t> edges, int to) {
-  Adjacency adjacency;
-  adjacency.begin.assign(nodes + 1, 0);
-  for (std::size_t e = 0; e < edges.size(); e += 2) ++adjacency.begin[edges[e + to] + 1];
-  std::partial_sum(adjacency.begin.begin(), adjacency.begin.end(), adjacency.begin.begin());
-  adjacency.source.resize(edges.size() / 2);
-  std::vector<std::int64_t> next(adjacency.begin.begin(), adjacency.begin.end() - 1);
-  for (std::size_t e = 0; e < edges.size(); e += 2) {
-    adjacency.source[next[edges[e + to]]++] = edges[e + 1 - to];
-  }
-  for (std::int64_t node = 0; node < nodes; ++node) {
-    std::sort(adjacency.source.begin() + adjacency.begin[node],
-              adjacency.source.begin() + adjacency.begin[node + 1]);
-  }
-  return adjacency;
+  std::vector<std::int64_t> begin(nodes + 1, 0);
+  for (std::size_t e = 0; e < edges.size(); e += 2) ++begin[edges[e + to] + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::int32_t> source(edges.size() / 2);
+  std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
+  for (std::size_t e = 0; e < edges.size(); e += 2)
+    source[next[edges[e + to]]++] = edges[e + 1 - to];
+  for (std::int64_t node = 0; node < nodes; ++node)
+    std::sort(source.begin() + begin[node], source.begin() + begin[node + 1]);
+  return {std::move(begin), std::move(source)};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/array.hpp"
 #include "models/plans/plan_shape.hpp"
 
 namespace tpudist {
@@ -11,8 +12,8 @@ namespace tpudist {
 // The neighbours of every node in one direction of the edges. Each list is sorted, and a neighbour
 // along parallel edges stands in it once for each of them.
 struct Adjacency {
-  std::vector<std::int64_t> begin;   // [nodes + 1] into `source`
-  std::vector<std::int32_t> source;  // [edges] the nodes that a node takes from
+  Array<std::int64_t> begin;   // [nodes + 1] into `source`
+  Array<std::int32_t> source;  // [edges] the nodes that a node takes from
   // The neighbours of one node.
   std::span<const std::int32_t> of(std::int32_t node) const {
     return std::span(source).subspan(begin[node], begin[node + 1] - begin[node]);

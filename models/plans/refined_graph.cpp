@@ -1,30 +1,72 @@
 #include "models/plans/refined_graph.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "models/plans/colour_table.hpp"
 
 namespace tpudist {
 
+RefinedArrays RefinedArrays::empty(const PlanShape& shape) {
+  RefinedArrays arrays;
+  arrays.reached.resize(shape.layers.size() + 1);
+  arrays.unreached.resize(shape.layers.size() + 1);
+  for (const LayerShape& layer : shape.layers)
+    arrays.unreached_neighbourhoods.emplace_back(layer.edge_kinds.size());
+  return arrays;
+}
+
 RefinedGraph::RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                            std::span<const std::int32_t> config_nodes,
-                           std::vector<std::int32_t> node_class, const PlanShape& shape)
-    : nodes_(nodes),
-      config_nodes_(config_nodes.begin(), config_nodes.end()),
-      node_class_(std::move(node_class)),
-      shape_(shape),
-      edges_(nodes, edges),
-      reached_(reached_nodes(edges_, config_nodes, shape)),
-      needed_nodes_(shape.layers.size() + 1) {
-  if (static_cast<std::int64_t>(node_class_.size()) != nodes) {
+                           Array<std::int32_t> node_class, const PlanShape& shape)
+    : shape_(shape) {
+  if (static_cast<std::int64_t>(node_class.size()) != nodes) {
     throw Error(ErrorKind::failed, "colour refinement needs one class for each node");
   }
-  for (const std::int32_t c : node_class_) classes_ = std::max<std::int64_t>(classes_, c + 1);
-  for (const std::int32_t level : needed_levels(edges_, reached_.back(), shape)) {
-    for (std::int32_t layer = 0; layer <= level; ++layer) ++needed_nodes_[layer];
-  }
+  arrays_.config_nodes = std::vector(config_nodes.begin(), config_nodes.end());
+  arrays_.node_class = std::move(node_class);
+  count_classes();
+  const GraphEdges lists(nodes, edges);
+  arrays_.to_producer = lists.to_producer;
+  arrays_.to_consumer = lists.to_consumer;
+  find_reached(lists);
   refine_unreached();
+}
+
+RefinedGraph::RefinedGraph(RefinedArrays arrays, const PlanShape& shape)
+    : shape_(shape), arrays_(std::move(arrays)) {
+  const auto sized = [&](const auto& values, std::size_t size) {
+    if (values.size() != size)
+      throw Error(ErrorKind::failed, "the arrays of a refined graph are of another graph or shape");
+  };
+  const std::size_t nodes = arrays_.node_class.size(), depth = shape.layers.size();
+  sized(arrays_.to_producer.begin, nodes + 1);
+  sized(arrays_.to_consumer.begin, nodes + 1);
+  sized(arrays_.reached, depth + 1);
+  sized(arrays_.needed_nodes, depth + 1);
+  sized(arrays_.unreached, depth + 1);
+  for (const UnreachedLayer& layer : arrays_.unreached) sized(layer.colour, nodes);
+  sized(arrays_.unreached_neighbourhoods, depth);
+  for (std::size_t layer = 0; layer < depth; ++layer) {
+    sized(arrays_.unreached_neighbourhoods[layer], shape.layers[layer].edge_kinds.size());
+    for (const auto& sets : arrays_.unreached_neighbourhoods[layer]) sized(sets.of_node, nodes);
+  }
+  count_classes();
+}
+
+void RefinedGraph::count_classes() {
+  for (const std::int32_t c : node_class()) classes_ = std::max<std::int64_t>(classes_, c + 1);
+}
+
+void RefinedGraph::find_reached(const GraphEdges& edges) {
+  for (auto& nodes : reached_nodes(edges, config_nodes(), shape_))
+    arrays_.reached.emplace_back(std::move(nodes));
+  std::vector<std::int64_t> needed(shape_.layers.size() + 1);
+  for (const std::int32_t level : needed_levels(edges, arrays_.reached.back(), shape_)) {
+    for (std::int32_t layer = 0; layer <= level; ++layer) ++needed[layer];
+  }
+  arrays_.needed_nodes = std::move(needed);
 }
 
 // Colours the unreached nodes by their own colour and their neighbourhoods before the layer. None
@@ -33,80 +75,80 @@ void RefinedGraph::refine_unreached() {
   std::vector<std::uint32_t> key;
   for (int layer = 0; layer <= static_cast<int>(shape_.layers.size()); ++layer) {
     if (layer > 0) {
-      std::vector<UnreachedNeighbourhoods>& sets = unreached_neighbourhoods_.emplace_back();
+      std::vector<UnreachedNeighbourhoods>& sets = arrays_.unreached_neighbourhoods.emplace_back();
       for (const EdgeKind kind : shape_.layers[layer - 1].edge_kinds) {
         sets.push_back(kind == EdgeKind::nodes     ? collect_unreached_graph(layer - 1)
                        : kind == EdgeKind::configs ? collect_unreached_configs(layer - 1)
                                                    : collect_unreached(layer - 1, kind));
       }
     }
-    UnreachedLayer current;
-    current.colour.assign(nodes_, 0);
-    for (const std::int32_t node : reached_[layer]) current.colour[node] = -1;
+    std::vector<std::int32_t> colour(nodes(), 0), first;
+    for (const std::int32_t node : reached(layer)) colour[node] = -1;
     ColourTable table;
-    for (std::int32_t node = 0; node < nodes_; ++node) {
-      if (current.colour[node] < 0) continue;
+    for (std::int32_t node = 0; node < nodes(); ++node) {
+      if (colour[node] < 0) continue;
       key.clear();
       if (layer == 0) {
-        key.push_back(node_class_[node]);
+        key.push_back(node_class()[node]);
       } else {
-        key.push_back(unreached_.back().colour[node]);
-        for (const UnreachedNeighbourhoods& neighbourhoods : unreached_neighbourhoods_.back()) {
+        key.push_back(unreached(layer - 1).colour[node]);
+        for (const auto& neighbourhoods : arrays_.unreached_neighbourhoods.back())
           key.push_back(neighbourhoods.of_node[node]);
-        }
       }
       bool fresh = false;
-      current.colour[node] = table.colour(key, fresh);
-      if (fresh) current.node.push_back(node);
+      colour[node] = table.colour(key, fresh);
+      if (fresh) first.push_back(node);
     }
-    unreached_.push_back(std::move(current));
+    arrays_.unreached.push_back({std::move(colour), std::move(first)});
   }
 }
 
 // All nodes see the whole graph, which is unreached where all nodes are.
 UnreachedNeighbourhoods RefinedGraph::collect_unreached_graph(int layer) const {
   UnreachedNeighbourhoods neighbourhoods;
-  const bool unreached = reached_[layer].empty();
-  neighbourhoods.of_node.assign(nodes_, unreached ? 0 : -1);
-  if (!unreached) return neighbourhoods;
-  neighbourhoods.source = unreached_[layer].colour;
-  std::ranges::sort(neighbourhoods.source);
-  neighbourhoods.begin.push_back(nodes_);
+  const bool none_reached = reached(layer).empty();
+  neighbourhoods.of_node = std::vector<std::int32_t>(nodes(), none_reached ? 0 : -1);
+  if (!none_reached) return neighbourhoods;
+  const Array<std::int32_t>& colour = unreached(layer).colour;
+  std::vector<std::int32_t> source(colour.begin(), colour.end());
+  std::ranges::sort(source);
+  neighbourhoods.source = std::move(source);
+  neighbourhoods.begin = {0, nodes()};
   return neighbourhoods;
 }
 
 // A node that no configuration reaches sees its own colour in every configuration.
 UnreachedNeighbourhoods RefinedGraph::collect_unreached_configs(int layer) const {
-  UnreachedNeighbourhoods neighbourhoods;
-  neighbourhoods.of_node = unreached_[layer].colour;
-  for (std::size_t colour = 0; colour < unreached_[layer].node.size(); ++colour) {
-    neighbourhoods.source.push_back(static_cast<std::int32_t>(colour));
-    neighbourhoods.begin.push_back(static_cast<std::int64_t>(colour) + 1);
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int32_t> source;
+  for (std::size_t colour = 0; colour < unreached(layer).node.size(); ++colour) {
+    source.push_back(static_cast<std::int32_t>(colour));
+    begin.push_back(static_cast<std::int64_t>(colour) + 1);
   }
-  return neighbourhoods;
+  return {unreached(layer).colour, std::move(begin), std::move(source)};
 }
 
 UnreachedNeighbourhoods RefinedGraph::collect_unreached(int layer, EdgeKind kind) const {
-  const std::vector<std::int32_t>& before = unreached_[layer].colour;
-  UnreachedNeighbourhoods neighbourhoods;
-  neighbourhoods.of_node.assign(nodes_, -1);
+  const Array<std::int32_t>& before = unreached(layer).colour;
+  std::vector<std::int32_t> of_node(nodes(), -1), source;
+  std::vector<std::int64_t> begin{0};
   ColourTable table;
   std::vector<std::uint32_t> key;
-  for (std::int32_t node = 0; node < nodes_; ++node) {
+  for (std::int32_t node = 0; node < nodes(); ++node) {
     const auto sources = adjacency(kind).of(node);
     key.clear();
-    for (const std::int32_t source : sources) {
-      if (before[source] >= 0) key.push_back(before[source]);
+    for (const std::int32_t other : sources) {
+      if (before[other] >= 0) key.push_back(before[other]);
     }
     if (key.size() != sources.size()) continue;
     std::sort(key.begin(), key.end());
     bool fresh = false;
-    neighbourhoods.of_node[node] = table.colour(key, fresh);
+    of_node[node] = table.colour(key, fresh);
     if (!fresh) continue;
-    neighbourhoods.source.insert(neighbourhoods.source.end(), key.begin(), key.end());
-    neighbourhoods.begin.push_back(static_cast<std::int64_t>(neighbourhoods.source.size()));
+    source.insert(source.end(), key.begin(), key.end());
+    begin.push_back(static_cast<std::int64_t>(source.size()));
   }
-  return neighbourhoods;
+  return {std::move(of_node), std::move(begin), std::move(source)};
 }
 
 }  // namespace tpudist

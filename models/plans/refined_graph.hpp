@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/array.hpp"
 #include "models/plans/graph_edges.hpp"
 #include "models/plans/plan_shape.hpp"
 
@@ -12,19 +13,57 @@ namespace tpudist {
 // The colours, before one layer, of the nodes that no configuration reaches yet. Each colour gives
 // one row.
 struct UnreachedLayer {
-  std::vector<std::int32_t> colour;  // [n] colour of a node; -1 where a configuration reaches it
-  std::vector<std::int32_t> node;    // [colours] first node of each colour
+  Array<std::int32_t> colour;  // [n] colour of a node; -1 where a configuration reaches it
+  Array<std::int32_t> node;    // [colours] first node of each colour
 };
 
 // The neighbourhoods of one edge set in which no configuration reaches any neighbour: one for each
 // multiset of colours.
 struct UnreachedNeighbourhoods {
-  std::vector<std::int32_t> of_node;   // [n]; -1 where a configuration reaches a neighbour
-  std::vector<std::int64_t> begin{0};  // [neighbourhoods + 1] into `source`
+  Array<std::int32_t> of_node;   // [n]; -1 where a configuration reaches a neighbour
+  Array<std::int64_t> begin{0};  // [neighbourhoods + 1] into `source`
   // Colours before the layer, sorted, with repetitions; for EdgeKind::configs the one colour stands
   // once, for however many configurations there are.
-  std::vector<std::int32_t> source;
+  Array<std::int32_t> source;
   std::int64_t size() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+};
+
+// The arrays of a RefinedGraph, in memory of their own or in a file that processes share.
+struct RefinedArrays {
+  Array<std::int32_t> config_nodes;  // [nc]
+  Array<std::int32_t> node_class;    // [n]
+  Adjacency to_producer, to_consumer;
+  std::vector<Array<std::int32_t>> reached;                                    // [depth + 1]
+  Array<std::int64_t> needed_nodes;                                            // [depth + 1]
+  std::vector<UnreachedLayer> unreached;                                       // [depth + 1]
+  std::vector<std::vector<UnreachedNeighbourhoods>> unreached_neighbourhoods;  // [depth][edge sets]
+
+  // As many empty arrays as a graph has for a network of this shape.
+  static RefinedArrays empty(const PlanShape& shape);
+
+  // Calls body(array) for each array in a fixed order; A is RefinedArrays, const or not.
+  template <typename A, typename Body>
+  static void for_each(A& arrays, Body&& body) {
+    body(arrays.config_nodes);
+    body(arrays.node_class);
+    for (auto* adjacency : {&arrays.to_producer, &arrays.to_consumer}) {
+      body(adjacency->begin);
+      body(adjacency->source);
+    }
+    for (auto& nodes : arrays.reached) body(nodes);
+    body(arrays.needed_nodes);
+    for (auto& layer : arrays.unreached) {
+      body(layer.colour);
+      body(layer.node);
+    }
+    for (auto& layer : arrays.unreached_neighbourhoods) {
+      for (auto& neighbourhoods : layer) {
+        body(neighbourhoods.of_node);
+        body(neighbourhoods.begin);
+        body(neighbourhoods.source);
+      }
+    }
+  }
 };
 
 // What colour refinement knows of a graph before it sees a configuration: the edges, which nodes
@@ -36,42 +75,45 @@ class RefinedGraph {
   // class is also the input row that a node takes. `config_nodes`: as in PlanSlate; empty: every
   // node is configurable (tile). Throws Error when the classes are not one for each node.
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
-               std::span<const std::int32_t> config_nodes, std::vector<std::int32_t> node_class,
+               std::span<const std::int32_t> config_nodes, Array<std::int32_t> node_class,
                const PlanShape& shape);
+  // Of the arrays of a graph that was made for this shape. Throws Error when their numbers or
+  // lengths do not fit.
+  RefinedGraph(RefinedArrays arrays, const PlanShape& shape);
 
-  std::int64_t nodes() const { return nodes_; }
-  const std::vector<std::int32_t>& config_nodes() const { return config_nodes_; }
-  const std::vector<std::int32_t>& node_class() const { return node_class_; }
+  std::int64_t nodes() const { return static_cast<std::int64_t>(arrays_.node_class.size()); }
+  const Array<std::int32_t>& config_nodes() const { return arrays_.config_nodes; }
+  const Array<std::int32_t>& node_class() const { return arrays_.node_class; }
   std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
   // The neighbours that a node takes from in an edge set of this kind, one along the graph's edges.
-  const Adjacency& adjacency(EdgeKind kind) const { return edges_.of(kind); }
+  const Adjacency& adjacency(EdgeKind kind) const {
+    return kind == EdgeKind::consumer_to_producer ? arrays_.to_producer : arrays_.to_consumer;
+  }
   // The nodes, in order, whose state before layer `layer` (0 .. depth; depth: behind the last)
   // depends on the configuration.
-  const std::vector<std::int32_t>& reached(int layer) const { return reached_[layer]; }
+  const Array<std::int32_t>& reached(int layer) const { return arrays_.reached[layer]; }
   // How many nodes are needed before layer `layer`: the differences between scores depend on them.
-  std::int64_t needed_nodes(int layer) const { return needed_nodes_[layer]; }
-  const UnreachedLayer& unreached(int layer) const { return unreached_[layer]; }
+  std::int64_t needed_nodes(int layer) const { return arrays_.needed_nodes[layer]; }
+  const UnreachedLayer& unreached(int layer) const { return arrays_.unreached[layer]; }
   const UnreachedNeighbourhoods& unreached_neighbourhoods(int layer, std::size_t set) const {
-    return unreached_neighbourhoods_[layer][set];
+    return arrays_.unreached_neighbourhoods[layer][set];
   }
 
+  const RefinedArrays& arrays() const { return arrays_; }
+
  private:
+  void count_classes();
+  void find_reached(const GraphEdges& edges);
   void refine_unreached();
   UnreachedNeighbourhoods collect_unreached(int layer, EdgeKind kind) const;
   UnreachedNeighbourhoods collect_unreached_graph(int layer) const;
   UnreachedNeighbourhoods collect_unreached_configs(int layer) const;
 
-  std::int64_t nodes_, classes_ = 0;
-  std::vector<std::int32_t> config_nodes_, node_class_;
+  std::int64_t classes_ = 0;
   PlanShape shape_;
-  GraphEdges edges_;
-  std::vector<std::vector<std::int32_t>> reached_;  // [depth + 1]
-  std::vector<std::int64_t> needed_nodes_;          // [depth + 1]
-  std::vector<UnreachedLayer> unreached_;           // [depth + 1]
-  std::vector<std::vector<UnreachedNeighbourhoods>>
-      unreached_neighbourhoods_;  // [depth][edge sets]
+  RefinedArrays arrays_;
 };
 
 }  // namespace tpudist

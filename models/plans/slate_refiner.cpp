@@ -20,7 +20,7 @@ SlateRefiner::SlateRefiner(const GraphSlates& graph_slates, std::span<const Refi
 }
 
 void SlateRefiner::label_configs() {
-  const std::vector<std::int32_t>& config_nodes = graph_.config_nodes();
+  const Array<std::int32_t>& config_nodes = graph_.config_nodes();
   if (config_nodes.empty()) {
     states_.push_back(label_configs(0));
     return;

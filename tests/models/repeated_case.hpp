@@ -183,7 +183,7 @@ inline UnitInput refined_unit(const Network& network, const RepeatedUnit& unit,
   for (const RepeatedGraph& graph : unit.graphs) {
     const auto node_class = classes_of_rows(graph.features, kNodeFeatures, graph.opcodes);
     input.graphs.push_back(inputs_of_classes(network, graph, node_class));
-    refined.emplace_back(graph.nodes, graph.edges, graph.config_nodes, node_class,
+    refined.emplace_back(graph.nodes, graph.edges, graph.config_nodes, std::vector(node_class),
                          network.plan_shape());
     state_class.push_back(classes_of_rows(graph.states, network.config_features()));
   }

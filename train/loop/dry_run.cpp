@@ -197,24 +197,33 @@ std::string memory_text(const Dataset& data, int ranks) {
                      ranks > 1 ? " (data.cache_dir=auto: once on each node)" : "");
 }
 
+// What is kept of all graphs for the network, on each rank or on each node.
+std::string inputs_text(const TrainingSetup& setup) {
+  if (const std::uint64_t shared = setup.units.shared_bytes())
+    return fmt::format("{} once on each node (graphs as the network takes them)",
+                       format_bytes(shared));
+  // Nodes of equal features and opcode are kept as one.
+  std::uint64_t inputs = 0;
+  for (int g = 0; g < setup.data.size(); ++g)
+    inputs += setup.network.graph_bytes(setup.data.graph(g).nodes);
+  return fmt::format("{} at most on each rank (features of all nodes, as the network takes them)",
+                     format_bytes(inputs));
+}
+
 std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const ParameterTable& parameters = setup.network.parameters();
   const auto flat = static_cast<std::uint64_t>(parameters.length()) * 4u *
                     static_cast<std::uint64_t>(experiment.ensemble.members);
   const std::vector<std::int64_t> rows = setup.data.rows_per_graph();
-  // Nodes of equal features and opcode are kept as one.
-  std::uint64_t inputs = 0;
-  for (int g = 0; g < setup.data.size(); ++g)
-    inputs += setup.network.graph_bytes(setup.data.graph(g).nodes);
   const bool averages = experiment.train.average.kind != AverageKind::none;
   return fmt::format(
       "data\n  graphs       {}\n  rows         {}\n{}"
-      "  inputs       {} at most (features of all nodes, raw and as the network takes them)\n"
+      "  inputs       {}\n"
       "model\n  parameters   {} a member, {} members\n  buffers      {} (parameters, gradient, two "
       "moments{})\n",
       setup.data.size(), format_count(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})),
-      memory_text(setup.data, ranks), format_bytes(inputs),
+      memory_text(setup.data, ranks), inputs_text(setup),
       format_count(static_cast<std::int64_t>(parameters.parameters())), experiment.ensemble.members,
       format_bytes((averages ? 5 : 4) * flat), averages ? ", averages" : "");
 }

@@ -150,7 +150,8 @@ class RunPrediction {
                            to_hex(dataset.selection_hash())};
     require_agreement(context_.world, std::span(&data, 1),
                       "give all ranks the same shards (data.shards)");
-    const UnitBuilder units(dataset, setup_.network, experiment_.plan);
+    UnitBuilder units(dataset, setup_.network, experiment_.plan);
+    units.share_graphs(false, context_.pool);
     const AlignedFloats weights =
         weights_of(trained_.flat, static_cast<std::size_t>(members()), part.members);
     const auto count = static_cast<int>(part.members.size());

@@ -20,6 +20,7 @@ Validation::Validation(const Experiment& experiment, const TrainingSetup& setup,
   if (!list_graphs(options.shards, options.collection, "valid").empty()) {
     data_.emplace(Dataset::open(options, context.pool));
     units_.emplace(*data_, setup.network, experiment.plan);
+    units_->share_graphs(false, context.pool);
     by_ = members_without(experiment.ensemble, setup.folds, *data_);
   } else if (experiment.train.early_stop.patience > 0) {
     throw ConfigError(

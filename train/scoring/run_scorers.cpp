@@ -22,7 +22,9 @@ class RunScorers::Scorer {
       : run_(run),
         dataset_(dataset),
         network_(make_network(run.experiment, context.place.device, context.pool)),
-        units_(dataset, network_, run.experiment.plan) {}
+        units_(dataset, network_, run.experiment.plan) {
+    units_.share_graphs(false, context.pool);
+  }
 
   int members() const { return static_cast<int>(run_.use.size()); }
 
@@ -37,7 +39,7 @@ class RunScorers::Scorer {
   const TrainedRun& run_;
   const Dataset& dataset_;
   const Network network_;
-  const UnitBuilder units_;
+  UnitBuilder units_;
 };
 
 RunScorers::RunScorers(const std::vector<const TrainedRun*>& runs, const Dataset& dataset,

@@ -51,6 +51,14 @@ PlanMode training_plan(const Experiment& experiment) {
   return experiment.network.draws_per_element() ? PlanMode::dense : experiment.plan;
 }
 
+UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
+                           const Network& network, ThreadPool& pool) {
+  UnitBuilder units(data, network, training_plan(experiment), experiment.batch.config_chunk,
+                    experiment.loss->is_translation_invariant());
+  units.share_graphs(experiment.batch.edge_dropout > 0, pool);
+  return units;
+}
+
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
@@ -60,8 +68,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute, experiment.train.cuda_graphs}),
-      units(data, network, training_plan(experiment), experiment.batch.config_chunk,
-            experiment.loss->is_translation_invariant()),
+      units(training_units(experiment, data, network, pool)),
       order(order_of(experiment, data)),
       planner(experiment, order,
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "models/inputs/graph_input.hpp"
@@ -50,9 +51,9 @@ class UnitBuilder::Graphs {
     return drawn(slate, graph).edges;
   }
   const RefinedGraph& refined(std::size_t slate, int graph) {
-    if (keeps_all()) return *builder_.with_refinement(graph).refined;
+    if (keeps_all()) return builder_.prepared_.refined(graph);
     Drawn& own = drawn(slate, graph);
-    if (!own.refined) own.refined = builder_.refine(graph, own.edges);
+    if (!own.refined) own.refined.emplace(builder_.prepared_.refine(graph, own.edges));
     return *own.refined;
   }
 
@@ -61,7 +62,7 @@ class UnitBuilder::Graphs {
  private:
   struct Drawn {
     std::vector<std::int32_t> edges;
-    std::unique_ptr<const RefinedGraph> refined;
+    std::optional<const RefinedGraph> refined;
   };
 
   Drawn& drawn(std::size_t slate, int graph) {
@@ -89,40 +90,10 @@ UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMod
       shape_(network.plan_shape()),
       config_features_(dataset.options().collection.config_features()),
       work_(network.config().work(config_features_)),
-      graphs_(std::make_unique<Cached[]>(static_cast<std::size_t>(dataset.size()))) {}
+      prepared_(dataset, network) {}
 
-const UnitBuilder::Cached& UnitBuilder::with_input(int graph) const {
-  Cached& cached = graphs_[static_cast<std::size_t>(graph)];
-  std::call_once(cached.input_once, [&] {
-    const Graph& source = dataset_.graph(graph);
-    cached.node_class = classes_of_rows(source.node_features, kNodeFeatures, source.opcodes);
-    // Nodes of one class are encoded once.
-    std::vector<float> features;
-    std::vector<std::uint8_t> opcodes;
-    for (std::size_t node = 0; node < cached.node_class.size(); ++node) {
-      if (static_cast<std::size_t>(cached.node_class[node]) < opcodes.size()) continue;
-      const auto row = std::span(source.node_features).subspan(node * kNodeFeatures, kNodeFeatures);
-      features.insert(features.end(), row.begin(), row.end());
-      opcodes.push_back(source.opcodes[node]);
-    }
-    cached.input = network_.prepare_graph(features, opcodes);
-    cached.state_class = classes_of_rows(dataset_.states(graph).features, config_features_);
-  });
-  return cached;
-}
-
-std::unique_ptr<const RefinedGraph> UnitBuilder::refine(int graph,
-                                                        std::span<const std::int32_t> edges) const {
-  const Graph& source = dataset_.graph(graph);
-  return std::make_unique<const RefinedGraph>(source.nodes, edges, source.config_nodes,
-                                              with_input(graph).node_class, shape_);
-}
-
-const UnitBuilder::Cached& UnitBuilder::with_refinement(int graph) const {
-  Cached& cached = graphs_[static_cast<std::size_t>(graph)];
-  std::call_once(cached.refined_once,
-                 [&] { cached.refined = refine(graph, dataset_.graph(graph).edge_index); });
-  return cached;
+void UnitBuilder::share_graphs(bool draws_edges, ThreadPool& pool) {
+  prepared_.share(mode_ != PlanMode::dense && !draws_edges, pool);
 }
 
 std::int64_t UnitBuilder::state_rows(const Slate& slate) const {
@@ -135,7 +106,7 @@ std::vector<std::int64_t> UnitBuilder::input_begins(std::span<const Slate> slate
   std::vector<std::int64_t> begins;
   for (const Slate& slate : slates) {
     const auto [begin, fresh] = begin_of.emplace(slate.graph, rows);
-    if (fresh) rows += with_input(slate.graph).input->nodes();
+    if (fresh) rows += prepared_.of(slate.graph).input->nodes();
     begins.push_back(begin->second);
   }
   return begins;
@@ -146,10 +117,11 @@ Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) cons
   std::vector<PlanSlate> views;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Graph& graph = dataset_.graph(slates[s].graph);
-    const Cached& cached = with_input(slates[s].graph);
+    const PreparedGraph& prepared = prepared_.of(slates[s].graph);
     views.push_back({graph.nodes, graphs.edges(s, slates[s].graph), graph.config_nodes,
                      static_cast<std::int64_t>(slates[s].configs.size()), slates[s].states,
-                     state_rows(slates[s]), cached.node_class, cached.input->nodes(), inputs[s]});
+                     state_rows(slates[s]), prepared.node_class, prepared.input->nodes(),
+                     inputs[s]});
   }
   return build_dense_plan(views, shape_);
 }
@@ -165,11 +137,11 @@ Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) co
   std::int64_t at = 0;
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const Slate& slate = slates[s];
-    const Cached& cached = with_input(slate.graph);
+    const PreparedGraph& prepared = prepared_.of(slate.graph);
     RefinedSlate view{&graphs.refined(s, slate.graph),
                       static_cast<std::int64_t>(slate.configs.size()),
                       slate.states,
-                      cached.state_class,
+                      prepared.state_class,
                       state_rows(slate),
                       inputs[s]};
     if (!slate.local_states.empty()) {
@@ -242,7 +214,7 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
   for (const Slate& slate : slates) {
     const std::span<const float> table = table_of(dataset_, slate);
     input.states.insert(input.states.end(), table.begin(), table.end());
-    if (seen.insert(slate.graph).second) input.graphs.push_back(with_input(slate.graph).input);
+    if (seen.insert(slate.graph).second) input.graphs.push_back(prepared_.of(slate.graph).input);
   }
   input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
   input.of_differences = of_differences_;

@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,9 +9,9 @@
 #include "data/loading/dataset.hpp"
 #include "models/network.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "models/plans/refined_graph.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/units/edge_draw.hpp"
+#include "train/units/prepared_graphs.hpp"
 
 namespace tpudist {
 
@@ -64,7 +62,7 @@ struct UnitEstimate {
 };
 
 // Joins data and models: reads slates, builds their plan, and keeps the network's form of each
-// graph from its first use on. Thread-safe.
+// graph from its first use on. Thread-safe but for share_graphs().
 class UnitBuilder {
  public:
   // Both are borrowed and outlive the builder. Slates of more than `config_chunk` configurations
@@ -72,6 +70,13 @@ class UnitBuilder {
   // gradients of losses that ignore a shift at all scores (UnitInput::of_differences).
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0,
               bool of_differences = false);
+
+  // Prepares all graphs now, in files that the processes of the node share, where they share the data
+  // (data.cache_dir). `draws_edges`: all units will be built on edges that are drawn. To be called
+  // before the first use.
+  void share_graphs(bool draws_edges, ThreadPool& pool);
+  // What share_graphs() holds for all processes of the node together; else 0.
+  std::uint64_t shared_bytes() const { return prepared_.shared_bytes(); }
 
   // Reads the slates, plans the unit on the edges that are drawn (all of them by default) and packs
   // it for the network's device. Throws DataError or IoError where reading fails. Where edges are
@@ -95,19 +100,8 @@ class UnitBuilder {
   bool takes_refined(const PlanComparison& plans) const;
 
  private:
-  // What is kept of a graph.
-  struct Cached {
-    std::once_flag input_once, refined_once;
-    std::vector<std::int32_t> node_class;  // nodes of equal features and opcode: the input's row
-    std::shared_ptr<const GraphInput> input;
-    std::vector<std::int32_t> state_class;        // of the graph's own state table
-    std::unique_ptr<const RefinedGraph> refined;  // with all edges
-  };
   // The graphs of one unit with the edges that its slates see.
   class Graphs;
-  const Cached& with_input(int graph) const;
-  const Cached& with_refinement(int graph) const;
-  std::unique_ptr<const RefinedGraph> refine(int graph, std::span<const std::int32_t> edges) const;
   // Where each slate's graph begins among the unit's input rows: those of a graph stand once.
   std::vector<std::int64_t> input_begins(std::span<const Slate> slates) const;
   Plan dense_plan(std::span<const Slate> slates, Graphs& graphs) const;
@@ -126,7 +120,7 @@ class UnitBuilder {
   PlanShape shape_;
   int config_features_;
   NetworkWork work_;
-  std::unique_ptr<Cached[]> graphs_;  // [dataset.size()]
+  PreparedGraphs prepared_;
 };
 
 }  // namespace tpudist

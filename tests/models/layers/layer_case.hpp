@@ -94,7 +94,8 @@ inline Plan dense_plan_of(const LayerGraph& graph, const PlanShape& shape) {
 }
 
 inline Plan refined_plan_of(const LayerGraph& graph, const PlanShape& shape) {
-  const RefinedGraph refined(graph.nodes, graph.edges, graph.config_nodes, graph.node_class, shape);
+  const RefinedGraph refined(graph.nodes, graph.edges, graph.config_nodes,
+                             std::vector(graph.node_class), shape);
   std::vector<std::int32_t> classes;
   for (std::int64_t s = 0; s < graph.state_rows; ++s) classes.push_back(static_cast<int>(s));
   const RefinedSlate slate{&refined, graph.configs, graph.codes, classes, graph.state_rows};

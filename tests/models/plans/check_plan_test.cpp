@@ -35,7 +35,7 @@ Plan dense() {
 
 Plan refined() {
   const Example example;
-  const RefinedGraph graph(4, example.edges, example.config_nodes, example.node_class,
+  const RefinedGraph graph(4, example.edges, example.config_nodes, std::vector(example.node_class),
                            example.shape);
   const std::vector<RefinedSlate> slates{{&graph, 2, example.states, example.state_class, 2}};
   return build_refined_plan(slates);

@@ -47,7 +47,7 @@ TEST(GlossaryExample, DensePlanHasARowForEachNodeAndConfiguration) {
 
 TEST(GlossaryExample, RefinedPlanHasARowForEachColour) {
   const Example example;
-  const RefinedGraph graph(4, example.edges, example.config_nodes, example.node_class,
+  const RefinedGraph graph(4, example.edges, example.config_nodes, std::vector(example.node_class),
                            example.shape);
   const std::vector<RefinedSlate> slates{{&graph, 2, example.states, example.state_class, 2}};
   const Plan plan = build_refined_plan(slates);

@@ -153,7 +153,8 @@ void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bi
     CounterRng random(seed, i);
     const Case made = random_case(random, slates, tile);
     const PlanShape shape = random_shape(random, mixing);
-    const RefinedGraph graph(made.nodes, made.edges, made.config_nodes, made.node_class, shape);
+    const RefinedGraph graph(made.nodes, made.edges, made.config_nodes,
+                             std::vector(made.node_class), shape);
     std::vector<PlanSlate> dense;
     std::vector<RefinedSlate> refined;
     for (int s = 0; s < slates; ++s) {
@@ -240,8 +241,8 @@ TEST(RefinedPlan, JoinsUnitsOfSeveralGraphs) {
   CounterRng random(6);
   const PlanShape shape = random_shape(random, Mixing::all);
   const Case a = random_case(random, 2, false), b = random_case(random, 1, false);
-  const RefinedGraph graph_a(a.nodes, a.edges, a.config_nodes, a.node_class, shape);
-  const RefinedGraph graph_b(b.nodes, b.edges, b.config_nodes, b.node_class, shape);
+  const RefinedGraph graph_a(a.nodes, a.edges, a.config_nodes, std::vector(a.node_class), shape);
+  const RefinedGraph graph_b(b.nodes, b.edges, b.config_nodes, std::vector(b.node_class), shape);
   const std::int64_t behind = a.classes();
   const std::vector<PlanSlate> dense{a.dense(0), b.dense(0, behind), a.dense(1)};
   const std::vector<RefinedSlate> refined{a.refined(0, graph_a), b.refined(0, graph_b, behind),

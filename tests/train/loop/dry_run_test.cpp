@@ -74,6 +74,7 @@ TEST(DryRun, TellsSharedMemoryFromThatOfEachRank) {
       describe(tiny_experiment({"data.cache_dir=" + place.path().string()}), 2);
   EXPECT_EQ(line_of(text, "data", "in memory"), "0 B on each rank");
   EXPECT_THAT(line_of(text, "data", "shared"), HasSubstr("B once on each node"));
+  EXPECT_THAT(line_of(text, "data", "inputs"), HasSubstr("B once on each node (graphs as"));
 }
 
 // The 2nd place's XLA network, counted by hand: an embedding of 120 opcodes, two linear layers in

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "data/cache/node_file.hpp"
+#include "data/loading/dataset.hpp"
+#include "models/network.hpp"
+#include "train/units/prepared_arrays.hpp"
+
+namespace tpudist {
+
+// Nodes of the graphs of one file, about: they are prepared in a fraction of a second on one core,
+// and held in memory until they are written.
+inline constexpr std::int64_t kPreparedPartNodes = 65'536;
+
+// The graphs of a data set as a network takes them, in files that all processes of the node map.
+// Each file holds some graphs, and processes that begin together make different files. Immutable;
+// threads may share it.
+class PreparedFiles {
+ public:
+  // Takes the files of all graphs, or makes them. `refined`: with what refined plans take. Null
+  // where the data set is not shared (DatasetOptions::node_cache), where a graph cannot be
+  // prepared, which whoever uses it will meet, and where the files cannot be had: a warning says
+  // why.
+  static std::unique_ptr<const PreparedFiles> open(const Dataset& dataset, const Network& network,
+                                                   bool refined, ThreadPool& pool,
+                                                   std::int64_t part_nodes = kPreparedPartNodes);
+
+  // Arrays that lie in a file, and may outlive this object. Throws DataError.
+  PreparedArrays read(int graph) const;
+  std::uint64_t bytes() const;  // of all files
+
+ private:
+  struct Part {
+    int first = 0, count = 0;  // graphs
+    NodeFile file;
+  };
+  PreparedFiles(const Dataset& dataset, const Network& network, bool refined,
+                std::int64_t part_nodes);
+  void attach(const Dataset& dataset, const Network& network, ThreadPool& pool);
+  bool attach(Part& part, const Dataset& dataset, const Network& network, int patience_s,
+              ThreadPool& pool) const;
+
+  const PlanShape shape_;
+  const bool refined_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace tpudist
