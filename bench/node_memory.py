@@ -37,7 +37,7 @@ def ranks_of(job):
     for task in pathlib.Path(f"/proc/{job.pid}/task").iterdir():
         children += [int(child) for child in (task / "children").read_text().split()]
     return [child for child in children
-            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "tpudist"]
+            if pathlib.Path(f"/proc/{child}/comm").read_text().startswith("tpudist")]
 
 
 def steps_done(folder):
@@ -55,7 +55,7 @@ def measure(arguments, folder, cache):
              f"data.cache_dir={cache}", *arguments.overrides, "--run-dir", folder]
     begin = time.monotonic()
     job = subprocess.Popen([str(word) for word in words], env={**os.environ, **ROOT},
-                           stdout=subprocess.DEVNULL)
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while steps_done(folder) < arguments.steps:
             if job.poll() is not None:
@@ -63,6 +63,8 @@ def measure(arguments, folder, cache):
             time.sleep(0.2)
         seconds = time.monotonic() - begin
         ranks = ranks_of(job)
+        if len(ranks) != arguments.ranks:
+            raise SystemExit(f"found {len(ranks)} ranks and not {arguments.ranks}")
         sums = []
         for _ in range(arguments.samples):
             sums.append(sum(proportional_bytes(rank) for rank in ranks))
