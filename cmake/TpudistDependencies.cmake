@@ -62,6 +62,13 @@ if(MPI_C_FOUND)
   add_library(tpudist_mpi INTERFACE)
   target_link_libraries(tpudist_mpi INTERFACE MPI::MPI_C)
   target_compile_definitions(tpudist_mpi INTERFACE OMPI_SKIP_MPICXX)
+  if(TPUDIST_SANITIZE MATCHES "address")
+    # In front of MPI, so that its functions are found first.
+    add_library(tpudist_leaks_of_mpi STATIC "${PROJECT_SOURCE_DIR}/tests/support/leaks_of_mpi.cpp")
+    target_link_libraries(tpudist_leaks_of_mpi PUBLIC MPI::MPI_C ${CMAKE_DL_LIBS})
+    target_compile_definitions(tpudist_leaks_of_mpi PRIVATE OMPI_SKIP_MPICXX)
+    set_property(TARGET tpudist_mpi PROPERTY INTERFACE_LINK_LIBRARIES tpudist_leaks_of_mpi MPI::MPI_C)
+  endif()
 endif()
 
 # NCCL and the CUDA runtime, which come with LibTorch. Without it dist is built for the host alone.
