@@ -5,9 +5,9 @@
 
 Trains with each of the first two and without it, in turn, and prints the median seconds of a step for each
 pair of runs and their ratio; on a machine that others share, the fastest of each tell more than the median.
-Then pairs of traced runs, with a checkpoint every 8 steps and with none: the
-median ratio of the same step in both, by how long ago the checkpoint was due. The step it is copied in
-counts 0, and a thread writes it during the steps after that.
+Then pairs of traced runs, with a checkpoint every 8 steps and with none: the median ratio of the same step in
+both, by how long ago the checkpoint was due. The step it is copied in counts 0, and a thread writes it during
+the steps after that.
 """
 import argparse
 import collections

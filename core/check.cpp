@@ -6,13 +6,16 @@
 
 namespace tpudist {
 
+std::string_view advice_for(int error_number) {
+  const bool few_files = error_number == EMFILE || error_number == ENFILE;
+  return few_files ? "; allow more open files, e.g. ulimit -n 4096" : "";
+}
+
 void throw_io_error(std::string_view operation, const std::filesystem::path& path,
                     int error_number) {
-  const char* advice = error_number == EMFILE || error_number == ENFILE
-                           ? "; allow more open files, e.g. ulimit -n 4096"
-                           : "";
   throw IoError(fmt::format("cannot {} {}: {}{}", operation, path.string(),
-                            std::generic_category().message(error_number), advice));
+                            std::generic_category().message(error_number),
+                            advice_for(error_number)));
 }
 
 }  // namespace tpudist

@@ -10,7 +10,11 @@
 
 namespace tpudist {
 
-// Throws IoError "cannot OPERATION PATH: REASON" with the reason of `error_number`.
+// What to do about an error of the system, to be put behind its message: "; allow more open files, ..."
+// for too many of them, "" for others.
+std::string_view advice_for(int error_number);
+
+// Throws IoError "cannot OPERATION PATH: REASON" with the reason of `error_number`, and advice.
 [[noreturn]] void throw_io_error(std::string_view operation, const std::filesystem::path& path,
                                  int error_number);
 

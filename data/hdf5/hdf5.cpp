@@ -68,7 +68,12 @@ bool has_system_error(const std::string& reason, int error) {
 // address leads to a place that no file has, which the system calls an invalid argument.
 std::string refusal() {
   const std::string reason = innermost_reason();
-  return has_system_error(reason, EINVAL) ? std::string() : system_reason(reason);
+  if (has_system_error(reason, EINVAL)) return {};
+  std::string text = system_reason(reason);
+  for (const int error : {EMFILE, ENFILE}) {
+    if (has_system_error(reason, error)) text += advice_for(error);
+  }
+  return text;
 }
 
 // HDF5 repeats a read or write that a signal interrupts, but not the opening of a file.
