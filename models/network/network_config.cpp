@@ -126,7 +126,21 @@ NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features
   read_blocks(model, config_features, network);
   read_readout(model.child("readout"), network);
   network.general = model.choice("engine", "auto", {"auto", "general"}) == "general";
+  if (!network.takes_configurations()) {
+    model.child("encoder").mistake(
+        "join",
+        "is late, but nothing takes the configuration later, so that all of a graph would "
+        "have one score: put a join_config among model.blocks");
+  }
   return network;
+}
+
+bool NetworkConfig::takes_configurations() const {
+  const auto joins = [](const LayerShape& step) { return step.joins_states; };
+  return encoder.early_join || !head.config_widths.empty() ||
+         std::ranges::any_of(all_blocks(), [&](const auto& block) {
+           return std::ranges::any_of(block->steps(), joins);
+         });
 }
 
 bool NetworkConfig::is_composed() const {

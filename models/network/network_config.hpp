@@ -52,6 +52,9 @@ struct NetworkConfig {
   static NetworkConfig read(ConfigNode model, std::int64_t config_features = kLayoutConfigFeatures);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
 
+  // Whether a score depends on its configuration at all: from the first layer on, by a later join, or in
+  // the head.
+  bool takes_configurations() const;
   // Whether the head is one Linear at each node before they are summed, as in the 2nd place's
   // network; otherwise it takes what was pooled.
   bool has_head_of_nodes() const;

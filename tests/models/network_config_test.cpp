@@ -76,6 +76,16 @@ TEST(NetworkConfig, NamesMistakes) {
   EXPECT_THROW(NetworkConfig::preset("resnet"), ConfigError);
 }
 
+TEST(NetworkConfig, RefusesNetworksThatNeverTakeTheConfiguration) {
+  const auto with = [](const std::string& blocks) {
+    return "model: {encoder: {join: late}, blocks: [" + blocks + "]}";
+  };
+  EXPECT_THROW(read(with("{layer: sage, width: 8}")), ConfigError);
+  EXPECT_THROW(read("model: {preset: latenciaga_xla, encoder: {join: late}}"), ConfigError);
+  EXPECT_TRUE(
+      read(with("{layer: sage, width: 8}, {layer: join_config, width: 8}")).takes_configurations());
+}
+
 TEST(ParameterTable, PadsEntriesTo64Bytes) {
   ParameterTable table;
   EXPECT_EQ(table.add("a", {3, 5}), 0);

@@ -59,7 +59,8 @@ TEST_F(SharedGraphs, GiveTheSameBitsForAllKindsOfNetworksAndPlans) {
       {"batch.edge_dropout=0.3"},
       {"model.engine=general", "ensemble.members=1", "ensemble.folds=none"},
       {"model.encoder={code_width: 2, node_width: 0}", "ensemble.members=1", "ensemble.folds=none"},
-      {"model.encoder={node_transform: standardised}"},
+      {"model.encoder={node_transform: standardised, join: late}",
+       "model.blocks=[{layer: sage, width: 8}, {layer: join_config, width: 8}]"},
       {"data.collection=tile:xla", "model.preset=latenciaga_tile"},
   };
   for (const auto& overrides : systems) {

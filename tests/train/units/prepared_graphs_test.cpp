@@ -118,7 +118,8 @@ TEST_F(PreparedGraphsTest, FilesHoldWhatAProcessPreparesForItself) {
       {"model.engine=general"},
       {"model.encoder={code_width: 2}"},
       {"model.encoder={node_transform: raw, node_columns: 0-9}"},
-      {"model.encoder={node_transform: standardised, join: late}"},
+      {"model.encoder={node_transform: standardised, join: late}",
+       "model.blocks=[{layer: sage, width: 8}, {layer: join_config, width: 8}]"},
       {"data.collection=tile:xla", "model.preset=latenciaga_tile"},
   };
   for (const auto& overrides : systems) {
