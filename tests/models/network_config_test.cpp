@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "core/error.hpp"
 #include "core/tpugraphs.hpp"
 #include "models/network/network_layout.hpp"
@@ -9,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-NetworkConfig read(const char* yaml) {
+NetworkConfig read(const std::string& yaml) {
   ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
   const NetworkConfig config = NetworkConfig::read(document.root().child("model"));
   document.finish();
