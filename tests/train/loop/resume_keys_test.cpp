@@ -58,7 +58,7 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"model.encoder.node_columns", "0-9"},
       {"model.encoder.config_transform", "log"},
       {"model.encoder.code_width", "2"},
-      {"model.encoder.join", "late"},
+      {"model.encoder.join", "late", "model.blocks=[{layer: join_config, width: 8}]"},
       {"model.encoder.initialise", "xavier"},
       {"model.encoder.bias_value", "0.1", "model.encoder={initialise: xavier}"},
       {"model.encoder.activation", "gelu"},
