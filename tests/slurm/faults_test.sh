@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${TPUDIST:-build/release/tpudist}")
 scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
 mkdir -p "$scratch"
+chmod a+rx "$scratch"  # munged refuses a socket that others cannot get to
 source tests/support/short_run.sh
 source tests/support/slurm_job.sh
 export TPUDIST=$program
@@ -70,4 +71,5 @@ disturb STOP "a rank stopped for ever" $((timeout + 5))
 check "the exit code is that of the watchdog" test "$(exit_code_of "$job")" -eq 86
 check "$(grep -Eo 'ranks? [0-9, ]*waits? in collective.*(arrived|answer)' "$log" | head -1)" \
   grep -Eq "waits? in collective [0-9]+ \([a-z_]+\), rank [0-9] (has not arrived|does not answer)" "$log"
+stop_slurm
 end_checks "${TPUDIST_SLURM_DIR:-}"

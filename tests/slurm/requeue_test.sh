@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${TPUDIST:-build/release/tpudist}")
 scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
 mkdir -p "$scratch"
+chmod a+rx "$scratch"  # munged refuses a socket that others cannot get to
 source tests/support/short_run.sh
 source tests/support/slurm_job.sh
 steps=(train.steps="${TPUDIST_REQUEUE_STEPS:-1500}" train.checkpoint_every=5 train.evaluate_every=0
@@ -69,4 +70,5 @@ check "submitted anew, it ends" wait_until 300 no_jobs
 check "it went on from a checkpoint three times" test "$(grep -c 'resuming at step' "$log")" -eq 3
 check "parameters $(hash_of "$log")" test "$(hash_of "$log")" = "$expected"
 check "no temporary file is left" test -z "$(find "$run" -name '*.tmp*')"
+stop_slurm
 end_checks "${TPUDIST_SLURM_DIR:-}"

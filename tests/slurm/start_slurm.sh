@@ -9,9 +9,12 @@
 set -euo pipefail
 
 stop() {
-  local program
+  local program number
   for program in slurmd slurmctld munged; do
-    if [[ -s $1/run/$program.pid ]]; then kill "$(< "$1/run/$program.pid")" 2> /dev/null || true; fi
+    [[ -s $1/run/$program.pid ]] || continue
+    number=$(< "$1/run/$program.pid")
+    kill "$number" 2> /dev/null || continue
+    for _ in {1..50}; do kill -0 "$number" 2> /dev/null || break; sleep 0.1; done  # writes its state
   done
 }
 
@@ -68,6 +71,10 @@ setsid munged --foreground --key-file="$folder/munge.key" --socket="$folder/run/
   --pid-file="$folder/run/munged.pid" --log-file="$folder/log/munged.log" \
   --seed-file="$folder/run/munged.seed" --num-threads=2 > "$folder/log/munged.out" 2>&1 &
 for _ in {1..50}; do [[ -S $folder/run/munge.socket ]] && break; sleep 0.1; done
+if [[ ! -S $folder/run/munge.socket ]]; then  # for one: others must be able to pass all folders on its path
+  cat "$folder/log/munged.out" >&2
+  exit 1
+fi
 setsid slurmctld -D -f "$SLURM_CONF" > "$folder/log/slurmctld.out" 2>&1 &
 sleep 1
 setsid slurmd -D -N "$host" -f "$SLURM_CONF" > "$folder/log/slurmd.out" 2>&1 &

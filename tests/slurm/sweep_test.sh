@@ -13,6 +13,7 @@ seeds=${1:-3} folds=${2:-5} steps=${3:-300}
 program=$PWD/build/release/tpudist
 scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
 mkdir -p "$scratch"
+chmod a+rx "$scratch"  # munged refuses a socket that others cannot get to
 source tests/support/short_run.sh
 source tests/support/slurm_job.sh
 
@@ -69,4 +70,5 @@ rm "$scratch/failing/runs/$id/other-file"
 check "retried, every run finishes" grep -q " $folds$" <("$program" sweep status "$scratch/failing" | grep search)
 
 cat "$scratch/array.txt"
+stop_slurm
 end_checks "${TPUDIST_SLURM_DIR:-}"

@@ -12,7 +12,8 @@ start_slurm() {
   export SLURM_CONF
   trap stop_slurm EXIT
 }
-stop_slurm() {
+stop_slurm() {  # to be called before the folder goes, and by itself where the script ends early
+  trap - EXIT
   [[ -z ${job:-} ]] || scancel "$job" 2> /dev/null || true
   wait_until 40 no_jobs || true
   tests/slurm/start_slurm.sh --stop "$scratch/slurm"
