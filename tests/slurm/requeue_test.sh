@@ -16,7 +16,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=$(realpath "${TPUDIST:-build/release/tpudist}")
 scratch=${TPUDIST_SLURM_DIR:-$(mktemp -d)}
 mkdir -p "$scratch"
-chmod a+rx "$scratch"  # munged refuses a socket that others cannot get to
 source tests/support/short_run.sh
 source tests/support/slurm_job.sh
 steps=(train.steps="${TPUDIST_REQUEUE_STEPS:-1500}" train.checkpoint_every=5 train.evaluate_every=0

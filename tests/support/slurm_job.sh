@@ -8,6 +8,7 @@ is_pending() { [[ $(squeue -h -j "$1" -o %T 2> /dev/null) == PENDING ]]; }
 
 # start_slurm starts a Slurm of one node, which ends with the script, and no job of it before.
 start_slurm() {
+  chmod a+rx "$scratch"  # munged refuses a socket that others cannot get to
   SLURM_CONF=$(tests/slurm/start_slurm.sh "$scratch/slurm")
   export SLURM_CONF
   trap stop_slurm EXIT

@@ -94,9 +94,9 @@ PreparedFiles::PreparedFiles(const Dataset& dataset, const Network& network, boo
     for (std::int64_t nodes = 0; first + count < dataset.size() && nodes < part_nodes; ++count)
       nodes += dataset.graph(first + count).nodes;
     const std::string what = fmt::format("{}.prepared", options.splits());
-    const std::string name = node_file_name(options.collection.name, what,
-                                            key_of(dataset, network, refined, first, count));
-    parts_.push_back({first, count, NodeFile(folder, name, options.node_cache.keep)});
+    const std::uint64_t key = key_of(dataset, network, refined, first, count);
+    const std::string name = node_file_name(options.collection.name, what, key);
+    parts_.push_back({first, count, key, NodeFile(folder, name, options.node_cache.keep)});
     first += count;
   }
 }
@@ -114,9 +114,8 @@ void PreparedFiles::attach(const Dataset& dataset, const Network& network, Threa
 bool PreparedFiles::attach(Part& part, const Dataset& dataset, const Network& network,
                            int patience_s, ThreadPool& pool) const {
   std::vector<PreparedArrays> graphs;
-  const std::uint64_t key = key_of(dataset, network, refined_, part.first, part.count);
   const NodeFileSource source{
-      .key = key,
+      .key = part.key,
       .bytes =
           [&] {
             graphs = prepare(dataset, network, refined_, part.first, part.count, pool);
@@ -124,7 +123,7 @@ bool PreparedFiles::attach(Part& part, const Dataset& dataset, const Network& ne
           },
       .write =
           [&](CacheFileWriter& writer) {
-            write_prepared(graphs, writer, key, pool);
+            write_prepared(graphs, writer, part.key, pool);
             graphs.clear();
           },
   };

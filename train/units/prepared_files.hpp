@@ -36,6 +36,7 @@ class PreparedFiles {
  private:
   struct Part {
     int first = 0, count = 0;  // graphs
+    std::uint64_t key = 0;     // of everything that decides the bytes of the file
     NodeFile file;
   };
   PreparedFiles(const Dataset& dataset, const Network& network, bool refined,
