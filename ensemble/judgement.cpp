@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "core/text.hpp"
 #include "data/schema/model_family.hpp"
 #include "ensemble/out_of_fold.hpp"
@@ -19,16 +20,6 @@ namespace {
 
 using Values = std::vector<double>;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-double mean_of(const Values& values) {
-  double sum = 0, count = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    ++count;
-  }
-  return count > 0 ? sum / count : kNone;
-}
 
 bool all_nan(const Values& values) {
   return std::ranges::all_of(values, [](double value) { return std::isnan(value); });
@@ -219,7 +210,7 @@ class Judge {
                                            : metric_of(combined(kept, weights), targets));
       if (!kept[c].empty()) agreements.push_back(kendall_tau_b(kept[c], consensus));
     }
-    judged.agreement = agreements.size() > 1 ? mean_of(agreements) : kNone;
+    judged.agreement = agreements.size() > 1 ? mean_of_known(agreements) : kNone;
     judged.suspicious = judged.agreement >= kAgreement && !consensus.empty() &&
                         kendall_tau_b(consensus, targets) < kContradiction;
     if (options_.greedy) {
@@ -246,17 +237,17 @@ class Judge {
       all.push_back(graph.all);
       kept.push_back(graph.kept);
     }
-    table.all = mean_of(all);
-    table.kept = mean_of(kept);
+    table.all = mean_of_known(all);
+    table.kept = mean_of_known(kept);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       Values own;
       for (const GraphJudgement& graph : table.graphs) own.push_back(graph.columns[c]);
       const bool combined =
           std::ranges::any_of(columns[c].members, [&](int m) { return result_.used[m]; });
       table.columns.push_back(columns[c].name);
-      table.means.push_back(mean_of(own));
+      table.means.push_back(mean_of_known(own));
       table.weights.push_back(combined ? 1 : 0);
-      table.gains.push_back(combined ? table.kept - mean_of(without[c]) : kNone);
+      table.gains.push_back(combined ? table.kept - mean_of_known(without[c]) : kNone);
     }
     if (options_.greedy) select(table, std::move(selectable));
     return table;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "data/hdf5/sealed_file.hpp"
 #include "ensemble/predictions_header.hpp"
 
@@ -20,11 +20,10 @@ bool is_tile(const PredictionsHeader& header) {
   return header.collection.starts_with("tile:");
 }
 
-// Mean of finite scores; 0 where one is not finite.
+// Mean of finite scores; 0 where one is not finite or there are none.
 double offset_of(std::span<const double> scores) {
-  const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) /
-                      static_cast<double>(std::max<std::size_t>(scores.size(), 1));
-  return std::isfinite(mean) ? mean : 0;
+  const double offset = mean(scores);
+  return std::isfinite(offset) ? offset : 0;
 }
 
 }  // namespace

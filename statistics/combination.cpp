@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -38,13 +39,10 @@ void require_finite(std::span<const double> scores) {
 
 Values z_scores(std::span<const double> scores) {
   const auto count = static_cast<double>(scores.size());
-  const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / count;
-  double squares = 0;
-  for (const double score : scores) squares += (score - mean) * (score - mean);
-  const double deviation = std::sqrt(squares / count);
+  const double centre = mean(scores), deviation = std::sqrt(squares_around(scores, centre) / count);
   Values result(scores.size(), 0.0);
   if (!(deviation > 0)) return result;
-  for (std::size_t k = 0; k < scores.size(); ++k) result[k] = (scores[k] - mean) / deviation;
+  for (std::size_t k = 0; k < scores.size(); ++k) result[k] = (scores[k] - centre) / deviation;
   return result;
 }
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -30,11 +30,11 @@ struct CollectionClusters {
 CollectionClusters clusters_of(const GraphValues& own, std::size_t number) {
   CollectionClusters result;
   result.graphs = static_cast<double>(own.values.size());
-  const double mean = std::accumulate(own.values.begin(), own.values.end(), 0.0) / result.graphs;
+  const double centre = mean(own.values);
   for (std::size_t g = 0; g < own.values.size(); ++g) {
     Cluster& cluster = result.families[own.families[g]];
     cluster.graphs += 1;
-    cluster.residuals += own.values[g] - mean;
+    cluster.residuals += own.values[g] - centre;
   }
   if (result.families.size() < 2)
     throw Error(ErrorKind::failed,

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "statistics/distributions.hpp"
 
 namespace tpudist {
@@ -20,21 +20,11 @@ void require_two(std::span<const double> values) {
                 fmt::format("{} values have no spread; at least 2 are needed", values.size()));
 }
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double squares_around(std::span<const double> values, double centre) {
-  double sum = 0;
-  for (const double value : values) sum += (value - centre) * (value - centre);
-  return sum;
-}
-
 // Of the mean of independent values.
 VarianceEstimate mean_variance(std::span<const double> values) {
   require_two(values);
   const auto n = static_cast<double>(values.size());
-  return {squares_around(values, mean_of(values)) / (n - 1) / n, n - 1};
+  return {squares_around(values, mean(values)) / (n - 1) / n, n - 1};
 }
 
 }  // namespace
@@ -46,24 +36,24 @@ Interval t_interval(double value, const VarianceEstimate& variance, double level
 }
 
 Interval mean_interval(std::span<const double> values, double level) {
-  return t_interval(mean_of(values), mean_variance(values), level);
+  return t_interval(mean(values), mean_variance(values), level);
 }
 
 Interval difference_interval(std::span<const double> a, std::span<const double> b, double level) {
   const std::array terms{mean_variance(a), mean_variance(b)};
-  return t_interval(mean_of(a) - mean_of(b), satterthwaite(terms), level);
+  return t_interval(mean(a) - mean(b), satterthwaite(terms), level);
 }
 
 Interval jackknife_interval(double whole, std::span<const double> without, double level) {
   require_two(without);
   const auto n = static_cast<double>(without.size());
-  return t_interval(whole, {squares_around(without, mean_of(without)) * (n - 1) / n, n - 1}, level);
+  return t_interval(whole, {squares_around(without, mean(without)) * (n - 1) / n, n - 1}, level);
 }
 
 DeviationInterval deviation_interval(std::span<const double> values, double level) {
   require_two(values);
   const auto degrees = static_cast<double>(values.size() - 1);
-  const double squares = squares_around(values, mean_of(values));
+  const double squares = squares_around(values, mean(values));
   const auto end = [&](double p) { return std::sqrt(squares / chi_square_quantile(p, degrees)); };
   return {std::sqrt(squares / degrees), end((1 + level) / 2), end((1 - level) / 2)};
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 
@@ -18,8 +19,7 @@ std::span<const double> MeasuredConfigs::times_of(std::int64_t config) const {
 }
 
 double MeasuredConfigs::mean_of(std::int64_t config) const {
-  const auto times = times_of(config);
-  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  return mean(times_of(config));
 }
 
 double MeasuredConfigs::median_of(std::int64_t config) const {

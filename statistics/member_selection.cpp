@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <set>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -31,17 +31,6 @@ std::size_t check(std::span<const JudgedGraph> graphs) {
   return members;
 }
 
-// Mean over graphs, undefined values left out; NaN where all are.
-double mean_of(std::span<const double> values) {
-  double sum = 0, count = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    ++count;
-  }
-  return count > 0 ? sum / count : kNone;
-}
-
 Values weighted_sum(const JudgedGraph& graph, std::span<const double> weights) {
   Values sum(graph.targets.size(), 0.0);
   for (std::size_t m = 0; m < weights.size(); ++m) {
@@ -60,7 +49,7 @@ double mean_metric(std::span<const JudgedGraph> graphs, std::span<const double> 
                    const RankingMetric& metric) {
   Values values;
   for (const JudgedGraph& graph : graphs) values.push_back(metric_of(graph, weights, metric));
-  return mean_of(values);
+  return mean_of_known(values);
 }
 
 // How often each member is taken, on the graphs of all families but `left_out`. The sums of the members
@@ -85,7 +74,7 @@ Values greedy_weights(std::span<const JudgedGraph> graphs, const std::string* le
         for (std::size_t k = 0; k < candidate.size(); ++k) candidate[k] += used[g]->scores[m][k];
         values.push_back(metric(candidate, used[g]->targets));
       }
-      const double value = mean_of(values);
+      const double value = mean_of_known(values);
       if (value > best_value) best = m, best_value = value;
     }
     ++taken[best];
@@ -106,7 +95,7 @@ double nested_metric(std::span<const JudgedGraph> graphs, const std::set<std::st
       if (graph.family == family) values.push_back(metric_of(graph, weights, metric));
     }
   }
-  return mean_of(values);
+  return mean_of_known(values);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/metrics.hpp"
 #include "statistics/true_times.hpp"
@@ -50,17 +51,8 @@ std::vector<double> scores_of_draws(const MeasuredConfigs& measured, const Noise
   return scores;
 }
 
-double mean_of(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 double variance_of(std::span<const double> values) {
-  const double mean = mean_of(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return sum / static_cast<double>(values.size() - 1);
+  return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
 NoiseCeiling none(std::string reason) {
@@ -74,7 +66,7 @@ NoiseCeiling ceiling_of(std::span<const double> scores, double variance) {
   variance += variance_of(scores) * (1 + 1 / static_cast<double>(scores.size())) +
               kMethodError * kMethodError;
   NoiseCeiling ceiling;
-  ceiling.value = mean_of(scores);
+  ceiling.value = mean(scores);
   ceiling.low = std::max(*ceiling.value - kTwoSided * std::sqrt(variance), -1.0);
   ceiling.high = std::min(*ceiling.value + kTwoSided * std::sqrt(variance), 1.0);
   return ceiling;
@@ -106,8 +98,7 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
   const NoiseModel larger = estimate.model.scaled(1 + estimate.relative_error);
   const auto other =
       scores_of_draws(measured, larger, TrueTimes(measured, larger), draws, options.seed);
-  const double error =
-      mean_of(other) - mean_of(std::span(scores).first(static_cast<std::size_t>(draws)));
+  const double error = mean(other) - mean(std::span(scores).first(static_cast<std::size_t>(draws)));
   NoiseCeiling ceiling = ceiling_of(scores, error * error);
   ceiling.repeated_configs = estimate.repeated_configs;
   ceiling.noise = estimate.typical;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -179,10 +180,7 @@ double tau_sampling_deviation(std::span<const double> x, std::span<const double>
   });
   const auto configs = static_cast<double>(without.size());
   if (configs < 3) return kNan;
-  const double mean = std::accumulate(without.begin(), without.end(), 0.0) / configs;
-  double squares = 0;
-  for (const double tau : without) squares += (tau - mean) * (tau - mean);
-  return std::sqrt((configs - 1) / configs * squares);
+  return std::sqrt((configs - 1) / configs * squares_around(without, mean(without)));
 }
 
 double tied_pair_share(std::span<const double> scores, std::span<const std::int32_t> config) {

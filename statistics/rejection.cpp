@@ -7,24 +7,14 @@
 #include <cstddef>
 #include <map>
 
+#include "core/means.hpp"
+
 namespace tpudist {
 namespace {
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 // Mean over the graphs that a member was scored on.
 double mean_score(const MemberRecord& member) {
-  double sum = 0, count = 0;
-  for (const double score : member.scores) {
-    if (std::isnan(score)) continue;
-    sum += score;
-    ++count;
-  }
-  return sum / count;
+  return mean_of_known(member.scores);
 }
 
 // Members that were scored on the same graphs, by which graphs those are. Members without a score, or

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 
@@ -41,8 +41,7 @@ void RunScores::check() const {
 
 std::vector<double> graph_means(const RunScores& scores) {
   std::vector<double> means;
-  for (const std::vector<double>& own : scores.scores)
-    means.push_back(std::accumulate(own.begin(), own.end(), 0.0) / static_cast<double>(own.size()));
+  for (const std::vector<double>& own : scores.scores) means.push_back(mean(own));
   return means;
 }
 
@@ -56,8 +55,7 @@ std::vector<double> run_means(const RunScores& scores) {
 }
 
 double mean_score(const RunScores& scores) {
-  const std::vector<double> means = graph_means(scores);
-  return std::accumulate(means.begin(), means.end(), 0.0) / static_cast<double>(means.size());
+  return mean(graph_means(scores));
 }
 
 }  // namespace tpudist

@@ -1,7 +1,8 @@
 #include "statistics/two_way_table.hpp"
 
 #include <map>
-#include <numeric>
+
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -10,14 +11,10 @@ double square(double value) {
   return value * value;
 }
 
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 TwoWayTable table_of(const RunScores& fold) {
   const std::vector<double> of_graphs = graph_means(fold), of_runs = run_means(fold);
   TwoWayTable table{static_cast<double>(of_graphs.size()), static_cast<double>(of_runs.size())};
-  table.mean = mean_of(of_graphs);
+  table.mean = mean(of_graphs);
   for (const double mean : of_graphs) table.graph_squares += table.runs * square(mean - table.mean);
   for (const double mean : of_runs) table.run_squares += table.graphs * square(mean - table.mean);
   for (std::size_t g = 0; g < of_graphs.size(); ++g) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -28,16 +29,6 @@ std::int32_t count_groups(const RunTimes& times, std::string_view where) {
   return groups;
 }
 
-double mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double median(std::span<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 double merge(std::span<double> values, DuplicatesPolicy policy) {
   switch (policy) {
     case DuplicatesPolicy::min:
@@ -45,7 +36,7 @@ double merge(std::span<double> values, DuplicatesPolicy policy) {
     case DuplicatesPolicy::mean:
       return mean(values);
     case DuplicatesPolicy::median:
-      return median(values);
+      return median({values.begin(), values.end()});
     default:
       return values.front();
   }

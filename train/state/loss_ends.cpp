@@ -1,21 +1,14 @@
 #include "train/state/loss_ends.hpp"
 
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <span>
 #include <sstream>
 #include <string>
 
 #include "core/file_system.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
-namespace {
-
-double mean_of(std::vector<double>::const_iterator begin, std::ptrdiff_t count) {
-  return std::accumulate(begin, begin + count, 0.0) / static_cast<double>(count);
-}
-
-}  // namespace
-
 std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int members) {
   std::vector<std::vector<double>> losses(static_cast<std::size_t>(members));
   if (std::filesystem::exists(metrics)) {
@@ -32,10 +25,10 @@ std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int m
   }
   std::vector<LossEnds> ends(losses.size());
   for (std::size_t m = 0; m < losses.size(); ++m) {
-    const auto count = std::ssize(losses[m]);
-    if (count < kLeastLosses) continue;
-    const std::ptrdiff_t tenth = count / 10;
-    ends[m] = {mean_of(losses[m].begin(), tenth), mean_of(losses[m].end() - tenth, tenth)};
+    const std::span<const double> own = losses[m];
+    if (std::ssize(own) < kLeastLosses) continue;
+    const std::size_t tenth = own.size() / 10;
+    ends[m] = {mean(own.first(tenth)), mean(own.last(tenth))};
   }
   return ends;
 }
