@@ -12,6 +12,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
+#include "core/warn_once.hpp"
 #include "train/units/prepared_records.hpp"
 
 namespace tpudist {
@@ -76,7 +77,8 @@ std::unique_ptr<const PreparedFiles> PreparedFiles::open(const Dataset& dataset,
     files->attach(dataset, network, pool);
     return files;
   } catch (const IoError& error) {
-    spdlog::warn("data.cache_dir: {}; this process keeps prepared graphs of its own", error.what());
+    warn_once(fmt::format("data.cache_dir: {}; this process keeps prepared graphs of its own",
+                          error.what()));
   } catch (const DataError& error) {
     spdlog::debug("graphs are not prepared in a file: {}", error.what());
   }
