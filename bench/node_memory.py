@@ -10,9 +10,6 @@ counts once in the sum. What a step holds for itself comes and goes: the median 
 The cache is made in --cache-dir, in a folder that is removed; where it lies in /dev/shm, its pages are
 those that the ranks map.
 """
-import argparse
-import json
-import os
 import pathlib
 import signal
 import statistics
@@ -20,8 +17,7 @@ import subprocess
 import tempfile
 import time
 
-ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMP_NUM_THREADS": "1"}
+import mpi_training
 
 
 def proportional_bytes(process):
@@ -41,20 +37,15 @@ def ranks_of(job):
 
 
 def steps_done(folder):
-    try:
-        lines = [json.loads(line) for line in open(folder / "metrics.jsonl")]
-    except (FileNotFoundError, json.JSONDecodeError):
-        return 0
-    return max([line["step"] for line in lines if line["kind"] == "step"], default=0)
+    return max([line["step"] for line in mpi_training.logged(folder, "step")], default=0)
 
 
 def measure(arguments, folder, cache):
-    words = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", arguments.ranks,
-             pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
-             "train.steps=1000000", "train.log_every=1", "dist.threads=1", "data.cache=memory",
-             f"data.cache_dir={cache}", *arguments.overrides, "--run-dir", folder]
+    words = mpi_training.command(arguments, arguments.ranks, folder, "train.steps=1000000",
+                                 "train.log_every=1", "dist.threads=1", "data.cache=memory",
+                                 f"data.cache_dir={cache}")
     begin = time.monotonic()
-    job = subprocess.Popen([str(word) for word in words], env={**os.environ, **ROOT},
+    job = subprocess.Popen(words, env={**mpi_training.ENVIRONMENT, "OMP_NUM_THREADS": "1"},
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while steps_done(folder) < arguments.steps:
@@ -77,11 +68,7 @@ def measure(arguments, folder, cache):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment")
-    parser.add_argument("overrides", nargs="*", metavar="key=value")
-    parser.add_argument("--build", required=True, help="folder of tpudist")
+    parser = mpi_training.parser(__doc__)
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--steps", type=int, default=20, help="steps before memory is measured")
     parser.add_argument("--samples", type=int, default=15, help="sums of which the median is taken")

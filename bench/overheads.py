@@ -9,28 +9,25 @@ Then pairs of traced runs, with a checkpoint every 8 steps and with none: the me
 both, by how long ago the checkpoint was due. The step it is copied in counts 0, and a thread writes it during
 the steps after that.
 """
-import argparse
 import collections
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 
-ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+import mpi_training
+
 WARM_UP = 10  # steps that are not counted
 CHECKPOINT_EVERY = 8
 
 
 def train(arguments, folder, *words):
-    command = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", arguments.ranks,
-               pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
-               f"train.steps={arguments.steps}", "train.evaluate_every=0", "train.last_evaluation=none",
-               "train.checkpoint_every=0", "train.log_every=1", f"dist.threads={arguments.threads}",
-               *arguments.overrides, "--run-dir", folder, *words]
-    subprocess.run([str(word) for word in command], env={**os.environ, **ROOT}, check=True,
+    command = mpi_training.command(arguments, arguments.ranks, folder, f"train.steps={arguments.steps}",
+                                   "train.evaluate_every=0", "train.last_evaluation=none",
+                                   "train.checkpoint_every=0", "train.log_every=1",
+                                   f"dist.threads={arguments.threads}")
+    subprocess.run([*command, *words], env=mpi_training.ENVIRONMENT, check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -38,16 +35,15 @@ def step_seconds(arguments, *words):
     with tempfile.TemporaryDirectory() as work:
         run = pathlib.Path(work) / "run"
         train(arguments, run, *words)
-        steps = [json.loads(line) for line in open(run / "metrics.jsonl")]
-    return statistics.median(step["step_seconds"] for step in steps if step["kind"] == "step"
-                             and step["step"] > WARM_UP)
+        steps = mpi_training.logged(run, "step")
+    return statistics.median(step["step_seconds"] for step in steps if step["step"] > WARM_UP)
 
 
 def traced_seconds(arguments, every):
     """The seconds of each step, and the bytes of a checkpoint."""
     with tempfile.TemporaryDirectory() as work:
         run, trace = pathlib.Path(work) / "run", pathlib.Path(work) / "trace.json"
-        train(arguments, run, f"train.checkpoint_every={every}", "train.keep_checkpoints=2", "--trace", trace)
+        train(arguments, run, f"train.checkpoint_every={every}", "train.keep_checkpoints=2", "--trace", str(trace))
         events = json.load(open(trace))["traceEvents"]
         size = max(file.stat().st_size for file in (run / "checkpoints").iterdir())
     return {event["args"]["step"]: event["dur"] / 1e6 for event in events
@@ -82,11 +78,7 @@ def pairs(arguments, name, without, with_it):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment")
-    parser.add_argument("overrides", nargs="*", metavar="key=value")
-    parser.add_argument("--build", required=True, help="folder of tpudist")
+    parser = mpi_training.parser(__doc__)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--steps", type=int, default=410)
     parser.add_argument("--ranks", type=int, default=1)

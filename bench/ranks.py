@@ -10,28 +10,22 @@ memory. The parameters must come out equal.
 Each rank has one core for all its threads, as where a job fills its machine. With --bind none the thread
 that prepares steps ahead takes the core that a second rank would have: one rank then uses two cores.
 """
-import argparse
-import json
-import os
 import pathlib
 import re
 import statistics
 import subprocess
 import tempfile
 
-ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+import mpi_training
 
 
 def train(arguments, ranks, folder):
-    words = ["mpirun", "--bind-to", arguments.bind, "--oversubscribe", "-np", ranks,
-             pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
-             f"train.steps={arguments.steps}", "train.evaluate_every=0", "train.log_every=1",
-             "train.evaluate_rows=2", "dist.threads=1", *arguments.overrides, "--run-dir", folder]
-    result = subprocess.run([str(word) for word in words], env={**os.environ, **ROOT}, check=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    steps = [json.loads(line) for line in open(folder / "metrics.jsonl")]
-    steps = [step for step in steps if step["kind"] == "step"][arguments.warm_up:]
+    words = mpi_training.command(arguments, ranks, folder, f"train.steps={arguments.steps}",
+                                 "train.evaluate_every=0", "train.log_every=1", "train.evaluate_rows=2",
+                                 "dist.threads=1", bind=arguments.bind)
+    result = subprocess.run(words, env=mpi_training.ENVIRONMENT, check=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+    steps = mpi_training.logged(folder, "step")[arguments.warm_up:]
     return {"seconds": statistics.median(step["step_seconds"] for step in steps),
             "waited": steps[-1]["wait_seconds"] / steps[-1]["train_seconds"],
             "parameters": re.search(r"parameters:?\s+([0-9a-f]{16})", result.stdout).group(1)}
@@ -48,11 +42,7 @@ def copy_rates(build):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment")
-    parser.add_argument("overrides", nargs="*", metavar="key=value")
-    parser.add_argument("--build", required=True, help="folder of tpudist and bench/kernel_bench")
+    parser = mpi_training.parser(__doc__)
     parser.add_argument("--bind", choices=["core", "none"], default="core")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--steps", type=int, default=12)

@@ -10,14 +10,12 @@ evaluations.
 """
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 
-# As root, in a container say, Open MPI wants to be asked twice.
-MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+import mpi_training
 
 
 def train(options, seed, folder):
@@ -26,7 +24,7 @@ def train(options, seed, folder):
         program = ["mpirun", "-np", str(options.ranks), "--bind-to", "none", "--oversubscribe",
                    *program]
     subprocess.run([*program, *options.overrides, f"seed.init={seed}", f"seed.order={seed}",
-                    "--run-dir", folder], check=True, env={**os.environ, **MPI},
+                    "--run-dir", folder], check=True, env=mpi_training.ENVIRONMENT,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     lines = pathlib.Path(folder, "metrics.jsonl").read_text().splitlines()
     return [line for line in map(json.loads, lines) if line["kind"] == "evaluation"]
