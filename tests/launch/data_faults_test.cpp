@@ -15,6 +15,8 @@
 #include "tests/launch/ranks_case.hpp"
 #include "tests/support/temp_dir.hpp"
 
+extern "C" void __ubsan_handle_dynamic_type_cache_miss() __attribute__((weak));
+
 namespace tpudist::testing {
 namespace {
 
@@ -232,6 +234,9 @@ TEST_F(DataFaults, AReadThatNeverEndsEndsAllRanks) {
 }
 
 TEST_F(DataFaults, FewOpenFilesAreNamed) {
+  if (__ubsan_handle_dynamic_type_cache_miss)
+    GTEST_SKIP()
+        << "to read a table of virtual functions, UBSan opens pipes; without them, it sees faults";
   // Of a command without MPI, which needs more of them by itself and aborts. The shell redirects before it
   // has few, since it needs more for that, and closes what the test was started with.
   const Outcome outcome =
