@@ -46,8 +46,9 @@ def traced_seconds(arguments, every):
         train(arguments, run, f"train.checkpoint_every={every}", "train.keep_checkpoints=2", "--trace", str(trace))
         events = json.load(open(trace))["traceEvents"]
         size = max(file.stat().st_size for file in (run / "checkpoints").iterdir())
+    first = min(event["pid"] for event in events)  # rank 0
     return {event["args"]["step"]: event["dur"] / 1e6 for event in events
-            if event["ph"] == "X" and event["name"] == "step" and event["pid"] == 0}, size
+            if event["ph"] == "X" and event["name"] == "step" and event["pid"] == first}, size
 
 
 def checkpoints(arguments):

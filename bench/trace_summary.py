@@ -19,11 +19,13 @@ def main():
     parser.add_argument("--skip", type=int, default=5, help="first steps that are left out")
     arguments = parser.parse_args()
     events = json.load(open(arguments.trace))["traceEvents"]
+    rank_of = {event["pid"]: event["args"]["sort_index"] for event in events
+               if event["name"] == "process_sort_index"}
     sums = collections.defaultdict(lambda: collections.Counter())  # [rank, name][step] in ms
     for event in events:
         step = event["args"].get("step", -1)
         if event["ph"] == "X" and step > arguments.skip:
-            sums[event["pid"], event["name"]][step] += event["dur"] / 1e3
+            sums[rank_of[event["pid"]], event["name"]][step] += event["dur"] / 1e3
     ranks = sorted({rank for rank, _ in sums})
     whole = {rank: statistics.median(sums[rank, "step"].values()) for rank in ranks}
     print("| span |" + "".join(f" rank {rank}, ms | share |" for rank in ranks))

@@ -31,15 +31,15 @@ std::string metadata(std::string_view what, int rank, std::size_t track,
                      std::string_view argument) {
   return fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}},)"
                      "\n",
-                     what, rank, track, argument);
+                     what, traced_process(rank), traced_thread(rank, track), argument);
 }
 
 void add_span(const TracedSpan& span, int rank, std::size_t track, std::int64_t shift,
               std::string& text) {
   auto out = std::back_inserter(text);
   fmt::format_to(out, R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{)",
-                 span.name, rank, track, microseconds(span.begin - shift),
-                 microseconds(span.end - span.begin));
+                 span.name, traced_process(rank), traced_thread(rank, track),
+                 microseconds(span.begin - shift), microseconds(span.end - span.begin));
   const char* comma = "";
   const auto number = [&](const char* name, std::int64_t value) {
     if (value < 0) return;

@@ -32,6 +32,16 @@ class JobTrace {
   ClockOffset clock_;
 };
 
+// Numbers of a rank as a process and of its threads, in the order of their tracks. Perfetto takes the
+// number of a thread for one of the whole machine, 0 for the idle one, and the thread that is numbered as
+// its process for the main one.
+constexpr std::int64_t traced_process(int rank) {
+  return std::int64_t{10'000} * (rank + 1);
+}
+constexpr std::int64_t traced_thread(int rank, std::size_t track) {
+  return traced_process(rank) + static_cast<std::int64_t>(track);
+}
+
 // The events of one rank, separated by commas and line ends. `start`: of the trace, on rank 0's
 // clock.
 std::string trace_events(const std::vector<TraceTrack>& tracks, int rank, const std::string& host,

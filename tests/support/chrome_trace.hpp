@@ -12,16 +12,18 @@
 #include <utility>
 #include <vector>
 
+#include "dist/job_trace.hpp"
+
 namespace tpudist::testing {
 
-// What a file in Chrome's trace format holds, by process (rank) and thread.
+// What a file in Chrome's trace format holds, by rank and track.
 struct ChromeTrace {
   struct Span {
     std::string name;
     std::int64_t begin = 0, end = 0;  // ns
     nlohmann::json args;
   };
-  std::map<int, std::string> processes;
+  std::map<int, std::string> processes;  // by rank
   std::map<std::pair<int, int>, std::string> threads;
   std::map<std::pair<int, int>, std::vector<Span>> spans;
 
@@ -50,6 +52,17 @@ inline void expect_nested(const std::vector<ChromeTrace::Span>& spans) {
   }
 }
 
+// Rank and track of an event. A reader may take the number of a thread alone for the whole of it.
+inline std::pair<int, int> track_of(const nlohmann::json& event) {
+  const auto process = event.at("pid").get<std::int64_t>(),
+             thread = event.at("tid").get<std::int64_t>();
+  const int rank = static_cast<int>(process / traced_process(0)) - 1;
+  EXPECT_EQ(process, traced_process(rank));
+  EXPECT_GE(thread, process);
+  EXPECT_LT(thread, traced_process(rank + 1));
+  return {rank, static_cast<int>(thread - process)};
+}
+
 // Reads a trace and checks what readers of the format rely on ("Trace Event Format": JSON object
 // form, complete events X and metadata M): names and numbers where they belong, every track with a
 // name, in order and nested.
@@ -59,7 +72,7 @@ inline ChromeTrace read_chrome_trace(const std::string& text) {
   for (const nlohmann::json& event : file.at("traceEvents")) {
     const auto kind = event.at("ph").get<std::string>();
     const auto name = event.at("name").get<std::string>();
-    const std::pair track(event.at("pid").get<int>(), event.at("tid").get<int>());
+    const std::pair track = track_of(event);
     if (kind == "M") {
       const nlohmann::json& args = event.at("args");
       if (name == "process_name") trace.processes[track.first] = args.at("name");
