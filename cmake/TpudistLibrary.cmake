@@ -1,12 +1,12 @@
-# tpudist_library(LIBS <library>... [EXCLUDE <file>...] [PCH <header>])
+# tpudist_library(LIBS <library>... [EXCLUDE <file>...] [PCH <header> | REUSE_PCH <library>])
 #
 # The static library of all sources of the current folder, named after it: data/npz gives the target
 # tpudist_data_npz with the alias tpudist::data_npz. `LIBS` are public: whoever links the library gets
 # them too. Includes are written from the root of the repository. A folder without sources gives a
-# library of headers. With PCH the header is precompiled for this library, and for others by
-# tpudist_reuse_pch(<target> <name>).
+# library of headers. With PCH the header is precompiled for this library; with REUSE_PCH that of
+# another one is used.
 function(tpudist_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PCH" "LIBS;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PCH;REUSE_PCH" "LIBS;EXCLUDE")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
              OUTPUT_VARIABLE folder)
   string(REPLACE "/" "_" name "${folder}")
@@ -31,22 +31,36 @@ function(tpudist_library)
   add_library(tpudist::${name} ALIAS ${target})
   target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} ${scope} ${arg_LIBS})
-  if(arg_PCH AND TPUDIST_PCH AND sources)
-    target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${arg_PCH}>")
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
+  if(arg_PCH)
+    tpudist_pch(${target} ${arg_PCH})
+  elseif(arg_REUSE_PCH)
+    tpudist_reuse_pch(${target} ${arg_REUSE_PCH})
   endif()
   if(kernels)
     target_compile_definitions(${target} PUBLIC TPUDIST_WITH_CUDA_KERNELS)
   endif()
 endfunction()
 
-# Compiles <target> with the precompiled header of library <name>, if it has one: 1 second instead of
-# 6 for a file that includes ATen.
-function(tpudist_reuse_pch target name)
-  get_target_property(type tpudist_${name} TYPE)
-  get_target_property(header tpudist_${name} PRECOMPILE_HEADERS)
-  if(header AND NOT type STREQUAL "INTERFACE_LIBRARY")
-    target_precompile_headers(${target} REUSE_FROM tpudist_${name})
+# Precompiles <header> for <target>, a library or program.
+function(tpudist_pch target header)
+  if(TPUDIST_PCH)
+    target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
+    set_target_properties(${target} PROPERTIES TPUDIST_PCH_OF ${target})
+  endif()
+endfunction()
+
+# Compiles <target> with the precompiled header that <library> has or uses, if there is one: 1 second
+# instead of 6 for a file that includes ATen. Those who use the library <target> may take it from there.
+function(tpudist_reuse_pch target library)
+  get_target_property(owner ${library} TPUDIST_PCH_OF)
+  if(NOT owner)
+    return()
+  endif()
+  get_target_property(type ${target} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    target_precompile_headers(${target} REUSE_FROM ${owner})
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
   endif()
+  set_target_properties(${target} PROPERTIES TPUDIST_PCH_OF ${owner})
 endfunction()

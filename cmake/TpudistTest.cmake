@@ -11,6 +11,8 @@
 #
 # Tests of launch/ start the program tpudist (tests/support/paths.hpp) and are built after it.
 
+# Tests take longer to compile than to run.
+set(TPUDIST_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 set(TPUDIST_MPIRUN_FLAGS --bind-to none --oversubscribe)
 set(TPUDIST_TEST_ENVIRONMENT OMP_NUM_THREADS=1)
 set(TPUDIST_TEST_FIXTURE "")
@@ -46,9 +48,8 @@ function(tpudist_test name)
   add_executable(${target} ${name}.cpp)
   target_link_libraries(${target} PRIVATE ${arg_LIBS} ${main})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
-  if(arg_LIBS MATCHES "tpudist::(models|train)(;|$)")
-    tpudist_reuse_pch(${target} models)
-  endif()
+  tpudist_reuse_pch(${target} tpudist_test_support)
+  target_compile_options(${target} PRIVATE ${TPUDIST_TEST_OPTIONS})
   if(NOT TARGET tests_${label})
     add_custom_target(tests_${label})
   endif()
