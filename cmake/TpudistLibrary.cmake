@@ -50,17 +50,12 @@ function(tpudist_pch target header)
   endif()
 endfunction()
 
-# Compiles <target> with the precompiled header that <library> has or uses, if there is one: 1 second
-# instead of 6 for a file that includes ATen. Those who use the library <target> may take it from there.
+# Compiles <target> with the header that is precompiled for <library>, if there is one: 1 second instead of
+# 6 for a file that includes ATen.
 function(tpudist_reuse_pch target library)
   get_target_property(owner ${library} TPUDIST_PCH_OF)
-  if(NOT owner)
-    return()
-  endif()
-  get_target_property(type ${target} TYPE)
-  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+  if(owner)
     target_precompile_headers(${target} REUSE_FROM ${owner})
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
   endif()
-  set_target_properties(${target} PROPERTIES TPUDIST_PCH_OF ${owner})
 endfunction()
