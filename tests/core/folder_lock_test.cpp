@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,14 +19,9 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using tpudist::testing::TempDir;
 
-// What a second one is told; "free" where there is nobody.
+// What a second one is told; "" where there is nobody.
 std::string refusal(const std::filesystem::path& folder) {
-  try {
-    const FolderLock lock(folder, "tpudist second");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "free";
+  return testing::message_of<Error>([&] { const FolderLock lock(folder, "tpudist second"); });
 }
 
 TEST(FolderLock, TellsTheSecondWhoHoldsIt) {
@@ -42,13 +38,13 @@ TEST(FolderLock, GoesWithItsObjectAndLeavesNoFile) {
   const TempDir folder;
   { const FolderLock lock(folder.path(), "tpudist train"); }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  EXPECT_EQ(refusal(folder.path()), "free");
+  EXPECT_EQ(refusal(folder.path()), "");
 }
 
 TEST(FolderLock, AFileLeftBehindLocksNothing) {
   const TempDir folder;
   std::ofstream(folder / std::string(kLockName)) << "tpudist train, process 1 of user nobody\n";
-  EXPECT_EQ(refusal(folder.path()), "free");
+  EXPECT_EQ(refusal(folder.path()), "");
 }
 
 TEST(FolderLock, TakesAFileThatItMayNotWrite) {
@@ -77,7 +73,7 @@ TEST(FolderLock, GoesWithAProcessThatIsKilled) {
   EXPECT_THAT(refusal(folder.path()), HasSubstr("process " + std::to_string(child) + " "));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(refusal(folder.path()), "free");
+  EXPECT_EQ(refusal(folder.path()), "");
   ::close(ready[0]);
   ::close(ready[1]);
 }

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "tests/ensemble/predictions_case.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,14 +30,11 @@ class JoinedPredictionsTest : public ::testing::Test {
     PredictionsCase other;
     other.header.runs[0].init_seed = 9;
     change(other);
-    try {
+    return testing::message_of<Error>([&] {
       JoinedPredictions joined({file(PredictionsCase(), "a.h5"), file(other, "b.h5")});
       for (std::size_t g = 0; g < joined.header().graphs.size(); ++g)
         joined.read(static_cast<int>(g));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "nothing was thrown";
+    });
   }
 
   TempDir folder_;

@@ -9,6 +9,7 @@
 #include "data/hdf5/sealed_file.hpp"
 #include "tests/ensemble/predictions_case.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,20 +19,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsNan;
+using testing::message_of;
 using testing::PredictionsCase;
 using testing::TempDir;
 
 namespace fs = std::filesystem;
-
-template <typename Exception, typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 std::string message_of_reading(const fs::path& path) {
   return message_of<DataError>([&] { PredictionsFile file(path); });

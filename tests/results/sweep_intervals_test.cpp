@@ -8,6 +8,7 @@
 #include "results/system_inputs.hpp"
 #include "sweep/records/sweep_files.hpp"
 #include "tests/results/system_case.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -49,12 +50,7 @@ std::filesystem::path write_sweep(const std::filesystem::path& folder) {
 }
 
 std::string refusal_of(const std::string& input) {
-  try {
-    read_system({&input, 1});
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::message_of<ConfigError>([&] { read_system({&input, 1}); });
 }
 
 TEST(SweepIntervals, HaveTwoForEachVariant) {

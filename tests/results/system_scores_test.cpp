@@ -8,6 +8,7 @@
 #include "results/comparison_text.hpp"
 #include "results/system_inputs.hpp"
 #include "tests/results/system_case.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,12 +30,9 @@ class Systems : public ::testing::Test {
   }
 
   std::string refusal(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
-    try {
+    return testing::message_of<Error>([&] {
       system_pair(read_system(a), read_system(b), JudgedGraphs::valid, RunUnit::automatic);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "none";
+    });
   }
 
   TempDir folder_;

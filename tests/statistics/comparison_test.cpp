@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "tests/statistics/golden_scores.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -23,12 +24,7 @@ RunScores first_run_of(RunScores scores) {
 }
 
 std::string refusal_of(const RunScores& a, const RunScores& b) {
-  try {
-    compare(a, b);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return {};
+  return testing::message_of<DataError>([&] { compare(a, b); });
 }
 
 // Golden numbers: tests/golden/statistics_comparison.py.

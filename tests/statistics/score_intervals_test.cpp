@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "statistics/run_variance.hpp"
 #include "tests/statistics/golden_scores.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -20,12 +21,7 @@ RunScores first_run_of(RunScores scores) {
 }
 
 std::string refusal_of(const RunScores& scores) {
-  try {
-    run_interval(scores);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return {};
+  return testing::message_of<DataError>([&] { run_interval(scores); });
 }
 
 // Golden numbers: tests/golden/statistics_intervals.py.

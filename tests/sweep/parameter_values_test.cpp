@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -21,12 +22,7 @@ std::vector<SweptKey> read(const std::string& over, bool draws_variants = false)
 }
 
 std::string mistake(const std::string& over, bool draws_variants = false) {
-  try {
-    read(over, draws_variants);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no mistake";
+  return testing::message_of<ConfigError>([&] { read(over, draws_variants); });
 }
 
 TEST(ParameterValues, ListsKeepValuesOfAnyKind) {

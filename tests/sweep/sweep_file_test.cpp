@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
 #include "train/experiment/load_experiment.hpp"
 
@@ -18,12 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string mistake(const SweepCase& files, const std::string& text) {
-  try {
-    SweepFile::load(files.sweep(text));
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no mistake";
+  return testing::message_of<ConfigError>([&] { SweepFile::load(files.sweep(text)); });
 }
 
 TEST(SweepFileTest, ReadsEverything) {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
 namespace tpudist::testing {
@@ -12,16 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-template <typename E>
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 RunResult finished(const SweepRun& run, double score) {
   RunResult result;
@@ -55,11 +46,12 @@ TEST(SweepFolderTest, AFolderHoldsOneSweepAndNothingElse) {
   const auto folder = files.path("sweep");
   SweepFolder::expand(files.sweep(kTwoRates), {}, folder);
   const auto other = files.sweep("sweep: {over: {optimizer.lr: [1e-3, 2e-2]}}\n", "other.yaml");
-  EXPECT_THAT(error_of<ConfigError>([&] { SweepFolder::expand(other, {}, folder); }),
+  EXPECT_THAT(testing::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, folder); }),
               HasSubstr("holds another sweep (\"case\", 2 runs, the first that differs is run 1)"));
-  EXPECT_THAT(error_of<ConfigError>([&] { SweepFolder::expand(other, {}, tiny_shards()); }),
-              HasSubstr("holds other files and no sweep"));
-  EXPECT_THAT(error_of<ConfigError>([&] { SweepFolder::open(files.path("none")); }),
+  EXPECT_THAT(
+      testing::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, tiny_shards()); }),
+      HasSubstr("holds other files and no sweep"));
+  EXPECT_THAT(testing::message_of<ConfigError>([&] { SweepFolder::open(files.path("none")); }),
               HasSubstr("holds no sweep"));
 }
 
@@ -126,10 +118,10 @@ TEST(SweepFolderTest, DamagedFilesAreNamed) {
   const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
   const SweepRun& run = sweep.record().runs[0];
   std::ofstream(sweep.result_file(run)) << "{\"format\": \"tpudist sweep re";
-  EXPECT_THAT(error_of<DataError>([&] { sweep.result(run); }),
+  EXPECT_THAT(testing::message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(sweep.result_file(run).string() + ": damaged"));
   std::ofstream(sweep.path() / "sweep.json") << "{}";
-  EXPECT_THAT(error_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+  EXPECT_THAT(testing::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
               HasSubstr("sweep.json: damaged"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,12 +30,7 @@ std::string mistakes(std::string_view text, const std::function<void(ConfigNode&
   ConfigDocument document = parse(text);
   ConfigNode root = document.root();
   read(root);
-  try {
-    document.finish();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::message_of<ConfigError>([&] { document.finish(); });
 }
 
 TEST(Config, ReadsValuesOfEveryType) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -30,13 +31,10 @@ YamlValue parse(const std::string& text) {
 
 // The message of a text that is refused.
 std::string refusal(const std::string& text) {
-  try {
+  return testing::message_of<ConfigError>([&] {
     YamlMistakes mistakes;
     parse(text, mistakes);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  });
 }
 
 TEST(ParseYaml, BuildsATreeWithPlaces) {

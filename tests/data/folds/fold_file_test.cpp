@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,12 +17,8 @@ const std::vector<FoldedGraph> kGraphs = {{"bert_en_L-12_H-768", "bert_l12", 10,
                                           {"resnet50.8x8.fp16", "resnet", 40, 0}};
 
 std::string message_of(std::string_view yaml, int folds) {
-  try {
-    FoldFile::parse(yaml, "folds.yaml").folds_of(kGraphs, folds);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return testing::message_of<ConfigError>(
+      [&] { FoldFile::parse(yaml, "folds.yaml").folds_of(kGraphs, folds); });
 }
 
 TEST(FoldFile, GivesFoldsByNameByPatternAndByFamily) {

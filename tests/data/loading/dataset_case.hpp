@@ -18,6 +18,7 @@
 #include "data/shards/manifest.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 // Data sets of a few graphs for tests: NPZ files, converted.
 namespace tpudist::testing {
@@ -103,12 +104,7 @@ class DatasetTest : public ::testing::Test {
 
   // The message of the ConfigError that opening throws.
   std::string open_error(const DatasetOptions& options) {
-    try {
-      Dataset::open(options, pool_);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    return testing::message_of<ConfigError>([&] { Dataset::open(options, pool_); });
   }
 
   // Stores the codes of a graph in chunks of another size.

@@ -14,6 +14,7 @@
 #include "data/npz/zip_archive.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -95,12 +96,7 @@ class ModuleFileTest : public ::testing::Test {
   }
 
   std::string error_of(const NpzFixture& f) {
-    try {
-      read_module(write(f), kind(f));
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no error";
+    return testing::message_of<DataError>([&] { read_module(write(f), kind(f)); });
   }
 
   const testing::TempDir folder_;

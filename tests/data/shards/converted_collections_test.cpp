@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,12 +20,8 @@ void add_manifest(const std::filesystem::path& folder) {
 }
 
 std::string refusal(const std::filesystem::path& root, const std::string& collection) {
-  try {
-    require_shards(root, Collection::parse(collection), "give --data");
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::message_of<ConfigError>(
+      [&] { require_shards(root, Collection::parse(collection), "give --data"); });
 }
 
 TEST(ConvertedCollections, AreThoseWithAManifest) {

@@ -11,6 +11,7 @@
 #include "core/tpugraphs.hpp"
 #include "models/layers/registry.hpp"
 #include "models/network.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -29,12 +30,7 @@ NetworkConfig read(const std::string& yaml) {
 
 // What reading says of it, "" when nothing.
 std::string refusal(const std::string& yaml) {
-  try {
-    read(yaml);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return testing::message_of<ConfigError>([&] { read(yaml); });
 }
 
 // `blocks` stand on line 3.

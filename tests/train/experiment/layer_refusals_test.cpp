@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 #include "train/experiment/experiment.hpp"
 
 namespace tpudist {
@@ -23,13 +24,10 @@ std::string refusal(const std::string& layer, const std::string& more,
       "loss: {list_mle: {}}\n"
       "train: " +
       train + "\nmodel: {blocks: [{layer: " + layer + "}]}\n" + more + "\n";
-  try {
+  return testing::message_of<ConfigError>([&] {
     ConfigDocument document = ConfigDocument::parse(text, "a.yaml");
     read_experiment(document);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  });
 }
 
 void expect_line(const std::string& layer, const std::string& more, const std::string& part) {

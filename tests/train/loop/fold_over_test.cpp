@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "core/file_system.hpp"
 #include "ensemble/judgement.hpp"
 #include "ensemble/predictions_file.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/inference.hpp"
@@ -35,15 +35,6 @@ namespace fs = std::filesystem;
 Experiment both_splits(std::vector<std::string> overrides = {}) {
   overrides.push_back("ensemble.fold_over=train+valid");
   return tiny_experiment(std::move(overrides));
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 CollectionResult evaluate(const fs::path& folder) {
@@ -130,7 +121,8 @@ TEST(FoldOver, EvaluatingTheRunScoresWhatTheTrainingScored) {
   EXPECT_THAT(evaluation_table(*result.evaluation), HasSubstr("never trained on it"));
 
   fs::remove(folder / "run/folds.yaml");
-  EXPECT_THAT(error_of([&] { evaluate(folder / "run"); }), HasSubstr("folds.yaml"));
+  EXPECT_THAT(testing::message_of<ConfigError>([&] { evaluate(folder / "run"); }),
+              HasSubstr("folds.yaml"));
 }
 
 TEST(FoldOver, AJudgementHasColumnsOnBothSplits) {
@@ -156,14 +148,15 @@ TEST(FoldOver, ARunOfSomeMembersGivesThemTheirBits) {
 
 TEST(FoldOver, WhatCannotBeSplitIsRefused) {
   const TempDir folder;
-  EXPECT_THAT(error_of([&] { run(both_splits({"data.exclude.valid=['*']"}), folder / "run"); }),
+  EXPECT_THAT(testing::message_of<ConfigError>(
+                  [&] { run(both_splits({"data.exclude.valid=['*']"}), folder / "run"); }),
               AllOf(HasSubstr("valid is left"), HasSubstr("ensemble.fold_over: train+valid")));
   EXPECT_FALSE(fs::exists(folder / "run/config.yaml"));
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(testing::message_of<ConfigError>([] {
                 both_splits({"ensemble.folds=none", "ensemble.vary=[init]"});
               }),
               HasSubstr("give `folds`"));
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(testing::message_of<ConfigError>([] {
                 both_splits({"train.evaluate_every=1", "train.early_stop.patience=2"});
               }),
               HasSubstr("early_stop"));

@@ -1,6 +1,7 @@
 // The folds of a run: what its folder says of them, and what resuming it with other folds meets.
 
 #include "train/loop/recorded_folds.hpp"
+#include "tests/support/thrown.hpp"
 
 #include <gmock/gmock.h>
 
@@ -46,12 +47,7 @@ fs::path other_folds(const fs::path& folder) {
 }
 
 std::string message_of_resuming(const Experiment& experiment, const fs::path& folder) {
-  try {
-    resume(experiment, folder);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return testing::message_of<ConfigError>([&] { resume(experiment, folder); });
 }
 
 TEST(RecordedFolds, LieInTheRunFolderAsAFoldFile) {

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "dist/self_communicator.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/dry_run.hpp"
@@ -25,16 +26,6 @@ constexpr const char* kReduce = "data.reduce={keep: config_neighbours}";
 Experiment reduced(std::vector<std::string> overrides = {}) {
   overrides.insert(overrides.end(), {kReduce, "train.steps=3"});
   return tiny_experiment(std::move(overrides));
-}
-
-template <typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 class ReducedGraphs : public ::testing::Test {
@@ -84,7 +75,7 @@ TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
     const double expected = results[0].mean[0][static_cast<std::size_t>(config.configs[0])];
     EXPECT_NEAR(config.score, expected, 1e-6 * std::abs(expected));
   }
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(testing::message_of<Error>([&] {
                 rank_module(read_module(npz, data.collection), runs, {CombinationRule::mean},
                             context_);
               }),
@@ -95,7 +86,8 @@ TEST_F(ReducedGraphs, AreNotMixedWithWholeOnes) {
   run(reduced({"ensemble.folds=none"}), folder_ / "part");
   run(tiny_experiment({"train.steps=3", "ensemble.folds=none"}), folder_ / "whole");
   const std::vector<TrainedRun> runs = {open_run(folder_ / "part"), open_run(folder_ / "whole")};
-  EXPECT_THAT(message_of([&] { score_runs(runs, {}, context_); }), HasSubstr("data.reduce: none"));
+  EXPECT_THAT(testing::message_of<Error>([&] { score_runs(runs, {}, context_); }),
+              HasSubstr("data.reduce: none"));
 }
 
 TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
@@ -110,7 +102,7 @@ TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
 
 TEST(DataReduce, NamesMistakes) {
   const auto mistake = [](std::vector<std::string> overrides) {
-    return message_of([&] { tiny_experiment(std::move(overrides)); });
+    return testing::message_of<Error>([&] { tiny_experiment(std::move(overrides)); });
   };
   EXPECT_THAT(mistake({"data.reduce={keep: neighbours}"}), HasSubstr("config_neighbours"));
   EXPECT_THAT(mistake({"data.reduce={hops: 2}"}), HasSubstr("hops"));

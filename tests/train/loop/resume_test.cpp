@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/scoring/inference.hpp"
@@ -23,6 +24,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::message_of;
 using ::testing::Not;
 using testing::resume;
 using testing::run;
@@ -30,16 +32,6 @@ using testing::TempDir;
 using testing::tiny_experiment;
 
 namespace fs = std::filesystem;
-
-template <typename Exception, typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // Every file below a folder with its content.
 std::map<std::string, std::string> content_of(const fs::path& folder) {

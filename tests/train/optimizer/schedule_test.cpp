@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,12 +20,7 @@ ScheduleConfig read(std::string_view yaml) {
 }
 
 std::string mistake(std::string_view yaml) {
-  try {
-    read(yaml);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::message_of<ConfigError>([&] { read(yaml); });
 }
 
 TEST(Schedule, ConstantByDefault) {

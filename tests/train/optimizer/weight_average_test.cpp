@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -19,12 +20,7 @@ AverageConfig read(std::string_view yaml) {
 }
 
 std::string mistake(std::string_view yaml) {
-  try {
-    read(yaml);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "none";
+  return testing::message_of<ConfigError>([&] { read(yaml); });
 }
 
 // The average of one weight of one member behind each step.

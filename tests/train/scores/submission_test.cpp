@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -21,12 +22,7 @@ const Collection kLayout = Collection::parse("layout:xla:default");
 
 // The message of the DataError that parsing throws.
 std::string parse_error(std::string_view csv) {
-  try {
-    Submission::parse(csv, "some.csv");
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::message_of<DataError>([&] { Submission::parse(csv, "some.csv"); });
 }
 
 TEST(Submission, ListsAllOfALayoutGraphAndFiveOfATileGraph) {

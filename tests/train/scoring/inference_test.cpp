@@ -10,6 +10,7 @@
 #include "dist/self_communicator.hpp"
 #include "ensemble/predictions_file.hpp"
 #include "models/kernels/threads.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/units/folds.hpp"
@@ -242,25 +243,18 @@ TEST(ScoreRuns, KeepCollectionsApartInTheOrderOfTheRuns) {
   }
 }
 
-// Runs the body and returns the message of the ConfigError that it must throw.
-template <typename Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 TEST(ScoreRuns, RefuseWhatDoesNotFitTogether) {
   const TempDir folder;
   const TrainedRun one = trained(folder / "one");
-  EXPECT_THAT(refusal([&] { score({one}, {.split = "tset"}); }), HasSubstr("'tset'"));
+  EXPECT_THAT(testing::message_of<ConfigError>([&] { score({one}, {.split = "tset"}); }),
+              HasSubstr("'tset'"));
   TrainedRun other = one;
   other.path = "other/run";
   other.experiment.data.exclude_valid = {"nothing_is_called_so"};
-  EXPECT_THAT(refusal([&] { score({one, other}, {.split = "valid"}); }), HasSubstr("other/run"));
+  EXPECT_THAT(testing::message_of<ConfigError>([&] {
+                score({one, other}, {.split = "valid"});
+              }),
+              HasSubstr("other/run"));
 }
 
 }  // namespace

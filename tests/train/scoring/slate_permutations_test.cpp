@@ -12,6 +12,7 @@
 #include "core/tpugraphs.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/scoring/evaluation.hpp"
 
@@ -149,14 +150,9 @@ TEST(SlatePermutations, AreRecordedWithTheScores) {
 
 TEST(EvaluateSlate, NamesMistakes) {
   const auto mistake = [](const char* override) -> std::string {
-    try {
-      tiny_experiment({override});
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "none";
+    return testing::message_of<ConfigError>([&] { tiny_experiment({override}); });
   };
-  EXPECT_EQ(mistake("evaluate.slate={configs: 0}"), "none");
+  EXPECT_EQ(mistake("evaluate.slate={configs: 0}"), "");
   EXPECT_THAT(mistake("evaluate.slate={configs: 1}"), HasSubstr("at least 2"));
   EXPECT_THAT(mistake("evaluate.slate={permutations: 4}"), HasSubstr("permutations"));
   EXPECT_THAT(mistake("evaluate.slate={configs: 8, permutations: 0}"), HasSubstr("permutations"));

@@ -10,6 +10,7 @@
 #include "data/hdf5/hdf5_dataset.hpp"
 #include "tests/support/damage.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
@@ -67,12 +68,7 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
 }
 
 std::string refusal(const std::filesystem::path& path, const ParameterTable& table) {
-  try {
-    load_checkpoint(path, table);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::message_of<DataError>([&] { load_checkpoint(path, table); });
 }
 
 TEST(Checkpoint, ComesBackAsItWas) {

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,12 +17,7 @@ using testing::TempDir;
 
 template <typename Kind>
 std::string error_of_opening(const std::filesystem::path& path) {
-  try {
-    RunFolder::open(path);
-  } catch (const Kind& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::message_of<Kind>([&] { RunFolder::open(path); });
 }
 
 TEST(RunFolder, OpensWhatHoldsAConfigurationAndMetrics) {
