@@ -9,7 +9,6 @@ evaluations on the way (train.evaluate_every). Seconds are those of training alo
 evaluations.
 """
 import argparse
-import json
 import pathlib
 import statistics
 import subprocess
@@ -26,8 +25,7 @@ def train(options, seed, folder):
     subprocess.run([*program, *options.overrides, f"seed.init={seed}", f"seed.order={seed}",
                     "--run-dir", folder], check=True, env=mpi_training.ENVIRONMENT,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    lines = pathlib.Path(folder, "metrics.jsonl").read_text().splitlines()
-    return [line for line in map(json.loads, lines) if line["kind"] == "evaluation"]
+    return mpi_training.logged(folder, "evaluation")
 
 
 def first_at(evaluations, member, target):

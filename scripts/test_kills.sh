@@ -35,6 +35,8 @@ start() {
 
 sleep_ms() { sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"; }
 ranks_of() { pgrep -P "$1" 2> /dev/null || true; }  # processes of the ranks of a job
+# processes_of RUN: all that were started for it; unlike ranks_in, mpirun and what becomes a rank as well.
+processes_of() { pgrep -f -- "--run-dir $scratch/$1( |\$)" 2> /dev/null || true; }
 
 # ended SECONDS waits so long for the job to end, and sets `code`; false when it does not.
 ended() {
@@ -50,7 +52,7 @@ ended() {
 # nobody_left RUN: whether all processes that trained there are gone, a few seconds later at most.
 nobody_left() {
   local end=$((SECONDS + 5))
-  while [[ -n $(ranks_in "$scratch/$1") ]]; do
+  while [[ -n $(processes_of "$1") ]]; do
     (( SECONDS < end )) || return 1
     sleep 0.1
   done
@@ -88,7 +90,7 @@ kill_ranks() {
       end_by_force
       code=137
     fi
-    nobody_left "$run" || fail "processes are left behind: $(ranks_in "$scratch/$run" | tr '\n' ' ')"
+    nobody_left "$run" || fail "processes are left behind: $(processes_of "$run" | tr '\n' ' ')"
     [[ -z $(find "$scratch/$run" -name '*.tmp*' 2> /dev/null) ]] || torn=$((torn + 1))
     if (( code == 0 )); then
       finished "$run" && same=$((same + 1))

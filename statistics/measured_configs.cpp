@@ -25,10 +25,7 @@ double MeasuredConfigs::mean_of(std::int64_t config) const {
 double MeasuredConfigs::median_of(std::int64_t config) const {
   const auto times = times_of(config);
   if (times.size() == 1) return times[0];
-  std::vector<double> sorted(times.begin(), times.end());
-  std::ranges::sort(sorted);
-  const std::size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return median({times.begin(), times.end()});
 }
 
 std::string fault_of_times(std::span<const double> times) {

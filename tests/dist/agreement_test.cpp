@@ -4,27 +4,24 @@
 
 #include "core/error.hpp"
 #include "dist/mpi_session.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
-class AgreementTest : public testing::Test {
+class AgreementTest : public ::testing::Test {
  protected:
   bool last() const { return world_->rank() == world_->size() - 1; }
 
   // What require_agreement says, "" when ranks agree.
   std::string refusal(const std::vector<AgreedValue>& values) {
-    try {
-      require_agreement(*world_, values, "give all ranks the same file");
-      return {};
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
+    return testing::message_of<ConfigError>(
+        [&] { require_agreement(*world_, values, "give all ranks the same file"); });
   }
 
   MpiSession session_{nullptr, nullptr};

@@ -9,6 +9,7 @@
 #include "core/means.hpp"
 
 namespace tpudist {
+
 std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int members) {
   std::vector<std::vector<double>> losses(static_cast<std::size_t>(members));
   if (std::filesystem::exists(metrics)) {

@@ -1,7 +1,9 @@
 #include "train/units/plan_statistics.hpp"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "core/means.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "dist/self_communicator.hpp"
 #include "train/units/training_setup.hpp"
@@ -69,10 +71,7 @@ PlanSummary summarise(const std::vector<GraphPlanStatistics>& graphs) {
     chosen += graph.refined_pays ? graph.refined_flop : graph.dense_flop;
     summary.refined += graph.refined_pays;
   }
-  std::ranges::sort(savings);
-  const std::size_t half = savings.size() / 2;
-  summary.median_saving =
-      savings.size() % 2 == 1 ? savings[half] : (savings[half - 1] + savings[half]) / 2;
+  summary.median_saving = median(std::move(savings));
   summary.total_saving = dense / refined;
   summary.auto_saving = dense / chosen;
   return summary;

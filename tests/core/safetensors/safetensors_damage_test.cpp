@@ -13,6 +13,7 @@
 #include "core/text.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace tpudist {
 namespace {
@@ -31,12 +32,7 @@ std::string file_of(const std::string& header, std::size_t data, std::uint64_t l
 std::string said_of(const std::string& bytes) {
   const TempDir folder;
   std::ofstream(folder / "w.safetensors", std::ios::binary) << bytes;
-  try {
-    SafetensorsFile file(folder / "w.safetensors");
-    return "";
-  } catch (const DataError& error) {
-    return error.what();
-  }
+  return testing::message_of<DataError>([&] { SafetensorsFile file(folder / "w.safetensors"); });
 }
 
 std::string said_of_header(const std::string& header, std::size_t data) {
