@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -58,11 +57,11 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_compare_command(CLI::App& app) {
+void add_compare_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("compare", "Say how sure the difference between two systems is");
-  command->footer(
+  const Command command =
+      app.add_command("compare", "Say how sure the difference between two systems is");
+  command.footer(
       "A and B are folders of runs, files of predictions, sweeps with one variant, or variants of "
       "a "
       "sweep (SWEEP:NUMBER\nor SWEEP:LABEL). It answers two questions apart: would other runs "
@@ -70,17 +69,16 @@ void add_compare_command(CLI::App& app) {
       "these graphs, and would they\ndiffer on other families (docs/statistics.md)?\n\n"
       "Example:\n  tpudist compare sweeps/rate:0 sweeps/rate:1 --json rate.json\n"
       "  tpudist compare runs/a-1 runs/a-2 --with runs/b-1 runs/b-2");
-  command->add_option("inputs", arguments->inputs, "A and B; with --with, the runs of A")
-      ->required();
-  command->add_option("--with", arguments->with, "The runs of B");
+  command.add_option("inputs", arguments->inputs, "A and B; with --with, the runs of A").required();
+  command.add_option("--with", arguments->with, "The runs of B");
   command
-      ->add_option("--by", arguments->unit,
-                   "What is one run: runs (all members of a run together), members, or auto (runs; "
-                   "members where a side has one run of several)")
-      ->check(CLI::IsMember({"auto", "runs", "members"}))
-      ->capture_default_str();
-  command->add_option("--json", arguments->json, "Write the numbers to this file");
-  command->callback([arguments] { run(*arguments); });
+      .add_option("--by", arguments->unit,
+                  "What is one run: runs (all members of a run together), members, or auto (runs; "
+                  "members where a side has one run of several)")
+      .one_of({"auto", "runs", "members"})
+      .show_default();
+  command.add_option("--json", arguments->json, "Write the numbers to this file");
+  command.run([arguments] { run(*arguments); });
 }
 
 }  // namespace tpudist

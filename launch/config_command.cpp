@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -89,23 +88,23 @@ void show_sweep(const ShowArguments& arguments) {
 
 }  // namespace
 
-void add_config_command(CLI::App& app) {
+void add_config_command(Command app) {
   auto arguments = std::make_shared<ShowArguments>();
-  CLI::App* command = app.add_subcommand("config", "Check and show experiment files");
-  command->require_subcommand(1);
-  CLI::App* show =
-      command->add_subcommand("show", "Print an experiment file with every value resolved");
-  show->footer(
+  const Command command = app.add_command("config", "Check and show experiment files");
+  command.require_command();
+  const Command show =
+      command.add_command("show", "Print an experiment file with every value resolved");
+  show.footer(
       "A `*` marks what is not the default. All mistakes are printed at once, with their place. Of "
       "a "
       "sweep file it\nprints the runs, and what they vary.\n\n"
       "Example:\n  tpudist config show experiments/nlp.yaml batch.configs=32");
-  show->add_option("config", arguments->file, "Experiment or sweep file (YAML)")
-      ->required()
-      ->check(CLI::ExistingFile);
-  show->add_option("overrides", arguments->overrides, "key=value pairs");
-  show->add_flag("--yaml", arguments->yaml, "As YAML, which loads again");
-  show->callback([arguments] {
+  show.add_option("config", arguments->file, "Experiment or sweep file (YAML)")
+      .required()
+      .existing_file();
+  show.add_option("overrides", arguments->overrides, "key=value pairs");
+  show.add_flag("--yaml", arguments->yaml, "As YAML, which loads again");
+  show.run([arguments] {
     if (is_sweep_file(arguments->file, arguments->overrides)) {
       show_sweep(*arguments);
     } else {
@@ -114,13 +113,13 @@ void add_config_command(CLI::App& app) {
   });
 
   auto folder = std::make_shared<std::filesystem::path>("experiments/systems");
-  CLI::App* systems = command->add_subcommand(
+  const Command systems = command.add_command(
       "systems", "List published systems: source, parameters, collections, known score");
-  systems->footer("Example:\n  tpudist config systems experiments/systems");
-  systems->add_option("folder", *folder, "Folder of their experiment files")
-      ->check(CLI::ExistingDirectory)
-      ->capture_default_str();
-  systems->callback([folder] { list_systems(*folder); });
+  systems.footer("Example:\n  tpudist config systems experiments/systems");
+  systems.add_option("folder", *folder, "Folder of their experiment files")
+      .existing_folder()
+      .show_default();
+  systems.run([folder] { list_systems(*folder); });
 }
 
 }  // namespace tpudist

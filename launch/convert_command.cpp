@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,44 +48,42 @@ void run(const ConvertOptions& options) {
 
 }  // namespace
 
-void add_convert_command(CLI::App& app) {
+void add_convert_command(Command app) {
   struct Arguments {
     ConvertOptions options;
     std::vector<std::string> collections;
     std::string on_error = "fail";
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("convert", "Convert NPZ files to HDF5 shards");
-  command->footer(
+  const Command command = app.add_command("convert", "Convert NPZ files to HDF5 shards");
+  command.footer(
       "Checks every value, encodes configurations without loss, and proves it by decoding. A run "
       "that was cut\n"
       "short goes on where it stopped; finished shards of unchanged files are kept.\n"
       "Exit code 3 when a file is bad; all of them are named.\n\n"
       "Example:\n  tpudist convert npz tpudist-data --collections layout:xla:random,tile:xla "
       "--jobs 8");
-  command->add_option("npz_root", arguments->options.npz_root, "Folder with layout/ and tile/")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  command.add_option("npz_root", arguments->options.npz_root, "Folder with layout/ and tile/")
+      .required()
+      .existing_folder();
   command
-      ->add_option("shards", arguments->options.shard_root, "Folder of the shards, made if need be")
-      ->required();
+      .add_option("shards", arguments->options.shard_root, "Folder of the shards, made if need be")
+      .required();
   command
-      ->add_option("--collections", arguments->collections,
-                   "E.g. layout:xla:random,tile:xla (default: all that are there)")
-      ->delimiter(',');
+      .add_option("--collections", arguments->collections,
+                  "E.g. layout:xla:random,tile:xla (default: all that are there)")
+      .split_at(',');
   command
-      ->add_option("--jobs", arguments->options.jobs,
-                   "Files at a time (default: one for each core)")
-      ->check(CLI::Range(1, 1024));
+      .add_option("--jobs", arguments->options.jobs, "Files at a time (default: one for each core)")
+      .in_range(1, 1024);
   command
-      ->add_option(
-          "--on-error", arguments->on_error,
-          "Bad files: 'fail' publishes nothing of their collection, 'skip' leaves them out")
-      ->check(CLI::IsMember({"fail", "skip"}))
-      ->capture_default_str();
-  command->add_flag("--replace", arguments->options.replace,
-                    "Replace shards that were made of other data");
-  command->callback([arguments] {
+      .add_option("--on-error", arguments->on_error,
+                  "Bad files: 'fail' publishes nothing of their collection, 'skip' leaves them out")
+      .one_of({"fail", "skip"})
+      .show_default();
+  command.add_flag("--replace", arguments->options.replace,
+                   "Replace shards that were made of other data");
+  command.run([arguments] {
     for (const std::string& name : arguments->collections) {
       arguments->options.collections.push_back(Collection::parse(name));
     }

@@ -1,7 +1,5 @@
 #include "launch/display.hpp"
 
-#include <CLI/CLI.hpp>
-
 namespace tpudist {
 
 Display::Display(bool shown) {
@@ -13,19 +11,19 @@ Display::Display(bool shown) {
   above_.emplace(*progress_);
 }
 
-void add_verbosity_options(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    if (!command->get_subcommands([](CLI::App*) { return true; }).empty()) {
-      add_verbosity_options(*command);
+void add_verbosity_options(Command program) {
+  for (const Command command : program.commands()) {
+    if (!command.commands().empty()) {
+      add_verbosity_options(command);
       continue;
     }
-    CLI::Option* quiet = command->add_flag_callback(
+    const Option quiet = command.add_flag(
         "--quiet", [] { set_verbosity(Verbosity::quiet); }, "Show results and warnings only");
     command
-        ->add_flag_callback(
+        .add_flag(
             "--verbose", [] { set_verbosity(Verbosity::verbose); },
             "Log which files are opened, sizes and times")
-        ->excludes(quiet);
+        .excludes(quiet);
   }
 }
 

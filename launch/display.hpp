@@ -5,10 +5,7 @@
 
 #include "core/log.hpp"
 #include "core/progress.hpp"
-
-namespace CLI {
-class App;
-}
+#include "launch/command_line.hpp"
 
 namespace tpudist {
 
@@ -28,6 +25,6 @@ class Display {
 
 // Gives --quiet and --verbose to every command of the program. To be called when all commands have
 // been added.
-void add_verbosity_options(CLI::App& app);
+void add_verbosity_options(Command program);
 
 }  // namespace tpudist

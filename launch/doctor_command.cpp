@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -90,24 +89,24 @@ void run(const Arguments& arguments) {
     }
     world->broadcast(std::span(&broken, 1), 0);
   }
-  if (broken) throw CLI::RuntimeError(1);
+  if (broken) throw EndWith(1);
 }
 
 }  // namespace
 
-void add_doctor_command(CLI::App& app) {
+void add_doctor_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_command(
       "doctor", "Show what hosts, GPUs, MPI and the file system give to a job, and what to mend");
-  command->footer(
+  command.footer(
       "Start it as the job is to be started. It takes some seconds. Exit code 1 when nothing could "
       "be trained that way,\n"
       "0 also with warnings.\n\n"
       "Example:\n  mpirun -np 8 tpudist doctor --run-dir runs");
-  command->add_option("--run-dir", arguments->run_dir, "Folder in which runs are to lie")
-      ->capture_default_str();
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] { run(*arguments); });
+  command.add_option("--run-dir", arguments->run_dir, "Folder in which runs are to lie")
+      .show_default();
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.run([arguments] { run(*arguments); });
 }
 
 }  // namespace tpudist

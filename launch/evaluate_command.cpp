@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -64,24 +63,22 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_evaluate_command(CLI::App& app) {
+void add_evaluate_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Score a run's members and their combination on a split");
-  command->footer(
+  const Command command =
+      app.add_command("evaluate", "Score a run's members and their combination on a split");
+  command.footer(
       "Takes all rows of the split; the work is spread over ranks.\n\n"
       "Example:\n  mpirun -np 2 tpudist evaluate runs/nlp-1 --split valid --json scores.json");
-  command->add_option("run", arguments->run, "Folder of the run")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  command->add_option("--split", arguments->split, "train or valid")
-      ->check(CLI::IsMember({"train", "valid"}))
-      ->capture_default_str();
-  add_judgement_options(*command, arguments->judgement);
-  add_scoring_options(*command, *arguments);
-  command->add_option("--json", arguments->json, "Write the scores to this file");
-  add_trace_option(*command, arguments->trace);
-  command->callback([arguments] { run(*arguments); });
+  command.add_option("run", arguments->run, "Folder of the run").required().existing_folder();
+  command.add_option("--split", arguments->split, "train or valid")
+      .one_of({"train", "valid"})
+      .show_default();
+  add_judgement_options(command, arguments->judgement);
+  add_scoring_options(command, *arguments);
+  command.add_option("--json", arguments->json, "Write the scores to this file");
+  add_trace_option(command, arguments->trace);
+  command.run([arguments] { run(*arguments); });
 }
 
 }  // namespace tpudist

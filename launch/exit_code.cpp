@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <initializer_list>
 #include <new>
@@ -64,23 +63,6 @@ int print_failure(const Failure& failure) {
   const std::string place = launched_ranks() > 1 ? fmt::format(" (rank {})", launched_rank()) : "";
   print_error_text(fmt::format("tpudist: error{}: {}\n", place, failure.message));
   return failure.exit_code;
-}
-
-int run_command_line(CLI::App& app, const std::function<void()>& body, const TellFailure& tell) {
-  const int wrong_usage = static_cast<int>(ErrorKind::usage);
-  try {
-    body();
-  } catch (const CLI::RuntimeError& ended) {  // a command that says its exit code
-    return ended.get_exit_code();
-  } catch (const CLI::ParseError& error) {  // also --help and --version, with code 0
-    if (error.get_exit_code() == 0) return launched_rank() == 0 ? app.exit(error) : 0;
-    if (launched_ranks() > 1) return tell({error.what(), wrong_usage});
-    app.exit(error);
-    return wrong_usage;
-  } catch (const std::exception& error) {
-    return tell(describe_failure(error));
-  }
-  return 0;
 }
 
 }  // namespace tpudist

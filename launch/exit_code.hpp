@@ -4,10 +4,6 @@
 #include <functional>
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace tpudist {
 
 // What a user is told of an exception: one line without the program's name, and the exit code of
@@ -32,11 +28,5 @@ using TellFailure = std::function<int(const Failure&)>;
 
 // Prints "tpudist: error: MESSAGE" to standard error, with the rank where it is one of several.
 int print_failure(const Failure& failure);
-
-// Runs `body`, which gives the commands to `app` and parses the command line, and returns the exit
-// code of the process: 0, that of an error, which `tell` is given, or what a command asked for with
-// CLI::RuntimeError. Both programs end this way. Help and version are printed by rank 0 alone.
-int run_command_line(CLI::App& app, const std::function<void()>& body,
-                     const TellFailure& tell = print_failure);
 
 }  // namespace tpudist

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -161,18 +160,17 @@ void run(const Arguments& arguments) {
 // Without --plan the command line names shards and nothing else.
 void check_positionals(const Arguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
-    throw CLI::ValidationError("shards",
-                               "Directory does not exist: " + arguments.plan.overrides.front());
+    refuse_value("shards", "Directory does not exist: " + arguments.plan.overrides.front());
   }
-  if (arguments.shard_root.empty()) throw CLI::RequiredError("shards");
+  if (arguments.shard_root.empty()) refuse_missing("shards");
 }
 
 }  // namespace
 
-void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArguments&)> plans) {
+void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what shards hold, or what plans save");
-  command->footer(
+  const Command command = app.add_command("inspect", "Show what shards hold, or what plans save");
+  command.footer(
       "One line for each graph: sizes, distinct configurations, run times, quartiles of max / min "
       "- 1 over\n"
       "repeated measurements (the noise), and how small the configurations are stored.\n\n"
@@ -198,46 +196,45 @@ void add_inspect_command(CLI::App& app, std::function<void(const InspectPlanArgu
       "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
       "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
       "folds.yaml");
-  command->validate_positionals();  // so that key=value is not taken for the folder
-  command->add_option("shards", arguments->shard_root, "Folder of the shards")
-      ->check(CLI::ExistingDirectory);
-  command->add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
-  CLI::Option* collection = command
-                                ->add_option("--collection,--collections", arguments->collections,
-                                             "E.g. layout:xla:random (default: all that are there)")
-                                ->delimiter(',');
-  command->add_flag("--json", arguments->json, "Print JSON");
-  add_fold_options(*command, arguments->folds);
-  add_suspect_options(*command, arguments->suspects);
-  CLI::Option* ceiling =
+  command.choose_arguments_by_checks();  // so that key=value is not taken for the folder
+  command.add_option("shards", arguments->shard_root, "Folder of the shards").existing_folder();
+  command.add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
+  const Option collection = command
+                                .add_option("--collection,--collections", arguments->collections,
+                                            "E.g. layout:xla:random (default: all that are there)")
+                                .split_at(',');
+  command.add_flag("--json", arguments->json, "Print JSON");
+  add_fold_options(command, arguments->folds);
+  const Option suspects = add_suspect_options(command, arguments->suspects);
+  const Option ceiling =
       command
-          ->add_flag("--ceiling", arguments->ceilings,
-                     "Show the Kendall tau that a perfect ranking of each graph would score")
-          ->excludes("--suspects");
-  CLI::Option* plan =
+          .add_flag("--ceiling", arguments->ceilings,
+                    "Show the Kendall tau that a perfect ranking of each graph would score")
+          .excludes(suspects);
+  const Option plan =
       command
-          ->add_option("--plan", arguments->plan.config,
-                       "Experiment file (YAML) whose training data to plan; shards: as it says")
-          ->check(CLI::ExistingFile)
-          ->excludes(collection)
-          ->excludes("--suspects")
-          ->excludes(ceiling);
+          .add_option("--plan", arguments->plan.config,
+                      "Experiment file (YAML) whose training data to plan; shards: as it says")
+          .existing_file()
+          .excludes(collection)
+          .excludes(suspects)
+          .excludes(ceiling);
   command
-      ->add_option("--configs", arguments->plan.configs,
-                   "Configurations of a slate (default: batch.configs)")
-      ->check(CLI::Range(2, 1 << 20))
-      ->needs(plan);
+      .add_option("--configs", arguments->plan.configs,
+                  "Configurations of a slate (default: batch.configs)")
+      .in_range(2, 1 << 20)
+      .needs(plan);
   command
-      ->add_option("--threads", arguments->plan.threads,
-                   "Graphs that are planned side by side (default: one for each core)")
-      ->check(CLI::Range(1, 1024))
-      ->needs(plan);
-  command->callback([arguments, plans = std::move(plans)] {
+      .add_option("--threads", arguments->plan.threads,
+                  "Graphs that are planned side by side (default: one for each core)")
+      .in_range(1, 1024)
+      .needs(plan);
+  command.run([arguments, plans = std::move(plans)] {
     if (!arguments->plan.config.empty() && arguments->folds.asked()) {
-      throw CLI::ValidationError("--plan", "Shows plans: leave out --folds and --fold-file");
+      refuse_value("--plan", "Shows plans: leave out --folds and --fold-file");
     }
     if (!arguments->folds.output.empty() && !arguments->folds.asked()) {
-      throw CLI::ValidationError("--write-folds", "Needs --folds or --fold-file");
+      refuse_value("--write-folds", "Needs --folds or --fold-file");
     }
     if (arguments->plan.config.empty()) {
       check_positionals(*arguments);

@@ -1,6 +1,5 @@
 #include "launch/inspect_folds.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -51,23 +50,22 @@ std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
 
 }  // namespace
 
-void add_fold_options(CLI::App& command, InspectFoldArguments& arguments) {
-  CLI::Option* folds =
+void add_fold_options(Command command, InspectFoldArguments& arguments) {
+  const Option folds =
       command.add_option("--folds", arguments.folds, "Show so many folds of the graphs instead")
-          ->check(CLI::Range(2, 1 << 20));
+          .in_range(2, 1 << 20);
   command
       .add_option("--over", arguments.over,
                   "Of --folds and --fold-file: ensemble.fold_over, train or train+valid")
-      ->check(CLI::IsMember({"train", "train+valid"}))
-      ->capture_default_str();
-  CLI::Option* seed =
-      command.add_option("--seed", arguments.seed, "Of --folds: ensemble.fold_seed")
-          ->check(CLI::NonNegativeNumber)
-          ->needs(folds)
-          ->capture_default_str();
+      .one_of({"train", "train+valid"})
+      .show_default();
+  const Option seed = command.add_option("--seed", arguments.seed, "Of --folds: ensemble.fold_seed")
+                          .not_negative()
+                          .needs(folds)
+                          .show_default();
   command.add_option("--fold-file", arguments.file, "Show the folds that this file gives (YAML)")
-      ->check(CLI::ExistingFile)
-      ->excludes(seed);
+      .existing_file()
+      .excludes(seed);
   command.add_option("--write-folds", arguments.output,
                      "Write the folds that are shown as a file for ensemble.fold_file");
 }

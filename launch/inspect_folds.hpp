@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "launch/command_line.hpp"
 
 namespace tpudist {
 
@@ -22,7 +20,7 @@ struct InspectFoldArguments {
 };
 
 // Adds --folds, --over, --seed, --fold-file and --write-folds. `arguments` must outlive the command.
-void add_fold_options(CLI::App& command, InspectFoldArguments& arguments);
+void add_fold_options(Command command, InspectFoldArguments& arguments);
 
 // Prints the folds of the graphs of collections, once for those that are split together, and
 // writes the fold file if one is asked for. Throws what split_into_folds throws, and ConfigError where

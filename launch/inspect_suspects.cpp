@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -79,17 +78,18 @@ nlohmann::ordered_json to_json(const CheckedCollection& checked) {
 
 }  // namespace
 
-void add_suspect_options(CLI::App& command, InspectSuspectArguments& arguments) {
-  CLI::Option* suspects =
+Option add_suspect_options(Command command, InspectSuspectArguments& arguments) {
+  const Option suspects =
       command.add_flag("--suspects", arguments.asked,
                        "Show the graphs whose run times look corrupted, with the evidence");
   command
       .add_option("--order", arguments.order,
                   "With --suspects: the order of measurement, auto (random for layout:X:random), "
                   "random or searched")
-      ->check(CLI::IsMember({"auto", "random", "searched"}))
-      ->needs(suspects)
-      ->capture_default_str();
+      .one_of({"auto", "random", "searched"})
+      .needs(suspects)
+      .show_default();
+  return suspects;
 }
 
 void inspect_suspects(const InspectSuspectArguments& arguments,

@@ -5,10 +5,7 @@
 #include <vector>
 
 #include "data/schema/collection.hpp"
-
-namespace CLI {
-class App;
-}
+#include "launch/command_line.hpp"
 
 namespace tpudist {
 
@@ -18,8 +15,8 @@ struct InspectSuspectArguments {
   std::string order = "auto";  // auto (by the collection's name), random or searched
 };
 
-// Adds --suspects and --order. `arguments` must outlive the command.
-void add_suspect_options(CLI::App& command, InspectSuspectArguments& arguments);
+// Adds --suspects, which it returns, and --order. `arguments` must outlive the command.
+Option add_suspect_options(Command command, InspectSuspectArguments& arguments);
 
 // Prints the graphs whose run times look corrupted, with the evidence, and what would leave them
 // out; leaves out nothing itself.

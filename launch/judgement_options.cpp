@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 namespace tpudist {
 
 JudgementOptions JudgementArguments::options() const {
@@ -19,14 +17,14 @@ std::string JudgementArguments::to_text() const {
                      keep_all ? "keep" : "reject");
 }
 
-void add_judgement_options(CLI::App& command, JudgementArguments& arguments) {
+void add_judgement_options(Command command, JudgementArguments& arguments) {
   add_combination_options(command, arguments.combine);
   command
       .add_option("--select", arguments.select,
                   "all, or greedy: choose members by their scores, if that is worth it on model "
                   "families left out")
-      ->check(CLI::IsMember({"all", "greedy"}))
-      ->capture_default_str();
+      .one_of({"all", "greedy"})
+      .show_default();
   command.add_flag("--keep-all", arguments.keep_all, "Combine members that the rule rejects, too");
 }
 

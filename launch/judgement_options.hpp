@@ -5,10 +5,6 @@
 #include "ensemble/judgement.hpp"
 #include "launch/scoring_options.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace tpudist {
 
 // How the commands that combine members are told to.
@@ -25,6 +21,6 @@ struct JudgementArguments {
 
 // Adds --select, --keep-all, and what add_combination_options adds. `arguments` hold the defaults and must outlive
 // the command.
-void add_judgement_options(CLI::App& command, JudgementArguments& arguments);
+void add_judgement_options(Command command, JudgementArguments& arguments);
 
 }  // namespace tpudist

@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
 
 #include "launch/build_info.hpp"
+#include "launch/command_line.hpp"
 #include "launch/commands.hpp"
 #include "launch/display.hpp"
 #include "launch/exit_code.hpp"
@@ -9,7 +9,7 @@
 
 namespace {
 
-void add_commands(CLI::App& app) {
+void add_commands(tpudist::Command app) {
   tpudist::add_convert_command(app);
   tpudist::add_inspect_command(app, tpudist::inspect_plans);
   tpudist::add_verify_command(app);
@@ -28,21 +28,22 @@ void add_commands(CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(
-      "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
-      "tpudist");
-  app.set_version_flag("--version", [] { return tpudist::build_info(); });
-  app.require_subcommand(1);
+  tpudist::CommandLine line(
+      "tpudist",
+      "Trains ensembles of graph neural networks that rank compiler configurations by run time.");
+  const tpudist::Command app = line.program();
+  line.add_version([] { return tpudist::build_info(); });
+  app.require_command();
   app.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 stopped "
       "with a\n"
       "checkpoint, 86 hung. `tpudist COMMAND --help` shows an example of each command.");
   return tpudist::run_command_line(
-      app,
+      line,
       [&] {
         add_commands(app);
         tpudist::add_verbosity_options(app);
-        app.parse(argc, argv);
+        line.parse({argv + 1, argv + argc});
       },
       tpudist::tell_all_ranks);
 }

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "launch/command_line.hpp"
 #include "launch/commands.hpp"
 #include "launch/display.hpp"
 #include "launch/exit_code.hpp"
@@ -35,21 +35,22 @@ int run_beside(char** argv) {
 }
 
 int run_data_command(int argc, char** argv) {
-  CLI::App app(
-      "Trains ensembles of graph neural networks that rank compiler configurations by run time.",
-      "tpudist");
-  app.require_subcommand(1);
-  return tpudist::run_command_line(app, [&] {
+  tpudist::CommandLine line(
+      "tpudist",
+      "Trains ensembles of graph neural networks that rank compiler configurations by run time.");
+  const tpudist::Command app = line.program();
+  app.require_command();
+  return tpudist::run_command_line(line, [&] {
     tpudist::add_convert_command(app);
     tpudist::add_inspect_command(app, [argv](const tpudist::InspectPlanArguments&) {
-      throw CLI::RuntimeError(run_beside(argv));
+      throw tpudist::EndWith(run_beside(argv));
     });
     tpudist::add_verify_command(app);
     tpudist::add_synth_command(app);
     tpudist::add_compare_command(app);
     tpudist::add_report_command(app);
     tpudist::add_verbosity_options(app);
-    app.parse(argc, argv);
+    line.parse({argv + 1, argv + argc});
   });
 }
 

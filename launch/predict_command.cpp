@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -181,40 +180,40 @@ void run_ensemble(const Arguments& arguments) {
   });
 }
 
-void add_options(CLI::App& command, Arguments& arguments) {
+void add_options(Command command, Arguments& arguments) {
   add_judgement_options(command, arguments.judgement);
   add_scoring_options(command, arguments);
   command.add_option("--split", arguments.split, "train, valid or test")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->capture_default_str();
+      .one_of({"train", "valid", "test"})
+      .show_default();
   command.add_option("--scores", arguments.scores,
                      "Write the scores of all members as a file of predictions (HDF5)");
 }
 
 }  // namespace
 
-void add_predict_command(CLI::App& app) {
+void add_predict_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("predict", "Rank the graphs of a split with a run's ensemble");
-  command->footer(
+  const Command command =
+      app.add_command("predict", "Rank the graphs of a split with a run's ensemble");
+  command.footer(
       "Writes a submission: `ID,TopConfigs`, fastest first (tile: the 5 best, layout: all).\n\n"
       "Example:\n  tpudist predict runs/nlp-1 --split test --csv submission.csv");
-  command->add_option("run", arguments->runs, "Folder of the run")
-      ->required()
-      ->expected(1)
-      ->check(CLI::ExistingDirectory);
-  command->add_option("--csv", arguments->csv, "Submission to write")->required();
-  add_options(*command, *arguments);
-  add_trace_option(*command, arguments->trace);
-  command->callback([arguments] { run(*arguments); });
+  command.add_option("run", arguments->runs, "Folder of the run")
+      .required()
+      .takes(1)
+      .existing_folder();
+  command.add_option("--csv", arguments->csv, "Submission to write").required();
+  add_options(command, *arguments);
+  add_trace_option(command, arguments->trace);
+  command.run([arguments] { run(*arguments); });
 }
 
-void add_ensemble_command(CLI::App& app) {
+void add_ensemble_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_command(
       "ensemble", "Combine the members of several runs, score them and rank a split");
-  command->footer(
+  command.footer(
       "Runs of one collection are combined member by member; runs of several collections make one "
       "submission.\n"
       "With a split that has run times (--split valid) it prints the scores of all members and of "
@@ -225,20 +224,20 @@ void add_ensemble_command(CLI::App& app) {
       "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv\n"
       "  tpudist ensemble --out-of-fold runs/nlp-1 runs/nlp-2 --select greedy");
   command
-      ->add_option("runs", arguments->runs,
-                   "Folders of the runs, or of sweeps, or files of predictions")
-      ->required();
-  command->add_flag("--out-of-fold", arguments->out_of_fold,
-                    "Take the predictions.h5 of each run folder");
+      .add_option("runs", arguments->runs,
+                  "Folders of the runs, or of sweeps, or files of predictions")
+      .required();
+  command.add_flag("--out-of-fold", arguments->out_of_fold,
+                   "Take the predictions.h5 of each run folder");
   command
-      ->add_option("--min-members", arguments->least,
-                   "Leave out inputs that are missing, damaged or incomplete, as long as so many "
-                   "members (out of fold: columns of a seed) are left")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--csv", arguments->csv, "Submission to write");
-  command->add_option("--json", arguments->json, "Write the scores to this file");
-  add_options(*command, *arguments);
-  command->callback([arguments] { run_ensemble(*arguments); });
+      .add_option("--min-members", arguments->least,
+                  "Leave out inputs that are missing, damaged or incomplete, as long as so many "
+                  "members (out of fold: columns of a seed) are left")
+      .in_range(1, 1 << 20);
+  command.add_option("--csv", arguments->csv, "Submission to write");
+  command.add_option("--json", arguments->json, "Write the scores to this file");
+  add_options(command, *arguments);
+  command.run([arguments] { run_ensemble(*arguments); });
 }
 
 }  // namespace tpudist

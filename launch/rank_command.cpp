@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -164,11 +163,11 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_rank_command(CLI::App& app) {
+void add_rank_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "rank", "Rank the configurations of a new module straight from its NPZ file");
-  command->footer(
+  const Command command =
+      app.add_command("rank", "Rank the configurations of a new module straight from its NPZ file");
+  command.footer(
       "Needs no conversion and no run times. The file has the arrays that `tpudist convert` takes; "
       "config_runtime\n"
       "may be missing or all 0, and where it is there Kendall tau is told. Equal configurations "
@@ -177,19 +176,17 @@ void add_rank_command(CLI::App& app) {
       "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
       "it.\n\n"
       "Example:\n  tpudist rank resnet.npz --run runs/xla-1 runs/xla-2 --top 20");
-  command->add_option("npz", arguments->npz, "NPZ file of the module")
-      ->required()
-      ->check(CLI::ExistingFile);
-  command->add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  add_run_options(*command, *arguments);
-  add_combination_options(*command, arguments->combine);
-  command->add_option("--top", arguments->top, "How many configurations to list; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] { run(*arguments); });
+  command.add_option("npz", arguments->npz, "NPZ file of the module").required().existing_file();
+  command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
+      .required()
+      .existing_folder();
+  add_run_options(command, *arguments);
+  add_combination_options(command, arguments->combine);
+  command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
+      .not_negative()
+      .show_default();
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.run([arguments] { run(*arguments); });
 }
 
 }  // namespace tpudist

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -41,24 +40,24 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app) {
+void add_report_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("report", "Write one HTML page of what runs or a sweep reached");
-  command->footer(
+  const Command command =
+      app.add_command("report", "Write one HTML page of what runs or a sweep reached");
+  command.footer(
       "Runs may still be training. The page needs no network and no other file.\n\n"
       "Example:\n  tpudist report runs/nlp-1 runs/nlp-2 --html report.html\n"
       "  tpudist report sweeps/folds --csv tables");
   command
-      ->add_option("inputs", arguments->inputs,
-                   "Folders of runs or of a sweep, or files of predictions")
-      ->required()
-      ->check(CLI::ExistingPath);
-  command->add_option("--html", arguments->html, "The page")->capture_default_str();
-  command->add_option("--csv", arguments->csv, "Write the tables of the page into this folder");
-  command->add_flag("--no-ceilings", arguments->no_ceilings,
-                    "Leave out the noise ceilings, which take most of the time");
-  command->callback([arguments] { run(*arguments); });
+      .add_option("inputs", arguments->inputs,
+                  "Folders of runs or of a sweep, or files of predictions")
+      .required()
+      .existing_path();
+  command.add_option("--html", arguments->html, "The page").show_default();
+  command.add_option("--csv", arguments->csv, "Write the tables of the page into this folder");
+  command.add_flag("--no-ceilings", arguments->no_ceilings,
+                   "Leave out the noise ceilings, which take most of the time");
+  command.run([arguments] { run(*arguments); });
 }
 
 }  // namespace tpudist

@@ -1,7 +1,5 @@
 #include "launch/scoring_options.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include "core/log.hpp"
 
 namespace tpudist {
@@ -17,37 +15,37 @@ void ScoringArguments::warn_of_chosen_scores(std::string_view split) const {
       "optimistic");
 }
 
-void add_combination_options(CLI::App& command, CombinationArguments& arguments) {
+void add_combination_options(Command command, CombinationArguments& arguments) {
   command
       .add_option("--combine", arguments.rule,
                   "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
                   "reciprocal_rank or softmax")
-      ->capture_default_str();
+      .show_default();
   command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      .positive()
+      .show_default();
 }
 
-void add_run_options(CLI::App& command, ScoringArguments& arguments) {
+void add_run_options(Command command, ScoringArguments& arguments) {
   command
       .add_option("--checkpoint", arguments.checkpoint,
                   "last, best (by the validation score of the ensemble) or a step")
-      ->capture_default_str();
+      .show_default();
   command
       .add_option("--weights", arguments.weights,
                   "Of runs with train.average: averaged, or raw as the last step left them")
-      ->check(CLI::IsMember({"averaged", "raw"}))
-      ->capture_default_str();
+      .one_of({"averaged", "raw"})
+      .show_default();
   command.add_option("--device", arguments.device, "auto, cpu or cuda")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
+      .one_of({"auto", "cpu", "cuda"})
+      .show_default();
   command
       .add_option("--threads", arguments.threads,
                   "Threads of a rank (default: cores / ranks on the node)")
-      ->check(CLI::Range(1, 1024));
+      .in_range(1, 1024);
 }
 
-void add_scoring_options(CLI::App& command, ScoringArguments& arguments) {
+void add_scoring_options(Command command, ScoringArguments& arguments) {
   command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
   add_run_options(command, arguments);
 }

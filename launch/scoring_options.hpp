@@ -4,11 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "launch/command_line.hpp"
 #include "train/scoring/inference.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace tpudist {
 
@@ -34,12 +31,12 @@ struct CombinationArguments {
 // The arguments of each hold the defaults and must outlive the command.
 
 // Adds --combine and --temperature.
-void add_combination_options(CLI::App& command, CombinationArguments& arguments);
+void add_combination_options(Command command, CombinationArguments& arguments);
 
 // Adds --checkpoint (find_checkpoint), --weights, --device and --threads.
-void add_run_options(CLI::App& command, ScoringArguments& arguments);
+void add_run_options(Command command, ScoringArguments& arguments);
 
 // Adds --data and the same.
-void add_scoring_options(CLI::App& command, ScoringArguments& arguments);
+void add_scoring_options(Command command, ScoringArguments& arguments);
 
 }  // namespace tpudist

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -123,9 +122,9 @@ void run(const Arguments& arguments) {
     }
     context.world.barrier();
   });
-  if (outcome.stopped) throw CLI::RuntimeError(static_cast<int>(ErrorKind::stopped));
+  if (outcome.stopped) throw EndWith(static_cast<int>(ErrorKind::stopped));
   if (outcome.failed > 0 || outcome.group_lost) {
-    throw CLI::RuntimeError(static_cast<int>(ErrorKind::failed));
+    throw EndWith(static_cast<int>(ErrorKind::failed));
   }
 }
 
@@ -182,63 +181,60 @@ void submit(const Arguments& arguments) {
   }
 }
 
-CLI::App* add(CLI::App& sweep, const std::string& name, const std::string& what,
-              const std::shared_ptr<Arguments>& arguments, void (*action)(const Arguments&)) {
-  CLI::App* command = sweep.add_subcommand(name, what);
-  command->callback([arguments, action] { action(*arguments); });
+Command add(Command sweep, const std::string& name, const std::string& what,
+            const std::shared_ptr<Arguments>& arguments, void (*action)(const Arguments&)) {
+  const Command command = sweep.add_command(name, what);
+  command.run([arguments, action] { action(*arguments); });
   return command;
 }
 
-void add_sweep_file(CLI::App& command, Arguments& arguments) {
+void add_sweep_file(Command command, Arguments& arguments) {
   command.add_option("overrides", arguments.overrides,
                      "key=value pairs of the sweep file, e.g. sweep.seeds=3");
   command.add_option("--dir", arguments.dir, "Folder of the sweep (default: sweeps/<name>)");
 }
 
-void add_folder(CLI::App& command, Arguments& arguments) {
-  command.add_option("sweep", arguments.sweep, "Folder of the sweep")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+void add_folder(Command command, Arguments& arguments) {
+  command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_folder();
 }
 
-void add_slurm_options(CLI::App& command, Arguments& arguments) {
+void add_slurm_options(Command command, Arguments& arguments) {
   SlurmOptions& slurm = arguments.slurm;
   command.add_flag("--dry-run", arguments.dry_run, "Print the commands, and submit nothing");
-  const auto count = CLI::Range(1, 1 << 20);
-  command.add_option("--nodes", slurm.nodes, "Nodes of a run")->check(count)->capture_default_str();
+  constexpr std::int64_t kMost = 1 << 20;
+  command.add_option("--nodes", slurm.nodes, "Nodes of a run").in_range(1, kMost).show_default();
   command.add_option("--tasks-per-node", slurm.tasks_per_node, "Ranks of a run on a node")
-      ->check(count)
-      ->capture_default_str();
-  command.add_option("--cpus-per-task", slurm.cpus_per_task, "Cores of a rank")->check(count);
+      .in_range(1, kMost)
+      .show_default();
+  command.add_option("--cpus-per-task", slurm.cpus_per_task, "Cores of a rank").in_range(1, kMost);
   command.add_option("--gpus-per-node", slurm.gpus_per_node, "GPUs of a run on a node")
-      ->check(count);
+      .in_range(1, kMost);
   command.add_option("--time", slurm.time, "Time limit of a task, e.g. 08:00:00");
   command.add_option("--partition", slurm.partition, "Partition");
-  command
-      .add_option("--sbatch", slurm.options, "More options of sbatch, each as a word of its own")
-      ->delimiter(' ');
+  command.add_option("--sbatch", slurm.options, "More options of sbatch, each as a word of its own")
+      .split_at(' ');
   command.add_option("--parallel", slurm.parallel, "Most runs at a time (default: no limit)")
-      ->check(count);
+      .in_range(1, kMost);
   command
       .add_option("--largest-array", slurm.largest_array,
                   "Tasks of an array; more runs go into several arrays")
-      ->check(count)
-      ->capture_default_str();
+      .in_range(1, kMost)
+      .show_default();
   command.add_option("--split", slurm.split, "What the ensemble ranks: train, valid or test")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->capture_default_str();
+      .one_of({"train", "valid", "test"})
+      .show_default();
   command.add_option("--csv", slurm.csv, "Submission that the ensemble writes");
   command.add_option("--min-members", slurm.min_members, "Members that the ensemble needs")
-      ->check(count);
+      .in_range(1, kMost);
 }
 
 }  // namespace
 
-void add_sweep_command(CLI::App& app) {
-  CLI::App* sweep =
-      app.add_subcommand("sweep", "Train seeds x folds x variants of experiments as one list");
-  sweep->require_subcommand(1);
-  sweep->footer(
+void add_sweep_command(Command app) {
+  const Command sweep =
+      app.add_command("sweep", "Train seeds x folds x variants of experiments as one list");
+  sweep.require_command();
+  sweep.footer(
       "Runs that finished are never trained again, and runs that were stopped or killed go on "
       "where "
       "they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n"
@@ -247,51 +243,47 @@ void add_sweep_command(CLI::App& app) {
       "  tpudist sweep collect sweeps/folds");
   auto arguments = std::make_shared<Arguments>();
 
-  CLI::App* command =
-      add(*sweep, "expand", "Write the list of runs, and print it", arguments, expand);
-  command->add_option("sweep", arguments->sweep, "Sweep file (YAML)")
-      ->required()
-      ->check(CLI::ExistingFile);
-  add_sweep_file(*command, *arguments);
+  Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
+  command.add_option("sweep", arguments->sweep, "Sweep file (YAML)").required().existing_file();
+  add_sweep_file(command, *arguments);
 
-  command = add(*sweep, "run", "Train the runs that have not ended", arguments, run);
-  command->add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
-      ->required()
-      ->check(CLI::ExistingPath);
-  add_sweep_file(*command, *arguments);
+  command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
+  command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
+      .required()
+      .existing_path();
+  add_sweep_file(command, *arguments);
   command
-      ->add_option(
-          "--groups", arguments->groups,
-          "Sizes of the groups of ranks that train runs side by side, e.g. 2,2,1; the last "
-          "one is repeated (default: all ranks train each run)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 16));
-  command->add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
-      ->check(CLI::Range(0, 1 << 30));
+      .add_option("--groups", arguments->groups,
+                  "Sizes of the groups of ranks that train runs side by side, e.g. 2,2,1; the last "
+                  "one is repeated (default: all ranks train each run)")
+      .split_at(',')
+      .in_range(1, 1 << 16);
+  command.add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
+      .in_range(0, 1 << 30);
 
   command =
-      add(*sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble behind them",
+      add(sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble behind them",
           arguments, submit);
-  command->add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
-      ->required()
-      ->check(CLI::ExistingPath);
-  add_sweep_file(*command, *arguments);
-  add_slurm_options(*command, *arguments);
+  command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
+      .required()
+      .existing_path();
+  add_sweep_file(command, *arguments);
+  add_slurm_options(command, *arguments);
 
-  add_folder(*add(*sweep, "status", "Print how many runs wait, run, failed and finished", arguments,
-                  status),
-             *arguments);
+  add_folder(
+      add(sweep, "status", "Print how many runs wait, run, failed and finished", arguments, status),
+      *arguments);
 
-  command = add(*sweep, "retry", "Let `sweep run` train failed runs again", arguments, retry);
-  add_folder(*command, *arguments);
-  command->add_option("--runs", arguments->runs, "Only the failed ones among these indices")
-      ->delimiter(',');
+  command = add(sweep, "retry", "Let `sweep run` train failed runs again", arguments, retry);
+  add_folder(command, *arguments);
+  command.add_option("--runs", arguments->runs, "Only the failed ones among these indices")
+      .split_at(',');
 
-  command = add(*sweep, "collect", "Print what the runs reached, and what was chosen", arguments,
-                collect);
-  add_folder(*command, *arguments);
-  command->add_option("--csv", arguments->csv, "Write a line for each member of each run");
-  command->add_option("--json", arguments->json, "Write summaries and runs");
+  command =
+      add(sweep, "collect", "Print what the runs reached, and what was chosen", arguments, collect);
+  add_folder(command, *arguments);
+  command.add_option("--csv", arguments->csv, "Write a line for each member of each run");
+  command.add_option("--json", arguments->json, "Write summaries and runs");
 }
 
 }  // namespace tpudist

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -50,7 +49,7 @@ void print_totals(const std::vector<SynthFile>& files) {
 
 }  // namespace
 
-void add_synth_command(CLI::App& app) {
+void add_synth_command(Command app) {
   struct Arguments {
     SynthOptions options;
     std::string root;
@@ -59,8 +58,8 @@ void add_synth_command(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   SynthOptions& options = arguments->options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  CLI::App* command = app.add_subcommand("synth", "Make a synthetic data set as NPZ files");
-  command->footer(
+  const Command command = app.add_command("synth", "Make a synthetic data set as NPZ files");
+  command.footer(
       "Graphs of model families with repeated blocks; run times from a hidden cost model of "
       "layouts "
       "and tiles\n"
@@ -69,29 +68,28 @@ void add_synth_command(CLI::App& app) {
       "of "
       "the real maxima).\n\n"
       "Example:\n  tpudist synth npz --preset demo && tpudist convert npz tpudist-data");
-  command->add_option("out", arguments->root, "Root of the NPZ files, made if need be")->required();
-  command->add_option("--preset", options.preset, "tiny, demo, nlp, xla, tile or huge")
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "Equal seeds give equal files")
-      ->capture_default_str();
+  command.add_option("out", arguments->root, "Root of the NPZ files, made if need be").required();
+  command.add_option("--preset", options.preset, "tiny, demo, nlp, xla, tile or huge")
+      .show_default();
+  command.add_option("--seed", options.seed, "Equal seeds give equal files").show_default();
   command
-      ->add_option("--collections", arguments->collections,
-                   "E.g. layout:xla:random,tile:xla (default: all of the preset)")
-      ->delimiter(',');
+      .add_option("--collections", arguments->collections,
+                  "E.g. layout:xla:random,tile:xla (default: all of the preset)")
+      .split_at(',');
   command
-      ->add_option("--graphs", options.graphs,
-                   "Graphs per split: one number, or train,valid,test (default: the preset's)")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      .add_option("--graphs", options.graphs,
+                  "Graphs per split: one number, or train,valid,test (default: the preset's)")
+      .split_at(',')
+      .not_negative();
   command
-      ->add_option("--configs", options.configs, "Configurations per graph (default: the preset's)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--truth", options.truth,
-                      "Folder for the run times of the test split, which its files hide");
-  command->add_option("--jobs", options.threads, "Graphs made at the same time")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->callback([arguments] {
+      .add_option("--configs", options.configs, "Configurations per graph (default: the preset's)")
+      .positive();
+  command.add_option("--truth", options.truth,
+                     "Folder for the run times of the test split, which its files hide");
+  command.add_option("--jobs", options.threads, "Graphs made at the same time")
+      .in_range(1, 1024)
+      .show_default();
+  command.run([arguments] {
     SynthOptions& resolved = arguments->options;
     for (const std::string& name : arguments->collections) {
       resolved.collections.push_back(Collection::parse(name));

@@ -1,13 +1,11 @@
 #include "launch/traced_job.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include "core/log.hpp"
 #include "launch/job.hpp"
 
 namespace tpudist {
 
-CLI::Option* add_trace_option(CLI::App& command, std::filesystem::path& file) {
+Option add_trace_option(Command command, std::filesystem::path& file) {
   return command.add_option(
       "--trace", file,
       "Write what each thread of each rank did when to this file, in Chrome's "

@@ -5,17 +5,13 @@
 #include <string>
 
 #include "dist/job_trace.hpp"
+#include "launch/command_line.hpp"
 #include "train/experiment/context.hpp"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace tpudist {
 
 // Gives --trace to a command.
-CLI::Option* add_trace_option(CLI::App& command, std::filesystem::path& file);
+Option add_trace_option(Command command, std::filesystem::path& file);
 
 // Traces what is done in a context until the end of this object, where a file is given; without one it
 // does nothing.

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -131,15 +130,15 @@ void run(const Arguments& arguments) {
     }
     context.world.barrier();
   });
-  if (stopped) throw CLI::RuntimeError(static_cast<int>(ErrorKind::stopped));
+  if (stopped) throw EndWith(static_cast<int>(ErrorKind::stopped));
 }
 
 }  // namespace
 
-void add_train_command(CLI::App& app) {
+void add_train_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("train", "Train an ensemble as an experiment file says");
-  command->footer(
+  const Command command = app.add_command("train", "Train an ensemble as an experiment file says");
+  command.footer(
       "Start it under mpirun or srun for several ranks; the trained parameters have the same bits "
       "for any number of\n"
       "ranks and threads. SIGUSR2 or Ctrl-C asks it to write a checkpoint and stop (exit code "
@@ -147,23 +146,23 @@ void add_train_command(CLI::App& app) {
       "under mpirun use SIGUSR2: mpirun answers Ctrl-C by killing the ranks.\n\n"
       "Example:\n  mpirun -np 8 tpudist train experiments/nlp.yaml train.steps=1000 --run-dir "
       "runs/nlp-1");
-  command->add_option("config", arguments->config, "Experiment file (YAML)")
-      ->required()
-      ->check(CLI::ExistingFile);
-  command->add_option("overrides", arguments->overrides, "key=value pairs, e.g. train.steps=100");
-  command->add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
-  command->add_flag("--resume", arguments->resume,
-                    "Go on from the run's newest checkpoint; starts a new run when there is none");
-  CLI::Option* trace = add_trace_option(*command, arguments->trace);
-  CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
-                                           "Print the plan of work and memory, and train nothing");
-  dry_run->excludes(trace);
+  command.add_option("config", arguments->config, "Experiment file (YAML)")
+      .required()
+      .existing_file();
+  command.add_option("overrides", arguments->overrides, "key=value pairs, e.g. train.steps=100");
+  command.add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
+  command.add_flag("--resume", arguments->resume,
+                   "Go on from the run's newest checkpoint; starts a new run when there is none");
+  const Option trace = add_trace_option(command, arguments->trace);
+  const Option dry_run = command.add_flag("--dry-run", arguments->dry_run,
+                                          "Print the plan of work and memory, and train nothing");
+  dry_run.excludes(trace);
   command
-      ->add_option("--ranks", arguments->ranks,
-                   "With --dry-run: the plan for so many ranks, without starting them")
-      ->needs(dry_run)
-      ->check(CLI::Range(1, 1 << 16));
-  command->callback([arguments] { run(*arguments); });
+      .add_option("--ranks", arguments->ranks,
+                  "With --dry-run: the plan for so many ranks, without starting them")
+      .needs(dry_run)
+      .in_range(1, 1 << 16);
+  command.run([arguments] { run(*arguments); });
 }
 
 }  // namespace tpudist

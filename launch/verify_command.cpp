@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -30,30 +29,30 @@ void run(const VerifyOptions& options) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app) {
+void add_verify_command(Command app) {
   struct Arguments {
     VerifyOptions options;
     std::string npz_root;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("verify", "Check shards, and compare them with their sources");
-  command->footer(
+  const Command command =
+      app.add_command("verify", "Check shards, and compare them with their sources");
+  command.footer(
       "Checks manifests, hashes, every chunk, every code and the groups of equal configurations; "
       "with --npz\n"
       "also that every value is bit by bit that of the NPZ file. Exit code 3 when something is "
       "wrong.\n\n"
       "Example:\n  tpudist verify tpudist-data --npz npz");
-  command->add_option("shards", arguments->options.shard_root, "Folder of the shards")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  command->add_option("--npz", arguments->npz_root, "Folder of the sources, with layout/ and tile/")
-      ->check(CLI::ExistingDirectory);
+  command.add_option("shards", arguments->options.shard_root, "Folder of the shards")
+      .required()
+      .existing_folder();
+  command.add_option("--npz", arguments->npz_root, "Folder of the sources, with layout/ and tile/")
+      .existing_folder();
   command
-      ->add_option("--jobs", arguments->options.jobs,
-                   "Shards at a time (default: one for each core)")
-      ->check(CLI::Range(1, 1024));
-  command->callback([arguments] {
+      .add_option("--jobs", arguments->options.jobs,
+                  "Shards at a time (default: one for each core)")
+      .in_range(1, 1024);
+  command.run([arguments] {
     if (!arguments->npz_root.empty()) arguments->options.npz_root = arguments->npz_root;
     run(arguments->options);
   });

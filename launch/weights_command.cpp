@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -94,58 +93,56 @@ void run_import(const ImportArguments& arguments) {
   });
 }
 
-void add_export(CLI::App& weights) {
+void add_export(Command weights) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command =
-      weights.add_subcommand("export", "Write the weights of a run's members as safetensors");
-  command->footer(
+  const Command command =
+      weights.add_command("export", "Write the weights of a run's members as safetensors");
+  command.footer(
       "Names and layouts are those of PyTorch and PyTorch Geometric. A run of several members gets "
       "a file for each,\nNAME-member-0.safetensors and so on, unless --member chooses one.\n\n"
       "Example:\n  tpudist weights export runs/nlp-1 nlp.safetensors --checkpoint best");
-  command->add_option("run", arguments->run, "Folder of the run")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  command->add_option("file", arguments->file, "Safetensors file to write")->required();
-  command->add_option("--member", arguments->member, "Number of the member (default: all)");
+  command.add_option("run", arguments->run, "Folder of the run").required().existing_folder();
+  command.add_option("file", arguments->file, "Safetensors file to write").required();
+  command.add_option("--member", arguments->member, "Number of the member (default: all)");
   command
-      ->add_option("--checkpoint", arguments->checkpoint,
-                   "last, best (by the validation score of the ensemble) or a step")
-      ->capture_default_str();
+      .add_option("--checkpoint", arguments->checkpoint,
+                  "last, best (by the validation score of the ensemble) or a step")
+      .show_default();
   command
-      ->add_option("--weights", arguments->weights,
-                   "Of runs with train.average: averaged, or raw as the last step left them")
-      ->check(CLI::IsMember({"averaged", "raw"}))
-      ->capture_default_str();
-  command->callback([arguments] { run_export(*arguments); });
+      .add_option("--weights", arguments->weights,
+                  "Of runs with train.average: averaged, or raw as the last step left them")
+      .one_of({"averaged", "raw"})
+      .show_default();
+  command.run([arguments] { run_export(*arguments); });
 }
 
-void add_import(CLI::App& weights) {
+void add_import(Command weights) {
   auto arguments = std::make_shared<ImportArguments>();
-  CLI::App* command = weights.add_subcommand("import", "Make a run of weights trained elsewhere");
-  command->footer(
+  const Command command = weights.add_command("import", "Make a run of weights trained elsewhere");
+  command.footer(
       "The experiment file says what the network is; one file for each of its members, in their "
       "order. The run can be\nscored like any other, and `train --resume` goes on from it.\n\n"
       "Example:\n  tpudist weights import experiments/nlp.yaml a.safetensors b.safetensors "
       "ensemble.members=2 --run-dir runs/ported");
-  command->add_option("config", arguments->config, "Experiment file (YAML)")
-      ->required()
-      ->check(CLI::ExistingFile);
+  command.add_option("config", arguments->config, "Experiment file (YAML)")
+      .required()
+      .existing_file();
   command
-      ->add_option("files", arguments->inputs,
-                   "Safetensors files, and key=value pairs, e.g. ensemble.members=1")
-      ->required();
-  command->add_option("--run-dir", arguments->run_dir, "Folder of the new run")->required();
-  command->callback([arguments] { run_import(*arguments); });
+      .add_option("files", arguments->inputs,
+                  "Safetensors files, and key=value pairs, e.g. ensemble.members=1")
+      .required();
+  command.add_option("--run-dir", arguments->run_dir, "Folder of the new run").required();
+  command.run([arguments] { run_import(*arguments); });
 }
 
 }  // namespace
 
-void add_weights_command(CLI::App& app) {
-  CLI::App* weights =
-      app.add_subcommand("weights", "Exchange weights with PyTorch as safetensors files");
-  weights->require_subcommand(1);
-  add_export(*weights);
-  add_import(*weights);
+void add_weights_command(Command app) {
+  const Command weights =
+      app.add_command("weights", "Exchange weights with PyTorch as safetensors files");
+  weights.require_command();
+  add_export(weights);
+  add_import(weights);
 }
 
 }  // namespace tpudist

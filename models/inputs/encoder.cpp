@@ -8,6 +8,7 @@
 #include "core/hash.hpp"
 #include "core/tpugraphs.hpp"
 #include "models/inputs/graph_input.hpp"
+#include "models/layers/activate.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 

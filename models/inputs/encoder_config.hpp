@@ -6,7 +6,7 @@
 
 #include "core/config/config.hpp"
 #include "models/layers/activation.hpp"
-#include "models/layers/linear.hpp"
+#include "models/layers/linear_start.hpp"
 
 namespace tpudist {
 

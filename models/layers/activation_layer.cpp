@@ -1,5 +1,7 @@
 #include "models/layers/activation_layer.hpp"
 
+#include "models/layers/activate.hpp"
+
 namespace tpudist {
 namespace {
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/config/config.hpp"
-#include "models/layers/activation.hpp"
 #include "models/layers/layer.hpp"
 
 namespace tpudist {

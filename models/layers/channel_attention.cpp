@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "models/layers/activation.hpp"
+#include "models/layers/activate.hpp"
 #include "models/operators/fork_rows.hpp"
 #include "models/operators/map_rows.hpp"
 

@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include "models/layers/activation.hpp"
+#include "models/layers/activate.hpp"
 #include "models/layers/directions.hpp"
-#include "models/layers/linear.hpp"
+#include "models/layers/linear_start.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"

@@ -1,6 +1,6 @@
 #include "models/layers/join_states.hpp"
 
-#include "models/layers/linear.hpp"
+#include "models/layers/linear_start.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 

@@ -14,6 +14,7 @@
 #include "models/layers/join_states.hpp"
 #include "models/layers/layer_norm.hpp"
 #include "models/layers/linear.hpp"
+#include "models/layers/linear_start.hpp"
 #include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
 

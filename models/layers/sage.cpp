@@ -4,8 +4,8 @@
 
 #include <span>
 
+#include "models/layers/activate.hpp"
 #include "models/layers/directions.hpp"
-#include "models/layers/linear.hpp"
 #include "models/operators/fork_rows.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
@@ -127,33 +127,6 @@ class Sage : public Layer {
 };
 
 }  // namespace
-
-std::int64_t SageConfig::channels() const {
-  return concat ? width * static_cast<std::int64_t>(mix.edge_kinds.size()) : width;
-}
-
-bool SageConfig::is_plain() const {
-  return !concat && !normalise &&
-         (activation == Activation::relu || activation == Activation::none);
-}
-
-SageConfig read_sage_config(ConfigNode block) {
-  SageConfig config;
-  block.require("width");
-  config.width = block.integer("width", 64, {1, kMaxWidth});
-  config.residual = block.boolean("residual", false);
-  config.mix.edge_kinds = read_directions(block);
-  const std::string aggregation = block.choice("aggregation", "mean", {"mean", "sum", "max"});
-  config.mix.aggregation = aggregation == "mean"  ? Aggregation::mean
-                           : aggregation == "sum" ? Aggregation::sum
-                                                  : Aggregation::max;
-  config.concat = block.choice("join", "sum", {"sum", "concat"}) == "concat";
-  if (config.concat && config.mix.edge_kinds.empty())
-    block.mistake("join", "there are no directions to concatenate");
-  config.normalise = block.boolean("normalise", false);
-  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
-  return config;
-}
 
 std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerPlace& place) {
   return std::make_shared<Sage>(config, place);

@@ -1,35 +1,12 @@
 #pragma once
 
 #include "core/config/config.hpp"
-#include "models/layers/activation.hpp"
 #include "models/layers/layer.hpp"
+#include "models/layers/sage_config.hpp"
 
 namespace tpudist {
 
-// What a SAGE layer is made of.
-struct SageConfig {
-  std::int64_t width = 64;                // output channels (of each direction, with `concat`)
-  LayerShape mix{{}, Aggregation::mean};  // directions and aggregation
-  bool residual = false;                  // add the input where widths agree
-  Activation activation = Activation::relu;
-  bool concat = false;     // a whole SAGEConv for each direction, side by side
-  bool normalise = false;  // divide each row by its L2 norm
-
-  std::int64_t channels() const;  // behind the layer
-  // Whether the hand-written pass of the CPU has this layer (models/executors/cpu_pass.hpp).
-  bool is_plain() const;
-};
-
-// {layer: sage, width, directions, aggregation: mean | sum | max, join: sum | concat, normalise,
-// residual, activation}: SAGE (Hamilton et al., "Inductive representation learning on large graphs",
-// 2017), PyTorch Geometric's SAGEConv with one lin_l for each direction:
-//
-//     y = act(sum over directions of lin_l(aggregated neighbours) + lin_r(x) [+ x])
-//
-// `join: concat` runs a whole SAGEConv for each direction and concatenates the two, so that there are
-// width channels for each. `normalise` divides each row by its L2 norm, before residual and activation.
-// The input is added where the layer keeps the number of channels, as in the 2nd place's code.
-SageConfig read_sage_config(ConfigNode block);
+// The layer that read_sage_config reads.
 std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerPlace& place);
 std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerPlace& place);
 // The layer's config where it is a SAGE layer, otherwise null.

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "models/inputs/graph_input.hpp"
+#include "models/layers/activate.hpp"
 #include "models/network/unit_arrays.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "models/layers/registry.hpp"
+#include "models/layers/sage.hpp"
 #include "models/network/composed_network.hpp"
 
 namespace tpudist {

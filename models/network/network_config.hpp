@@ -9,7 +9,7 @@
 #include "core/tpugraphs.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/kernels/precision.hpp"
-#include "models/layers/sage.hpp"
+#include "models/layers/sage_config.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/plans/plan_shape.hpp"
 

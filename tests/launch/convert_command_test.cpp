@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "launch/command_line.hpp"
 #include "launch/commands.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -22,24 +22,23 @@ using testing::NpzFixture;
 class ConvertCommandTest : public ::testing::Test {
  protected:
   // Runs `tpudist ARGUMENTS` and returns what it prints; `code` becomes the exit code.
-  std::string run(std::vector<std::string> arguments) {
-    CLI::App app{"tpudist"};
-    add_convert_command(app);
-    add_verify_command(app);
-    add_inspect_command(app, inspect_plans);
-    std::ranges::reverse(arguments);  // CLI11 takes them from the back
-    code = 0;
+  std::string run(const std::vector<std::string>& arguments) {
+    CommandLine line("tpudist", "A program");
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     set_up_logging(0, 1);
-    try {
-      app.parse(arguments);
-    } catch (const Error& e) {
-      code = e.exit_code();
-      message = e.what();
-    } catch (const CLI::ParseError& e) {
-      code = -1;
-    }
+    code = run_command_line(
+        line,
+        [&] {
+          add_convert_command(line.program());
+          add_verify_command(line.program());
+          add_inspect_command(line.program(), inspect_plans);
+          line.parse(arguments);
+        },
+        [this](const Failure& failure) {
+          message = failure.message;
+          return failure.exit_code;
+        });
     errors = ::testing::internal::GetCapturedStderr();
     return ::testing::internal::GetCapturedStdout();
   }
@@ -133,7 +132,7 @@ TEST_F(ConvertCommandTest, SuspectsAreShownWithTheirEvidenceAndWhatLeavesThemOut
   EXPECT_EQ(json.at("tile:xla").at("graphs").at(0).at("suspect"), true);
   EXPECT_EQ(json.at("tile:xla").at("graphs").at(1).at("suspect"), false);
   run({"inspect", shards_, "--order", "random"});  // without --suspects
-  EXPECT_EQ(code, -1);
+  EXPECT_EQ(code, 2);
 }
 
 TEST_F(ConvertCommandTest, ACollectionThatIsNotThereIsAnErrorThatNamesTheNearest) {
@@ -151,7 +150,7 @@ TEST_F(ConvertCommandTest, ACollectionThatIsNotThereIsAnErrorThatNamesTheNearest
 
 TEST_F(ConvertCommandTest, WrongUsage) {
   run({"convert", npz_, shards_});  // there is no such folder
-  EXPECT_EQ(code, -1);
+  EXPECT_EQ(code, 2);
   std::filesystem::create_directories(npz_);
   run({"convert", npz_, shards_});
   EXPECT_EQ(code, 2);
@@ -160,7 +159,7 @@ TEST_F(ConvertCommandTest, WrongUsage) {
   EXPECT_EQ(code, 2);
   EXPECT_THAT(message, HasSubstr("did you mean 'layout:xla:random'"));
   run({"convert", npz_, shards_, "--on-error", "ignore"});
-  EXPECT_EQ(code, -1);
+  EXPECT_EQ(code, 2);
 }
 
 }  // namespace

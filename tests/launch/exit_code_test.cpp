@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <CLI/CLI.hpp>
 #include <new>
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "launch/command_line.hpp"
 
 namespace tpudist {
 namespace {
@@ -46,22 +46,22 @@ TEST(DescribeFailure, LeavesOutTheStackOfLibTorch) {
             "shapes differ");
 }
 
-int run(const std::function<void(CLI::App&)>& body) {
-  CLI::App app("a program", "program");
-  return run_command_line(app, [&] { body(app); });
+int run(const std::function<void(CommandLine&)>& body) {
+  CommandLine line("program", "A program");
+  return run_command_line(line, [&] { body(line); });
 }
 
 TEST(RunCommandLine, GivesTheExitCodeOfWhateverEndsTheProgram) {
-  EXPECT_EQ(run([](CLI::App&) {}), 0);
-  EXPECT_EQ(run([](CLI::App&) { throw CLI::RuntimeError(85); }), 85);
-  EXPECT_EQ(run([](CLI::App&) { throw DataError("damaged"); }), 3);
-  EXPECT_EQ(run([](CLI::App&) { throw std::bad_alloc(); }), 1);
-  EXPECT_EQ(run([](CLI::App&) { throw std::runtime_error("other"); }), 1);
+  EXPECT_EQ(run([](CommandLine&) {}), 0);
+  EXPECT_EQ(run([](CommandLine&) { throw EndWith(85); }), 85);
+  EXPECT_EQ(run([](CommandLine&) { throw DataError("damaged"); }), 3);
+  EXPECT_EQ(run([](CommandLine&) { throw std::bad_alloc(); }), 1);
+  EXPECT_EQ(run([](CommandLine&) { throw std::runtime_error("other"); }), 1);
 }
 
 TEST(RunCommandLine, WrongUsageIs2AndHelpIs0) {
   const auto parse = [](std::vector<std::string> words) {
-    return run([&](CLI::App& app) { app.parse(words); });
+    return run([&](CommandLine& line) { line.parse(words); });
   };
   EXPECT_EQ(parse({"--wrong"}), 2);
   EXPECT_EQ(parse({"--help"}), 0);

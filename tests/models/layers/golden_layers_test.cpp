@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "models/layers/activation.hpp"
+#include "models/layers/activate.hpp"
 #include "models/layers/registry.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/pool_rows.hpp"
