@@ -1,12 +1,13 @@
-# tpudist_library(LIBS <library>... [EXCLUDE <file>...] [PCH <header> | REUSE_PCH <library>])
+# tpudist_library(LIBS <library>... [PRIVATE_LIBS <library>...] [EXCLUDE <file>...]
+#                 [PCH <header> | REUSE_PCH <library>])
 #
 # The static library of all sources of the current folder, named after it: data/npz gives the target
 # tpudist_data_npz with the alias tpudist::data_npz. `LIBS` are public: whoever links the library gets
-# them too. Includes are written from the root of the repository. A folder without sources gives a
+# them too; of `PRIVATE_LIBS` it does not see the headers. Includes are written from the root of the repository. A folder without sources gives a
 # library of headers. With PCH the header is precompiled for this library; with REUSE_PCH that of
 # another one is used.
 function(tpudist_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PCH;REUSE_PCH" "LIBS;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PCH;REUSE_PCH" "LIBS;PRIVATE_LIBS;EXCLUDE")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
              OUTPUT_VARIABLE folder)
   string(REPLACE "/" "_" name "${folder}")
@@ -31,6 +32,9 @@ function(tpudist_library)
   add_library(tpudist::${name} ALIAS ${target})
   target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} ${scope} ${arg_LIBS})
+  if(arg_PRIVATE_LIBS)
+    target_link_libraries(${target} PRIVATE ${arg_PRIVATE_LIBS})
+  endif()
   if(arg_PCH)
     tpudist_pch(${target} ${arg_PCH})
   elseif(arg_REUSE_PCH)
