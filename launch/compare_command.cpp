@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/text.hpp"
 #include "launch/commands.hpp"
 #include "launch/output.hpp"
 #include "results/comparison_text.hpp"
@@ -18,12 +19,9 @@ namespace {
 struct Arguments {
   std::vector<std::string> inputs, with;
   std::filesystem::path json;
-  std::string unit = "auto";
+  std::string score = "members";
+  double difference = 0;
 };
-
-RunUnit unit_of(const std::string& name) {
-  return name == "runs" ? RunUnit::runs : name == "members" ? RunUnit::members : RunUnit::automatic;
-}
 
 // Two inputs are the two sides; more are A, and those behind --with are B.
 std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(const Arguments& arguments) {
@@ -39,19 +37,27 @@ std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(const Argumen
 void run(const Arguments& arguments) {
   const auto [a, b] = sides_of(arguments);
   nlohmann::json list = nlohmann::json::array();
-  std::string missing;
+  std::vector<std::string> missing;
+  const TrainingScore score = arguments.score == "together" ? TrainingScore::members_together
+                                                            : TrainingScore::mean_of_members;
   for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
-    const SystemPair pair = system_pair(a, b, judged, unit_of(arguments.unit));
+    const SystemPair pair = system_pair(a, b, judged, score);
     if (pair.a.labels.empty() || pair.b.labels.empty() || pair.a.scores.graphs.empty()) {
-      missing += missing_text(pair);
+      missing.push_back(missing_text(pair));
       continue;
     }
     const Comparison found = compare(pair.a.scores, pair.b.scores);
     print("{}{}", list.empty() ? "" : "\n", comparison_text(pair, found));
     list.push_back(comparison_json(pair, found));
+    if (arguments.difference > 0) {
+      const DifferencePlan plan =
+          plan_difference(pair.a.scores, pair.b.scores, arguments.difference);
+      print("{}", plan_text(plan));
+      list.back()["plan"] = plan_json(plan);
+    }
   }
   if (list.empty())
-    throw ConfigError("there are no graphs that both sides have scores of: " + missing);
+    throw ConfigError("there are no graphs that both sides have scores of: " + join(missing, "; "));
   if (!arguments.json.empty()) write_file_atomically(arguments.json, list.dump(2) + "\n");
 }
 
@@ -72,11 +78,14 @@ void add_compare_command(Command app) {
   command.add_option("inputs", arguments->inputs, "A and B; with --with, the runs of A").required();
   command.add_option("--with", arguments->with, "The runs of B");
   command
-      .add_option("--by", arguments->unit,
-                  "What is one run: runs (all members of a run together), members, or auto (runs; "
-                  "members where a side has one run of several)")
-      .one_of({"auto", "runs", "members"})
+      .add_option("--by", arguments->score,
+                  "Which score of a training: the mean of its members, or members together")
+      .one_of({"members", "together"})
       .show_default();
+  command
+      .add_option("--difference", arguments->difference,
+                  "Also say how many trainings and families find a true difference of this size")
+      .positive();
   command.add_option("--json", arguments->json, "Write the numbers to this file");
   command.run([arguments] { run(*arguments); });
 }

@@ -12,13 +12,11 @@ Json names_json(const SystemScores& system) {
   return {{"collection", system.collection},
           {"metric", system.metric},
           {"graphs", system.judged == JudgedGraphs::valid ? "valid" : "out_of_fold"},
-          {"unit", system.unit == MatrixRows::members ? "members" : "runs"},
+          {"score_of", name_of(system.score)},
           {"runs", system.labels},
+          {"members", system.members},
+          {"note", system.shared_order},
           {"left_out", system.left_out}};
-}
-
-Json count_json(const std::optional<int>& count) {
-  return count ? Json(*count) : Json();
 }
 
 // p is null where the test cannot tell.
@@ -33,10 +31,28 @@ Json other_families_json(const Comparison::OtherFamilies& own) {
   return {{"interval", family_interval_json(own.interval)},
           {"p", own.p},
           {"these_models", test_json(own.signs)},
-          {"runs_needed", count_json(own.runs_needed)},
-          {"detectable", own.detectable},
           {"chance_to_win_again", own.shake_up.chance},
           {"expected_regret", own.shake_up.regret}};
+}
+
+Json these_graphs_json(const Comparison::TheseGraphs& own) {
+  return {{"interval", interval_json(own.interval)},
+          {"p", own.p},
+          {"exchanged_labels", own.labels ? test_json(*own.labels) : Json()}};
+}
+
+// Both intervals of `scores`, whose columns are trainings.
+Json intervals_json(const RunScores& scores) {
+  return {{"score", mean_score(scores)},
+          {"these_graphs", interval_json(run_interval(scores))},
+          {"other_families", family_interval_json(family_interval({&scores, 1}))}};
+}
+
+Json needed_json(const std::optional<NeededRange>& found) {
+  const auto number = [](const NeededNumber& value) { return value ? Json(*value) : Json(); };
+  if (!found) return {};
+  return {{"number", number(found->number)}, {"low", number(found->low)},
+          {"high", number(found->high)}};
 }
 
 }  // namespace
@@ -44,24 +60,32 @@ Json other_families_json(const Comparison::OtherFamilies& own) {
 Json system_json(const SystemScores& system) {
   Json json = names_json(system);
   if (system.labels.empty()) return json;
-  json["score"] = mean_score(system.scores);
-  json["these_graphs"] = interval_json(run_interval(system.scores));
-  json["other_families"] = family_interval_json(family_interval({&system.scores, 1}));
+  json.update(intervals_json(system.scores));
+  json["members_together"] = system.together ? intervals_json(*system.together) : Json();
+  json["other_members"] = system.members_of_one
+                              ? interval_json(mean_interval(run_means(*system.members_of_one)))
+                              : Json();
   return json;
 }
 
 Json comparison_json(const SystemPair& pair, const Comparison& found) {
-  return {{"a", system_json(pair.a)},
-          {"b", system_json(pair.b)},
-          {"difference", found.difference},
-          {"graphs", found.graphs},
-          {"families", found.families},
-          {"these_graphs",
-           {{"interval", interval_json(found.these_graphs.interval)},
-            {"test", test_json(found.these_graphs.test)},
-            {"runs_needed", count_json(found.these_graphs.runs_needed)}}},
-          {"other_families",
-           found.other_families ? other_families_json(*found.other_families) : Json()}};
+  return {
+      {"a", system_json(pair.a)},
+      {"b", system_json(pair.b)},
+      {"verdict", verdict_text(found)},
+      {"difference", found.difference},
+      {"graphs", found.graphs},
+      {"families", found.families},
+      {"these_graphs", found.these_graphs ? these_graphs_json(*found.these_graphs) : Json()},
+      {"other_families",
+       found.other_families ? other_families_json(*found.other_families) : Json()}};
+}
+
+Json plan_json(const DifferencePlan& plan) {
+  return {{"difference", plan.difference},
+          {"runs", needed_json(plan.runs)},
+          {"families", needed_json(plan.families)},
+          {"families_with_ten_times_the_runs", needed_json(plan.families_with_more_runs)}};
 }
 
 }  // namespace tpudist

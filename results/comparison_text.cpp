@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "core/text.hpp"
 #include "statistics/interval_text.hpp"
@@ -15,15 +16,16 @@ std::string_view title_of(JudgedGraphs judged) {
   return judged == JudgedGraphs::valid ? "valid split" : "training graphs, out of fold";
 }
 
-std::string units_text(const SystemScores& system) {
+// "mean of members, 3 trainings of 5 members"
+std::string score_text(const SystemScores& system) {
   const int count = system.scores.run_count();
-  const std::string_view unit = system.unit == MatrixRows::members ? "member" : "run";
-  return fmt::format("{} {}{}{}", count, unit, count == 1 ? "" : "s",
-                     system.unit == MatrixRows::members ? " one by one" : "");
+  return fmt::format("{}, {} training{}{}", name_of(system.score), count, count == 1 ? "" : "s",
+                     system.members > 1 ? fmt::format(" of {} members", system.members) : "");
 }
 
 std::string left_out_lines(const SystemScores& system) {
   std::string text;
+  if (!system.shared_order.empty()) text += "note      " + system.shared_order + "\n";
   for (const std::string& line : system.left_out) text += "left out  " + line + "\n";
   return text;
 }
@@ -52,22 +54,28 @@ std::string p_text(const PermutationTest& test, std::string_view what) {
                      test.labellings);
 }
 
-std::string runs_text(const std::optional<int>& runs, double difference) {
-  if (!runs)
-    return fmt::format("no number of runs finds a difference of {:.4f}", std::abs(difference));
-  return fmt::format("{} runs of each find a difference of {:.4f}", *runs, std::abs(difference));
-}
-
-std::string these_graphs_text(const Comparison& found) {
+std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
+  if (!found.these_graphs) {
+    std::string text = "these graphs, other runs\n" +
+                       line("95 % interval", "not enough: " + more_runs_line());
+    if (pair.a.members_of_one && pair.b.members_of_one) {
+      const Interval members = difference_interval(run_means(*pair.a.members_of_one),
+                                                   run_means(*pair.b.members_of_one));
+      text += "these graphs, other members of these trainings\n" +
+              line("95 % interval", ends(members, "Welch over members"));
+    }
+    return text;
+  }
+  const auto& own = *found.these_graphs;
   std::string text = "these graphs, other runs\n";
-  const auto& own = found.these_graphs;
-  if (!own.interval)
-    return text + line("95 % interval", "not enough: both sides need two runs; train more seeds");
-  text += line("95 % interval", ends(*own.interval, "Welch over complete runs"));
-  text += line("exchanging labels",
-               p_text(own.test, fmt::format("{} and {} runs", found.runs_a, found.runs_b)) +
-                   (found.out_of_fold ? ", within folds" : ""));
-  return text + line("power of 80 %", runs_text(own.runs_needed, found.difference));
+  text += line("95 % interval", ends(own.interval, "Welch over trainings"));
+  if (own.labels)
+    return text + line("exchanging labels", p_text(*own.labels, fmt::format("{} and {} trainings",
+                                                                            found.runs_a,
+                                                                            found.runs_b)));
+  return text + line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
+                                           "too much to exchange labels)",
+                                           own.p));
 }
 
 std::string other_families_text(const Comparison& found) {
@@ -75,8 +83,9 @@ std::string other_families_text(const Comparison& found) {
     return "other families\n" + line("95 % interval", "not enough: all graphs are of one family");
   const auto& own = *found.other_families;
   const bool one_run = own.interval.runs == 1;
-  std::string text = one_run ? "other families, these models only where a side has one run\n"
-                             : "other families, other runs\n";
+  std::string text = one_run
+                         ? "other families, these models only where a side has one training\n"
+                         : "other families, other runs\n";
   text += line(
       "95 % interval",
       ends(own.interval.interval, fmt::format("CR2 over {} families{}", found.families,
@@ -85,12 +94,6 @@ std::string other_families_text(const Comparison& found) {
   text +=
       line("these trained models", p_text(own.signs, fmt::format("{} families", found.families)) +
                                        (own.signs.can_tell() ? ", signs by family" : ""));
-  text += line("power of 80 %", runs_text(own.runs_needed, found.difference));
-  text += line(
-      "with any number of runs",
-      own.detectable > 0
-          ? fmt::format("differences below {:.4f} cannot be shown on these graphs", own.detectable)
-          : "graphs differ no more than runs explain: more runs show smaller differences");
   text += line("on as many new families",
                fmt::format("{} wins again with a chance of {:.0f} %; expected regret {:.4f}",
                            found.difference >= 0 ? "A" : "B", 100 * own.shake_up.chance,
@@ -98,30 +101,99 @@ std::string other_families_text(const Comparison& found) {
   return text + "  " + rare_failure_line(found.families) + "\n";
 }
 
+// An interval of B - A where B is better, so that the better side's gain reads upwards.
+std::pair<double, double> upwards(const Interval& interval, bool a_is_better) {
+  return a_is_better ? std::pair(interval.low, interval.high)
+                     : std::pair(-interval.high, -interval.low);
+}
+
+std::string on_others(const Comparison& found, bool a_is_better) {
+  if (!found.other_families) return "of other families nothing is known";
+  const auto [low, high] = upwards(found.other_families->interval.interval, a_is_better);
+  if (low > 0) return fmt::format("on other families too: {:+.4f} to {:+.4f}", low, high);
+  return fmt::format("on other families it may be {:.4f} worse", std::max(0.0, -low));
+}
+
+std::string line_of_needed(std::string_view what, std::string_view unit, const NeededRange& found) {
+  const auto text = [](const NeededNumber& number) {
+    return number ? fmt::format("{}", *number) : std::string("more than 10,000");
+  };
+  if (found.number == found.low && found.number == found.high)
+    return line(what, fmt::format("{} {}", text(found.number), unit));
+  return line(what, fmt::format("{} {} ({} to {}: spreads are known only roughly)",
+                                text(found.number), unit, text(found.low), text(found.high)));
+}
+
 }  // namespace
+
+std::string verdict_text(const Comparison& found) {
+  const bool a_is_better = found.difference >= 0;
+  const char better = a_is_better ? 'A' : 'B', worse = a_is_better ? 'B' : 'A';
+  const double size = std::abs(found.difference);
+  if (!found.these_graphs)
+    return fmt::format(
+        "{} scores {:.4f} higher than {} on these graphs; with one training of a side, whether other "
+        "runs would is not known.\n",
+        better, size, worse);
+  const auto [low, high] = upwards(found.these_graphs->interval, a_is_better);
+  if (low > 0)
+    return fmt::format("{} is better on these graphs: {:+.4f} ({:.4f} to {:.4f}); {}.\n", better,
+                       size, low, high, on_others(found, a_is_better));
+  return fmt::format(
+      "No difference shown on these graphs: {} is at most {:.4f} better, {} at most {:.4f}.\n",
+      better, high, worse, -low);
+}
+
+std::string plan_text(const DifferencePlan& plan) {
+  std::string text = fmt::format(
+      "\nto find a true difference of {:.4f} in 8 of 10 cases, at p < {} (in brackets: 80 % "
+      "interval)\n",
+      plan.difference, kSignificance);
+  text += plan.runs ? line_of_needed("these graphs", "trainings of each", *plan.runs)
+                    : line("these graphs", "not enough: " + more_runs_line());
+  if (!plan.families)
+    return text + line("other families", "not enough: all graphs are of one family");
+  text += line_of_needed("other families", "families like these, with these trainings",
+                         *plan.families);
+  if (plan.families_with_more_runs)
+    text += line_of_needed("", "with ten times as many trainings", *plan.families_with_more_runs);
+  return text;
+}
 
 std::string system_text(const SystemScores& system) {
   if (system.labels.empty())
     return fmt::format("{}: no scores\n", title_of(system.judged)) + left_out_lines(system);
   std::string text = heading(system);
-  const auto runs = run_interval(system.scores);
-  text += "  " +
-          (runs ? run_line(*runs, units_text(system)) : no_run_line("one run has no spread")) +
-          "\n  ";
+  if (const auto runs = run_interval(system.scores)) {
+    text += "  " + run_line(*runs, score_text(system)) + "\n";
+    if (system.together)
+      text += "  " + run_line(*run_interval(*system.together), "members together") + "\n";
+  } else {
+    text += "  " + no_run_line(more_runs_line()) + "\n";
+    if (system.members_of_one)
+      text += "  " + member_line(mean_interval(run_means(*system.members_of_one)),
+                                 score_text(system)) + "\n";
+    if (system.together)
+      text += fmt::format("  members together: {:.4f}\n", mean_score(*system.together));
+  }
   const auto families = family_interval({&system.scores, 1});
-  text += families ? family_line(*families) + "\n  " + rare_failure_line(families->families)
-                   : no_family_line();
+  text += "  " + (families ? family_line(*families) + "\n  " + rare_failure_line(families->families)
+                           : no_family_line());
   return text + "\n" + left_out_lines(system);
 }
 
 std::string comparison_text(const SystemPair& pair, const Comparison& found) {
-  std::string text = heading(pair.a);
-  text += fmt::format("  A      {:.4f}  {}: {}\n", found.a, units_text(pair.a),
-                      join(pair.a.labels, ", "));
-  text += fmt::format("  B      {:.4f}  {}: {}\n", found.b, units_text(pair.b),
-                      join(pair.b.labels, ", "));
-  text += fmt::format("  A - B  {:+.4f}\n\n", found.difference);
-  text += these_graphs_text(found) + "\n" + other_families_text(found);
+  std::string text = verdict_text(found) + "\n" + heading(pair.a);
+  const auto side = [](char name, double score, const SystemScores& system) {
+    return fmt::format("  {}      {:.4f}  {}: {}\n", name, score, score_text(system),
+                       join(system.labels, ", "));
+  };
+  text += side('A', found.a, pair.a) + side('B', found.b, pair.b);
+  text += fmt::format("  A - B  {:+.4f}\n", found.difference);
+  if (pair.a.together && pair.b.together)
+    text += fmt::format("  members together: A {:.4f}, B {:.4f}\n", mean_score(*pair.a.together),
+                        mean_score(*pair.b.together));
+  text += "\n" + these_graphs_text(pair, found) + "\n" + other_families_text(found);
   return text + left_out_lines(pair.a) + left_out_lines(pair.b);
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "ensemble/joined_predictions.hpp"
 
 namespace tpudist {
 namespace {
@@ -35,10 +36,10 @@ class MatrixBuilder {
     if (runs_.empty()) return std::move(matrix_);
     for (const RunRecord* run : runs_) check_alike(*run);
     list_graphs();
-    if (matrix_.kind == MatrixRows::out_of_fold) {
-      add_columns();
+    if (matrix_.kind == MatrixRows::members) {
+      for (const RunRecord* run : runs_) add_member_rows(*run);
     } else {
-      for (const RunRecord* run : runs_) add_rows(*run);
+      add_trainings();
     }
     drop_undefined();
     if (matrix_.rows.empty()) matrix_.graphs.clear();
@@ -146,16 +147,60 @@ class MatrixBuilder {
     matrix_.scores.push_back(std::move(scores));
   }
 
-  void add_rows(const RunRecord& run) {
-    if (matrix_.kind == MatrixRows::runs) {
-      std::vector<double> scores;
-      for (const MatrixGraph& graph : matrix_.graphs)
-        scores.push_back(graph_of(run, graph.name)->combined);
-      MatrixRow row = row_of(run);
-      row.members = {-1};
-      add(std::move(row), std::move(scores));
-      return;
+  // A member of a training, and its place among the members of its run.
+  struct Part {
+    const RunRecord* run = nullptr;
+    std::size_t member = 0;
+    const PredictedMember& what() const { return run->scores->members[member]; }
+  };
+  struct Training {
+    MatrixRow row;
+    std::vector<Part> parts;  // by number of the member
+    bool in_one_run() const {
+      return std::ranges::all_of(parts,
+                                 [&](const Part& part) { return part.run == parts.front().run; });
     }
+  };
+
+  // In the order in which they are met.
+  std::vector<Training> trainings() {
+    using Key = std::tuple<std::string, std::uint64_t, std::int64_t, std::int64_t>;
+    std::vector<Training> list;
+    std::map<Key, std::size_t> places;
+    for (const RunRecord* run : runs_) {
+      const MatrixRow row = row_of(*run);
+      const auto [at, fresh] = places.try_emplace(
+          {row.variant, row.variant_hash, row.init_seed, row.order_seed}, list.size());
+      if (fresh) list.push_back({row, {}});
+      Training& training = list[at->second];
+      for (std::size_t m = 0; m < run->scores->members.size(); ++m) {
+        const Part part{run, m};
+        const auto same = std::ranges::find(training.parts, part.what().number,
+                                            [](const Part& other) { return other.what().number; });
+        if (same != training.parts.end() && same->run != run) {
+          matrix_.left_out.push_back(fmt::format("{}: member {} is in {} too", run->label,
+                                                 part.what().number, same->run->label));
+          continue;
+        }
+        training.parts.push_back(part);
+      }
+    }
+    for (Training& training : list) {
+      std::ranges::sort(training.parts, {}, [](const Part& part) { return part.what().number; });
+      for (const Part& part : training.parts) training.row.members.push_back(part.what().number);
+      if (!training.in_one_run())
+        training.row.label = fmt::format("{} {}", training.row.variant, seeds_text(training.row));
+    }
+    return list;
+  }
+
+  static std::string seeds_text(const MatrixRow& row) {
+    return row.init_seed == row.order_seed
+               ? fmt::format("seed {}", row.init_seed)
+               : fmt::format("seeds {}/{}", row.init_seed, row.order_seed);
+  }
+
+  void add_member_rows(const RunRecord& run) {
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       std::vector<double> scores;
       for (const MatrixGraph& graph : matrix_.graphs) {
@@ -170,53 +215,96 @@ class MatrixBuilder {
     }
   }
 
-  // Member number n belongs to the column n / folds of its variant and seeds.
-  void add_columns() {
-    using Key = std::tuple<std::string, std::uint64_t, std::int64_t, std::int64_t, int>;
-    struct Part {
-      const RunRecord* run = nullptr;
-      std::size_t member = 0;
-      int number = 0;
-    };
-    std::map<Key, std::map<int, Part>> columns;  // parts by fold
-    int folds = 0;
-    for (const RunRecord* run : runs_) {
-      folds = std::max(folds, run->folds);
-      for (std::size_t m = 0; m < run->scores->members.size(); ++m) {
-        const PredictedMember& member = run->scores->members[m];
-        if (member.fold < 0 || member.failed) continue;
-        const Key key{run->variant, run->hashes ? run->hashes->variant_hash : 0, run->init_seed,
-                      run->order_seed, member.number / std::max(run->folds, 1)};
-        if (!columns[key].try_emplace(member.fold, run, m, member.number).second) {
-          matrix_.left_out.push_back(
-              fmt::format("{}: member {} is there twice", run->label, member.number));
-        }
-      }
+  // The mean of the scores of the members that never saw the graph; members that failed do not
+  // count. NaN where there is none, or one of them has no score.
+  double mean_of_members(const Training& training, const MatrixGraph& graph) const {
+    double sum = 0;
+    int count = 0;
+    for (const Part& part : training.parts) {
+      if (part.what().failed || (of_folds() && part.what().fold != graph.fold)) continue;
+      const ScoredGraph* scored = graph_of(*part.run, graph.name);
+      if (!scored || !scored->out_of_fold[part.member]) return kNone;
+      sum += scored->members[part.member];
+      ++count;
     }
-    for (const auto& [key, parts] : columns) {
-      MatrixRow row = row_of(*parts.begin()->second.run);
-      row.label = fmt::format("{} seed {}", row.variant, row.init_seed);
-      if (row.order_seed != row.init_seed) row.label += fmt::format("/{}", row.order_seed);
-      if (std::get<4>(key) > 0) row.label += fmt::format(" column {}", std::get<4>(key));
-      std::string missing;
-      for (int fold = 0; fold < folds; ++fold) {
-        const auto part = parts.find(fold);
-        row.members.push_back(part == parts.end() ? -1 : part->second.number);
-        if (part == parts.end()) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", fold);
-      }
-      if (!missing.empty()) {
+    return count == 0 ? kNone : sum / count;
+  }
+
+  // The combined ranking of all members; over several runs it needs all their predictions.
+  std::vector<double> together(const Training& training) {
+    std::vector<double> scores;
+    if (training.in_one_run()) {
+      for (const MatrixGraph& graph : matrix_.graphs)
+        scores.push_back(graph_of(*training.parts.front().run, graph.name)->combined);
+      return scores;
+    }
+    std::vector<std::shared_ptr<const PredictionsFile>> files;
+    for (const Part& part : training.parts) {
+      if (!part.run->predictions) {
         matrix_.left_out.push_back(
-            fmt::format("{}: the member of fold {} has no scores yet", row.label, missing));
+            training.row.label +
+            ": its members are in several runs; predictions.rows is needed to put them together");
+        return {};
+      }
+      if (std::ranges::find(files, part.run->predictions) == files.end())
+        files.push_back(part.run->predictions);
+    }
+    const MemberScores joined = read_member_scores(JoinedPredictions(std::move(files)));
+    for (const MatrixGraph& graph : matrix_.graphs) {
+      const auto at = std::ranges::find_if(joined.graphs, [&](const ScoredGraph& other) {
+        return other.name == graph.name && wanted(other);
+      });
+      scores.push_back(at == joined.graphs.end() ? kNone : at->combined);
+    }
+    return scores;
+  }
+
+  // Which members' folds a training lacks; empty: none.
+  std::string missing_folds(Training& training, int folds) const {
+    std::string missing;
+    training.row.members.clear();
+    for (int fold = 0; fold < folds; ++fold) {
+      const auto part = std::ranges::find_if(training.parts, [&](const Part& other) {
+        return other.what().fold == fold && !other.what().failed;
+      });
+      training.row.members.push_back(part == training.parts.end() ? -1 : part->what().number);
+      if (part == training.parts.end())
+        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", fold);
+    }
+    return missing;
+  }
+
+  void add_trainings() {
+    std::vector<Training> list = trainings();
+    std::size_t most = 0;
+    int folds = 0;
+    for (const Training& training : list) {
+      most = std::max(most, training.parts.size());
+      for (const Part& part : training.parts) folds = std::max(folds, part.run->folds);
+    }
+    for (Training& training : list) {
+      if (of_folds()) {
+        const std::string missing = missing_folds(training, folds);
+        training.row.label = fmt::format("{} {}", training.row.variant, seeds_text(training.row));
+        if (!missing.empty()) {
+          matrix_.left_out.push_back(fmt::format("{}: the member of fold {} has no scores yet",
+                                                 training.row.label, missing));
+          continue;
+        }
+      } else if (training.parts.size() < most) {
+        matrix_.left_out.push_back(fmt::format("{}: {} of {} members have scores",
+                                               training.row.label, training.parts.size(), most));
         continue;
       }
       std::vector<double> scores;
-      for (const MatrixGraph& graph : matrix_.graphs) {
-        const Part& part = parts.at(graph.fold);
-        const ScoredGraph* scored = graph_of(*part.run, graph.name);
-        scores.push_back(scored && scored->out_of_fold[part.member] ? scored->members[part.member]
-                                                                    : kNone);
+      if (matrix_.kind == MatrixRows::together) {
+        scores = together(training);
+        if (scores.empty()) continue;
+      } else {
+        for (const MatrixGraph& graph : matrix_.graphs)
+          scores.push_back(mean_of_members(training, graph));
       }
-      add(std::move(row), std::move(scores));
+      add(std::move(training.row), std::move(scores));
     }
   }
 

@@ -9,12 +9,14 @@
 
 namespace tpudist {
 
-// What makes a row of a ScoreMatrix.
+// What makes a row of a ScoreMatrix. A training is all members of one variant that share
+// `seed.init` and `seed.order`, in one run or, where a sweep splits them, in several.
 enum class MatrixRows {
-  members,  // each member, on validation graphs that it never saw
-  runs,     // each run: all its members together, on such graphs
-  out_of_fold,  // the members of one variant and seed that hold out one fold each, on all graphs that lie
-                // in folds: each graph is scored by the member that never saw it
+  members,    // each member, on validation graphs that it never saw
+  trainings,  // each training: on such graphs the mean of its members' scores
+  together,   // each training: the score of its members' combined ranking (ScoredGraph::combined)
+  out_of_fold,  // each training, on all graphs that lie in folds: the mean of the scores of those of
+                // its members that hold the graph's fold out
 };
 
 // Something that was trained anew and scores all graphs of the matrix.
@@ -23,8 +25,8 @@ struct MatrixRow {
   std::string variant;             // label of its variant
   std::uint64_t variant_hash = 0;  // 0: unknown
   std::int64_t init_seed = 0, order_seed = 0;
-  // [folds] of MatrixRows::out_of_fold: the member that holds out the fold; else a single one, -1 for
-  // all of a run.
+  // The numbers of its members. Of MatrixRows::out_of_fold [folds]: the first one that holds out the
+  // fold.
   std::vector<int> members;
 };
 
@@ -43,7 +45,7 @@ struct ScoreMatrix {
   std::vector<MatrixGraph> graphs;          // [G] in the order of names
   std::vector<std::vector<double>> scores;  // [R][G]
   // What is not in it and why, one line each: runs without scores, members that failed, graphs on which the
-  // metric is undefined, columns that lack the member of a fold.
+  // metric is undefined, trainings that lack members.
   std::vector<std::string> left_out;
 
   // [R] means over graphs.

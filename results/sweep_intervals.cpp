@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
+#include "ensemble/interval_json.hpp"
 #include "results/comparison_text.hpp"
 #include "results/system_scores.hpp"
+#include "statistics/comparison.hpp"
 
 namespace tpudist {
 namespace {
@@ -14,6 +21,7 @@ namespace {
 // What there is to say of one variant.
 struct Variant {
   std::string label;
+  int experiment = 0;  // variants of other experiments are never compared
   SystemScores valid, out_of_fold;
   std::string error;  // why there is nothing
 };
@@ -21,7 +29,8 @@ struct Variant {
 std::vector<Variant> variants_of(const ResultSet& results) {
   std::vector<Variant> variants;
   if (!results.sweep) return variants;
-  for (const std::string& label : results.sweep->labels) {
+  for (std::size_t v = 0; v < results.sweep->labels.size(); ++v) {
+    const std::string& label = results.sweep->labels[v];
     std::vector<RunRecord> runs;
     for (const RunRecord& run : results.runs) {
       if (run.variant == label) runs.push_back(run);
@@ -29,9 +38,10 @@ std::vector<Variant> variants_of(const ResultSet& results) {
     if (runs.empty()) continue;
     Variant& variant = variants.emplace_back();
     variant.label = label;
+    variant.experiment = results.sweep->variant_experiment[v];
     try {
-      variant.valid = system_scores(runs, JudgedGraphs::valid, RunUnit::automatic);
-      variant.out_of_fold = system_scores(runs, JudgedGraphs::out_of_fold, RunUnit::automatic);
+      variant.valid = system_scores(runs, JudgedGraphs::valid);
+      variant.out_of_fold = system_scores(runs, JudgedGraphs::out_of_fold);
     } catch (const Error& error) {
       variant.error = error.what();
     }
@@ -48,11 +58,101 @@ std::string indented(const std::string& text) {
   return result;
 }
 
+// Variants that can be compared on the same graphs, with two trainings each; the best first.
+struct Rivals {
+  JudgedGraphs judged = JudgedGraphs::valid;
+  std::vector<std::string> labels;
+  std::vector<std::vector<double>> run_means;
+  AllPairs found;
+};
+
+const SystemScores& scores_of(const Variant& variant, JudgedGraphs judged) {
+  return judged == JudgedGraphs::valid ? variant.valid : variant.out_of_fold;
+}
+
+std::vector<Rivals> rivals_of(const std::vector<Variant>& variants) {
+  std::vector<Rivals> list;
+  for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
+    using Key = std::tuple<int, std::string, std::vector<std::string>>;
+    std::map<Key, std::vector<const Variant*>> groups;
+    for (const Variant& variant : variants) {
+      const SystemScores& own = scores_of(variant, judged);
+      if (variant.error.empty() && own.scores.run_count() > 1)
+        groups[{variant.experiment, own.collection, own.scores.graphs}].push_back(&variant);
+    }
+    for (auto& [key, group] : groups) {
+      if (group.size() < 2) continue;
+      const auto score = [&](const Variant* variant) {
+        return mean_score(scores_of(*variant, judged).scores);
+      };
+      std::ranges::stable_sort(group, std::greater(), score);
+      Rivals rivals{judged, {}, {}, {}};
+      for (const Variant* variant : group) {
+        rivals.labels.push_back(variant->label);
+        rivals.run_means.push_back(run_means(scores_of(*variant, judged).scores));
+      }
+      rivals.found = all_pairs(rivals.run_means);
+      list.push_back(std::move(rivals));
+    }
+  }
+  return list;
+}
+
+std::string pair_text(const Rivals& rivals, const PairDifference& pair) {
+  return fmt::format("{} - {}: {:+.4f} ({:+.4f} to {:+.4f}), p {:.3g}",
+                     rivals.labels[static_cast<std::size_t>(pair.a)],
+                     rivals.labels[static_cast<std::size_t>(pair.b)], pair.interval.value,
+                     pair.interval.low, pair.interval.high, pair.p);
+}
+
+// The best against every other, and how many pairs differ at all.
+std::string rivals_text(const Rivals& rivals) {
+  const AllPairs& found = rivals.found;
+  const auto differs = [](const PairDifference& pair) { return pair.p < kSignificance; };
+  const auto differing = std::ranges::count_if(found.pairs, differs);
+  std::string text = fmt::format(
+      "{}, all pairs of {} variants at once: {} of {} differ (other runs, these graphs; mean of "
+      "members; {})\n",
+      rivals.judged == JudgedGraphs::valid ? "valid split" : "out of fold", rivals.labels.size(),
+      differing, found.pairs.size(), found.one_spread ? "Tukey" : "Welch and Holm");
+  const bool clear = std::ranges::all_of(found.pairs, [&](const PairDifference& pair) {
+    return pair.a != 0 || differs(pair);
+  });
+  text += clear ? fmt::format("  {} is better than every other variant\n", rivals.labels.front())
+                : fmt::format("  no variant is shown to be the best; {} scores highest\n",
+                              rivals.labels.front());
+  for (const PairDifference& pair : found.pairs) {
+    if (pair.a == 0) text += "  " + pair_text(rivals, pair) + "\n";
+  }
+  if (found.shrunk.empty()) return text;
+  text += "  what other runs would reach on average (shrunk towards the mean of all variants):\n";
+  for (std::size_t v = 0; v < rivals.labels.size(); ++v)
+    text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v],
+                        mean(rivals.run_means[v]), rivals.labels[v]);
+  return text;
+}
+
+nlohmann::json rivals_json(const Rivals& rivals) {
+  nlohmann::json pairs = nlohmann::json::array();
+  for (const PairDifference& pair : rivals.found.pairs)
+    pairs.push_back({{"a", rivals.labels[static_cast<std::size_t>(pair.a)]},
+                     {"b", rivals.labels[static_cast<std::size_t>(pair.b)]},
+                     {"interval", interval_json(pair.interval)},
+                     {"p", pair.p}});
+  return {{"graphs", rivals.judged == JudgedGraphs::valid ? "valid" : "out_of_fold"},
+          {"method", rivals.found.one_spread ? "tukey" : "holm"},
+          {"variants", rivals.labels},
+          {"pairs", pairs},
+          {"shrunk", rivals.found.shrunk}};
+}
+
 }  // namespace
 
 std::string sweep_interval_text(const ResultSet& results) {
   std::string text;
-  for (const Variant& variant : variants_of(results)) {
+  const std::vector<Variant> variants = variants_of(results);
+  for (const Rivals& rivals : rivals_of(variants)) text += rivals_text(rivals) + "\n";
+  for (const Variant& variant : variants) {
     text += variant.label + ", 95 % intervals\n";
     if (!variant.error.empty()) {
       text += "  not told: " + variant.error + "\n";
@@ -77,6 +177,12 @@ nlohmann::json sweep_interval_json(const ResultSet& results) {
     }
     list.push_back(std::move(one));
   }
+  return list;
+}
+
+nlohmann::json sweep_pairs_json(const ResultSet& results) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Rivals& rivals : rivals_of(variants_of(results))) list.push_back(rivals_json(rivals));
   return list;
 }
 

@@ -77,7 +77,8 @@ std::vector<RunRecord> read_system(std::span<const std::string> inputs) {
   std::vector<RunRecord> runs;
   for (const std::string& input : inputs) {
     for (RunRecord& run : read_input(input)) {
-      if (inputs.size() > 1) run.label = run.path.string();
+      // Two runs may have one name; their folders differ.
+      if (run.index < 0) run.label = run.path.string();
       runs.push_back(std::move(run));
     }
   }

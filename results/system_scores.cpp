@@ -33,35 +33,67 @@ void require_one_variant(std::span<const RunRecord> runs) {
   }
 }
 
-MatrixRows rows_of(JudgedGraphs judged, RunUnit unit) {
-  if (judged == JudgedGraphs::out_of_fold) return MatrixRows::out_of_fold;
-  return unit == RunUnit::members ? MatrixRows::members : MatrixRows::runs;
+// Trainings by `seed.order` where members share slates.
+std::string shared_order_line(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
+  if (std::ranges::any_of(runs, [](const RunRecord& run) {
+        return run.setting("batch.order") == "per_member";
+      }))
+    return {};
+  std::map<std::int64_t, const MatrixRow*> known;
+  for (const MatrixRow& row : matrix.rows) {
+    const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
+    if (!fresh)
+      return fmt::format(
+          "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
+          "these do and the interval of other runs is too narrow; give each training a seed.order "
+          "of its own",
+          at->second->label, row.label, row.order_seed);
+  }
+  return {};
 }
 
-SystemScores scores_of(const ScoreMatrix& matrix, JudgedGraphs judged) {
+SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matrix,
+                       JudgedGraphs judged) {
   SystemScores result;
   result.collection = matrix.collection;
   result.metric = matrix.metric;
   result.judged = judged;
-  result.unit = matrix.kind;
   result.left_out = matrix.left_out;
-  for (const MatrixRow& row : matrix.rows) result.labels.push_back(row.label);
+  for (const MatrixRow& row : matrix.rows) {
+    result.labels.push_back(row.label);
+    result.members = std::max(result.members, static_cast<int>(row.members.size()));
+  }
   result.scores = run_scores(matrix);
+  result.shared_order = shared_order_line(runs, matrix);
   return result;
 }
 
+void erase_graph(RunScores& scores, std::size_t g) {
+  const auto at = static_cast<std::ptrdiff_t>(g);
+  scores.graphs.erase(scores.graphs.begin() + at);
+  scores.families.erase(scores.families.begin() + at);
+  if (!scores.folds.empty()) scores.folds.erase(scores.folds.begin() + at);
+  scores.scores.erase(scores.scores.begin() + at);
+}
+
+// Keeps the graphs of `names`; the others are given to `tell`.
+template <typename Tell>
+void keep_graphs(RunScores& scores, const std::vector<std::string>& names, const Tell& tell) {
+  for (std::size_t g = scores.graphs.size(); g-- > 0;) {
+    if (std::ranges::find(names, scores.graphs[g]) != names.end()) continue;
+    tell(scores.graphs[g]);
+    erase_graph(scores, g);
+  }
+}
+
 // Keeps the graphs that the other has, too.
-void keep_common(SystemScores& system, const SystemScores& other) {
-  RunScores& own = system.scores;
-  for (std::size_t g = own.graphs.size(); g-- > 0;) {
-    if (std::ranges::find(other.scores.graphs, own.graphs[g]) != other.scores.graphs.end())
-      continue;
-    system.left_out.push_back(own.graphs[g] + ": the other side has no score of it");
-    const auto at = static_cast<std::ptrdiff_t>(g);
-    own.graphs.erase(own.graphs.begin() + at);
-    own.families.erase(own.families.begin() + at);
-    if (!own.folds.empty()) own.folds.erase(own.folds.begin() + at);
-    own.scores.erase(own.scores.begin() + at);
+void keep_common(SystemScores& system, const std::vector<std::string>& others) {
+  keep_graphs(system.scores, others, [&](const std::string& name) {
+    system.left_out.push_back(name + ": the other side has no score of it");
+  });
+  for (auto* beside : {&system.together, &system.members_of_one}) {
+    if (*beside) keep_graphs(**beside, system.scores.graphs, [](const std::string&) {});
+    if (*beside && (*beside)->graphs != system.scores.graphs) beside->reset();
   }
 }
 
@@ -80,32 +112,49 @@ RunScores run_scores(const ScoreMatrix& matrix) {
   return result;
 }
 
-SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged, RunUnit unit) {
+std::string_view name_of(TrainingScore score) {
+  return score == TrainingScore::mean_of_members ? "mean of members" : "members together";
+}
+
+SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
+                           TrainingScore score) {
   require_one_variant(runs);
-  SystemScores result = scores_of(score_matrix(runs, rows_of(judged, unit)), judged);
-  if (unit != RunUnit::automatic || judged != JudgedGraphs::valid || result.labels.size() > 1)
-    return result;
-  SystemScores members = scores_of(score_matrix(runs, MatrixRows::members), judged);
-  return members.labels.size() > 1 ? members : result;
+  if (judged == JudgedGraphs::out_of_fold)
+    return scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
+  SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
+  if (result.members < 2) return result;
+  const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
+  if (together.rows.size() == result.labels.size()) result.together = run_scores(together);
+  if (score == TrainingScore::members_together) {
+    if (!result.together) {
+      const std::string reason = together.left_out.empty() ? "no scores" : together.left_out.front();
+      throw ConfigError("members cannot be put together: " + reason);
+    }
+    result.score = score;
+    result.scores = *std::move(result.together);
+    result.left_out = together.left_out;
+    result.together.reset();
+  } else if (result.labels.size() == 1) {
+    RunScores members = run_scores(score_matrix(runs, MatrixRows::members));
+    if (members.run_count() > 1) result.members_of_one = std::move(members);
+  }
+  return result;
 }
 
 SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
-                       JudgedGraphs judged, RunUnit unit) {
+                       JudgedGraphs judged, TrainingScore score) {
   std::vector<RunRecord> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
   for (const RunRecord& run : a) {
     if (std::ranges::find(b, run.path, &RunRecord::path) != b.end())
       throw ConfigError(fmt::format("{} stands on both sides; name it on one", run.path.string()));
   }
-  score_matrix(all, MatrixRows::runs);  // refuses other data on one of the sides
+  score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);
-  SystemPair pair{system_scores(a, judged, unit), system_scores(b, judged, unit)};
-  if (pair.a.unit != pair.b.unit) {
-    // An ensemble is not compared with single members.
-    pair = {system_scores(a, judged, RunUnit::members), system_scores(b, judged, RunUnit::members)};
-  }
-  keep_common(pair.a, pair.b);
-  keep_common(pair.b, pair.a);
+  SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
+  const std::vector<std::string> of_a = pair.a.scores.graphs;
+  keep_common(pair.a, pair.b.scores.graphs);
+  keep_common(pair.b, of_a);
   return pair;
 }
 

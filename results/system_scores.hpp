@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/run_record.hpp"
@@ -16,23 +18,31 @@ enum class JudgedGraphs {
   out_of_fold,  // all graphs that lie in folds, each by members that never saw it
 };
 
-// What counts as one run of a system.
-enum class RunUnit {
-  automatic,  // runs, or single members where a system has one run of several members
-  runs,       // the members of a run together, as the ensemble that they are
-  members,    // each member by itself
+// Which score of a training is compared. The score of a variant is the mean of members wherever one
+// is printed; members together is printed beside it, and named so.
+enum class TrainingScore {
+  mean_of_members,   // on each graph, of its members that never saw it
+  members_together,  // of their combined ranking; out of fold as mean_of_members
 };
+std::string_view name_of(TrainingScore score);  // "mean of members", "members together"
 
-// The scores of one system: all runs of one variant. Plain data.
+// The scores of one system: all trainings of one variant. Plain data.
 struct SystemScores {
   std::string collection, metric;
   JudgedGraphs judged = JudgedGraphs::valid;
-  // What a column of `scores` is: runs or members; out of fold the members of one seed that hold
-  // out one fold each.
-  MatrixRows unit = MatrixRows::runs;
-  std::vector<std::string> labels;    // [R] of the runs
-  RunScores scores;                   // graphs by name; of none where no run has such scores
+  TrainingScore score = TrainingScore::mean_of_members;
+  std::vector<std::string> labels;  // [R] of the trainings
+  int members = 0;                  // of a training, at most
+  RunScores scores;  // columns are trainings, graphs by name; none where nothing has such scores
+  // The same by members together, where each training has several members and is known so.
+  std::optional<RunScores> together;
+  // Where there is one training of several members: a column for each of them. It says nothing of
+  // other trainings.
+  std::optional<RunScores> members_of_one;
   std::vector<std::string> left_out;  // of ScoreMatrix
+  // Trainings that share `seed.order` saw the same slates, as members of one training do, so that
+  // they differ too little: one line that says so; empty otherwise.
+  std::string shared_order;
 };
 
 // A matrix as statistics/ takes it: its rows are the runs.
@@ -40,15 +50,16 @@ RunScores run_scores(const ScoreMatrix& matrix);
 
 // Of one system. Throws ConfigError where runs are of several variants or collections, saw other
 // data, or two are one and the same training (equal parameters), and says which.
-SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged, RunUnit unit);
+SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
+                           TrainingScore score = TrainingScore::mean_of_members);
 
-// Two systems on the graphs that both have scores of, with runs of the same kind. A graph that one
-// of them lacks is named in its `left_out`. Throws ConfigError where a run is on both sides, and as
-// above and as score_matrix, where the systems saw other data.
+// Two systems on the graphs that both have scores of. A graph that one of them lacks is named in its
+// `left_out`. Throws ConfigError where a run is on both sides, and as above and as score_matrix,
+// where the systems saw other data.
 struct SystemPair {
   SystemScores a, b;
 };
 SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
-                       JudgedGraphs judged, RunUnit unit);
+                       JudgedGraphs judged, TrainingScore score = TrainingScore::mean_of_members);
 
 }  // namespace tpudist

@@ -37,106 +37,106 @@ void require_alike(const RunScores& a, const RunScores& b) {
         fmt::format("one side has {} graphs, the other {}", a.graph_count(), b.graph_count()));
 }
 
-// Means over the graphs of a fold. [R]
-std::vector<double> fold_means(const RunScores& scores, int fold) {
-  RunScores own;
-  for (int g = 0; g < scores.graph_count(); ++g) {
-    if (scores.fold_of(g) == fold) own.scores.push_back(scores.scores[static_cast<std::size_t>(g)]);
-  }
-  return run_means(own);
-}
-
-std::vector<LabelGroup> groups_of_runs(const RunScores& a, const RunScores& b) {
-  std::map<int, double> sizes;
-  for (int g = 0; g < a.graph_count(); ++g) sizes[a.fold_of(g)] += 1;
-  std::vector<LabelGroup> groups;
-  for (const auto& [fold, graphs] : sizes)
-    groups.push_back({fold_means(a, fold), fold_means(b, fold), graphs / a.graph_count()});
-  return groups;
-}
-
-// The signs of a family's sum are those of exchanging its two systems.
-std::vector<LabelGroup> groups_of_families(const GraphValues& differences) {
+// A family's sum of differences changes sign where its two systems are exchanged.
+std::vector<double> family_sums(const GraphValues& differences) {
   std::map<std::string, double> sums;
   for (std::size_t g = 0; g < differences.values.size(); ++g)
     sums[differences.families[g]] += differences.values[g];
-  std::vector<LabelGroup> groups;
-  for (const auto& [family, sum] : sums)
-    groups.push_back({{sum / 2}, {-sum / 2}, 1 / static_cast<double>(differences.values.size())});
-  return groups;
+  std::vector<double> values;
+  for (const auto& [family, sum] : sums) values.push_back(sum);
+  return values;
 }
 
-Comparison::TheseGraphs on_these_graphs(const RunScores& a, const RunScores& b) {
-  Comparison::TheseGraphs result;
-  result.test = permutation_test(groups_of_runs(a, b), kLabelKey);
-  if (a.run_count() < 2 || b.run_count() < 2) return result;
+double p_of(double difference, const VarianceEstimate& variance) {
+  if (variance.variance == 0) return difference == 0 ? 1 : 0;
+  return two_sided_p(difference / std::sqrt(variance.variance), variance.degrees);
+}
+
+std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScores& a, const RunScores& b) {
+  if (a.run_count() < 2 || b.run_count() < 2) return std::nullopt;
   const std::vector<double> of_a = run_means(a), of_b = run_means(b);
+  Comparison::TheseGraphs result;
   result.interval = difference_interval(of_a, of_b);
-  const double of_one = std::pow(mean_interval(of_a).error, 2) * a.run_count() +
-                        std::pow(mean_interval(of_b).error, 2) * b.run_count();
-  result.runs_needed = runs_needed(result.test.difference, [&](int runs) {
-    return VarianceEstimate{of_one / runs, 2.0 * (runs - 1)};
-  });
+  const double error = result.interval.error;
+  result.p = p_of(result.interval.value, {error * error, result.interval.degrees});
+  result.labels = label_test(of_a, of_b, kLabelKey);
   return result;
 }
 
-// What the runs of both sides add to the variance on other families.
-struct RunsOfBoth {
-  std::vector<VarianceEstimate> terms;
-  double added = 0;
-  double falling = 0;  // RunVariance::falling of both
-  double now = 0;      // of that, with the runs at hand
+// V_fam of the differences, and what the runs of both sides add to it.
+struct FamilyDifferences {
+  GraphValues differences;
+  VarianceEstimate family;
+  std::vector<VarianceEstimate> terms;  // of satterthwaite, V_fam first
+  double added = 0;                     // by runs
+  // Of both sides, for one run of each: RunVariance::falling_*. 0 where a side has one run.
+  double falling_with_runs = 0, falling_with_both = 0;
+  double seen_with_both = 0;  // of the latter, with the runs at hand: within V_fam
 
+  FamilyDifferences(const RunScores& a, const RunScores& b)
+      : differences{a.families, graph_means(a)} {
+    const std::vector<double> of_b = graph_means(b);
+    for (std::size_t g = 0; g < of_b.size(); ++g) differences.values[g] -= of_b[g];
+    family = family_variance({&differences, 1});
+    terms = {family};
+    add(a);
+    add(b);
+  }
+
+  VarianceEstimate all() const { return satterthwaite(terms); }
+
+ private:
   void add(const RunScores& scores) {
     if (scores.run_count() < 2) return;
     const RunVariance runs = run_variance(scores);
-    terms.push_back(runs.run_term());
-    terms.push_back(runs.interaction_term());
+    for (const VarianceEstimate& term :
+         {runs.run_term(), runs.interaction_term(), runs.training_term()})
+      terms.push_back(term);
     added += runs.missing();
-    falling += runs.falling();
-    now += runs.falling() / runs.runs;
+    falling_with_runs += runs.falling_with_runs();
+    falling_with_both += runs.falling_with_both();
+    seen_with_both += runs.falling_with_both() / runs.runs;
   }
 };
 
-std::optional<Comparison::OtherFamilies> on_other_families(const RunScores& a, const RunScores& b) {
-  if (a.family_count() < 2) return std::nullopt;
-  GraphValues differences{a.families, graph_means(a)};
-  const std::vector<double> of_b = graph_means(b);
-  for (std::size_t g = 0; g < of_b.size(); ++g) differences.values[g] -= of_b[g];
-  const double difference = mean_score(a) - mean_score(b);
+// Families needed with `runs` of each side. Graphs' own differences, and what runs do to single
+// graphs, fall with the number of families; what runs do to all graphs alike does not.
+NeededRange families_needed(const RunScores& a, const RunScores& b, double difference, int runs) {
+  const FamilyDifferences found(a, b);
+  const auto families = static_cast<double>(a.family_count());
+  const double own = std::max(0.0, found.family.variance - found.seen_with_both);
+  return needed_number(difference, found.family.degrees, [&](int number, double scale) {
+    const double more = number / families;
+    const std::array terms{
+        VarianceEstimate{scale * (own + found.falling_with_both / runs) / more,
+                         std::max(1.0, found.family.degrees * more)},
+        VarianceEstimate{scale * found.falling_with_runs / runs, 2.0 * std::max(1, runs - 1)}};
+    return satterthwaite(terms);
+  });
+}
 
+}  // namespace
+
+std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScores& a,
+                                                                   const RunScores& b) {
+  require_alike(a, b);
+  if (a.family_count() < 2) return std::nullopt;
+  const FamilyDifferences found(a, b);
+  const double difference = mean_score(a) - mean_score(b);
+  const VarianceEstimate all = found.all();
   Comparison::OtherFamilies result;
-  const VarianceEstimate family = family_variance({&differences, 1});
-  RunsOfBoth runs{{family}};
-  runs.add(a);
-  runs.add(b);
-  const VarianceEstimate all = satterthwaite(runs.terms);
   result.interval = {t_interval(difference, all),
                      a.family_count(),
                      a.graph_count(),
                      1,
                      std::min(a.run_count(), b.run_count()),
-                     family,
-                     runs.added};
-  if (all.variance > 0)
-    result.p = two_sided_p(difference / std::sqrt(all.variance), all.degrees);
-  else
-    result.p = difference == 0 ? 1 : 0;
-  result.signs = permutation_test(groups_of_families(differences), kLabelKey);
-  result.shake_up = shake_up(difference, family);
-
-  // Without end of runs, what is left is how graphs differ.
-  const VarianceEstimate graphs{std::max(0.0, family.variance + runs.added - runs.now),
-                                family.degrees};
-  result.detectable = detectable_difference(graphs);
-  result.runs_needed = runs_needed(difference, [&](int count) {
-    const std::array terms{graphs, VarianceEstimate{runs.falling / count, 2.0 * (count - 1)}};
-    return satterthwaite(terms);
-  });
+                     found.family,
+                     found.added};
+  result.p = p_of(difference, all);
+  result.signs = sign_test(family_sums(found.differences), kLabelKey);
+  result.shake_up = shake_up(difference, all);
   return result;
 }
-
-}  // namespace
 
 Comparison compare(const RunScores& a, const RunScores& b) {
   require_alike(a, b);
@@ -150,8 +150,28 @@ Comparison compare(const RunScores& a, const RunScores& b) {
   result.graphs = a.graph_count();
   result.out_of_fold = a.is_out_of_fold();
   result.these_graphs = on_these_graphs(a, b);
-  result.other_families = on_other_families(a, b);
+  result.other_families = compare_on_other_families(a, b);
   return result;
+}
+
+DifferencePlan plan_difference(const RunScores& a, const RunScores& b, double difference) {
+  if (!(difference > 0))
+    throw Error(ErrorKind::failed, fmt::format("a difference of {} cannot be found", difference));
+  require_alike(a, b);
+  DifferencePlan plan{difference, {}, {}, {}};
+  const int runs = std::min(a.run_count(), b.run_count());
+  if (runs > 1) {
+    const double of_one = std::pow(mean_interval(run_means(a)).error, 2) * a.run_count() +
+                          std::pow(mean_interval(run_means(b)).error, 2) * b.run_count();
+    const double degrees = difference_interval(run_means(a), run_means(b)).degrees;
+    plan.runs = needed_number(difference, degrees, [&](int number, double scale) {
+      return VarianceEstimate{scale * of_one / number, 2.0 * (number - 1)};
+    });
+  }
+  if (a.family_count() < 2) return plan;
+  plan.families = families_needed(a, b, difference, runs);
+  if (runs > 1) plan.families_with_more_runs = families_needed(a, b, difference, 10 * runs);
+  return plan;
 }
 
 }  // namespace tpudist

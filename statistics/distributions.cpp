@@ -6,8 +6,10 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/quadrature/gauss.hpp>
+#include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <cmath>
-#include <limits>
+#include <numbers>
 
 #include "core/error.hpp"
 
@@ -25,6 +27,14 @@ using NoncentralT = boost::math::non_central_t_distribution<double, Plain>;
 constexpr double kMostDegrees = 1e9;
 // Beyond such a shift a test finds the difference always.
 constexpr double kLargestShift = 38;
+
+// Beyond it a normal density is nothing.
+constexpr double kFarNormal = 8;
+using Quadrature = boost::math::quadrature::gauss<double, 61>;
+
+double below(double z) {
+  return 0.5 * std::erfc(-z / std::numbers::sqrt2);
+}
 
 double checked_degrees(double degrees) {
   if (!(degrees > 0))
@@ -66,13 +76,46 @@ double t_test_power(double shift, double degrees, double level) {
   return std::min(1.0, cdf(complement(shifted, bound)) + cdf(shifted, -bound));
 }
 
-double expected_loss(double shift, double degrees) {
-  if (checked_degrees(degrees) <= 1) return std::numeric_limits<double>::infinity();
+double expected_loss(double shift, double degrees, double most) {
   const StudentT t(checked_degrees(degrees));
-  // The integral of (u - shift) f(u) above `shift`, with u f(u) integrated in closed form.
-  const double tail =
-      pdf(t, shift) * (t.degrees_of_freedom() + shift * shift) / (t.degrees_of_freedom() - 1);
-  return tail - shift * cdf(complement(t, shift));
+  const auto tail = [&](double x) { return cdf(complement(t, x)); };
+  // The loss is the integral of the probability of losing more.
+  return boost::math::quadrature::gauss_kronrod<double, 31>::integrate(tail, shift, shift + most, 15,
+                                                                       1e-9);
+}
+
+double range_probability(double q, int count, double degrees) {
+  if (count < 2) throw Error(ErrorKind::failed, fmt::format("{} values have no range", count));
+  degrees = checked_degrees(degrees);
+  if (q <= 0) return 0;
+  // The range is at most w: the lowest value is z, the others lie in (z, z + w).
+  const auto range = [&](double w) {
+    const auto at = [&](double z) {
+      const double beside = below(z + w) - below(z);
+      return std::exp(-z * z / 2) * std::pow(beside, count - 1);
+    };
+    return count / std::sqrt(2 * std::numbers::pi) *
+           Quadrature::integrate(at, -kFarNormal, kFarNormal);
+  };
+  // Density of the standard deviation s: chi-square of degrees s^2, times 2 degrees s. Its bulk
+  // lies within some widths of 1.
+  const double scale = std::log(2.0) + degrees / 2 * std::log(degrees / 2) - std::lgamma(degrees / 2);
+  const auto weighted = [&](double s) {
+    if (s <= 0) return 0.0;
+    return std::exp(scale + (degrees - 1) * std::log(s) - degrees * s * s / 2) * range(q * s);
+  };
+  const double width = kFarNormal / std::sqrt(2 * degrees);
+  return std::clamp(Quadrature::integrate(weighted, std::max(0.0, 1 - width), 1 + width), 0.0, 1.0);
+}
+
+double range_quantile(double p, int count, double degrees) {
+  double low = 0, high = 1;
+  while (range_probability(high, count, degrees) < checked_probability(p)) high *= 2;
+  for (int i = 0; i < 26; ++i) {
+    const double middle = (low + high) / 2;
+    (range_probability(middle, count, degrees) < p ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace tpudist

@@ -17,9 +17,15 @@ double chi_square_quantile(double p, double degrees);
 // with T noncentral t of mean shift `shift` = true difference / its standard error.
 double t_test_power(double shift, double degrees, double level);
 
-// E max(0, -(shift + T)) with T of Student's t: what is lost on average by trusting the sign of an
-// estimate that lies `shift` standard errors above 0, in standard errors. Infinite up to one degree
-// of freedom, where T has no mean.
-double expected_loss(double shift, double degrees);
+// E min(most, max(0, -(shift + T))) with T of Student's t: what is lost on average by trusting the
+// sign of an estimate that lies `shift` standard errors above 0, where at most `most` can be lost;
+// all in standard errors.
+double expected_loss(double shift, double degrees, double most);
+
+// The studentised range of Tukey: the probability that the range of `count` (at least 2) standard
+// normal values, divided by an independent standard deviation with `degrees`, is below `q`; and the
+// value below which a share `p` lies. By quadrature, to 6 digits.
+double range_probability(double q, int count, double degrees);
+double range_quantile(double p, int count, double degrees);
 
 }  // namespace tpudist

@@ -42,6 +42,16 @@ std::string run_line(const Interval& interval, const std::string& source) {
   return line(kTheseGraphs, interval_text(interval) + "; " + source);
 }
 
+std::string member_line(const Interval& interval, const std::string& source) {
+  return fmt::format("these graphs, other members of this training  {}; {}", interval_text(interval),
+                     source);
+}
+
+std::string more_runs_line() {
+  return "one training says nothing of other runs; train again with another seed.init and "
+         "seed.order";
+}
+
 std::string rare_failure_line(int families) {
   return fmt::format("an interval from {} families cannot see failures rarer than about 1 in {}",
                      families, families);

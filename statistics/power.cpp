@@ -8,20 +8,21 @@
 namespace tpudist {
 namespace {
 
-constexpr int kMostRuns = 10'000;
+constexpr int kMostNeeded = 10'000;
+constexpr double kPlanLevel = 0.80;  // of the interval of the variances at hand
 
 double power_of(double difference, const VarianceEstimate& variance) {
   if (variance.variance == 0) return difference == 0 ? kSignificance : 1;
   return t_test_power(difference / std::sqrt(variance.variance), variance.degrees, kSignificance);
 }
 
-}  // namespace
-
-std::optional<int> runs_needed(double difference, const VarianceOfRuns& variance) {
-  const auto suffice = [&](int runs) { return power_of(difference, variance(runs)) >= kPower; };
+NeededNumber needed(double difference, const PlannedVariance& variance, double scale) {
+  const auto suffice = [&](int number) {
+    return power_of(difference, variance(number, scale)) >= kPower;
+  };
   if (suffice(2)) return 2;
-  if (!suffice(kMostRuns)) return std::nullopt;
-  int too_few = 2, enough = kMostRuns;
+  if (!suffice(kMostNeeded)) return std::nullopt;
+  int too_few = 2, enough = kMostNeeded;
   while (enough - too_few > 1) {
     const int middle = (too_few + enough) / 2;
     (suffice(middle) ? enough : too_few) = middle;
@@ -29,23 +30,21 @@ std::optional<int> runs_needed(double difference, const VarianceOfRuns& variance
   return enough;
 }
 
-double detectable_difference(const VarianceEstimate& variance) {
-  if (variance.variance == 0) return 0;
-  double low = 0, high = 1;
-  const double unit = std::sqrt(variance.variance);
-  while (power_of(high * unit, variance) < kPower) high *= 2;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    (power_of(middle * unit, variance) < kPower ? low : high) = middle;
-  }
-  return high * unit;
+}  // namespace
+
+NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance) {
+  const auto truth = [&](double p) { return degrees / chi_square_quantile(p, degrees); };
+  return {needed(difference, variance, 1),
+          needed(difference, variance, truth((1 + kPlanLevel) / 2)),
+          needed(difference, variance, truth((1 - kPlanLevel) / 2))};
 }
 
-ShakeUp shake_up(double difference, const VarianceEstimate& families) {
-  if (families.variance == 0) return {difference == 0 ? 0.5 : 1.0, 0};
-  const double error = std::sqrt(2 * families.variance);
+ShakeUp shake_up(double difference, const VarianceEstimate& variance) {
+  if (variance.variance == 0) return {difference == 0 ? 0.5 : 1.0, 0};
+  const double error = std::sqrt(2 * variance.variance);
   const double shift = std::abs(difference) / error;
-  return {t_probability(shift, families.degrees), error * expected_loss(shift, families.degrees)};
+  return {t_probability(shift, variance.degrees),
+          error * expected_loss(shift, variance.degrees, kLargestDifference / error)};
 }
 
 }  // namespace tpudist

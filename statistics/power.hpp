@@ -10,25 +10,35 @@ namespace tpudist {
 // The share of experiments in which a difference that is there shall be found.
 inline constexpr double kPower = 0.80;
 
-// The variance of a difference if each side had so many runs, from 2 on.
-using VarianceOfRuns = std::function<VarianceEstimate(int runs)>;
+// How many of something find a difference; nothing: no number up to 10,000 does.
+using NeededNumber = std::optional<int>;
 
-// The fewest runs of each side with which a two-sided t test at 0.05 finds `difference` with
-// probability kPower; nothing where 10,000 do not suffice.
-std::optional<int> runs_needed(double difference, const VarianceOfRuns& variance);
+// The number needed by the variance at hand, and by both ends of its 80 % interval: spreads of few
+// runs or families are rough, and so is what follows from them.
+struct NeededRange {
+  NeededNumber number, low, high;
+};
 
-// The least true difference that such a test finds with probability kPower.
-double detectable_difference(const VarianceEstimate& variance);
+// The variance of a difference with `number` of something, from 2 on, where the variances at hand
+// are `scale` times too small.
+using PlannedVariance = std::function<VarianceEstimate(int number, double scale)>;
 
-// What choosing the system that won by `difference` on some families is worth on as many new ones,
-// when nothing was known before and `families` is the variance of the difference between draws of
-// families: the new difference is Student's t around `difference` with twice that variance.
+// The fewest with which a two-sided t test at 0.05 finds a true `difference` with probability
+// kPower. `degrees` are those of the variances at hand, chi-square distributed around the truth.
+NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance);
+
+// Two scores, of Kendall tau or the tile score, differ by at most so much.
+inline constexpr double kLargestDifference = 2;
+
+// What choosing the system that won by `difference` is worth on as many new families and runs, when
+// nothing was known before and `variance` is that of the difference between draws of families and
+// runs: the new difference is Student's t around `difference` with twice that variance.
 struct ShakeUp {
   double chance = 1;  // that the winner wins again
-  // Expected score by which the loser is better on the new families, counting 0 where it is not.
-  // Infinite up to one degree of freedom.
+  // Expected score by which the loser is better there, counting 0 where it is not and at most
+  // kLargestDifference.
   double regret = 0;
 };
-ShakeUp shake_up(double difference, const VarianceEstimate& families);
+ShakeUp shake_up(double difference, const VarianceEstimate& variance);
 
 }  // namespace tpudist

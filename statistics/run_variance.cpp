@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "statistics/two_way_table.hpp"
 
 namespace tpudist {
@@ -40,22 +41,36 @@ double RunVariance::run_component() const {
   return std::max(0.0, (run_square - interaction_square) / graphs_per_fold);
 }
 
+double RunVariance::training_component() const {
+  if (whole_share >= 1) return 0;
+  const double between = mean_square - interaction_square / graphs;
+  return std::max(0.0, (between - whole_share * run_component()) / (1 - whole_share));
+}
+
 double RunVariance::missing() const {
-  return share * run_component() / runs;
+  return (share * run_component() + (1 - share) * training_component()) / runs;
 }
 
 VarianceEstimate RunVariance::run_term() const {
-  if (missing() == 0) return {0, run_degrees};
+  if (run_component() == 0) return {0, run_degrees};
   return {share * run_square / (graphs_per_fold * runs), run_degrees};
 }
 
 VarianceEstimate RunVariance::interaction_term() const {
-  if (missing() == 0 || interaction_degrees == 0) return {0, interaction_degrees};
+  if (run_component() == 0 || interaction_degrees == 0) return {0, interaction_degrees};
   return {-share * interaction_square / (graphs_per_fold * runs), interaction_degrees};
 }
 
-double RunVariance::falling() const {
-  return whole_share * run_component() + interaction_square / graphs;
+VarianceEstimate RunVariance::training_term() const {
+  return {(1 - share) * training_component() / runs, runs - 1};
+}
+
+double RunVariance::falling_with_runs() const {
+  return whole_share * run_component() + (1 - whole_share) * training_component();
+}
+
+double RunVariance::falling_with_both() const {
+  return interaction_square / graphs;
 }
 
 RunVariance run_variance(const RunScores& scores) {
@@ -78,6 +93,8 @@ RunVariance run_variance(const RunScores& scores) {
   result.run_square /= result.run_degrees;
   if (result.interaction_degrees > 0) result.interaction_square /= result.interaction_degrees;
   result.graphs_per_fold = result.graphs / folds;
+  const std::vector<double> means = run_means(scores);
+  result.mean_square = squares_around(means, mean(means)) / (result.runs - 1);
   result.share = missing_share(scores, result.whole_share);
   return result;
 }

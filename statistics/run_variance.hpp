@@ -17,6 +17,12 @@ namespace tpudist {
 //   share = sum_k (n_k / G)^2 - sum_f sum_k (n_kf - n_f n_k / G)^2 / (G^2 (1 - n_f / G))
 // of s2_run / R is missing: 1 where there is one fold, and (sum n_k^2 - sum n_f^2) / G^2 but for
 // the residuals' mean.
+//
+// Out of fold the members of one run that hold out different folds share seeds and slates, so that
+// runs may differ on all folds alike by s2_training. With V the variance between runs' means over
+// all graphs and W = sum_k (n_k / G)^2,
+//   E V = s2_training + W (s2_run - s2_training) + s2_interaction / G,
+// and V_fam does not see s2_training at all: (1 - share) s2_training / R is missing besides.
 struct RunVariance {
   double run_square = 0, run_degrees = 0;  // MS_run
   double interaction_square = 0;           // MS_interaction
@@ -24,17 +30,23 @@ struct RunVariance {
   double graphs_per_fold = 0;              // n0
   double share = 0;
   double whole_share = 0;  // sum_k (n_k / G)^2
+  double mean_square = 0;  // V: between runs' means over all graphs, runs - 1 degrees
   double graphs = 0, runs = 0;
 
   // Of one run: (MS_run - MS_interaction) / n0, at least 0.
   double run_component() const;
-  // What is missing: max(0, share (MS_run - MS_interaction) / (n0 R)).
+  // Of these, what is common to all folds of a run: s2_training, at least 0; 0 with one fold.
+  double training_component() const;
+  // What is missing: (share s2_run + (1 - share) s2_training) / R.
   double missing() const;
-  // The two terms of `missing` for satterthwaite; both 0 where nothing is missing.
+  // The terms of `missing` for satterthwaite; 0 where nothing is missing.
   VarianceEstimate run_term() const;
   VarianceEstimate interaction_term() const;
-  // The variance of the mean that falls with the number of runs, times that number.
-  double falling() const;
+  VarianceEstimate training_term() const;
+  // The variance of the mean that falls with the number of runs, times that number: what is left of
+  // it with any number of families, and what falls with them as well.
+  double falling_with_runs() const;
+  double falling_with_both() const;
 };
 
 // At least two runs; throws Error otherwise, and as RunScores::check.

@@ -32,7 +32,8 @@ FamilyInterval with_runs(std::span<const RunScores> collections, const VarianceE
     mean += mean_score(own) / count;
     if (own.run_count() < 2) continue;
     const RunVariance runs = run_variance(own);
-    for (VarianceEstimate term : {runs.run_term(), runs.interaction_term()}) {
+    for (VarianceEstimate term :
+         {runs.run_term(), runs.interaction_term(), runs.training_term()}) {
       term.variance /= count * count;
       result.run_variance += term.variance;
       terms.push_back(term);

@@ -12,23 +12,25 @@ from scipy import integrate, stats
 from statistics_intervals import FAMILIES, FOLDS, cr2, show, table, two_way
 
 
-def difference(a, b, axis=-1):
-    return np.mean(a, axis=axis) - np.mean(b, axis=axis)
+LOSSES = ((0.0, 3.5, 1e4), (0.8, 3.5, 1e4), (2.5, 3.5, 3), (1.0, 1.0, 50))
+FOUR = np.array([[0.71, 0.74, 0.69, 0.73], [0.66, 0.70, 0.675, 0.655]])
+SYSTEMS = ([0.71, 0.74, 0.69, 0.73], [0.66, 0.70, 0.675, 0.655], [0.72, 0.75, 0.76, 0.71])
+UNEVEN = ([0.71, 0.94, 0.39, 0.53], [0.66, 0.6601, 0.6605, 0.6602], [0.72, 0.75, 0.76, 0.71])
 
 
-def within_folds(a, b):
-    """Two-sided p by enumerating the labels of the runs of each fold."""
-    folds = np.array(FOLDS)
-    sums = [0.0]
-    for fold in (0, 1):
-        rows = folds == fold
-        pooled = np.concatenate([a[rows].mean(0), b[rows].mean(0)])
-        own = []
-        for chosen in itertools.combinations(range(len(pooled)), a.shape[1]):
-            mask = np.isin(np.arange(len(pooled)), chosen)
-            own.append(rows.mean() * (pooled[mask].mean() - pooled[~mask].mean()))
-        sums = [x + y for x in sums for y in own]
-    return np.mean(np.abs(sums) >= abs(a.mean() - b.mean()) - 1e-12)
+def welch_t(a, b):
+    return stats.ttest_ind(a, b, equal_var=False).statistic
+
+
+def label_test(a, b):
+    """Two-sided p of Welch's t by enumerating the labels of all runs."""
+    pooled = np.concatenate([a, b])
+    own, count, beyond = abs(welch_t(a, b)), 0, 0
+    for chosen in itertools.combinations(range(len(pooled)), len(a)):
+        mask = np.isin(np.arange(len(pooled)), chosen)
+        count += 1
+        beyond += abs(welch_t(pooled[mask], pooled[~mask])) >= own - 1e-9
+    return beyond / count
 
 
 def main():
@@ -37,20 +39,20 @@ def main():
     show("chi2", stats.chi2.ppf(0.05, 6), stats.chi2.ppf(0.95, 6.5))
     bound = stats.t.ppf(0.975, 4)
     show("power", stats.nct.sf(bound, 4, 3.1) + stats.nct.cdf(-bound, 4, 3.1))
-    show("loss", *(integrate.quad(lambda u: (u - s) * stats.t.pdf(u, 3.5), s, np.inf)[0]
-                   for s in (0.0, 0.8, 2.5)))
+    show("loss", *(integrate.quad(stats.t(degrees).sf, shift, shift + most, limit=500)[0]
+                   for shift, degrees, most in LOSSES))
+    show("range", stats.studentized_range.cdf(3.5, 3, 10), stats.studentized_range.cdf(3.5, 8, 16),
+         stats.studentized_range.cdf(2, 2, 4), stats.studentized_range.ppf(0.95, 3, 6),
+         stats.studentized_range.ppf(0.95, 8, 16), stats.studentized_range.ppf(0.95, 4, 4))
     from statsmodels.stats.power import TTestIndPower
     power = TTestIndPower()
     show("runs for 80 %", power.solve_power(effect_size=0.7, power=0.8, alpha=0.05))
 
     first, second = table(1), table(11)
-    exact = stats.permutation_test((first.mean(0), second.mean(0)), difference, n_resamples=np.inf)
-    show("runs", exact.statistic, exact.pvalue)
-    uneven = stats.permutation_test((first[0], second[0][:2]), difference, n_resamples=np.inf)
-    # SciPy doubles the smaller tail where sides differ in size; the share beyond |difference|:
-    show("uneven", uneven.statistic,
-         np.mean(np.abs(uneven.null_distribution) >= abs(uneven.statistic) - 1e-12))
-    show("within folds", within_folds(first, second))
+    a, b = first.mean(0), second.mean(0)
+    show("runs", a.mean() - b.mean(), label_test(a, b), label_test(FOUR[0], FOUR[1][:2]))
+    show("welch", stats.ttest_ind(a, b, equal_var=False).pvalue)
+    show("four", label_test(FOUR[0], FOUR[1]))
     sums = [sum((first - second).mean(1)[[f == family for f in FAMILIES]]) for family in "abcd"]
     flips = stats.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=np.inf)
     show("signs", flips.pvalue)
@@ -67,9 +69,27 @@ def main():
     half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
     show("families", mean, freedom, mean - half, mean + half,
          2 * stats.t.sf(abs(mean) / np.sqrt(total), freedom))
-    show("shake-up", stats.t.cdf(abs(mean) / np.sqrt(2 * variance), degrees),
-         integrate.quad(lambda u: u * stats.t.pdf(u + abs(mean) / np.sqrt(2 * variance), degrees),
-                        0, np.inf)[0] * np.sqrt(2 * variance))
+    error = np.sqrt(2 * total)
+    show("shake-up", stats.t.cdf(abs(mean) / error, freedom),
+         integrate.quad(stats.t(freedom).sf, abs(mean) / error, abs(mean) / error + 2 / error,
+                        limit=500)[0] * error)
+    by_pairs()
+
+
+def by_pairs():
+    """Three systems of Tukey's and of Holm's."""
+    result = stats.tukey_hsd(*SYSTEMS)
+    show("tukey", result.pvalue[0, 1], result.pvalue[0, 2], result.pvalue[1, 2],
+         result.confidence_interval(0.95).low[0, 2], result.confidence_interval(0.95).high[0, 2])
+    show("bartlett", stats.bartlett(*SYSTEMS).pvalue, stats.bartlett(*UNEVEN).pvalue)
+    p = [stats.ttest_ind(UNEVEN[i], UNEVEN[j], equal_var=False).pvalue
+         for i, j in ((0, 1), (0, 2), (1, 2))]
+    from statsmodels.stats.multitest import multipletests
+    show("holm", *multipletests(p, method="holm")[1])
+    means = np.array([np.mean(values) for values in SYSTEMS])
+    error = np.mean([np.var(values, ddof=1) for values in SYSTEMS]) / 4
+    between = max(0, np.var(means, ddof=1) - error)
+    show("shrunk", *(means.mean() + between / (between + error) * (means - means.mean())))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ using testing::Outcome;
 using testing::TempDir;
 using testing::write_system_run;
 
-// Four runs of a good system and four of a bad one.
+// Five runs of a good system and five of a bad one.
 class CompareCommand : public ::testing::Test {
  protected:
   CompareCommand() {
-    for (int seed = 1; seed <= 4; ++seed) {
+    for (int seed = 1; seed <= 5; ++seed) {
       write_system_run(folder_ / ("a" + std::to_string(seed)), seed, 4, 3);
       write_system_run(folder_ / ("b" + std::to_string(seed)), seed, 12, 7);
     }
@@ -36,31 +36,42 @@ class CompareCommand : public ::testing::Test {
   TempDir folder_;
 };
 
-TEST_F(CompareCommand, AnswersTwoQuestionsOfFourRunsEach) {
-  const Outcome outcome = call("a1 a2 a3 a4 --with b1 b2 b3 b4 --json both.json");
+TEST_F(CompareCommand, AnswersTwoQuestionsOfFiveRunsEach) {
+  const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --json both.json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output,
-              AllOf(HasSubstr("valid split: 6 graphs of 4 families"), HasSubstr("4 runs: a1, a2"),
-                    HasSubstr("these graphs, other runs"), HasSubstr("p 0.0286 (exact, all of 70)"),
+              AllOf(HasSubstr("valid split: 6 graphs of 4 families"), HasSubstr("5 trainings of 2 members: a1, a2"),
+                    HasSubstr("these graphs, other runs"), HasSubstr("p 0.00794 (exact, all of 252)"),
                     HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
                     HasSubstr("training graphs, out of fold: 2 graphs of 2 families")));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "both.json"));
   ASSERT_EQ(json.size(), 2u);
-  EXPECT_NEAR(json[0].at("these_graphs").at("test").at("p"), 2 / 70.0, 1e-12);
+  EXPECT_NEAR(json[0].at("these_graphs").at("exchanged_labels").at("p"), 2 / 252.0, 1e-12);
   EXPECT_TRUE(json[0].at("other_families").at("these_models").at("p").is_null());
 }
 
 TEST_F(CompareCommand, TakesTwoFilesOfPredictions) {
   const Outcome outcome = call("a1/predictions.h5 b1/predictions.h5");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("2 members one by one"));
+  EXPECT_THAT(outcome.output, HasSubstr("1 training of 2 members: a1/predictions.h5"));
 }
 
 TEST_F(CompareCommand, SaysWhereOneRunIsNotEnough) {
-  const Outcome outcome = call("a1 b1 --by runs");
+  const Outcome outcome = call("a1 b1");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: both sides need two runs"),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: one training says nothing of other runs"),
                                     Not(HasSubstr("exchanging labels"))));
+}
+
+TEST_F(CompareCommand, SaysWhatWouldShowADifference) {
+  const Outcome outcome = call("a1 a2 a3 --with b1 b2 b3 --difference 0.01 --by together --json d.json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("to find a true difference of 0.0100 in 8 of 10 cases"),
+                    HasSubstr("trainings of each"), HasSubstr("families like these")));
+  const auto json = nlohmann::json::parse(read_text_file(folder_ / "d.json"));
+  EXPECT_GE(json[0].at("plan").at("runs").at("number"), 2);
+  EXPECT_NE(call("a1 b1 --difference -1").exit_code, 0);
 }
 
 TEST_F(CompareCommand, RefusesWithOneLine) {

@@ -47,7 +47,7 @@ TEST(ScoreMatrixTest, MembersOnValidationGraphs) {
   EXPECT_THAT(matrix.row_means(), ElementsAre(1, -1, 1, -1));
 }
 
-TEST(ScoreMatrixTest, ColumnsOnGraphsOfFolds) {
+TEST(ScoreMatrixTest, TrainingsOnGraphsOfFolds) {
   TwoRuns runs;
   runs.b.graphs[1].scores[1] = {4, 5, 6};
   const ScoreMatrix matrix = score_matrix(runs.read(), MatrixRows::out_of_fold);
@@ -60,15 +60,22 @@ TEST(ScoreMatrixTest, ColumnsOnGraphsOfFolds) {
   EXPECT_THAT(matrix.family_numbers(), ElementsAre(0, 1));
 }
 
+TEST(ScoreMatrixTest, TrainingsAreMeansOfTheirMembers) {
+  const ScoreMatrix matrix = score_matrix(TwoRuns().read(), MatrixRows::trainings);
+  ASSERT_EQ(matrix.rows.size(), 2u);
+  EXPECT_THAT(matrix.rows[0].members, ElementsAre(0, 1, 2));
+  EXPECT_THAT(matrix.scores, ElementsAre(ElementsAre(0), ElementsAre(0)));  // of 1 and -1
+}
+
 TEST(ScoreMatrixTest, AGraphOnWhichARunIsUndefinedIsLeftOut) {
   // The combination of opposite scores is no ranking.
-  const ScoreMatrix matrix = score_matrix(TwoRuns().read(), MatrixRows::runs);
+  const ScoreMatrix matrix = score_matrix(TwoRuns().read(), MatrixRows::together);
   EXPECT_TRUE(matrix.rows.empty());
   EXPECT_TRUE(matrix.graphs.empty());
   EXPECT_THAT(matrix.left_out, ::testing::Contains(HasSubstr("seed 5")));
 }
 
-TEST(ScoreMatrixTest, AColumnThatLacksAFoldIsLeftOut) {
+TEST(ScoreMatrixTest, ATrainingThatLacksAFoldIsLeftOut) {
   TwoRuns runs;
   runs.b.header.members[1].failed = true;
   const ScoreMatrix matrix = score_matrix(runs.read(), MatrixRows::out_of_fold);

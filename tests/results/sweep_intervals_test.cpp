@@ -58,7 +58,8 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
   const ResultSet results = read_results({write_sweep(folder / "sweep")});
   EXPECT_THAT(
       sweep_interval_text(results),
-      AllOf(HasSubstr("rate=0.1, 95 % intervals"), HasSubstr("a:b, 95 % intervals"),
+      AllOf(HasSubstr("valid split, all pairs of 2 variants at once"),
+            HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"), HasSubstr("a:b, 95 % intervals"),
             HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
             HasSubstr("these graphs, other runs"), HasSubstr("other families, other runs")));
@@ -67,6 +68,10 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
   EXPECT_EQ(json[0].at("variant"), "rate=0.1");
   EXPECT_GT(json[0].at("valid").at("score"), json[1].at("valid").at("score"));
   EXPECT_EQ(json[0].at("valid").at("these_graphs").at("degrees"), 1);
+  const auto pairs = sweep_pairs_json(results);
+  ASSERT_EQ(pairs.size(), 2u);  // valid and out of fold
+  EXPECT_EQ(pairs[0].at("pairs").size(), 1u);
+  EXPECT_TRUE(pairs[0].at("shrunk").empty());  // of two variants
 }
 
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {

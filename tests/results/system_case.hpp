@@ -61,4 +61,21 @@ inline std::filesystem::path write_system_run(const std::filesystem::path& folde
   return folder;
 }
 
+// A folder of one of its two members alone, as `placement: split` trains them.
+inline std::filesystem::path write_split_run(const std::filesystem::path& folder, int seed,
+                                             double noise, int member, bool predictions = true) {
+  PredictionsCase run = system_run(seed, noise);
+  const auto keep = static_cast<std::size_t>(member);
+  run.header.runs[0].parameter_hash += keep;
+  run.header.members = {run.header.members[keep]};
+  for (std::size_t g = 0; g < run.graphs.size(); ++g) {
+    run.header.graphs[g].held_out = {run.header.graphs[g].held_out[keep]};
+    run.graphs[g].scores = {run.graphs[g].scores[keep]};
+  }
+  write_text(folder / "config.yaml", config_text(seed, member, 1));
+  write_text(folder / "metrics.jsonl", kMetrics);
+  if (predictions) run.write(folder / "predictions.h5");
+  return folder;
+}
+
 }  // namespace tpudist::testing

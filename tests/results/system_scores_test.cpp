@@ -31,7 +31,7 @@ class Systems : public ::testing::Test {
 
   std::string refusal(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
     return testing::message_of<Error>([&] {
-      system_pair(read_system(a), read_system(b), JudgedGraphs::valid, RunUnit::automatic);
+      system_pair(read_system(a), read_system(b), JudgedGraphs::valid);
     });
   }
 
@@ -39,54 +39,93 @@ class Systems : public ::testing::Test {
   std::vector<std::string> a_, b_;
 };
 
-TEST_F(Systems, AreComparedByRuns) {
-  const SystemPair pair =
-      system_pair(read_system(a_), read_system(b_), JudgedGraphs::valid, RunUnit::automatic);
-  EXPECT_EQ(pair.a.unit, MatrixRows::runs);
+TEST_F(Systems, AreComparedByTrainings) {
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), JudgedGraphs::valid);
+  EXPECT_EQ(pair.a.score, TrainingScore::mean_of_members);
   EXPECT_EQ(pair.a.scores.run_count(), 3);
   EXPECT_EQ(pair.a.scores.graph_count(), 6);
   EXPECT_EQ(pair.a.scores.family_count(), 4);
+  ASSERT_TRUE(pair.a.together);
+  EXPECT_GT(mean_score(*pair.a.together), mean_score(pair.a.scores));
   const Comparison found = compare(pair.a.scores, pair.b.scores);
   EXPECT_GT(found.difference, 0.05);
   const std::string text = comparison_text(pair, found);
-  EXPECT_THAT(text, AllOf(HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
-                          HasSubstr("3 and 3 runs cannot reach 0.05 (smallest 0.1)"),
+  EXPECT_THAT(text, AllOf(::testing::StartsWith("A is better on these graphs: +"),
+                          HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
+                          HasSubstr("mean of members, 3 trainings of 2 members"),
+                          HasSubstr("members together: A 0."),
+                          HasSubstr("spreads of trainings differ too much"),
                           HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
                           HasSubstr("cannot see failures rarer than about 1 in 4"),
                           HasSubstr("A wins again")));
   const auto json = comparison_json(pair, found);
-  EXPECT_TRUE(json.at("these_graphs").at("test").at("p").is_null());
+  EXPECT_TRUE(json.at("these_graphs").at("exchanged_labels").is_null());
   EXPECT_EQ(json.at("a").at("runs").size(), 3u);
   EXPECT_EQ(json.at("difference"), found.difference);
 }
 
-TEST_F(Systems, OfOneRunEachAreComparedByMembers) {
-  const SystemPair pair = system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}),
-                                      JudgedGraphs::valid, RunUnit::automatic);
-  EXPECT_EQ(pair.a.unit, MatrixRows::members);
-  EXPECT_EQ(pair.a.scores.run_count(), 2);
-  // A side of several runs is then taken apart, too: an ensemble is no match for a member.
-  const SystemPair mixed = system_pair(read_system(a_), read_system({b_.data(), 1}),
-                                       JudgedGraphs::valid, RunUnit::automatic);
-  EXPECT_EQ(mixed.a.unit, MatrixRows::members);
-  EXPECT_EQ(mixed.a.scores.run_count(), 6);
+TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), JudgedGraphs::valid,
+                                      TrainingScore::members_together);
+  EXPECT_EQ(pair.a.scores.run_count(), 3);
+  EXPECT_FALSE(pair.a.together);
+  EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
+              HasSubstr("members together, 3 trainings of 2 members"));
 }
 
-TEST_F(Systems, OfOneRunEachSayWhatIsMissing) {
-  const SystemPair pair = system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}),
-                                      JudgedGraphs::valid, RunUnit::runs);
+// Members are no other runs: what they say is named so, and has no p value.
+TEST_F(Systems, OfOneTrainingEachSayWhatIsMissing) {
+  const SystemPair pair =
+      system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}), JudgedGraphs::valid);
+  ASSERT_TRUE(pair.a.members_of_one);
+  EXPECT_EQ(pair.a.members_of_one->run_count(), 2);
+  EXPECT_EQ(pair.a.scores.run_count(), 1);
   EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
-              AllOf(HasSubstr("not enough: both sides need two runs"),
-                    HasSubstr("these models only where a side has one run"),
+              AllOf(HasSubstr("one training of a side"), HasSubstr("another seed.init and seed.order"),
+                    HasSubstr("these graphs, other members of these trainings"),
+                    HasSubstr("these models only where a side has one training"),
                     Not(HasSubstr("exchanging labels"))));
   EXPECT_THAT(system_text(pair.a),
-              AllOf(HasSubstr("not enough: one run has no spread"), HasSubstr("this model only")));
+              AllOf(HasSubstr("one training says nothing of other runs"),
+                    HasSubstr("other members of this training"), HasSubstr("this model only")));
 }
 
-TEST_F(Systems, HaveColumnsOutOfFold) {
+// Members of a seed that a sweep split into runs of their own are one training.
+TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
+  std::vector<std::string> split, bare;
+  for (int seed = 1; seed <= 3; ++seed) {
+    for (int member = 0; member < 2; ++member) {
+      const std::string name = std::to_string(seed) + "-" + std::to_string(member);
+      split.push_back(testing::write_split_run(folder_ / ("s" + name), seed, 4, member).string());
+    }
+  }
+  for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
+    const SystemScores fused = system_scores(read_system(a_), judged),
+                       own = system_scores(read_system(split), judged);
+    EXPECT_EQ(own.scores.scores, fused.scores.scores);
+    EXPECT_EQ(own.labels.size(), 3u);
+    ASSERT_EQ(own.together.has_value(), fused.together.has_value());
+    if (own.together) EXPECT_EQ(own.together->scores, fused.together->scores);
+  }
+}
+
+TEST_F(Systems, ThatShareAnOrderOfSlatesSaySo) {
+  auto run = testing::system_run(1, 4);
+  run.header.runs[0].init_seed = 7;
+  run.header.runs[0].parameter_hash = 70;
+  std::string text = testing::config_text(7, 0, 2);
+  text.replace(text.find("order: 7"), 8, "order: 1");
+  testing::write_text(folder_ / "c" / "config.yaml", text);
+  run.write(folder_ / "c" / "predictions.h5");
+  const std::vector<std::string> inputs{a_[0], (folder_ / "c").string()};
+  EXPECT_THAT(system_text(system_scores(read_system(inputs), JudgedGraphs::valid)),
+              HasSubstr("share seed.order 1: they saw the same slates"));
+  EXPECT_EQ(system_scores(read_system(a_), JudgedGraphs::valid).shared_order, "");
+}
+
+TEST_F(Systems, HaveTrainingsOutOfFold) {
   const SystemScores found =
-      system_scores(read_system(a_), JudgedGraphs::out_of_fold, RunUnit::automatic);
-  EXPECT_EQ(found.unit, MatrixRows::out_of_fold);
+      system_scores(read_system(a_), JudgedGraphs::out_of_fold);
   EXPECT_EQ(found.scores.run_count(), 3);
   EXPECT_EQ(found.scores.graph_count(), 2);
   EXPECT_TRUE(found.scores.is_out_of_fold());
@@ -103,7 +142,7 @@ TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
   run.write(folder_ / "two" / "predictions.h5");
   const std::string input = (folder_ / "two").string();
   const SystemScores found =
-      system_scores(read_system({&input, 1}), JudgedGraphs::valid, RunUnit::runs);
+      system_scores(read_system({&input, 1}), JudgedGraphs::valid);
   EXPECT_EQ(found.scores.graph_count(), 5);
   EXPECT_THAT(found.left_out, ::testing::Contains(HasSubstr("inception_v3_batch_128_train")));
   EXPECT_THAT(refusal(a_, {input}), HasSubstr("the data differ"));

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "statistics/comparison.hpp"
@@ -25,10 +26,10 @@ double coverage(const SimulatedWorld& world, bool bootstrap = false) {
   return 100.0 * held / kRepeats;
 }
 
-SimulatedWorld world_of(std::vector<int> families, bool exponential) {
+SimulatedWorld world_of(std::vector<int> families, GraphShape shape = GraphShape::normal) {
   SimulatedWorld world;
   world.families = std::move(families);
-  world.exponential = exponential;
+  world.shape = shape;
   return world;
 }
 
@@ -38,42 +39,42 @@ void expect_covered(const SimulatedWorld& world) {
 }
 
 TEST(FamilyInterval, HoldsTheGrandMeanOfNormalGraphs) {
-  expect_covered(world_of(std::vector<int>(7, 1), false));
-  expect_covered(world_of({3, 2, 1, 1}, false));
-  expect_covered(world_of(std::vector<int>(20, 1), false));
-  expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}, false));
+  expect_covered(world_of(std::vector<int>(7, 1)));
+  expect_covered(world_of({3, 2, 1, 1}));
+  expect_covered(world_of(std::vector<int>(20, 1)));
+  expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}));
 }
 
 TEST(FamilyInterval, HoldsTheGrandMeanOfSkewedGraphs) {
-  expect_covered(world_of(std::vector<int>(7, 1), true));
-  expect_covered(world_of({3, 2, 1, 1}, true));
-  expect_covered(world_of(std::vector<int>(20, 1), true));
-  expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}, true));
+  expect_covered(world_of(std::vector<int>(7, 1), GraphShape::exponential));
+  expect_covered(world_of({3, 2, 1, 1}, GraphShape::exponential));
+  expect_covered(world_of(std::vector<int>(20, 1), GraphShape::exponential));
+  expect_covered(world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}, GraphShape::exponential));
 }
 
 TEST(FamilyInterval, HoldsTheGrandMeanOutOfFold) {
-  SimulatedWorld world = world_of(std::vector<int>(10, 2), false);
+  SimulatedWorld world = world_of(std::vector<int>(10, 2));
   world.folds = 5;
   world.run = 0.06;
   expect_covered(world);
 }
 
 TEST(BootstrapFamilyInterval, HoldsTheGrandMeanOfSkewedGraphs) {
-  const double covered = coverage(world_of(std::vector<int>(7, 1), true), true);
+  const double covered = coverage(world_of(std::vector<int>(7, 1), GraphShape::exponential), true);
   EXPECT_GE(covered, 92);
   EXPECT_LE(covered, 98.5);
 }
 
 // What no interval from few graphs can do, and what is printed beside it.
 TEST(FamilyInterval, DoesNotSeeRareFailures) {
-  SimulatedWorld world = world_of(std::vector<int>(7, 1), false);
+  SimulatedWorld world = world_of(std::vector<int>(7, 1));
   world.graph = 0.03;
   world.failing = 0.1;
   EXPECT_LT(coverage(world), 85);
 }
 
 TEST(RunInterval, HoldsTheMeanOfOtherRuns) {
-  SimulatedWorld world = world_of(std::vector<int>(7, 1), false);
+  SimulatedWorld world = world_of(std::vector<int>(7, 1));
   world.graph = 0;
   int held = 0;
   for (std::uint64_t key = 0; key < kRepeats; ++key) {
@@ -97,16 +98,118 @@ int called(const SimulatedWorld& world, double differences, const P& p_of) {
 }
 
 TEST(Compare, OfEqualSystemsRarelyFindsADifference) {
-  SimulatedWorld world = world_of({4, 4, 3, 3, 2, 1, 1, 1, 1}, false);
+  SimulatedWorld world = world_of({4, 4, 3, 3, 2, 1, 1, 1, 1});
   // Of 500: at most 7 %, and what chance adds.
   EXPECT_LE(called(world, 0.04, [](const Comparison& found) { return found.other_families->p; }),
             40);
-  EXPECT_LE(called(world, 0, [](const Comparison& found) { return found.these_graphs.test.p; }),
-            35);
+  EXPECT_LE(called(world, 0, [](const Comparison& found) { return found.these_graphs->p; }), 35);
   world.run = 0;  // the models are what they are: their difference on a graph has mean 0
   EXPECT_LE(
       called(world, 0.04, [](const Comparison& found) { return found.other_families->signs.p; }),
       35);
+}
+
+// Members of a training are alike: by trainings the interval holds, by members it does not.
+TEST(RunInterval, HoldsWhereMembersOfATrainingAreAlike) {
+  SimulatedWorld world = world_of(std::vector<int>(7, 1));
+  world.graph = 0;
+  world.members = 3;
+  world.within = 0.8;
+  const auto held = [&] {
+    int count = 0;
+    for (std::uint64_t key = 0; key < kRepeats; ++key) {
+      const Interval found = *run_interval(simulated_scores(world, key));
+      count += found.low <= world.mean && world.mean <= found.high;
+    }
+    return 100.0 * count / kRepeats;
+  };
+  EXPECT_NEAR(held(), 95, 3);
+  world.as_runs = true;
+  EXPECT_LT(held(), 85);
+}
+
+// Out of fold members of a training that hold out different folds are alike, too.
+TEST(Compare, HoldsOutOfFoldWhereFoldsOfATrainingAreAlike) {
+  SimulatedWorld world = world_of(std::vector<int>(10, 2));
+  world.folds = 5;
+  world.run = 0.06;
+  world.within = 0.8;
+  world.runs = 5;
+  EXPECT_LE(called(world, 0.04, [](const Comparison& found) { return found.other_families->p; }),
+            40);
+}
+
+// Three runs of a large spread beside ten of a small one.
+TEST(Compare, OfUnequalSpreadsRarelyFindsADifference) {
+  int count = 0;
+  for (std::uint64_t key = 0; key < kRepeats; ++key) {
+    SimulatedWorld wide = world_of(std::vector<int>(7, 1)), narrow = wide;
+    wide.graph = narrow.graph = wide.interaction = narrow.interaction = 0;
+    wide.run = 0.1;
+    narrow.run = 0.01;
+    narrow.runs = 10;
+    const Comparison found = compare(simulated_scores(wide, mix_key({key, 1})),
+                                     simulated_scores(narrow, mix_key({key, 2})));
+    EXPECT_FALSE(found.these_graphs->labels);
+    count += found.these_graphs->p < kSignificance;
+  }
+  EXPECT_LE(count, 38);
+}
+
+// Equal recipes seldom look like a sure win.
+TEST(ShakeUp, OfEqualSystemsIsSeldomSure) {
+  SimulatedWorld world = world_of({3, 2, 1, 1});
+  world.runs = 2;
+  int sure = 0;
+  for (std::uint64_t key = 0; key < kRepeats; ++key) {
+    const auto [a, b] = simulated_pair(world, world, key);
+    const ShakeUp found = compare(a, b).other_families->shake_up;
+    sure += found.chance > 0.95;
+    EXPECT_LE(found.regret, kLargestDifference);
+  }
+  EXPECT_LE(sure, 25);
+}
+
+// Of eight equal systems, and of eight that differ.
+std::vector<std::vector<double>> simulated_systems(std::uint64_t key, int runs, double spread_ratio,
+                                                   double between) {
+  CounterRng random(key);
+  std::vector<std::vector<double>> systems(8);
+  for (std::size_t s = 0; s < systems.size(); ++s) {
+    const double centre = between * random.normal();
+    for (int r = 0; r < runs; ++r)
+      systems[s].push_back(centre + 0.03 * (s == 0 ? spread_ratio : 1) * random.normal());
+  }
+  return systems;
+}
+
+TEST(AllPairs, OfEqualSystemsRarelyFindAny) {
+  for (const double ratio : {1.0, 10.0}) {
+    int found = 0;
+    for (std::uint64_t key = 0; key < 150; ++key) {
+      const AllPairs pairs = all_pairs(simulated_systems(key, 3, ratio, 0));
+      found += std::ranges::any_of(
+          pairs.pairs, [](const PairDifference& pair) { return pair.p < kSignificance; });
+    }
+    EXPECT_LE(found, 15) << ratio;
+  }
+}
+
+// What is drawn towards the mean is nearer to the truth.
+TEST(AllPairs, ShrinkTowardsTheTruth) {
+  double raw = 0, shrunk = 0;
+  for (std::uint64_t key = 0; key < 100; ++key) {
+    const auto systems = simulated_systems(key, 3, 1, 0.02);
+    CounterRng random(key);
+    const AllPairs pairs = all_pairs(systems);
+    for (std::size_t s = 0; s < systems.size(); ++s) {
+      const double centre = 0.02 * random.normal();
+      for (int r = 0; r < 3; ++r) random.normal();
+      raw += std::pow(mean(systems[s]) - centre, 2);
+      shrunk += std::pow(pairs.shrunk[s] - centre, 2);
+    }
+  }
+  EXPECT_LT(shrunk, 0.75 * raw);
 }
 
 }  // namespace

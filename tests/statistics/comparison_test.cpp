@@ -31,16 +31,18 @@ std::string refusal_of(const RunScores& a, const RunScores& b) {
 TEST(Compare, EqualsSciPyOnTheseGraphs) {
   const Comparison found = compare(golden_scores(1), golden_scores(11));
   EXPECT_NEAR(found.difference, 0.03828571428571437, 1e-12);
-  ASSERT_TRUE(found.these_graphs.interval);
-  EXPECT_NEAR(found.these_graphs.interval->low, -0.006514867097001616, 1e-12);
-  EXPECT_DOUBLE_EQ(found.these_graphs.test.p, 0.1);
+  ASSERT_TRUE(found.these_graphs);
+  EXPECT_NEAR(found.these_graphs->interval.low, -0.006514867097001616, 1e-12);
+  EXPECT_NEAR(found.these_graphs->p, 0.07652661101395664, 1e-10);
+  ASSERT_TRUE(found.these_graphs->labels);
+  EXPECT_DOUBLE_EQ(found.these_graphs->labels->p, 0.1);
 }
 
-TEST(Compare, ExchangesRunsWithinFolds) {
+// A run is a training: its folds share seeds and slates, so labels of whole runs are exchanged.
+TEST(Compare, ExchangesWholeRunsOutOfFold) {
   const Comparison found = compare(golden_scores(1, true), golden_scores(11, true));
   EXPECT_TRUE(found.out_of_fold);
-  EXPECT_EQ(found.these_graphs.test.labellings, 400);
-  EXPECT_DOUBLE_EQ(found.these_graphs.test.p, 0.225);
+  EXPECT_EQ(found.these_graphs->labels->labellings, 20);
 }
 
 TEST(Compare, EqualsTheTwoWayAnalysisOnOtherFamilies) {
@@ -53,27 +55,13 @@ TEST(Compare, EqualsTheTwoWayAnalysisOnOtherFamilies) {
   EXPECT_NEAR(other.p, 0.5928212798015964, 1e-10);
   EXPECT_DOUBLE_EQ(other.signs.p, 0.875);
   EXPECT_DOUBLE_EQ(other.signs.smallest_p, 0.125);
-  EXPECT_NEAR(other.shake_up.chance, 0.6512978677203816, 1e-10);
-  EXPECT_NEAR(other.shake_up.regret, 0.03812230303077583, 1e-8);
-}
-
-// Without any difference between graphs more runs find everything; beyond it nothing does.
-TEST(Compare, TellsWhatNoNumberOfRunsCanShow) {
-  const Comparison shift = compare(golden_scores(1), shifted(golden_scores(1), -0.01));
-  ASSERT_TRUE(shift.other_families);
-  EXPECT_EQ(shift.other_families->detectable, 0);
-  ASSERT_TRUE(shift.other_families->runs_needed);
-  EXPECT_EQ(shift.other_families->runs_needed > 3, true);
-  const Comparison other = compare(golden_scores(1), golden_scores(11));
-  EXPECT_GT(other.other_families->detectable, 0.0383);
-  EXPECT_FALSE(other.other_families->runs_needed);
+  EXPECT_NEAR(other.shake_up.chance, 0.6495660937164844, 1e-8);
+  EXPECT_NEAR(other.shake_up.regret, 0.0362492961104821, 1e-8);
 }
 
 TEST(Compare, OfOneRunEachSaysWhatIsMissing) {
   const Comparison found = compare(first_run_of(golden_scores(1)), first_run_of(golden_scores(11)));
-  EXPECT_FALSE(found.these_graphs.interval);
-  EXPECT_FALSE(found.these_graphs.runs_needed);
-  EXPECT_FALSE(found.these_graphs.test.can_tell());
+  EXPECT_FALSE(found.these_graphs);
   ASSERT_TRUE(found.other_families);
   EXPECT_EQ(found.other_families->interval.runs, 1);
   EXPECT_EQ(found.other_families->interval.run_variance, 0);
@@ -90,7 +78,7 @@ TEST(Compare, IsAntisymmetric) {
   const Comparison ab = compare(golden_scores(1), golden_scores(11)),
                    ba = compare(golden_scores(11), golden_scores(1));
   EXPECT_DOUBLE_EQ(ab.difference, -ba.difference);
-  EXPECT_DOUBLE_EQ(ab.these_graphs.test.p, ba.these_graphs.test.p);
+  EXPECT_DOUBLE_EQ(ab.these_graphs->labels->p, ba.these_graphs->labels->p);
   EXPECT_NEAR(ab.other_families->interval.interval.low, -ba.other_families->interval.interval.high,
               1e-12);
   EXPECT_NEAR(ab.other_families->shake_up.regret, ba.other_families->shake_up.regret, 1e-12);
@@ -105,6 +93,57 @@ TEST(Compare, RefusesOtherGraphsAndFolds) {
   for (auto* list : {&fewer.graphs, &fewer.families}) list->pop_back();
   fewer.scores.pop_back();
   EXPECT_THAT(refusal_of(golden_scores(1), fewer), HasSubstr("7 graphs, the other 6"));
+}
+
+// A shift of all graphs alike is shown by runs; what graphs differ by only by more families.
+TEST(PlanDifference, TellsRunsAndFamilies) {
+  const DifferencePlan shift =
+      plan_difference(golden_scores(1), shifted(golden_scores(1), -0.01), 0.05);
+  ASSERT_TRUE(shift.runs && shift.families && shift.families_with_more_runs);
+  EXPECT_GE(*shift.runs->number, 2);
+  EXPECT_LE(*shift.families_with_more_runs->number, 4);
+  const DifferencePlan other = plan_difference(golden_scores(1), golden_scores(11), 0.05);
+  EXPECT_GT(other.families_with_more_runs->number, 7);
+  EXPECT_LE(other.families_with_more_runs->low, other.families_with_more_runs->number);
+  const DifferencePlan single =
+      plan_difference(first_run_of(golden_scores(1)), first_run_of(golden_scores(11)), 0.05);
+  EXPECT_FALSE(single.runs || single.families_with_more_runs);
+  EXPECT_TRUE(single.families);
+  EXPECT_THROW(plan_difference(golden_scores(1), golden_scores(11), 0), Error);
+}
+
+const std::vector<std::vector<double>> kSystems{{0.71, 0.74, 0.69, 0.73},
+                                                {0.66, 0.70, 0.675, 0.655},
+                                                {0.72, 0.75, 0.76, 0.71}};
+
+TEST(AllPairs, EqualSciPysTukey) {
+  const AllPairs found = all_pairs(kSystems);
+  EXPECT_TRUE(found.one_spread);
+  ASSERT_EQ(found.pairs.size(), 3u);
+  EXPECT_NEAR(found.pairs[0].p, 0.04370857040343068, 1e-6);
+  EXPECT_NEAR(found.pairs[1].p, 0.5267991738345665, 1e-6);
+  EXPECT_NEAR(found.pairs[2].p, 0.007890678889883929, 1e-6);
+  EXPECT_NEAR(found.pairs[1].interval.low, -0.06115222375504066, 1e-5);
+  EXPECT_NEAR(found.pairs[1].interval.high, 0.02615222375504052, 1e-5);
+  ASSERT_EQ(found.shrunk.size(), 3u);
+  EXPECT_NEAR(found.shrunk[0], 0.7164222890224894, 1e-12);
+  EXPECT_NEAR(found.shrunk[1], 0.6767128701848142, 1e-12);
+}
+
+TEST(AllPairs, OfUnequalSpreadsEqualHolms) {
+  const std::vector<std::vector<double>> uneven{
+      {0.71, 0.94, 0.39, 0.53}, {0.66, 0.6601, 0.6605, 0.6602}, kSystems[2]};
+  const AllPairs found = all_pairs(uneven);
+  EXPECT_FALSE(found.one_spread);
+  EXPECT_NEAR(found.pairs[0].p, 0.9881332643345544, 1e-9);
+  EXPECT_NEAR(found.pairs[2].p, 0.024400084092016786, 1e-9);
+}
+
+TEST(AllPairs, OfTwoAreNotShrunkAndOfOneRunAreRefused) {
+  EXPECT_TRUE(all_pairs(std::span(kSystems).first(2)).shrunk.empty());
+  EXPECT_THROW(all_pairs(std::span(kSystems).first(1)), Error);
+  const std::vector<std::vector<double>> single{{0.7}, {0.8, 0.9}};
+  EXPECT_THROW(all_pairs(single), Error);
 }
 
 }  // namespace

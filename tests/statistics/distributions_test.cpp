@@ -33,10 +33,22 @@ TEST(Distributions, PowerEqualsSciPysNoncentralT) {
 }
 
 TEST(Distributions, ExpectedLossEqualsItsIntegral) {
-  EXPECT_NEAR(expected_loss(0, 3.5), 0.5204812812249338, 1e-9);
-  EXPECT_NEAR(expected_loss(0.8, 3.5), 0.23214312658266983, 1e-9);
-  EXPECT_NEAR(expected_loss(2.5, 3.5), 0.0500037077774185, 1e-8);
-  EXPECT_TRUE(std::isinf(expected_loss(1, 1)));
+  EXPECT_NEAR(expected_loss(0, 3.5, 1e4), 0.520481281153744, 1e-8);
+  EXPECT_NEAR(expected_loss(0.8, 3.5, 1e4), 0.23214312651149335, 1e-8);
+  EXPECT_NEAR(expected_loss(2.5, 3.5, 3), 0.04081209237531064, 1e-9);
+  // Without a bound it has no mean with one degree of freedom.
+  EXPECT_NEAR(expected_loss(1, 1, 50), 1.2095514500373563, 1e-8);
+}
+
+TEST(Distributions, StudentizedRangeEqualsSciPys) {
+  EXPECT_NEAR(range_probability(3.5, 3, 10), 0.9228966891615896, 1e-6);
+  EXPECT_NEAR(range_probability(3.5, 8, 16), 0.7275822470024005, 1e-6);
+  EXPECT_NEAR(range_probability(2, 2, 4), 0.7698003589195012, 1e-6);
+  EXPECT_NEAR(range_quantile(0.95, 3, 6), 4.3391954765202785, 1e-4);
+  EXPECT_NEAR(range_quantile(0.95, 8, 16), 4.896220466029124, 1e-4);
+  EXPECT_NEAR(range_quantile(0.95, 4, 4), 5.757060383399763, 1e-4);
+  // Of two it is the square root of 2 times |t|.
+  EXPECT_NEAR(range_quantile(0.95, 2, 2), std::sqrt(2.0) * t_quantile(0.975, 2), 2e-4);
 }
 
 TEST(Distributions, RefuseWhatIsNoProbabilityOrDegrees) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/error.hpp"
@@ -13,47 +15,83 @@ namespace {
 using Values = std::vector<double>;
 
 // Golden numbers: tests/golden/statistics_comparison.py.
-TEST(PermutationTest, EqualsSciPysOverRuns) {
-  const LabelGroup runs{run_means(golden_scores(1)), run_means(golden_scores(11))};
-  const PermutationTest found = permutation_test({&runs, 1}, 1);
-  EXPECT_NEAR(found.difference, 0.038285714285714256, 1e-12);
-  EXPECT_DOUBLE_EQ(found.p, 0.1);
-  EXPECT_EQ(found.labellings, 20);
-  EXPECT_DOUBLE_EQ(found.smallest_p, 0.1);
-  EXPECT_FALSE(found.can_tell());
-  EXPECT_TRUE(found.exact);
+TEST(LabelTest, EqualsAnEnumerationInPython) {
+  const auto found = label_test(run_means(golden_scores(1)), run_means(golden_scores(11)), 1);
+  ASSERT_TRUE(found);
+  EXPECT_DOUBLE_EQ(found->p, 0.1);
+  EXPECT_EQ(found->labellings, 20);
+  EXPECT_DOUBLE_EQ(found->smallest_p, 0.1);
+  EXPECT_FALSE(found->can_tell());
+  EXPECT_TRUE(found->exact);
+  const Values four{0.71, 0.74, 0.69, 0.73}, others{0.66, 0.70, 0.675, 0.655};
+  EXPECT_NEAR(label_test(four, others, 1)->p, 0.05714285714285714, 1e-12);
 }
 
-TEST(PermutationTest, EqualsSciPysOfUnevenSides) {
-  const Values b = golden_scores(11).scores[0];
-  const LabelGroup runs{golden_scores(1).scores[0], {b[0], b[1]}};
-  const PermutationTest found = permutation_test({&runs, 1}, 1);
-  EXPECT_NEAR(found.difference, 0.03949999999999998, 1e-12);
-  EXPECT_DOUBLE_EQ(found.p, 0.2);
-  EXPECT_DOUBLE_EQ(found.smallest_p, 0.1);  // mirrored labels are no labelling of 3 and 2
+TEST(LabelTest, EqualsAnEnumerationOfUnevenSides) {
+  const auto found = label_test(Values{0.71, 0.74, 0.69, 0.73}, Values{0.66, 0.70}, 1);
+  ASSERT_TRUE(found);
+  EXPECT_DOUBLE_EQ(found->p, 0.2);
+  EXPECT_DOUBLE_EQ(found->smallest_p, 1.0 / 15);  // mirrored labels are none of 4 and 2
 }
 
-// Signs of n families flipped: exchanging the two sides of each.
-TEST(PermutationTest, OfFourFamiliesCannotReachFivePercent) {
-  std::vector<LabelGroup> families;
-  for (const double sum : {0.3, 0.2, 0.1, 0.4}) families.push_back({{sum / 2}, {-sum / 2}});
-  const PermutationTest four = permutation_test(families, 1);
+TEST(LabelTest, IsNotOfFewRunsBesideOtherSpreadsOrNumbers) {
+  const Values few{0.5, 0.7, 0.9}, alike{0.4, 0.6, 0.7}, narrow{0.60, 0.61, 0.60};
+  EXPECT_TRUE(label_test(few, alike, 1));
+  EXPECT_FALSE(label_test(few, narrow, 1));
+  EXPECT_FALSE(label_test(few, Values(10, 0.5), 1));
+  EXPECT_FALSE(label_test(few, Values{0.6}, 1));
+  Values wide{0.1, 0.3, 0.5, 0.7, 0.9}, five{0.60, 0.61, 0.60, 0.62, 0.61};
+  EXPECT_TRUE(label_test(wide, five, 1));  // studentised, it holds for more runs
+}
+
+TEST(LabelTest, OfEqualSidesIsOne) {
+  EXPECT_EQ(label_test(Values{0.5, 0.7}, Values{0.7, 0.5}, 1)->p, 1);
+  EXPECT_EQ(label_test(Values{0.5, 0.5}, Values{0.5, 0.5}, 1)->p, 1);
+  // No spread at all: two of the six labellings have none either.
+  EXPECT_DOUBLE_EQ(label_test(Values{0.7, 0.7}, Values{0.5, 0.5}, 1)->p, 2.0 / 6);
+}
+
+// 40 runs have 1.4e11 labellings: drawn, close to what is counted of a normal sum.
+TEST(LabelTest, DrawsWhereThereAreTooManyLabellings) {
+  Values a, b;
+  for (int i = 0; i < 20; ++i) {
+    a.push_back(0.70 + 0.001 * (i * 7 % 20) + 0.004);
+    b.push_back(0.70 + 0.001 * (i * 3 % 20));
+  }
+  const auto found = label_test(a, b, 1);
+  EXPECT_FALSE(found->exact);
+  EXPECT_NEAR(found->p, 0.0416, 0.003);  // 100,000 labellings drawn by NumPy
+  EXPECT_NE(found->p, label_test(a, b, 2)->p);
+  // Neither the order of runs nor which side is called A matters.
+  std::ranges::reverse(a);
+  EXPECT_EQ(found->p, label_test(a, b, 1)->p);
+  EXPECT_EQ(found->p, label_test(b, a, 1)->p);
+}
+
+TEST(LabelTest, RefusesOneSideAndNaN) {
+  EXPECT_THROW(label_test(Values{0.5}, Values{}, 1), Error);
+  EXPECT_THROW(label_test(Values{0.5, std::numeric_limits<double>::quiet_NaN()}, Values{0.5}, 1),
+               DataError);
+}
+
+TEST(SignTest, OfFourFamiliesCannotReachFivePercent) {
+  const PermutationTest four = sign_test(Values{0.3, 0.2, 0.1, 0.4}, 1);
   EXPECT_DOUBLE_EQ(four.p, 0.125);
   EXPECT_DOUBLE_EQ(four.smallest_p, 0.125);
   EXPECT_FALSE(four.can_tell());
-  for (const double sum : {0.2, 0.1}) families.push_back({{sum / 2}, {-sum / 2}});
-  EXPECT_DOUBLE_EQ(permutation_test(families, 1).p, 2.0 / 64);
-  EXPECT_TRUE(permutation_test(families, 1).can_tell());
+  const PermutationTest six = sign_test(Values{0.3, 0.2, 0.1, 0.4, 0.2, 0.1}, 1);
+  EXPECT_DOUBLE_EQ(six.p, 2.0 / 64);
+  EXPECT_TRUE(six.can_tell());
+  EXPECT_EQ(sign_test(Values{0.1, -0.1}, 1).p, 1);
 }
 
-// Many groups are split into two halves; the same labellings counted one by one.
-TEST(PermutationTest, CountsHalvesAsItCountsAll) {
-  std::vector<LabelGroup> groups;
-  Values sums{0};
+// Values are split into two halves; the same signs counted one by one.
+TEST(SignTest, CountsHalvesAsItCountsAll) {
+  Values values, sums{0};
   double observed = 0;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 11; ++i) {
     const double own = 0.01 * (i * 7 % 5) - 0.013 + 0.001 * i;
-    groups.push_back({{own / 2}, {-own / 2}});
+    values.push_back(own);
     observed += own;
     Values next;
     for (const double sum : sums) {
@@ -62,39 +100,20 @@ TEST(PermutationTest, CountsHalvesAsItCountsAll) {
     }
     sums = next;
   }
-  double beyond = 0;
-  for (const double sum : sums) beyond += std::abs(sum) >= std::abs(observed) - 1e-12;
-  EXPECT_DOUBLE_EQ(permutation_test(groups, 1).p, beyond / 1024);
+  const double beyond = static_cast<double>(std::ranges::count_if(
+      sums, [&](double sum) { return std::abs(sum) >= std::abs(observed) - 1e-12; }));
+  EXPECT_DOUBLE_EQ(sign_test(values, 1).p, beyond / 2048);
 }
 
-TEST(PermutationTest, CountsTiesByTheirValue) {
-  const LabelGroup runs{{0.1 + 0.2, 0.1}, {0.3, 0.1}};
-  EXPECT_DOUBLE_EQ(permutation_test({&runs, 1}, 1).p, 1);
-}
-
-// 40 runs have 1.4e11 labellings: drawn, close to what is counted of a normal sum.
-TEST(PermutationTest, DrawsWhereThereAreTooManyLabellings) {
-  LabelGroup runs;
-  for (int i = 0; i < 20; ++i) {
-    runs.a.push_back(0.70 + 0.001 * (i * 7 % 20) + 0.004);
-    runs.b.push_back(0.70 + 0.001 * (i * 3 % 20));
+TEST(SignTest, DrawsTheSameForEitherSide) {
+  Values values, mirrored;
+  for (int i = 0; i < 50; ++i) {
+    values.push_back(0.01 * (i * 7 % 5) - 0.013);
+    mirrored.insert(mirrored.begin(), -values.back());
   }
-  const PermutationTest found = permutation_test({&runs, 1}, 1);
+  const PermutationTest found = sign_test(values, 1);
   EXPECT_FALSE(found.exact);
-  EXPECT_NEAR(found.p, 0.0365, 0.006);  // by t(38) of the difference 0.004, error 0.00187
-  EXPECT_EQ(found.p, permutation_test({&runs, 1}, 1).p);
-  EXPECT_NE(found.p, permutation_test({&runs, 1}, 2).p);
-}
-
-TEST(PermutationTest, OfEqualSidesIsOne) {
-  const LabelGroup runs{{0.5, 0.7}, {0.7, 0.5}};
-  EXPECT_EQ(permutation_test({&runs, 1}, 1).p, 1);
-}
-
-TEST(PermutationTest, RefusesOneSideAndNaN) {
-  const LabelGroup empty{{0.5}, {}}, broken{{0.5}, {std::numeric_limits<double>::quiet_NaN()}};
-  EXPECT_THROW(permutation_test({&empty, 1}, 1), Error);
-  EXPECT_THROW(permutation_test({&broken, 1}, 1), DataError);
+  EXPECT_EQ(found.p, sign_test(mirrored, 1).p);
 }
 
 }  // namespace

@@ -9,36 +9,51 @@
 namespace tpudist {
 namespace {
 
+VarianceEstimate of_runs(int runs, double scale) {
+  return {scale * 2.0 / runs, 2.0 * (runs - 1)};
+}
+
 // statsmodels' TTestIndPower asks for 33.02 runs of each side at a difference of 0.7 deviations.
-TEST(RunsNeeded, EqualsStatsmodels) {
-  const auto variance = [](int runs) { return VarianceEstimate{2.0 / runs, 2.0 * (runs - 1)}; };
-  EXPECT_EQ(runs_needed(0.7, variance), 34);
-  EXPECT_EQ(runs_needed(-0.7, variance), 34);
-  EXPECT_EQ(runs_needed(50, variance), 2);
+TEST(NeededNumber, EqualsStatsmodels) {
+  EXPECT_EQ(needed_number(0.7, 4, of_runs).number, 34);
+  EXPECT_EQ(needed_number(-0.7, 4, of_runs).number, 34);
+  EXPECT_EQ(needed_number(50, 4, of_runs).number, 2);
 }
 
-TEST(RunsNeeded, IsNothingWhereRunsAreNotWhatIsMissing) {
-  EXPECT_FALSE(runs_needed(0.01, [](int runs) { return VarianceEstimate{0.01 + 1.0 / runs, 3}; }));
-  EXPECT_FALSE(runs_needed(0, [](int) { return VarianceEstimate{0, 3}; }));
+TEST(NeededNumber, IsRoughWhereSpreadsAre) {
+  const NeededRange few = needed_number(0.7, 4, of_runs), many = needed_number(0.7, 400, of_runs);
+  EXPECT_LT(*few.low, *many.low);
+  EXPECT_GT(*few.high, *many.high);
+  EXPECT_LT(*many.low, 34);
+  EXPECT_GT(*many.high, 34);
 }
 
-TEST(DetectableDifference, IsFoundInEightOfTenCases) {
-  const VarianceEstimate variance{0.0004, 2.4};
-  const double difference = detectable_difference(variance);
-  EXPECT_NEAR(t_test_power(difference / 0.02, 2.4, 0.05), 0.8, 1e-9);
-  EXPECT_EQ(detectable_difference({0, 3}), 0);
+TEST(NeededNumber, IsNothingWhereItIsNotWhatIsMissing) {
+  const auto floor = [](int runs, double scale) {
+    return VarianceEstimate{scale * (0.01 + 1.0 / runs), 3};
+  };
+  EXPECT_FALSE(needed_number(0.01, 3, floor).number);
 }
 
 TEST(ShakeUp, OfAnEvenRaceIsAHalf) {
   const ShakeUp even = shake_up(0, {0.0004, 6});
   EXPECT_DOUBLE_EQ(even.chance, 0.5);
-  EXPECT_NEAR(even.regret, std::sqrt(0.0008) * expected_loss(0, 6), 1e-12);
+  EXPECT_NEAR(even.regret, std::sqrt(0.0008) * expected_loss(0, 6, 2 / std::sqrt(0.0008)), 1e-12);
   EXPECT_EQ(shake_up(0.1, {0, 6}).chance, 1);
 }
 
 TEST(ShakeUp, IsSurerOfLargerDifferences) {
   EXPECT_GT(shake_up(0.05, {0.0004, 6}).chance, shake_up(0.02, {0.0004, 6}).chance);
   EXPECT_LT(shake_up(0.05, {0.0004, 6}).regret, shake_up(0.02, {0.0004, 6}).regret);
+}
+
+// Two families leave one degree of freedom, or a little more by rounding.
+TEST(ShakeUp, LosesNoMoreThanThereIs) {
+  for (const double degrees : {1.0, 1 + 1e-12, 1.5}) {
+    const ShakeUp found = shake_up(0.05, {0.01, degrees});
+    EXPECT_GT(found.regret, 0);
+    EXPECT_LT(found.regret, kLargestDifference);
+  }
 }
 
 }  // namespace

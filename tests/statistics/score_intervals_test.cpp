@@ -93,7 +93,7 @@ TEST(RunVariance, MissesNothingWhereFoldsAreFamilies) {
     scores.graphs.push_back(std::to_string(g));
     scores.families.push_back(std::to_string(g));
     scores.folds.push_back(g);
-    scores.scores.push_back({0.1 * g, 0.1 * g + 0.05});
+    scores.scores.push_back({0.1 * g, 0.1 * g + (g % 2 == 0 ? 0.05 : -0.05)});
   }
   const RunVariance found = run_variance(scores);
   EXPECT_NEAR(found.share, 0, 1e-12);

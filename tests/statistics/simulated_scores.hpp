@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/means.hpp"
 #include "core/random.hpp"
 #include "statistics/run_scores.hpp"
 
@@ -12,16 +13,25 @@ namespace tpudist {
 
 // How scores come about where the truth is known:
 //   score = mean + graph (with a part that its family shares) + run + interaction, less where a graph fails.
+enum class GraphShape {
+  normal,
+  exponential,  // 1 - Exp(1): a long tail downwards
+  heavy,        // Student's t(3) / sqrt(3): long tails on both sides
+};
 struct SimulatedWorld {
   std::vector<int> families;  // graphs of each
-  bool exponential = false;   // graphs' part is 1 - Exp(1) instead of normal: a long tail downwards
+  GraphShape shape = GraphShape::normal;
   double mean = 0.7;
   double graph = 0.12, run = 0.03, interaction = 0.04;  // standard deviations
   double family_share = 0.5;                            // of the graphs' variance
   double failing = 0;                                   // probability that a graph fails...
   double failure = 0.7;                                 // and by how much it then scores less
   int runs = 3;
-  int folds = 1;  // families are dealt to folds in turn; each fold has runs of its own
+  int folds = 1;    // families are dealt to folds in turn; each fold has a member of its own
+  int members = 1;  // of a run; its score is the mean over them
+  // Correlation between what two members of a run, or two of its folds, add to a score.
+  double within = 0;
+  bool as_runs = false;  // every member is called a run, as it should not be
 
   double truth() const { return mean - failing * failure; }
 };
@@ -33,41 +43,68 @@ class SimulatedScores {
 
   RunScores draw() {
     RunScores result;
-    const std::vector<double> runs = normals(world_.folds * world_.runs, world_.run);
+    common_ = normals(world_.runs);
+    for (int fold = 0; fold < world_.folds; ++fold) effects_.push_back(members(world_.run, common_));
     for (int family = 0; family < static_cast<int>(world_.families.size()); ++family) {
       const double shared = effect() * std::sqrt(world_.family_share);
       for (int g = 0; g < world_.families[static_cast<std::size_t>(family)]; ++g)
-        add_graph(result, family, shared, runs);
+        add_graph(result, family, shared);
     }
     return result;
   }
 
  private:
   double effect() {
-    const double standard =
-        world_.exponential ? 1 + std::log(1 - random_.uniform()) : random_.normal();
-    return world_.graph * standard;
+    switch (world_.shape) {
+      case GraphShape::exponential:
+        return world_.graph * (1 + std::log(1 - random_.uniform()));
+      case GraphShape::heavy: {
+        const double z = random_.normal();
+        double square = 0;
+        for (int i = 0; i < 3; ++i) square += std::pow(random_.normal(), 2);
+        return world_.graph * z / std::sqrt(square);
+      }
+      case GraphShape::normal:
+        break;
+    }
+    return world_.graph * random_.normal();
   }
 
-  std::vector<double> normals(int count, double deviation) {
+  std::vector<double> normals(int count) {
     std::vector<double> values;
-    for (; count > 0; --count) values.push_back(deviation * random_.normal());
+    for (; count > 0; --count) values.push_back(random_.normal());
     return values;
   }
 
-  void add_graph(RunScores& result, int family, double shared, const std::vector<double>& runs) {
+  // [runs x members], with the share `within` of the variance common to the members of a run.
+  std::vector<double> members(double deviation, const std::vector<double>& common) {
+    std::vector<double> values;
+    for (const double shared : common) {
+      for (const double own : normals(world_.members))
+        values.push_back(deviation * (std::sqrt(world_.within) * shared +
+                                      std::sqrt(1 - world_.within) * own));
+    }
+    return values;
+  }
+
+  void add_graph(RunScores& result, int family, double shared) {
     const int fold = family % world_.folds;
     double centre = world_.mean + shared + effect() * std::sqrt(1 - world_.family_share);
     if (random_.uniform() < world_.failing) centre -= world_.failure;
     result.graphs.push_back("g" + std::to_string(result.graphs.size()));
     result.families.push_back("f" + std::to_string(family));
     result.folds.push_back(fold);
-    std::vector<double> scores = normals(world_.runs, world_.interaction);
-    for (std::size_t r = 0; r < scores.size(); ++r)
-      scores[r] += centre + runs[static_cast<std::size_t>(fold * world_.runs) + r];
-    result.scores.push_back(std::move(scores));
+    std::vector<double> scores = members(world_.interaction, normals(world_.runs));
+    for (std::size_t m = 0; m < scores.size(); ++m)
+      scores[m] += centre + effects_[static_cast<std::size_t>(fold)][m];
+    auto& own = result.scores.emplace_back();
+    const auto size = static_cast<std::size_t>(world_.as_runs ? 1 : world_.members);
+    for (std::size_t m = 0; m < scores.size(); m += size)
+      own.push_back(tpudist::mean({scores.data() + m, size}));
   }
 
+  std::vector<double> common_;                // [runs] of runs' effects
+  std::vector<std::vector<double>> effects_;  // [folds][runs x members]
   const SimulatedWorld& world_;
   CounterRng random_;
 };
