@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "train/experiment/settings.hpp"
+#include "core/config/settings.hpp"
 
 namespace tpudist {
 namespace {

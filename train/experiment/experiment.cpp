@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "models/losses/read_loss.hpp"
 #include "train/experiment/limits.hpp"
@@ -10,7 +11,6 @@
 #include "train/experiment/read_scoring.hpp"
 #include "train/experiment/read_training.hpp"
 #include "train/experiment/refusals.hpp"
-#include "train/experiment/settings.hpp"
 
 namespace tpudist {
 namespace {

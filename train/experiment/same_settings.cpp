@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "train/experiment/settings.hpp"
 
 namespace tpudist {
 

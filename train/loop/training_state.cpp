@@ -6,11 +6,11 @@
 #include <limits>
 #include <span>
 
+#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
 #include "train/experiment/same_settings.hpp"
-#include "train/experiment/settings.hpp"
 
 namespace tpudist {
 

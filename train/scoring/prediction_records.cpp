@@ -1,22 +1,14 @@
 #include "train/scoring/prediction_records.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <string_view>
 
-#include "train/experiment/settings.hpp"
+#include "core/config/settings.hpp"
 
 namespace tpudist {
 
 std::uint64_t variant_hash(const std::vector<ConfigEntry>& entries) {
-  static constexpr std::array<std::string_view, 4> kOfRun = {
-      "seed.init", "seed.order", "ensemble.members", "ensemble.first_member"};
-  std::vector<ConfigEntry> rest;
-  std::ranges::copy_if(entries, std::back_inserter(rest), [](const ConfigEntry& entry) {
-    return std::ranges::find(kOfRun, entry.key) == kOfRun.end();
-  });
-  return hash_of_settings(rest);
+  return hash_of_settings(variant_entries(entries));
 }
 
 PredictedRun run_record(const Experiment& experiment, std::int64_t step,

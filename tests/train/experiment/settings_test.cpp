@@ -1,4 +1,4 @@
-#include "train/experiment/settings.hpp"
+#include "core/config/settings.hpp"
 
 #include <gmock/gmock.h>
 

@@ -5,12 +5,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "dist/self_communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/experiment/settings.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"

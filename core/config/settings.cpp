@@ -1,9 +1,10 @@
-#include "train/experiment/settings.hpp"
+#include "core/config/settings.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 
 #include "core/config/yaml_scalar.hpp"
@@ -123,6 +124,16 @@ std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before
   std::vector<std::string> lines;
   for (const auto& [key, change] : changes) lines.push_back(fmt::format("{}: {}", key, change));
   return lines;
+}
+
+std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries) {
+  static constexpr std::array<std::string_view, 4> kOfRun = {
+      "seed.init", "seed.order", "ensemble.members", "ensemble.first_member"};
+  std::vector<ConfigEntry> rest;
+  std::ranges::copy_if(entries, std::back_inserter(rest), [](const ConfigEntry& entry) {
+    return std::ranges::find(kOfRun, entry.key) == kOfRun.end();
+  });
+  return rest;
 }
 
 }  // namespace tpudist

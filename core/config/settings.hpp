@@ -9,6 +9,9 @@
 
 namespace tpudist {
 
+// Which keys of an experiment decide the numbers that are trained. Here and not in train/, so that
+// reports tell variants apart without LibTorch.
+
 // Whether the value of this key decides the numbers that are trained. The other keys (folders,
 // threads, caches, how often is logged) may differ between a run and its resumption. How often and
 // on how many rows a run is evaluated decides only where members stop early by these scores, and how
@@ -29,5 +32,9 @@ std::string changed_keys(const std::vector<ConfigEntry>& entries);
 // keys. A key that only one side has differs unless that side has it at its default.
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
+
+// The entries without seeds and without which members a run has: equal for runs that are to be
+// compared as trainings of one variant.
+std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
 }  // namespace tpudist
