@@ -1,5 +1,9 @@
 #include "ensemble/predictions.hpp"
 
+#include <span>
+
+#include "core/hash.hpp"
+
 namespace tpudist {
 
 std::vector<double> GraphPredictions::targets() const {
@@ -7,6 +11,16 @@ std::vector<double> GraphPredictions::targets() const {
   for (std::size_t r = 0; r < normalizer.size(); ++r)
     result[r] /= static_cast<double>(normalizer[r]);
   return result;
+}
+
+std::uint64_t data_hash(const PredictedGraph& graph, const GraphPredictions& rows) {
+  Hasher hasher;
+  hasher.update(graph.name);
+  hasher.update(graph.split);
+  hasher.update(std::span<const std::int32_t>(rows.configs));
+  hasher.update(std::span<const std::int64_t>(rows.runtime));
+  hasher.update(std::span<const std::int64_t>(rows.normalizer));
+  return hasher.digest();
 }
 
 }  // namespace tpudist

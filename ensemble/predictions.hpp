@@ -74,4 +74,8 @@ struct GraphPredictions {
   std::vector<double> targets() const;
 };
 
+// XXH3 over the scored configurations of a graph and their run times: equal where two runs ranked
+// the same data.
+std::uint64_t data_hash(const PredictedGraph& graph, const GraphPredictions& rows);
+
 }  // namespace tpudist

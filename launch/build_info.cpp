@@ -32,10 +32,14 @@ std::string hdf5_library() {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> build_versions() {
+std::string source_commit() {
   const std::string commit = TPUDIST_GIT_COMMIT;
+  return commit.empty() ? "unknown" : commit;
+}
+
+std::vector<std::pair<std::string, std::string>> build_versions() {
   return {{"tpudist", std::string(version())},
-          {"commit", commit.empty() ? "unknown" : commit},
+          {"commit", source_commit()},
           {"compiler", TPUDIST_COMPILER},
           {"LibTorch", TPUDIST_LIBTORCH},
           {"MPI", mpi_library()},

@@ -11,6 +11,10 @@ namespace tpudist {
 // now, the others those that the program was built with. No newline at the end.
 std::string build_info();
 
+// The commit of the sources; "-modified" at its end where files differed from it, "unknown" where they
+// were in no repository.
+std::string source_commit();
+
 // The same as names and versions.
 std::vector<std::pair<std::string, std::string>> build_versions();
 

@@ -20,6 +20,7 @@
 #include "core/version.hpp"
 #include "dist/mpi_session.hpp"
 #include "dist/node_place.hpp"
+#include "launch/build_info.hpp"
 #include "launch/cores.hpp"
 #include "launch/display.hpp"
 #include "launch/exit_code.hpp"
@@ -119,6 +120,7 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   const CountedWork counted(watchdog.activity());
   Display display(world.rank() == 0);
   JobContext context{world, pool, place, display.progress(), &watchdog};
+  context.commit = source_commit();
   body(context);
   context.enter("end");
 }

@@ -41,12 +41,25 @@ LoggedEvaluation evaluation_from(const Json& line) {
           .train_seconds = number_or_nan(line.at("train_seconds"))};
 }
 
+RunStart start_from(const Json& line) {
+  return {.step = line.at("step").get<std::int64_t>(),
+          .time = line.at("time").get<std::string>(),
+          .command = line.at("command").get<std::string>(),
+          .version = line.at("version").get<std::string>(),
+          .commit = line.at("commit").get<std::string>(),
+          .host = line.at("host").get<std::string>(),
+          .processor = line.at("processor").get<std::string>(),
+          .ranks = line.at("ranks").get<std::int64_t>(),
+          .threads = line.at("threads").get<std::int64_t>()};
+}
+
 // False where the line is none of a run.
 bool add_line(LearningCurves& curves, std::string_view line) {
   try {
     const Json json = Json::parse(line);
     const std::string kind = json.at("kind").get<std::string>();
     if (kind == "step") curves.steps.push_back(step_from(json));
+    if (kind == "start") curves.starts.push_back(start_from(json));
     if (kind == "evaluation") curves.evaluations.push_back(evaluation_from(json));
     return true;
   } catch (const Json::exception&) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace tpudist {
@@ -17,6 +18,16 @@ struct LoggedStep {
   double train_seconds = 0;        // from the start of the run
 };
 
+// When, where and by which command a process began to train the run, or to go on with it.
+struct RunStart {
+  std::int64_t step = 0;  // that it began after
+  std::string time;       // "2026-11-23 04:12:00 UTC"
+  std::string command;    // of rank 0, without mpirun
+  std::string version, commit;
+  std::string host, processor;
+  std::int64_t ranks = 0, threads = 0;  // threads of each rank
+};
+
 // One evaluation of the validation split while the run trained.
 struct LoggedEvaluation {
   std::int64_t step = 0;
@@ -29,6 +40,7 @@ struct LoggedEvaluation {
 
 // The content of a run's metrics.jsonl.
 struct LearningCurves {
+  std::vector<RunStart> starts;  // none: written by a version that kept none
   std::vector<LoggedStep> steps;
   std::vector<LoggedEvaluation> evaluations;
   std::int64_t damaged_lines = 0;  // that could not be read

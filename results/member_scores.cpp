@@ -20,16 +20,6 @@ bool all_finite(const std::vector<double>& values) {
   return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
 }
 
-std::uint64_t data_hash_of(const PredictedGraph& graph, const GraphPredictions& rows) {
-  Hasher hasher;
-  hasher.update(graph.name);
-  hasher.update(graph.split);
-  hasher.update(std::span<const std::int32_t>(rows.configs));
-  hasher.update(std::span<const std::int64_t>(rows.runtime));
-  hasher.update(std::span<const std::int64_t>(rows.normalizer));
-  return hasher.digest();
-}
-
 void combine_members(ScoredGraph& graph, const std::string& collection,
                      const GraphPredictions& rows, const std::vector<double>& targets) {
   const auto scored = [&](std::size_t m) {
@@ -56,7 +46,7 @@ ScoredGraph score_graph(const PredictionsHeader& header, const PredictedGraph& e
                     .configs = entry.configs,
                     .rows = entry.rows,
                     .fold = entry.fold,
-                    .data_hash = data_hash_of(entry, rows),
+                    .data_hash = data_hash(entry, rows),
                     .members = {},
                     .out_of_fold = entry.held_out,
                     .combined = kNone,
@@ -72,6 +62,15 @@ ScoredGraph score_graph(const PredictionsHeader& header, const PredictedGraph& e
 
 }  // namespace
 
+void set_data_hash(MemberScores& scores) {
+  Hasher hasher;
+  for (const ScoredGraph& graph : scores.graphs) {
+    if (graph.data_hash == 0) return;
+    hasher.update(graph.data_hash);
+  }
+  scores.data_hash = hasher.digest();
+}
+
 bool ScoredGraph::combined_out_of_fold() const {
   for (std::size_t m = 0; m < members.size(); ++m) {
     if (out_of_fold[m] && !std::isnan(members[m])) return true;
@@ -86,7 +85,9 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
                       .most_rows = header.most_rows,
                       .members = header.members,
                       .graphs = {},
-                      .data_hash = 0};
+                      .data_hash = 0,
+                      .parameter_hash = 0};
+  if (header.runs.size() == 1) scores.parameter_hash = header.runs.front().parameter_hash;
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictedGraph& entry = header.graphs[g];
     if (entry.split == "test") continue;
@@ -96,9 +97,7 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
     const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);
     return std::tuple(split, graph.name);
   });
-  Hasher hasher;
-  for (const ScoredGraph& graph : scores.graphs) hasher.update(graph.data_hash);
-  scores.data_hash = hasher.digest();
+  set_data_hash(scores);
   return scores;
 }
 

@@ -42,7 +42,11 @@ struct MemberScores {
   std::vector<ScoredGraph> graphs;  // in the order of splits (train, valid, test) and names
   // XXH3 over the names and data of all graphs in this order; 0 where that of a graph is unknown.
   std::uint64_t data_hash = 0;
+  std::uint64_t parameter_hash = 0;  // of the weights that scored; 0: unknown, or of several runs
 };
+
+// Fills MemberScores::data_hash from those of its graphs.
+void set_data_hash(MemberScores& scores);
 
 // From predictions, which hold every score; reads every graph once. Test graphs, which have no run times,
 // are left out. Throws DataError, IoError.

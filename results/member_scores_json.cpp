@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
 #include "core/json_fault.hpp"
 #include "data/schema/model_family.hpp"
 #include "ensemble/out_of_fold.hpp"
@@ -20,13 +21,19 @@ double score_from(const Json& graph, const std::string& metric) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
+// 0 where it is missing: an earlier version kept none.
+std::uint64_t hash_from(const Json& json, const char* key) {
+  return from_hex(json.value(key, "")).value_or(0);
+}
+
 MemberScores scores_from(const Json& json, const std::string& collection, int first_member) {
   MemberScores scores{.collection = collection,
                       .metric = std::string(primary_metric_of(collection)),
                       .most_rows = json.value("most_rows", std::int64_t{0}),
                       .members = {},
                       .graphs = {},
-                      .data_hash = 0};
+                      .data_hash = 0,
+                      .parameter_hash = hash_from(json, "parameters")};
   if (!json.contains("ensemble")) return scores;  // nothing but out-of-fold means
   const Json& members = json.at("members");
   int used = 0;
@@ -43,6 +50,7 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
     graph.name = graphs.at(g).at("name").get<std::string>();
     graph.family = model_family(graph.name);
     graph.split = json.at("split").get<std::string>();
+    graph.data_hash = hash_from(graphs.at(g), "data_hash");
     graph.configs = graph.rows = graphs.at(g).at("configs").get<std::int64_t>();
     for (std::size_t m = 0; m < members.size(); ++m) {
       graph.members.push_back(scores.members[m].failed
@@ -54,6 +62,7 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
     graph.combined_members = used;
     scores.graphs.push_back(std::move(graph));
   }
+  set_data_hash(scores);
   return scores;
 }
 

@@ -124,7 +124,7 @@ stop_ranks() {
   for (( done = 0; done < stops; ++done )); do
     start "stopped-$done" "$ranks" train.steps=1000000 "dist.timeout=$timeout"
     for (( i = 0; i < 300; ++i )); do
-      [[ -s $scratch/stopped-$done/metrics.jsonl ]] && break
+      grep -qs '"kind":"step"' "$scratch/stopped-$done/metrics.jsonl" && break
       sleep 0.1
     done
     sleep_ms $((RANDOM % 1000))

@@ -219,6 +219,7 @@ class Group {
     LabelledProgress labelled(progress_, fmt::format("run {}", run.index));
     labelled.line(fmt::format("{} {}", describe(run), resume ? "goes on" : "begins"));
     JobContext context{team_, job_.pool, job_.place, labelled, job_.watchdog};
+    context.commit = job_.commit;
     TrainOutcome trained;
     std::string error;
     int exit_code = 0;

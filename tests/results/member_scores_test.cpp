@@ -64,8 +64,9 @@ TEST(MemberScoresTest, AScoreThatIsNotFiniteIsNone) {
 
 TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
   const TempDir folder;
-  write_text(folder / "scores.json", R"({"split": "valid", "most_rows": 8, "held_out_only": false,
-    "ensemble": {"graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75}]},
+  write_text(folder / "scores.json", R"({"split": "valid", "most_rows": 8, "held_out_only": false, "parameters": "00000000000000ab",
+    "ensemble": {"graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
+                             "data_hash": "00000000000000cd"}]},
     "members": [{"number": 3, "used": true, "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.5}]},
                 {"number": 4, "used": false, "graphs": []}]})");
   const MemberScores scores =
@@ -76,7 +77,9 @@ TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
   EXPECT_EQ(scores.graphs[0].members[0], 0.5);
   EXPECT_TRUE(std::isnan(scores.graphs[0].members[1]));
   EXPECT_TRUE(scores.members[1].failed);
-  EXPECT_EQ(scores.data_hash, 0u);
+  EXPECT_EQ(scores.graphs[0].data_hash, 0xcdu);
+  EXPECT_NE(scores.data_hash, 0u);
+  EXPECT_EQ(scores.parameter_hash, 0xabu);
 
   write_text(folder / "scores.json", "{\"ensemble\": 3}");
   EXPECT_THROW(read_member_scores_json(folder / "scores.json", "layout:xla:random", 3), DataError);

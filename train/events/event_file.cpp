@@ -18,7 +18,7 @@ double now() {
 
 // `first`: the number of the first member in the list.
 void add_members(const std::string& name, const nlohmann::json& list, std::size_t first,
-                 bool with_mean, std::vector<Scalar>& scalars) {
+                 std::vector<Scalar>& scalars) {
   double sum = 0, count = 0;
   for (std::size_t m = 0; m < list.size(); ++m) {
     if (!list[m].is_number()) continue;
@@ -26,7 +26,7 @@ void add_members(const std::string& name, const nlohmann::json& list, std::size_
     sum += list[m].get<double>();
     ++count;
   }
-  if (with_mean && count > 0) scalars.push_back({name + "/mean", sum / count});
+  if (count > 0) scalars.push_back({name + "/mean", sum / count});
 }
 
 // {"compute": [a number for each rank], ...}
@@ -42,6 +42,7 @@ void add_ranks(const std::string& name, const nlohmann::json& lists, std::vector
 }  // namespace
 
 std::vector<Scalar> scalars_of(const nlohmann::json& record) {
+  if (record.value("kind", "") == "start") return {};
   const bool scores = record.value("kind", "") == "evaluation";
   const std::string split = record.value("split", "valid");
   const auto first = record.value("first_member", std::size_t{0});
@@ -49,11 +50,11 @@ std::vector<Scalar> scalars_of(const nlohmann::json& record) {
   for (const auto& [name, value] : record.items()) {
     if (name == "step" || name == "rows" || name == "first_member") continue;
     if (scores && name == "members") {
-      add_members(split, value, first, false, scalars);
+      add_members(split, value, first, scalars);
     } else if (name == "rank_seconds" && value.is_object()) {
       add_ranks(name, value, scalars);
     } else if (value.is_array()) {
-      add_members(name, value, first, true, scalars);
+      add_members(name, value, first, scalars);
     } else if (value.is_number()) {
       const std::string tag = scores && name == "ensemble" ? split + "/ensemble" : name;
       scalars.push_back({tag, value.get<double>()});
@@ -62,11 +63,21 @@ std::vector<Scalar> scalars_of(const nlohmann::json& record) {
   return scalars;
 }
 
+std::string event_record(double wall_time, const nlohmann::json& record) {
+  const auto step = record.value("step", std::int64_t{0});
+  if (record.value("kind", "") != "start")
+    return scalar_record(wall_time, step, scalars_of(record));
+  Settings settings;
+  for (const auto& [key, value] : record.at("settings").items())
+    settings.emplace_back(key, value.get<std::string>());
+  return settings_record(wall_time, step, settings);
+}
+
 void append_events(const std::filesystem::path& file, const nlohmann::json& record) {
   const double time = now();
   std::error_code error;
   std::string bytes = std::filesystem::exists(file, error) ? "" : version_record(time);
-  bytes += scalar_record(time, record.value("step", std::int64_t{0}), scalars_of(record));
+  bytes += event_record(time, record);
   append_to_file(file, bytes);
 }
 

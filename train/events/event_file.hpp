@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,9 +15,12 @@ namespace tpudist {
 // member becomes NAME/member_0, NAME/member_1, ..., counted from the line's `first_member` on (0 where
 // it has none), and NAME/mean over those that are numbers. The times of ranks become
 // rank_seconds/compute/rank_0 and so on. The
-// score of an evaluation comes under its split: valid/member_0, valid/ensemble. What is null (not
-// finite), and `step`, `rows` and `first_member`, are left out.
+// score of an evaluation comes under its split: valid/member_0, valid/mean, valid/ensemble. What is null
+// (not finite), and `step`, `rows` and `first_member`, are left out. A line of kind "start" has none.
 std::vector<Scalar> scalars_of(const nlohmann::json& record);
+
+// The record of a line: settings_record of its `settings` where its kind is "start", else the scalars.
+std::string event_record(double wall_time, const nlohmann::json& record);
 
 // Appends a line of metrics to the event file beside it, which TensorBoard plots; makes the file if
 // it is not there. A process that is killed meanwhile leaves a file of whole records and at most

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/config/yaml_scalar.hpp"
 #include "core/crc32c.hpp"
 
 namespace tpudist {
@@ -155,6 +156,38 @@ std::string scalar_record(double wall_time, std::int64_t step, std::span<const S
     append_fixed(value, static_cast<float>(scalar.value));
     append_text(summary, 1, value);
   }
+  std::string event = event_head(wall_time, step);
+  append_text(event, 5, summary);
+  return framed(event);
+}
+
+std::string settings_record(double wall_time, std::int64_t step, const Settings& settings) {
+  std::string session;
+  for (const auto& [key, text] : settings) {
+    std::string value;
+    const auto number = parse_number(text);
+    if (text == "true" || text == "false") {
+      append_key(value, 4, kVarint);
+      append_varint(value, text == "true" ? 1 : 0);
+    } else if (!number.error) {
+      append_key(value, 2, kFixed64);
+      append_fixed(value, number.value);
+    } else {
+      append_text(value, 3, text);
+    }
+    std::string entry;
+    append_text(entry, 1, key);
+    append_text(entry, 2, value);
+    append_text(session, 1, entry);
+  }
+  std::string content, plugin, metadata, value, summary;
+  append_text(content, 3, session);
+  append_text(plugin, 1, "hparams");
+  append_text(plugin, 2, content);
+  append_text(metadata, 1, plugin);
+  append_text(value, 1, "_hparams_/session_start_info");
+  append_text(value, 9, metadata);
+  append_text(summary, 1, value);
   std::string event = event_head(wall_time, step);
   append_text(event, 5, summary);
   return framed(event);

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tpudist {
@@ -26,6 +27,13 @@ struct Scalar {
 
 // The first record of every file. `wall_time` is in seconds since 1970.
 std::string version_record(double wall_time);
+// The settings of a run for TensorBoard's page of hyper-parameters: (key, value in YAML) pairs, in
+// rising order of keys. The summary's value has the tag "_hparams_/session_start_info" and a metadata
+// = 9 {plugin_data = 1 {plugin_name = 1, content = 2}}; the content is an HParamsPluginData
+// (tensorboard, plugins/hparams/plugin_data.proto) {session_start_info = 3 {hparams = 1 {key = 1,
+// value = 2: a google.protobuf.Value}}}. Truth values and numbers are stored as such.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+std::string settings_record(double wall_time, std::int64_t step, const Settings& settings);
 // All scalars of one step. Steps are not negative.
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "core/file_system.hpp"
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
@@ -20,6 +22,7 @@ struct JobContext {
   Trace* trace = nullptr;        // null: nobody traces
   // What checkpoints are written with, by one more thread; tests give one that fails.
   FileSystem& files = posix_file_system();
+  std::string commit = "unknown";  // of the sources of this program, for the records of runs
 
   // Tells the watchdog what this rank does next; `phase` is a literal, `step` < 0: it has no steps.
   void enter(const char* phase, std::int64_t step = -1) const {

@@ -141,7 +141,10 @@ void RunEvaluation::tell_scores(TrainOutcome& outcome, bool predicted) {
     if (!outcome.out_of_fold.empty())
       out_of_fold = out_of_fold_json(file.header(), outcome.out_of_fold);
   });
-  report_.scores(outcome.evaluation, stopped_members(experiment_.ensemble, state_), out_of_fold);
+  const AlignedFloats weights = state_.scored_weights();
+  report_.scores(
+      outcome.evaluation, stopped_members(experiment_.ensemble, state_), out_of_fold,
+      parameter_hash(weights, experiment_.ensemble.members, setup_.network.parameters()));
 }
 
 }  // namespace tpudist

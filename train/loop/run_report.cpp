@@ -1,17 +1,24 @@
 #include "train/loop/run_report.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "core/append_file.hpp"
+#include "core/config/settings.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
+#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
+#include "core/version.hpp"
 #include "dist/agreement.hpp"
 
 namespace tpudist {
@@ -64,6 +71,25 @@ nlohmann::json to_json(const std::vector<EarlyStopped>& members) {
 
 RunReport::RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context)
     : experiment_(experiment), run_(run), context_(context) {}
+
+void RunReport::start(std::int64_t step) {
+  if (!root()) return;
+  nlohmann::json settings = nlohmann::json::object();
+  for (const ConfigEntry& entry : experiment_.entries) {
+    if (decides_numbers(entry.key)) settings[entry.key] = entry.value;
+  }
+  append({{"kind", "start"},
+          {"step", step},
+          {"time", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)))},
+          {"command", command_line()},
+          {"version", version()},
+          {"commit", context_.commit},
+          {"host", host_name()},
+          {"processor", processor_name()},
+          {"ranks", context_.world.size()},
+          {"threads", context_.pool.threads()},
+          {"settings", std::move(settings)}});
+}
 
 void RunReport::step(const StepResult& result, const TrainingState& state, double seconds,
                      const StepTimes& times) {
@@ -139,14 +165,15 @@ void RunReport::finish() {
 }
 
 void RunReport::scores(const std::optional<Evaluation>& evaluation,
-                       const std::vector<EarlyStopped>& stopped,
-                       const nlohmann::json& out_of_fold) const {
+                       const std::vector<EarlyStopped>& stopped, const nlohmann::json& out_of_fold,
+                       std::uint64_t parameters) const {
   run_on_all_ranks(context_.world, [&] {
     if (!root() || (!evaluation && out_of_fold.is_null())) return;
     nlohmann::json scores = evaluation ? evaluation_json(*evaluation) : nlohmann::json::object();
     if (evaluation && experiment_.train.early_stop.patience > 0)
       scores["stopped_early"] = to_json(stopped);
     if (!out_of_fold.is_null()) scores["out_of_fold"] = out_of_fold;
+    scores["parameters"] = to_hex(parameters);
     write_file_atomically(run_.scores(), scores.dump(2) + "\n");
   });
 }

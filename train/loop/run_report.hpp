@@ -23,15 +23,17 @@ class RunReport {
  public:
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
 
+  // That this process begins, or goes on, after `step`: command, version, machine and settings.
+  void start(std::int64_t step);
   // Of a step that took `seconds`, where they went on this rank; advances the progress. Collective
   // where the step is logged.
   void step(const StepResult& result, const TrainingState& state, double seconds,
             const StepTimes& times);
   void evaluation(const Evaluation& evaluation, const TrainingState& state);
-  // Writes scores.json, if there is anything to write. `out_of_fold`: null where nothing was predicted.
-  // Collective.
+  // Writes scores.json, if there is anything to write. `out_of_fold`: null where nothing was predicted;
+  // `parameters`: parameter_hash of the weights that scored. Collective.
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
-              const nlohmann::json& out_of_fold) const;
+              const nlohmann::json& out_of_fold, std::uint64_t parameters) const;
 
   // Throws DiskFullError, on all ranks, when lines of metrics.jsonl still could not be written. Collective.
   void finish();

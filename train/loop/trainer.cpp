@@ -201,6 +201,7 @@ class TrainingRun {
       record_folds(run_, setup_.folds);
       log_layers();
     });
+    report_.start(state_.step);
     watch_ranks();
     evaluation_.tell_held_out();
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {

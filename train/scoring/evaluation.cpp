@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
+#include "train/scoring/prediction_records.hpp"
 
 namespace tpudist {
 namespace {
@@ -94,11 +96,17 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
   const std::size_t before = evaluation.ensemble.size(), members = use.size();
   evaluation.ensemble.resize(before + predictions.size());
   for (auto& member : evaluation.members) member.resize(evaluation.ensemble.size());
+  evaluation.data_hashes.resize(evaluation.ensemble.size());
   pool.parallel_for(
       static_cast<std::int64_t>(predictions.size() * (members + 1)), [&](std::int64_t i) {
         const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
                           m = static_cast<std::size_t>(i) % (members + 1);
         const GraphPrediction& prediction = predictions[g];
+        if (m == members) {
+          evaluation.data_hashes[before + g] =
+              data_hash(graph_record(dataset.entry(prediction.graph), evaluation.most_rows, -1, {}),
+                        scores_record(dataset, prediction, {}, 0));
+        }
         // What was not scored is undefined, which the defaults of GraphScores say.
         GraphScores& slot =
             m < members ? evaluation.members[m][before + g] : evaluation.ensemble[before + g];
@@ -128,6 +136,10 @@ void sort_graphs(Evaluation& evaluation) {
   };
   evaluation.ensemble = sorted(evaluation.ensemble);
   for (std::vector<GraphScores>& member : evaluation.members) member = sorted(member);
+  std::vector<std::uint64_t> hashes;
+  if (evaluation.data_hashes.empty()) return;
+  for (const std::size_t g : order) hashes.push_back(evaluation.data_hashes[g]);
+  evaluation.data_hashes = std::move(hashes);
 }
 
 Evaluation evaluate_members(const Network& network, std::span<const float> flat,
@@ -188,11 +200,14 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
     }
     members.push_back(std::move(member));
   }
+  nlohmann::json ensemble = score_table_json(evaluation.ensemble, evaluation.is_tile);
+  for (std::size_t g = 0; g < evaluation.data_hashes.size(); ++g)
+    ensemble["graphs"][g]["data_hash"] = to_hex(evaluation.data_hashes[g]);
   // 0 stands for all rows.
   return {{"split", evaluation.split},
           {"most_rows", evaluation.most_rows},
           {"held_out_only", evaluation.held_out_only},
-          {"ensemble", score_table_json(evaluation.ensemble, evaluation.is_tile)},
+          {"ensemble", std::move(ensemble)},
           {"members", members}};
 }
 

@@ -36,6 +36,7 @@ struct Evaluation {
   std::vector<MemberName> names;      // [M]
   std::vector<ScoringSlates> slates;  // [M] in which the member's scores were computed
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
+  std::vector<std::uint64_t> data_hashes;         // [graphs] data_hash of the scored rows
   std::vector<GraphScores> ensemble;  // [graphs], of the members that did not fail, combined
   std::vector<bool> used;             // [M] members that are combined
   std::vector<double> weights;        // [M] with which; 0 of those that are not

@@ -62,7 +62,8 @@ TEST(ScalarsOf, AnEvaluationComesUnderItsSplit) {
                       {"ensemble", 0.7},
                       {"train_seconds", 9.0}}),
               ElementsAre(Pair("train_seconds", 9.0), Pair("valid/ensemble", 0.7),
-                          Pair("valid/member_0", 0.5), Pair("valid/member_1", 0.6)));
+                          Pair("valid/mean", 0.55), Pair("valid/member_0", 0.5),
+                          Pair("valid/member_1", 0.6)));
 }
 
 TEST(ScalarsOf, WhatIsNotFiniteIsLeftOut) {

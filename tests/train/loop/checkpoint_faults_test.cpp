@@ -180,8 +180,11 @@ TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
   int boundaries = 0;
   const auto fill_disk = [&] {
     ++boundaries;
-    if (boundaries == 1) fs::create_symlink("/dev/full", files.metrics());
-    if (boundaries == 4) fs::remove(files.metrics());
+    if (boundaries == 1) {
+      fs::rename(files.metrics(), folder / "written");
+      fs::create_symlink("/dev/full", files.metrics());
+    }
+    if (boundaries == 4) fs::rename(folder / "written", files.metrics());
     return false;
   };
   run(experiment(), files.path(), 1, false, fill_disk);
@@ -190,7 +193,7 @@ TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
     return std::count(text.begin(), text.end(), '\n');
   };
   EXPECT_EQ(lines(files), lines(RunFolder(folder / "whole")));
-  EXPECT_EQ(lines(files), 6 + 2);
+  EXPECT_EQ(lines(files), 1 + 6 + 2);  // the start, steps and evaluations
 }
 
 TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
@@ -198,7 +201,9 @@ TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
   const RunFolder files(folder / "run");
   int boundaries = 0;
   const auto fill_disk = [&] {
-    if (++boundaries == 1) fs::create_symlink("/dev/full", files.metrics());
+    if (++boundaries > 1) return false;
+    fs::remove(files.metrics());
+    fs::create_symlink("/dev/full", files.metrics());
     return false;
   };
   EXPECT_THROW(run(experiment(), files.path(), 1, false, fill_disk), DiskFullError);

@@ -1,10 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/file_system.hpp"
+#include "ensemble/predictions_file.hpp"
+#include "results/learning_curves.hpp"
+#include "results/member_scores.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/events/event_file.hpp"
@@ -28,7 +32,7 @@ void expect_events_of_metrics(const RunFolder& folder) {
     const auto metrics = nlohmann::json::parse(line);
     const auto step = metrics.at("step").get<std::int64_t>();
     EXPECT_EQ(records[at].step, step);
-    const std::string expected = scalar_record(0, step, scalars_of(metrics));
+    const std::string expected = event_record(0, metrics);
     constexpr std::size_t kWallTime = 1 + 8;  // key and double in front of the event
     EXPECT_EQ(records[at].event.substr(kWallTime),
               whole_records(expected).front().event.substr(kWallTime));
@@ -57,6 +61,45 @@ TEST(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
   std::filesystem::resize_file(files.events(), std::filesystem::file_size(files.events()) - 5);
   testing::resume(experiment(), files.path());
   expect_events_of_metrics(files);
+}
+
+TEST(RunStart, IsToldWithCommandMachineAndSettingsEachTime) {
+  const TempDir folder;
+  const RunFolder files(folder / "run");
+  int steps = 0;
+  run(experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  testing::resume(experiment(), files.path());
+  const std::vector<RunStart> starts = read_learning_curves(files.metrics()).starts;
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_EQ(starts[0].step, 0);
+  EXPECT_EQ(starts[1].step, 3);
+  EXPECT_THAT(starts[0].command, ::testing::HasSubstr("run_events_test"));
+  EXPECT_EQ(starts[0].ranks, 1);
+  const std::string text = read_text_file(files.metrics());
+  const auto settings = nlohmann::json::parse(text.substr(0, text.find('\n'))).at("settings");
+  EXPECT_TRUE(settings.contains("optimizer.lr"));
+  EXPECT_FALSE(settings.contains("data.shards"));  // decides no numbers
+}
+
+// Parameters and data are known without predictions, by the same hashes.
+TEST(Scores, KeepTheHashesThatPredictionsHave) {
+  const TempDir folder;
+  run(tiny_experiment({"predictions.rows=all"}), folder / "run");
+  const RunFolder files(folder / "run");
+  const MemberScores of_file = read_member_scores(PredictionsFile(files.predictions()));
+  const MemberScores of_json =
+      read_member_scores_json(files.scores(), of_file.collection, /*first_member=*/0);
+  EXPECT_NE(of_json.parameter_hash, 0u);
+  EXPECT_EQ(of_json.parameter_hash, of_file.parameter_hash);
+  ASSERT_FALSE(of_json.graphs.empty());
+  for (const ScoredGraph& graph : of_json.graphs) {
+    const auto same = std::ranges::find_if(of_file.graphs, [&](const ScoredGraph& other) {
+      return other.name == graph.name && other.split == graph.split;
+    });
+    ASSERT_NE(same, of_file.graphs.end());
+    EXPECT_NE(graph.data_hash, 0u);
+    EXPECT_EQ(graph.data_hash, same->data_hash) << graph.name;
+  }
 }
 
 }  // namespace
