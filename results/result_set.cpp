@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/folder_lock.hpp"
+#include "results/same_training.hpp"
 #include "sweep/records/sweep_files.hpp"
 
 namespace tpudist {
@@ -92,6 +95,96 @@ std::vector<std::string> texts_of(const std::vector<RunRecord>& runs,
   return texts;
 }
 
+// "optimizer.lr=0.001, batch.slates=4" of the keys that differ among `runs`, of the first two.
+std::string settings_text(const RunRecord& run, const std::vector<std::string>& keys) {
+  constexpr std::size_t kMostKeys = 2;
+  std::string text;
+  for (std::size_t k = 0; k < std::min(keys.size(), kMostKeys); ++k) {
+    const std::string value = run.setting(keys[k]);
+    text += fmt::format("{}{}={}", k > 0 ? ", " : "", keys[k], value.empty() ? "(not set)" : value);
+  }
+  if (keys.size() > kMostKeys) text += fmt::format(", {} more", keys.size() - kMostKeys);
+  return text;
+}
+
+// Runs of one name, of no sweep, that were trained by other settings are other variants.
+void tell_variants_apart(std::vector<RunRecord>& runs) {
+  std::map<std::pair<std::string, std::string>, std::vector<RunRecord*>> experiments;
+  for (RunRecord& run : runs) {
+    if (run.index < 0 && !run.config.empty())
+      experiments[{run.name, run.collection}].push_back(&run);
+  }
+  for (const auto& [name, own] : experiments) {
+    std::vector<std::string> keys;
+    for (const RunRecord* run : own) {
+      for (const std::string& change : different_settings(*own.front(), *run)) {
+        std::string key = change.substr(0, change.find(':'));
+        if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+      }
+    }
+    if (keys.empty()) continue;
+    std::map<std::string, std::vector<RunRecord*>> variants;
+    for (RunRecord* run : own) variants[settings_text(*run, keys)].push_back(run);
+    // Beyond the keys that are named runs may differ still: a number tells those apart.
+    for (auto& [text, alike] : variants) {
+      std::vector<const RunRecord*> kinds;
+      for (RunRecord* run : alike) {
+        const auto same = std::ranges::find_if(
+            kinds, [&](const RunRecord* kind) { return different_settings(*kind, *run).empty(); });
+        const auto number = same - kinds.begin();
+        if (same == kinds.end()) kinds.push_back(run);
+        run->variant += " " + text + (number > 0 ? fmt::format(" ({})", number + 1) : "");
+      }
+    }
+  }
+}
+
+bool is_run(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path / "config.yaml", ignored) || fs::exists(path / "metrics.jsonl", ignored) ||
+         fs::exists(path / "predictions.h5", ignored);
+}
+
+// The folders of runs and sweeps in a folder that is neither.
+std::vector<fs::path> runs_within(const fs::path& folder, int levels) {
+  std::vector<fs::path> found, children;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::error_code ignored;
+    if (entry.is_directory(ignored)) children.push_back(entry.path());
+  }
+  std::ranges::sort(children);
+  for (const fs::path& child : children) {
+    if (is_run(child) || SweepFiles(child).exists()) {
+      found.push_back(child);
+    } else if (levels > 1) {
+      std::ranges::copy(runs_within(child, levels - 1), std::back_inserter(found));
+    }
+  }
+  return found;
+}
+
+// A folder may end in a separator, and be named by a dot.
+fs::path plain_path(const fs::path& input) {
+  return fs::path((input / "").lexically_normal()).parent_path();
+}
+
+// Folders of runs are replaced by what is in them.
+std::vector<fs::path> places_of(const std::vector<fs::path>& inputs) {
+  std::vector<fs::path> places;
+  for (const fs::path& input : inputs) {
+    const fs::path path = plain_path(input);
+    if (!fs::is_directory(path) || is_run(path) || SweepFiles(path).exists()) {
+      places.push_back(path);
+      continue;
+    }
+    const std::vector<fs::path> within = runs_within(path, 3);
+    if (within.empty()) places.push_back(path);  // reading it says what is missing
+    std::ranges::copy(within, std::back_inserter(places));
+  }
+  return places;
+}
+
 // Each label has those parts only that differ between runs.
 void set_labels(std::vector<RunRecord>& runs) {
   if (runs.size() == 1) {
@@ -129,9 +222,8 @@ void set_labels(std::vector<RunRecord>& runs) {
 
 ResultSet read_results(const std::vector<fs::path>& inputs) {
   ResultSet results;
-  for (const fs::path& input : inputs) {
-    // A folder may end in a separator, and be named by a dot.
-    const fs::path path = fs::path((input / "").lexically_normal()).parent_path();
+  const std::vector<fs::path> places = places_of(inputs);
+  for (const fs::path& path : places) {
     if (SweepFiles(path).exists()) {
       add_sweep(results, path);
     } else if (fs::is_regular_file(path)) {
@@ -142,14 +234,15 @@ ResultSet read_results(const std::vector<fs::path>& inputs) {
       throw ConfigError(
           fmt::format("{}: there is no such folder of a run or of a sweep, and no such file of "
                       "predictions",
-                      input.string()));
+                      path.string()));
     }
   }
   if (results.runs.empty()) throw ConfigError("give the folder of a run or of a sweep");
-  if (inputs.size() > 1) {
+  if (places.size() > 1) {
     results.sweep.reset();
     results.stage.clear();
   }
+  tell_variants_apart(results.runs);
   set_labels(results.runs);
   results.title = results.sweep              ? results.sweep->name
                   : results.runs.size() == 1 ? results.runs.front().name

@@ -87,6 +87,31 @@ TEST(ResultSetTest, LabelsTellRunsApart) {
   EXPECT_EQ(read_results({folder / "a", folder / "b"}).title, "2 runs");
 }
 
+TEST(ResultSetTest, AFolderOfRunsStandsForThem) {
+  const TempDir folder;
+  write_run(folder / "runs/b", PredictionsCase(), 2);
+  write_run(folder / "runs/all/a", PredictionsCase(), 1);
+  write_text(folder / "runs/notes/readme.txt", "no run");
+  write_text(folder / "runs/file", "no run");
+  EXPECT_THAT(labels_of(read_results({folder / "runs"})), ElementsAre("seed 1", "seed 2"));
+}
+
+TEST(ResultSetTest, RunsOfOneNameWithOtherSettingsAreVariants) {
+  const TempDir folder;
+  for (const std::string lr : {"0.001", "0.002"}) {
+    for (int seed = 1; seed <= 2; ++seed) {
+      write_text(folder / ("runs/" + lr + std::to_string(seed)) / "config.yaml",
+                 testing::config_text(seed, 0, 3) + "optimizer:\n  lr: " + lr + "\n");
+    }
+  }
+  const ResultSet results = read_results({folder / "runs"});
+  std::vector<std::string> variants;
+  for (const RunRecord& run : results.runs) variants.push_back(run.variant);
+  EXPECT_THAT(variants, ElementsAre("xla optimizer.lr=0.001", "xla optimizer.lr=0.001",
+                                    "xla optimizer.lr=0.002", "xla optimizer.lr=0.002"));
+  EXPECT_EQ(results.runs[3].label, "xla optimizer.lr=0.002 seed 2");
+}
+
 TEST(ResultSetTest, RefusesWhatIsNeitherRunNorSweep) {
   const TempDir folder;
   EXPECT_THROW(read_results({folder / "none"}), ConfigError);
