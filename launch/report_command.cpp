@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/log.hpp"
 #include "core/output_path.hpp"
 #include "launch/commands.hpp"
 #include "launch/output.hpp"
@@ -33,6 +34,7 @@ void write_csv(const Report& report, const std::filesystem::path& folder) {
 void run(const Arguments& arguments) {
   check_output(arguments.html);
   const Report report = make_report(read_results(arguments.inputs), !arguments.no_ceilings);
+  for (const std::string& note : report.notes) spdlog::warn("{}", note);
   write_file_atomically(arguments.html, report_html(report));
   print("{}: {}\n", arguments.html.string(), report.subtitle);
   if (!arguments.csv.empty()) write_csv(report, arguments.csv);
@@ -46,11 +48,11 @@ void add_report_command(Command app) {
       app.add_command("report", "Write one HTML page of what runs or a sweep reached");
   command.footer(
       "Runs may still be training. The page needs no network and no other file.\n\n"
-      "Example:\n  tpudist report runs/nlp-1 runs/nlp-2 --html report.html\n"
+      "Example:\n  tpudist report runs/ --html report.html\n"
       "  tpudist report sweeps/folds --csv tables");
   command
       .add_option("inputs", arguments->inputs,
-                  "Folders of runs or of a sweep, or files of predictions")
+                  "Folders of runs, of a sweep, or that hold such folders; files of predictions")
       .required()
       .existing_path();
   command.add_option("--html", arguments->html, "The page").show_default();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/hash.hpp"
@@ -36,25 +37,28 @@ ReportFigure differences_figure(const ReportInput& input) {
   ReportFigure figure;
   figure.heading = "Settings that differ";
   figure.sentence = "Keys of config.yaml whose values are not the same in all runs.";
-  figure.table = {"settings-that-differ", {"key"}, {}};
+  figure.table = {"settings-that-differ", {"run"}, {}};
+  figure.table.stacked = true;
   std::vector<const RunRecord*> runs;
   for (const RunRecord& run : input.results.runs) {
-    if (!run.config.empty()) runs.push_back(&run);
+    if (run.config.empty()) continue;
+    runs.push_back(&run);
+    figure.table.rows.push_back({run.label});
   }
-  for (const RunRecord* run : runs) figure.table.columns.push_back(run->label);
   std::set<std::string> seen;
   for (const RunRecord* run : runs) {
     for (const ConfigEntry& entry : run->config) {
       if (!seen.insert(entry.key).second) continue;
-      std::vector<TableCell> row{entry.key};
-      std::set<std::string> values;
-      for (const RunRecord* other : runs) {
-        row.emplace_back(other->setting(entry.key));
-        values.insert(row.back().exact);
-      }
-      if (values.size() > 1) figure.table.rows.push_back(std::move(row));
+      const auto differs = [&](const RunRecord* other) {
+        return other->setting(entry.key) != entry.value;
+      };
+      if (std::ranges::none_of(runs, differs)) continue;
+      figure.table.columns.push_back(entry.key);
+      for (std::size_t r = 0; r < runs.size(); ++r)
+        figure.table.rows[r].emplace_back(runs[r]->setting(entry.key));
     }
   }
+  if (figure.table.columns.size() == 1) figure.table.rows.clear();
   return figure;
 }
 

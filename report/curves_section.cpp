@@ -77,14 +77,15 @@ std::vector<MemberCurve> score_curves(const ReportedVariant& variant) {
   return curves;
 }
 
-// Mean and deviation over the members at each step.
-void add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const std::string& name) {
+// Mean and deviation over the members at each step. Nothing where no step has two.
+bool add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const std::string& name,
+              int colour) {
   std::map<std::int64_t, std::vector<double>> by_step;
   for (const MemberCurve& curve : curves) {
     for (const auto& [step, value] : curve.values) by_step[step].push_back(value);
   }
-  LineBand band;
-  LineSeries mean{.name = name, .colour = 1, .strong = true, .x = {}, .y = {}};
+  LineBand band{.colour = colour, .x = {}, .low = {}, .high = {}};
+  LineSeries mean{.name = name, .colour = colour, .strong = true, .x = {}, .y = {}};
   for (const auto& [step, values] : by_step) {
     if (values.size() < 2) continue;
     double sum = 0, squares = 0;
@@ -98,106 +99,165 @@ void add_band(LineChart& chart, const std::vector<MemberCurve>& curves, const st
     mean.x.push_back(static_cast<double>(step));
     mean.y.push_back(average);
   }
-  if (mean.x.empty()) return;
+  if (mean.x.empty()) return false;
   chart.bands.push_back(std::move(band));
   chart.lines.push_back(std::move(mean));
+  return true;
 }
 
-void add_members(LineChart& chart, ReportTable& table, const std::vector<MemberCurve>& curves) {
-  for (const MemberCurve& curve : curves) {
-    LineSeries line{
-        .name = curve.name, .colour = 1, .strong = curves.size() == 1, .x = {}, .y = {}};
-    for (const auto& [step, value] : curve.values) {
-      line.x.push_back(static_cast<double>(step));
-      line.y.push_back(value);
-      table.rows.push_back({curve.name, TableCell::count(step), TableCell(value)});
-    }
-    chart.lines.push_back(std::move(line));
-  }
+// A row of a table of curves; the variant comes first where there are several.
+void add_row(ReportTable& table, const VariantGroup& group, const ReportedVariant& variant,
+             const std::string& name, std::int64_t step, double value) {
+  std::vector<TableCell> row{name, TableCell::count(step), TableCell(value)};
+  if (group.several()) row.emplace(row.begin(), variant.runs.front().variant);
+  table.rows.push_back(std::move(row));
 }
 
-ReportFigure loss_figure(const ReportedVariant& variant) {
-  std::int64_t last = 0;
-  for (const RunRecord& run : variant.runs) last = std::max(last, run.curves.last_step());
-  const StepBins bins(last);
-  const std::vector<MemberCurve> curves = loss_curves(variant, bins);
+// A figure of curves of all variants of a collection while it is made.
+struct CurveFigure {
+  const VariantGroup& group;
   ReportFigure figure;
-  figure.heading = "Training loss" + (variant.title.empty() ? "" : ": " + variant.title);
-  figure.sentence = fmt::format(
-      "The loss of each member on the slates that it trained on{}; the band is one standard "
-      "deviation "
-      "between members. Members see other slates and folds, and a lower loss is no better ranking.",
+  LineChart chart;
+  bool thin = false, bands = false, together = false;  // what is drawn
+
+  CurveFigure(const VariantGroup& variants, const std::string& heading, const std::string& table,
+              const std::string& y_name)
+      : group(variants), chart{.label = heading + " by step", .x_name = "step", .y_name = y_name} {
+    figure.heading = group.heading(heading);
+    figure.table = {table + group.file_end, {"member", "step", y_name}, {}};
+    if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  }
+
+  void add(const ReportedVariant& variant, const std::vector<MemberCurve>& curves) {
+    // Members of several variants hide each other's means where they are many.
+    constexpr std::size_t kMostThin = 12;
+    const bool drawn = !group.several() || curves.size() * group.variants.size() <= kMostThin ||
+                       curves.size() == 1;
+    for (const MemberCurve& curve : curves) {
+      LineSeries line{.name = curve.name,
+                      .colour = variant.colour,
+                      .strong = curves.size() == 1,
+                      .x = {},
+                      .y = {}};
+      for (const auto& [step, value] : curve.values) {
+        line.x.push_back(static_cast<double>(step));
+        line.y.push_back(value);
+        add_row(figure.table, group, variant, curve.name, step, value);
+      }
+      if (!drawn) continue;
+      thin = thin || !line.strong;
+      chart.lines.push_back(std::move(line));
+    }
+    bands = add_band(chart, curves, about(variant, "mean of members"), variant.colour) || bands;
+  }
+
+  ReportFigure finish() {
+    figure.legend = group.colours("s");
+    const std::string one = group.several() ? "s0" : "s1",
+                      band = group.several() ? "band0" : "band1";
+    if (thin) figure.legend.push_back({one + " thin", "members"});
+    if (bands) {
+      figure.legend.push_back({one + " strong", thin ? "their mean" : "mean of members"});
+      figure.legend.push_back({band, "one standard deviation"});
+    }
+    if (together) {
+      figure.legend.push_back(
+          {group.several() ? "s0 strong dashed" : "s2 strong", "members of a run together"});
+    }
+    figure.panels = {{"", [chart = chart](double width) { return chart.svg(width); }}};
+    return std::move(figure);
+  }
+};
+
+ReportFigure loss_figure(const VariantGroup& group) {
+  std::int64_t last = 0;
+  for (const ReportedVariant* variant : group.variants) {
+    for (const RunRecord& run : variant->runs) last = std::max(last, run.curves.last_step());
+  }
+  const StepBins bins(last);
+  CurveFigure made(group, "Training loss", "loss", "loss");
+  for (const ReportedVariant* variant : group.variants)
+    made.add(*variant, loss_curves(*variant, bins));
+  made.figure.sentence = fmt::format(
+      "The loss of each member on the slates that it trained on{}. Members see other slates and "
+      "folds, "
+      "and a lower loss is no better ranking.",
       bins.width() > 1 ? fmt::format(", averaged over the logged ones of {} steps", bins.width())
                        : "");
-  figure.legend = {
-      {"s1 thin", "members"}, {"s1 strong", "their mean"}, {"band1", "one standard deviation"}};
-  figure.table = {"loss" + variant.file_end, {"member", "step", "loss"}, {}};
-  LineChart chart{
-      .label = "Training loss of all members by step", .x_name = "step", .y_name = "loss"};
-  add_members(chart, figure.table, curves);
-  add_band(chart, curves, "mean of members");
-  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
-  return figure;
+  return made.finish();
 }
 
-ReportFigure score_figure(const ReportedVariant& variant) {
-  const std::vector<MemberCurve> curves = score_curves(variant);
-  std::int64_t rows = 0;
-  bool held_out = false;
-  ReportFigure figure;
-  figure.heading =
-      "Validation score while training" + (variant.title.empty() ? "" : ": " + variant.title);
-  figure.table = {"validation" + variant.file_end, {"member", "step", variant.metric}, {}};
-  LineChart chart{.label = "Validation score of all members by step",
-                  .x_name = "step",
-                  .y_name = variant.metric};
-  add_members(chart, figure.table, curves);
-  add_band(chart, curves, "mean of members");
+// The members of each run together, where a run has several.
+void add_together(CurveFigure& made, const ReportedVariant& variant) {
   for (const RunRecord& run : variant.runs) {
-    LineSeries line{.name = run.label + " ensemble", .colour = 2, .strong = true, .x = {}, .y = {}};
+    LineSeries line{.name = run.label + " together",
+                    .colour = made.group.several() ? variant.colour : 2,
+                    .strong = true,
+                    .dashed = made.group.several(),
+                    .x = {},
+                    .y = {}};
     for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
-      rows = std::max(rows, evaluation.rows);
-      held_out = held_out || evaluation.held_out_only;
       if (evaluation.members.size() < 2) continue;
       line.x.push_back(static_cast<double>(evaluation.step));
       line.y.push_back(evaluation.ensemble);
-      figure.table.rows.push_back(
-          {line.name, TableCell::count(evaluation.step), TableCell(evaluation.ensemble)});
+      add_row(made.figure.table, made.group, variant, line.name, evaluation.step,
+              evaluation.ensemble);
     }
-    if (!line.x.empty()) chart.lines.push_back(std::move(line));
+    // Those of several variants would hide the means.
+    if (line.x.empty() || made.group.several()) continue;
+    made.together = true;
+    made.chart.lines.push_back(std::move(line));
   }
-  figure.sentence = fmt::format(
-      "Mean {} over the validation graphs{}{}. The band is one standard deviation between members "
-      "on the "
-      "same graphs: it says nothing of other graphs. The best step of such a curve looks better "
-      "than it is.",
-      variant.metric, rows > 0 ? fmt::format(", on at most {} rows of each", rows) : "",
+}
+
+ReportFigure score_figure(const VariantGroup& group) {
+  std::int64_t rows = 0;
+  bool held_out = false;
+  CurveFigure made(group, "Validation score while training", "validation", group.metric());
+  for (const ReportedVariant* variant : group.variants) {
+    made.add(*variant, score_curves(*variant));
+    add_together(made, *variant);
+    for (const RunRecord& run : variant->runs) {
+      for (const LoggedEvaluation& evaluation : run.curves.evaluations) {
+        rows = std::max(rows, evaluation.rows);
+        held_out = held_out || evaluation.held_out_only;
+      }
+    }
+  }
+  made.figure.sentence = fmt::format(
+      "Mean {} over the validation graphs{}{}. The spread of members is on the same graphs: it "
+      "says "
+      "nothing of other graphs. The best step of such a curve looks better than it is.",
+      group.metric(), rows > 0 ? fmt::format(", on at most {} rows of each", rows) : "",
       held_out ? ", each scored by the members that never trained on it" : "");
-  figure.legend = {{"s1 thin", "members"},
-                   {"s1 strong", "their mean"},
-                   {"band1", "one standard deviation"},
-                   {"s2 strong", "members of a run together"}};
-  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
-  return figure;
+  return made.finish();
+}
+
+template <typename Has>
+std::vector<const ReportedVariant*> lacking(const VariantGroup& group, Has has) {
+  std::vector<const ReportedVariant*> list;
+  for (const ReportedVariant* variant : group.variants) {
+    if (std::ranges::none_of(variant->runs, has)) list.push_back(variant);
+  }
+  return list;
 }
 
 }  // namespace
 
 ReportSection curves_section(const ReportInput& input) {
-  ReportSection section{.id = "curves", .title = "Learning curves"};
-  for (std::size_t g = 0; g < input.shown(); ++g) {
-    const ReportedVariant& variant = input.variants[g];
-    ReportFigure loss = loss_figure(variant), scores = score_figure(variant);
-    if (loss.table.rows.empty())
-      section.missing.push_back(about(variant, "No step was logged yet (train.log_every)."));
-    if (scores.table.rows.empty()) {
-      section.missing.push_back(
-          about(variant, "No score was logged while training; train.evaluate_every gives one."));
-    }
-    add_figure(section, std::move(loss));
-    add_figure(section, std::move(scores));
-  }
-  return section;
+  return group_section(
+      input, {.id = "curves", .title = "Learning curves"},
+      [](const VariantGroup& group, ReportSection& section) {
+        add_missing(section, group,
+                    lacking(group, [](const RunRecord& run) { return !run.curves.steps.empty(); }),
+                    "No step was logged yet (train.log_every).");
+        add_missing(
+            section, group,
+            lacking(group, [](const RunRecord& run) { return !run.curves.evaluations.empty(); }),
+            "No score was logged while training; train.evaluate_every gives one.");
+        add_figure(section, loss_figure(group));
+        add_figure(section, score_figure(group));
+      });
 }
 
 }  // namespace tpudist

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
-#include <set>
 
 #include "report/charts/heat_map.hpp"
 #include "report/sections.hpp"
@@ -48,18 +48,8 @@ std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportedVaria
   return scores;
 }
 
-ReportFigure figure_of(const ReportedVariant& variant) {
-  const auto scores = fold_scores(variant);
-  ReportFigure figure;
-  figure.heading = variant.title;
-  figure.sentence = fmt::format(
-      "Mean {} of the member of each seed and fold, on the graphs of the fold, which it never saw. "
-      "Columns "
-      "hold other graphs: a fold with low scores has hard graphs or spoiled ones, which this "
-      "cannot tell "
-      "apart. Down a column only runs differ.",
-      variant.metric);
-  figure.table = {"folds" + variant.file_end, {"seed", "fold", "member", "graphs", "mean"}, {}};
+HeatMap map_of(const ReportedVariant& variant,
+               const std::map<std::pair<std::string, int>, FoldScore>& scores) {
   HeatMap map{.label = "Out-of-fold score by seed and fold",
               .row_name = "seed",
               .column_name = "fold",
@@ -74,9 +64,6 @@ ReportFigure figure_of(const ReportedVariant& variant) {
   }
   for (const auto& [place, score] : scores) {
     if (std::ranges::find(map.rows, place.first) == map.rows.end()) map.rows.push_back(place.first);
-    figure.table.rows.push_back({place.first, TableCell::count(place.second),
-                                 TableCell::count(score.member), TableCell::count(score.graphs),
-                                 TableCell(score.score)});
   }
   for (int fold = 0; fold < folds; ++fold) map.columns.push_back(std::to_string(fold));
   for (const std::string& row : map.rows) {
@@ -86,19 +73,60 @@ ReportFigure figure_of(const ReportedVariant& variant) {
       map.values.back().push_back(at == scores.end() ? std::nan("") : at->second.score);
     }
   }
-  figure.panels = {{"", [map](double width) { return map.svg(width); }}};
+  return map;
+}
+
+ReportFigure figure_of(const VariantGroup& group) {
+  ReportFigure figure;
+  figure.heading = group.heading("");
+  figure.sentence = fmt::format(
+      "Mean {} of the member of each seed and fold, on the graphs of the fold, which it never saw. "
+      "Columns hold other graphs: a fold with low scores has hard graphs or spoiled ones, which "
+      "this "
+      "cannot tell apart. Down a column only trainings differ.{}",
+      group.metric(), group.several() ? " The shades of all variants are those of one scale." : "");
+  figure.stacked = true;
+  figure.table = {"folds" + group.file_end, {"seed", "fold", "member", "graphs", "mean"}, {}};
+  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  std::vector<std::pair<const ReportedVariant*, HeatMap>> maps;
+  for (const ReportedVariant* variant : group.variants) {
+    const auto scores = fold_scores(*variant);
+    for (const auto& [place, score] : scores) {
+      low = std::min(low, score.score), high = std::max(high, score.score);
+      std::vector<TableCell> row{place.first, TableCell::count(place.second),
+                                 TableCell::count(score.member), TableCell::count(score.graphs),
+                                 TableCell(score.score)};
+      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
+      figure.table.rows.push_back(std::move(row));
+    }
+    if (!scores.empty()) maps.emplace_back(variant, map_of(*variant, scores));
+  }
+  for (auto& [variant, map] : maps) {
+    map.low = low, map.high = high;
+    figure.panels.push_back({group.several() ? variant->runs.front().variant : "",
+                             [map = map](double width) { return map.svg(width); }});
+  }
   return figure;
 }
 
 }  // namespace
 
 ReportSection folds_section(const ReportInput& input) {
-  return variant_section(input, {.id = "folds", .title = "Seeds and folds"},
-                         "No out-of-fold scores: members hold folds out with ensemble.folds, and "
-                         "predictions.rows scores the graphs that they never saw.",
-                         [](const ReportedVariant& variant, ReportSection& section) {
-                           add_figure(section, figure_of(variant));
-                         });
+  return group_section(
+      input, {.id = "folds", .title = "Seeds and folds"},
+      [](const VariantGroup& group, ReportSection& section) {
+        ReportFigure figure = figure_of(group);
+        std::vector<const ReportedVariant*> lacking;
+        for (const ReportedVariant* variant : group.variants) {
+          if (variant->out_of_fold.graphs.empty()) lacking.push_back(variant);
+        }
+        add_missing(section, group, figure.table.rows.empty() ? group.variants : lacking,
+                    "No out-of-fold scores: members hold folds out with ensemble.folds, and "
+                    "predictions.rows scores the graphs that they never saw.");
+        if (!figure.table.rows.empty()) section.gist = "the score of each seed on each fold";
+        add_figure(section, std::move(figure));
+      });
 }
 
 }  // namespace tpudist

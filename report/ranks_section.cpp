@@ -26,19 +26,23 @@ std::vector<const RankedGraph*> ordered(const VariantRankings& rankings) {
   return graphs;
 }
 
+// `first`: whether the sentence has yet to be said.
 ReportFigure figure_of(const ReportedVariant& variant,
-                       const std::vector<const RankedGraph*>& graphs) {
+                       const std::vector<const RankedGraph*>& graphs, bool first) {
   ReportFigure figure;
   figure.heading = variant.title;
-  figure.sentence = fmt::format(
-      "The best, the median and the worst of {} {} graphs by {}: one dot for each configuration "
-      "(at most 400 "
-      "of a graph), its measured rank across, its rank by all members together upwards, as shares "
-      "of all "
-      "rows. On the dashed line both are equal; the fastest configurations are at the lower left. "
-      "Ranks do not "
-      "say how much time a mistake costs.",
-      graphs.size(), graphs.front()->split == "valid" ? "validation" : "held-out", variant.metric);
+  const std::string which =
+      fmt::format("The best, the median and the worst of {} {} graphs by {}", graphs.size(),
+                  graphs.front()->split == "valid" ? "validation" : "held-out", variant.metric);
+  figure.sentence = first ? which +
+                                ": one dot for each configuration (at most 400 of a graph), its "
+                                "measured rank across, "
+                                "its rank by all members together upwards, as shares of all rows. "
+                                "On the dashed line "
+                                "both are equal; the fastest configurations are at the lower left. "
+                                "Ranks do not say "
+                                "how much time a mistake costs."
+                          : "";
   figure.table = {"ranks" + variant.file_end, {"graph", "measured rank", "predicted rank"}, {}};
   const std::set<std::size_t> places{0, (graphs.size() - 1) / 2, graphs.size() - 1};
   for (const std::size_t place : places) {
@@ -46,6 +50,7 @@ ReportFigure figure_of(const ReportedVariant& variant,
     ScatterChart chart{.label = "Predicted against measured rank of " + graph.name,
                        .x_name = "measured rank",
                        .y_name = "predicted rank",
+                       .colour = variant.colour,
                        .x = graph.measured,
                        .y = graph.predicted};
     for (std::size_t i = 0; i < graph.measured.size(); ++i)
@@ -60,12 +65,22 @@ ReportFigure figure_of(const ReportedVariant& variant,
 }  // namespace
 
 ReportSection ranks_section(const ReportInput& input) {
-  return variant_section(
+  return group_section(
       input, {.id = "ranks", .title = "Predicted against measured rank"},
-      "No predictions of graphs that members never saw; predictions.rows writes them.",
-      [](const ReportedVariant& variant, ReportSection& section) {
-        const std::vector<const RankedGraph*> graphs = ordered(variant.rankings);
-        if (!graphs.empty()) section.figures.push_back(figure_of(variant, graphs));
+      [](const VariantGroup& group, ReportSection& section) {
+        std::vector<const ReportedVariant*> lacking;
+        for (const ReportedVariant* variant : group.variants) {
+          const std::vector<const RankedGraph*> graphs = ordered(variant->rankings);
+          if (graphs.empty()) {
+            lacking.push_back(variant);
+          } else {
+            section.figures.push_back(figure_of(*variant, graphs, section.figures.empty()));
+          }
+        }
+        if (!section.figures.empty()) section.gist = "of the best, the median and the worst graph";
+        add_missing(
+            section, group, lacking,
+            "No predictions of graphs that members never saw; predictions.rows writes them.");
       });
 }
 

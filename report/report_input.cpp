@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 #include "ensemble/out_of_fold.hpp"
+#include "report/training_scores.hpp"
+#include "results/same_training.hpp"
+#include "results/system_scores.hpp"
 
 namespace tpudist {
 namespace {
@@ -23,13 +27,27 @@ void try_to(ReportedVariant& variant, const std::function<void()>& make) {
   }
 }
 
+// Without predictions the members together are known where they are all in one run.
+RunScores together_of_runs(const ReportedVariant& variant) {
+  std::set<std::pair<std::int64_t, std::int64_t>> trainings;
+  for (const RunRecord& run : variant.runs) trainings.insert({run.init_seed, run.order_seed});
+  if (trainings.size() < variant.runs.size()) return {};
+  return run_scores(score_matrix(variant.runs, MatrixRows::runs));
+}
+
 void fill(ReportedVariant& variant, bool ceilings) {
   variant.metric =
       primary_metric_of(variant.collection) == "tile_score" ? "tile score" : "Kendall tau";
   try_to(variant, [&] { variant.members = score_matrix(variant.runs, MatrixRows::members); });
   try_to(variant,
          [&] { variant.out_of_fold = score_matrix(variant.runs, MatrixRows::out_of_fold); });
+  variant.valid = mean_of_members(variant.members);
+  variant.held_out = mean_of_members(variant.out_of_fold);
   try_to(variant, [&] { variant.rankings = rank_variant(variant.runs, ceilings); });
+  variant.together = members_together(variant.rankings);
+  // Of other runs than the mean it would be no match for it.
+  if (variant.together.run_count() < variant.valid.run_count())
+    try_to(variant, [&] { variant.together = together_of_runs(variant); });
 }
 
 std::string title_of(const ReportedVariant& variant, bool several_variants,
@@ -40,6 +58,32 @@ std::string title_of(const ReportedVariant& variant, bool several_variants,
   return several_variants ? label : "";
 }
 
+std::string place_of(const RunRecord& run) {
+  return fmt::format("{} ({})", run.label, run.path.string());
+}
+
+// Drops runs that are the training of an earlier one of the same variant; across variants they are
+// named only.
+void count_once(ReportInput& input) {
+  std::vector<RunRecord>& runs = input.results.runs;
+  std::vector<bool> drop(runs.size(), false);
+  for (const SameTraining& same : same_trainings(runs)) {
+    const RunRecord &first = runs[same.first], &second = runs[same.second];
+    const bool one_variant =
+        first.variant == second.variant && first.collection == second.collection;
+    input.notes.push_back(fmt::format(
+        "{} is the same training as {}: {}. {}", place_of(second), place_of(first), same.why,
+        one_variant ? "It counts once."
+                    : "They stand for two variants: what differs between those had no effect."));
+    drop[same.second] = one_variant;
+  }
+  std::size_t r = 0;
+  const std::size_t before = runs.size();
+  std::erase_if(runs, [&](const RunRecord&) { return drop[r++]; });
+  if (runs.size() == before || input.results.sweep) return;
+  input.results.title = runs.size() == 1 ? runs.front().name : fmt::format("{} runs", runs.size());
+}
+
 }  // namespace
 
 std::size_t ReportInput::shown() const {
@@ -48,25 +92,29 @@ std::size_t ReportInput::shown() const {
 
 ReportInput report_input(ResultSet results, bool ceilings) {
   ReportInput input;
+  input.results = std::move(results);
+  input.notes = input.results.notes;
+  count_once(input);
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> labels, collections;
-  for (const RunRecord& run : results.runs) {
+  for (const RunRecord& run : input.results.runs) {
     const auto [at, fresh] =
         places.try_emplace({run.variant, run.collection}, input.variants.size());
     if (fresh) {
       input.variants.emplace_back();
       input.variants.back().collection = run.collection;
-      ++labels[run.variant], ++collections[run.collection];
+      ++labels[run.variant];
+      if (++collections[run.collection] == 1) input.collections.push_back(run.collection);
     }
     input.variants[at->second].runs.push_back(run);
   }
   for (std::size_t g = 0; g < input.variants.size(); ++g) {
     ReportedVariant& variant = input.variants[g];
     variant.title = title_of(variant, labels.size() > 1, collections.size() > 1);
-    variant.file_end = input.variants.size() > 1 ? fmt::format("-{}", g + 1) : "";
+    variant.file_end = input.several() ? fmt::format("-{}", g + 1) : "";
+    variant.colour = g < kMostShown ? static_cast<int>(g) + 1 : 0;
     fill(variant, ceilings);
   }
-  input.results = std::move(results);
   return input;
 }
 

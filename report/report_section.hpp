@@ -29,7 +29,9 @@ struct ReportFigure {
   std::string heading;  // may be empty
   std::string sentence;
   std::vector<LegendEntry> legend;
-  std::vector<ReportPanel> panels;  // one fills the width, several stand side by side
+  std::vector<ReportPanel> panels;        // one fills the width, several stand side by side
+  bool stacked = false;                   // several fill the width, too, one below the other
+  std::vector<std::string> remarks = {};  // below the charts, such as why an interval looks odd
   ReportTable table;
   bool folded = false;  // the table is, even without a chart
 };
@@ -37,10 +39,19 @@ struct ReportFigure {
 // A part of a report. All texts are plain: the page escapes them.
 struct ReportSection {
   std::string id, title;
-  std::vector<std::string> notes = {};  // before the figures
+  std::vector<std::string> headline = {};  // the answer; its first sentence in large letters
+  std::vector<std::string> notes = {};     // before the figures
   std::vector<ReportFigure> figures = {};
   // Why something is not there, and what gives it.
   std::vector<std::string> missing = {};
+  // A folded section shows its title and, beside it, what it says in a few words.
+  bool folded = false;
+  std::string gist = {};
+};
+
+// A line at the top of a report: what it is called, and what it is.
+struct ReportFact {
+  std::string name, text;
 };
 
 }  // namespace tpudist

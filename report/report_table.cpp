@@ -40,15 +40,21 @@ TableCell TableCell::count(std::int64_t value) {
 }
 
 std::string table_html(const ReportTable& table) {
-  std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
-  for (const std::string& column : table.columns)
-    html += fmt::format("<th scope=\"col\">{}</th>", escaped(column));
+  std::string html = fmt::format("<div class=\"scroll\"><table{}>\n<thead><tr>",
+                                 table.stacked ? " class=\"stacked\"" : "");
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const bool numbers = !table.rows.empty() && table.rows.front()[c].is_number;
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", numbers ? " class=\"n\"" : "",
+                        escaped(table.columns[c]));
+  }
   html += "</tr></thead>\n<tbody>\n";
   for (const auto& row : table.rows) {
     html += "<tr>";
-    for (const TableCell& cell : row) {
-      html +=
-          fmt::format("<td{}>{}</td>", cell.is_number ? " class=\"n\"" : "", escaped(cell.shown));
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      html += fmt::format(
+          "<td{}{}>{}</td>", row[c].is_number ? " class=\"n\"" : "",
+          table.stacked ? fmt::format(" data-name=\"{}\"", escaped(table.columns[c])) : "",
+          escaped(row[c].shown));
     }
     html += "</tr>\n";
   }

@@ -24,6 +24,8 @@ struct ReportTable {
   std::string name;  // of the CSV file without ".csv": letters, digits, '-'
   std::vector<std::string> columns;
   std::vector<std::vector<TableCell>> rows;
+  // On a narrow screen each row becomes a block with the names of its columns, so that none is hidden.
+  bool stacked = false;
 };
 
 // As an HTML element; columns of numbers stand to the right.

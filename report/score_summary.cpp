@@ -1,9 +1,12 @@
 #include "report/score_summary.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
 #include "results/system_scores.hpp"
+#include "statistics/distributions.hpp"
 #include "statistics/interval.hpp"
 #include "statistics/score_intervals.hpp"
 
@@ -14,58 +17,85 @@ ChartInterval ends_of(const Interval& interval) {
   return {interval.low, interval.high};
 }
 
-void add_families(ScoreSummary& summary, const RunScores& scores) {
-  if (const auto families = family_interval(std::span(&scores, 1))) {
+double width_of(const ChartInterval& interval) {
+  return interval.high - interval.low;
+}
+
+ScoreSummary summary_of(const RunScores& scores) {
+  ScoreSummary summary;
+  summary.mean = mean_score(scores);
+  summary.deviation = std::numeric_limits<double>::quiet_NaN();
+  summary.trainings = scores.run_count();
+  summary.graphs = scores.graph_count();
+  summary.families = scores.family_count();
+  if (summary.trainings > 1) {
+    summary.deviation = deviation_interval(run_means(scores)).deviation;
+    summary.these_graphs = ends_of(run_interval(scores).value());
+    summary.over = fmt::format("{} trainings", summary.trainings);
+  }
+  if (const auto families = family_interval(std::span(&scores, 1)))
     summary.other_families = ends_of(families->interval);
+  return summary;
+}
+
+// Says what is missing, and why the interval that ought to be the wider one is not.
+void add_notes(ScoreSummary& summary) {
+  const auto add = [&](const std::string& text) {
+    summary.note += (summary.note.empty() ? "" : " ") + text;
+  };
+  if (summary.trainings == 1)
+    add("One training: nothing here says how far another one would score; train more seeds.");
+  if (!summary.other_families) add("Other families: needs graphs of two families.");
+  if (!summary.these_graphs || !summary.other_families ||
+      width_of(*summary.other_families) >= width_of(*summary.these_graphs))
+    return;
+  if (summary.trainings > 1) {
+    add(fmt::format(
+        "The interval for other trainings is the wider one: {} trainings leave {} degree{} of "
+        "freedom, "
+        "a factor of {:.1f} on its standard error. The other one has more, from the families.",
+        summary.trainings, summary.trainings - 1, summary.trainings == 2 ? "" : "s",
+        t_quantile(0.975, summary.trainings - 1)));
   } else {
-    summary.note += "other families: needs graphs of two families. ";
+    add("The interval for other families is the narrower one: it is of this model only, while the "
+        "other one lets its members vary.");
   }
 }
 
 }  // namespace
 
-ScoreSummary summarise(const ScoreMatrix& matrix) {
-  const RunScores scores = run_scores(matrix);
-  ScoreSummary summary;
-  summary.mean = mean_score(scores);
-  summary.deviation = std::numeric_limits<double>::quiet_NaN();
-  summary.rows = scores.run_count();
-  summary.graphs = scores.graph_count();
-  summary.families = scores.family_count();
-  if (summary.rows > 1) summary.deviation = deviation_interval(run_means(scores)).deviation;
-  if (const auto runs = run_interval(scores)) {
-    summary.these_graphs = ends_of(*runs);
-  } else {
-    summary.note += "other runs: needs two, so this is of this model only. ";
+std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bool out_of_fold) {
+  const RunScores& scores = out_of_fold ? variant.held_out : variant.valid;
+  const ScoreMatrix& matrix = out_of_fold ? variant.out_of_fold : variant.members;
+  if (scores.graphs.empty()) return std::nullopt;
+  ScoreSummary summary = summary_of(scores);
+  if (summary.trainings == 1 && matrix.rows.size() > 1) {
+    summary.these_graphs = ends_of(run_interval(run_scores(matrix)).value());
+    summary.over = fmt::format("{} {} of one training", matrix.rows.size(),
+                               out_of_fold ? "columns of members" : "members");
   }
-  add_families(summary, scores);
+  add_notes(summary);
   return summary;
 }
 
-std::optional<ScoreSummary> summarise(const VariantRankings& rankings) {
-  const std::size_t members = rankings.without.size();
-  if (members < 2 || rankings.sized_graphs == 0) return std::nullopt;
-  RunScores scores;
-  for (const RankedGraph& graph : rankings.graphs) {
-    if (!graph.sized) continue;
-    scores.graphs.push_back(graph.name);
-    scores.families.push_back(graph.family);
-    scores.scores.push_back({graph.score});
+std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
+  const RunScores& scores = variant.together;
+  if (scores.graphs.empty() || variant.members.rows.size() <= variant.valid.scores.front().size())
+    return std::nullopt;
+  ScoreSummary summary = summary_of(scores);
+  const VariantRankings& rankings = variant.rankings;
+  if (summary.trainings == 1 && rankings.without.size() > 1 &&
+      rankings.sized_graphs == summary.graphs) {
+    summary.these_graphs = ends_of(jackknife_interval(summary.mean, rankings.without));
+    summary.over = fmt::format("{} members of one training", rankings.sized_members);
   }
-  ScoreSummary summary;
-  summary.mean = mean_score(scores);
-  summary.deviation = std::numeric_limits<double>::quiet_NaN();
-  summary.rows = 1;
-  summary.graphs = scores.graph_count();
-  summary.families = scores.family_count();
-  summary.these_graphs = ends_of(jackknife_interval(summary.mean, rankings.without));
-  add_families(summary, scores);
+  add_notes(summary);
   return summary;
 }
 
-std::vector<GraphSummary> summarise_graphs(const ScoreMatrix& matrix) {
+std::vector<GraphSummary> summarise_graphs(const RunScores& scores) {
   std::vector<GraphSummary> list;
-  for (const std::vector<double>& values : run_scores(matrix).scores) {
+  for (const std::vector<double>& values : scores.scores) {
     double sum = 0;
     for (const double value : values) sum += value;
     GraphSummary summary{sum / static_cast<double>(values.size()), std::nullopt};

@@ -5,31 +5,34 @@
 #include <vector>
 
 #include "report/charts/interval_chart.hpp"
-#include "report/variant_rankings.hpp"
-#include "results/score_matrix.hpp"
+#include "report/report_input.hpp"
 
 namespace tpudist {
 
 // A mean over graphs with how sure it is.
 struct ScoreSummary {
-  double mean = 0;       // over rows and graphs
-  double deviation = 0;  // between the means of rows; NaN of a single one
-  int rows = 0, graphs = 0, families = 0;
+  double mean = 0;       // over trainings and graphs
+  double deviation = 0;  // between the means of trainings; NaN of a single one
+  int trainings = 0, graphs = 0, families = 0;
   std::optional<ChartInterval> these_graphs, other_families;  // 95 %
-  std::string note;  // why an interval is not there; empty where both are
+  // What `these_graphs` is over: "3 trainings", or "5 members of one training", which says nothing of
+  // other trainings; empty where there is none.
+  std::string over;
+  std::string note;  // why an interval is not there, or the wider one is the narrower; may be empty
 };
 
-// Of a matrix with at least one row: run_interval and family_interval of its rows.
-ScoreSummary summarise(const ScoreMatrix& matrix);
-// Of all members of a variant together on validation graphs: the jackknife over members, and other families
-// with these members alone. Nothing where no graph was ranked by two members.
-std::optional<ScoreSummary> summarise(const VariantRankings& rankings);
+// Of a variant's trainings, by the mean of their members, on validation graphs or out of fold. Nothing
+// where there are no scores.
+std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bool out_of_fold);
+// Of the members of each training together on validation graphs. Of one training these_graphs is the
+// jackknife over its members.
+std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant);
 
 // Of each graph: the mean over rows, and its 95 % interval where rows are at least two.
 struct GraphSummary {
   double mean = 0;
   std::optional<ChartInterval> interval;
 };
-std::vector<GraphSummary> summarise_graphs(const ScoreMatrix& matrix);
+std::vector<GraphSummary> summarise_graphs(const RunScores& scores);
 
 }  // namespace tpudist

@@ -13,73 +13,103 @@
 namespace tpudist {
 namespace {
 
-ReportFigure figure_of(const ReportedVariant& variant, const ScoreMatrix& matrix) {
-  const bool of_folds = matrix.kind == MatrixRows::out_of_fold;
-  const VarianceComponents found = variance_components(run_scores(matrix));
-  ReportFigure figure;
-  figure.heading = fmt::format("{}{}{}", of_folds ? "Out of fold" : "Validation graphs",
-                               variant.title.empty() ? "" : ": ", variant.title);
-  figure.sentence = fmt::format(
-      "Standard deviations of {} by what varies, with 90 % intervals (restricted maximum "
-      "likelihood), from {} "
-      "{} on {} graphs. {} The rest is what one training does on one graph. Noise of the "
-      "measurements is no "
-      "bar: it lowers every score, as the noise ceiling tells.",
-      variant.metric, matrix.rows.size(), of_folds ? "seeds" : "members", matrix.graphs.size(),
-      of_folds ? "Graphs are those of a fold, runs the trainings of one fold and seed: how hard a "
-                 "fold is "
-                 "cannot be told from its graphs."
-               : "Members may differ by seed and by the fold that they leave out, which this "
-                 "cannot tell "
-                 "apart.");
-  figure.table = {(of_folds ? "variance-out-of-fold" : "variance-valid") + variant.file_end,
-                  {"what", "standard deviation", "low", "high"},
-                  {}};
-  IntervalChart chart{.label = "Standard deviations with intervals",
-                      .x_name = "standard deviation",
-                      .bars = true,
-                      .rows = {}};
-  const std::pair<std::string, DeviationInterval> parts[] = {
-      {of_folds ? "graphs of a fold" : "graphs", found.graph},
-      {of_folds ? "runs of a fold" : "members", found.run},
-      {"rest", found.residual}};
-  for (const auto& [name, part] : parts) {
-    chart.rows.push_back({.label = name,
-                          .value = part.deviation,
-                          .colour = 1,
-                          .interval = ChartInterval{part.low, part.high},
-                          .title = fmt::format("{}: {:.4f}", name, part.deviation)});
-    figure.table.rows.push_back(
-        {name, TableCell(part.deviation), TableCell(part.low), TableCell(part.high)});
-  }
-  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
-  return figure;
+// Trainings where there are several, else members or columns of the only one.
+struct Spread {
+  RunScores scores;
+  bool trainings = false;
+};
+
+Spread spread_of(const ReportedVariant& variant, bool of_folds) {
+  const RunScores& trainings = of_folds ? variant.held_out : variant.valid;
+  if (trainings.run_count() > 1) return {trainings, true};
+  return {run_scores(of_folds ? variant.out_of_fold : variant.members), false};
 }
 
 // Whether two graphs were scored by the same trainings, without which graphs and runs cannot be told
 // apart.
-bool is_enough(const ScoreMatrix& matrix) {
+bool is_enough(const RunScores& scores) {
   std::map<int, int> graphs;  // of each fold
-  for (const MatrixGraph& graph : matrix.graphs) ++graphs[graph.fold];
-  return matrix.rows.size() > 1 &&
+  for (int g = 0; g < scores.graph_count(); ++g) ++graphs[scores.fold_of(g)];
+  return scores.run_count() > 1 &&
          std::ranges::any_of(graphs, [](const auto& entry) { return entry.second > 1; });
+}
+
+// The figure of all variants of a collection that have enough.
+ReportFigure figure_of(const VariantGroup& group, bool of_folds, ReportSection& section) {
+  ReportFigure figure;
+  figure.heading = group.heading(of_folds ? "Out of fold" : "Validation graphs");
+  figure.table = {(of_folds ? "variance-out-of-fold" : "variance-valid") + group.file_end,
+                  {"what", "standard deviation", "low", "high"},
+                  {}};
+  if (group.several()) figure.table.columns.insert(figure.table.columns.begin(), "variant");
+  IntervalChart chart{.label = "Standard deviations with intervals",
+                      .x_name = "standard deviation of " + group.metric(),
+                      .bars = true,
+                      .rows = {}};
+  bool trainings = false, members = false;
+  for (const ReportedVariant* variant : group.variants) {
+    const Spread spread = spread_of(*variant, of_folds);
+    if (!is_enough(spread.scores)) continue;
+    VarianceComponents found;
+    try {
+      found = variance_components(spread.scores);
+    } catch (const Error& error) {
+      section.missing.push_back(about(*variant, error.what()));
+      continue;
+    }
+    (spread.trainings ? trainings : members) = true;
+    const std::pair<std::string, DeviationInterval> parts[] = {
+        {of_folds ? "graphs of a fold" : "graphs", found.graph},
+        {spread.trainings ? (of_folds ? "trainings of a fold" : "trainings")
+                          : "members of one training",
+         found.run},
+        {"rest", found.residual}};
+    for (const auto& [name, part] : parts) {
+      chart.rows.push_back(
+          {.heading = &name == &parts[0].first ? variant->title : "",
+           .label = name,
+           .value = part.deviation,
+           .colour = variant->colour,
+           .interval = ChartInterval{part.low, part.high},
+           .text = fmt::format("{:.4f}", part.deviation),
+           .title = about(*variant, fmt::format("{}: {:.4f}", name, part.deviation))});
+      std::vector<TableCell> row{name, TableCell(part.deviation), TableCell(part.low),
+                                 TableCell(part.high)};
+      if (group.several()) row.emplace(row.begin(), variant->runs.front().variant);
+      figure.table.rows.push_back(std::move(row));
+    }
+  }
+  figure.sentence = fmt::format(
+      "Standard deviations of {} by what varies, with 90 % intervals (restricted maximum "
+      "likelihood). "
+      "The rest is what one training does on one graph.{}{} Measurement noise is not drawn; it "
+      "limits "
+      "every score (see ceiling).",
+      group.metric(), of_folds ? " How hard a fold is cannot be told from its graphs." : "",
+      members
+          ? " Members of one training share slates, so their spread says little of other trainings."
+          : "");
+  figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
+  return figure;
 }
 
 }  // namespace
 
 ReportSection variance_section(const ReportInput& input) {
-  return variant_section(
+  return group_section(
       input, {.id = "variance", .title = "What scores vary by"},
-      "Needs the scores of two members, or of two seeds over all folds, on two graphs.",
-      [](const ReportedVariant& variant, ReportSection& section) {
-        for (const ScoreMatrix* matrix : {&variant.members, &variant.out_of_fold}) {
-          if (!is_enough(*matrix)) continue;
-          try {
-            section.figures.push_back(figure_of(variant, *matrix));
-          } catch (const Error& error) {
-            section.missing.push_back(error.what());
-          }
+      [](const VariantGroup& group, ReportSection& section) {
+        std::vector<const ReportedVariant*> lacking;
+        for (const ReportedVariant* variant : group.variants) {
+          if (!is_enough(spread_of(*variant, false).scores) &&
+              !is_enough(spread_of(*variant, true).scores))
+            lacking.push_back(variant);
         }
+        add_missing(
+            section, group, lacking,
+            "Needs the scores of two members, or of two seeds over all folds, on two graphs.");
+        for (const bool of_folds : {false, true})
+          add_figure(section, figure_of(group, of_folds, section));
       });
 }
 

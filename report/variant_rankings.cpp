@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "data/schema/model_family.hpp"
@@ -43,14 +44,21 @@ void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targ
   }
 }
 
-// Scores of the members that were trained without the graph and scored all of it, normalised.
-std::vector<Values> usable_scores(const PredictedGraph& entry, const GraphPredictions& rows) {
-  std::vector<Values> usable;
+// Members that were trained without the graph and scored all of it.
+struct UsableScores {
+  std::vector<Values> scores;  // normalised
+  std::vector<int> members;    // their places in the header
+};
+
+UsableScores usable_scores(const PredictedGraph& entry, const GraphPredictions& rows) {
+  UsableScores usable;
   for (std::size_t m = 0; m < rows.scores.size(); ++m) {
     const Values& scores = rows.scores[m];
     const bool finite =
         std::ranges::all_of(scores, [](double score) { return std::isfinite(score); });
-    if (entry.held_out[m] && finite && !scores.empty()) usable.push_back(normalised(scores, {}));
+    if (!entry.held_out[m] || !finite || scores.empty()) continue;
+    usable.scores.push_back(normalised(scores, {}));
+    usable.members.push_back(static_cast<int>(m));
   }
   return usable;
 }
@@ -62,8 +70,10 @@ RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entr
                     .family = model_family(entry.name),
                     .split = entry.split,
                     .rows = entry.rows,
+                    .fold = entry.fold,
                     .members = static_cast<int>(scores.size()),
                     .score = 0,
+                    .trainings = {},
                     .sized = false,
                     .limits = {},
                     .slowdown = {},
@@ -77,6 +87,32 @@ RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entr
   if (ceilings) graph.limits = score_limits(collection, combined, rows);
   sample_ranks(graph, combined, targets);
   return graph;
+}
+
+using Seeds = std::pair<std::int64_t, std::int64_t>;
+
+Seeds seeds_of(const PredictionsHeader& header, std::size_t member) {
+  const PredictedRun& run = header.runs[static_cast<std::size_t>(header.members[member].run)];
+  return {run.init_seed, run.order_seed};
+}
+
+// The score of each training's members by themselves.
+std::vector<double> training_scores(const PredictionsHeader& header,
+                                    const std::vector<Seeds>& trainings, const UsableScores& usable,
+                                    const Values& targets) {
+  std::vector<double> scores;
+  for (const Seeds& seeds : trainings) {
+    std::vector<Values> own;
+    for (std::size_t i = 0; i < usable.scores.size(); ++i) {
+      if (seeds_of(header, static_cast<std::size_t>(usable.members[i])) == seeds)
+        own.push_back(usable.scores[i]);
+    }
+    scores.push_back(own.empty()
+                         ? std::nan("")
+                         : primary_metric(header.collection,
+                                          combine(own, {.rule = CombinationRule::mean}), targets));
+  }
+  return scores;
 }
 
 }  // namespace
@@ -95,14 +131,20 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
   const JoinedPredictions joined(std::move(files));
   const PredictionsHeader& header = joined.header();
   EnsembleSizes sizes(header.collection);
+  std::set<Seeds> trainings;
+  for (std::size_t m = 0; m < header.members.size(); ++m) {
+    if (!header.members[m].failed) trainings.insert(seeds_of(header, m));
+  }
+  rankings.trainings.assign(trainings.begin(), trainings.end());
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictedGraph& entry = header.graphs[g];
     if (entry.split == "test") continue;
     const GraphPredictions rows = joined.read(static_cast<int>(g));
-    const std::vector<Values> scores = usable_scores(entry, rows);
-    if (scores.empty()) continue;
-    RankedGraph ranked = rank_graph(header.collection, entry, scores, rows, ceilings);
-    if (entry.fold < 0) ranked.sized = sizes.add_graph(scores, rows.targets());
+    const UsableScores usable = usable_scores(entry, rows);
+    if (usable.scores.empty()) continue;
+    RankedGraph ranked = rank_graph(header.collection, entry, usable.scores, rows, ceilings);
+    ranked.trainings = training_scores(header, rankings.trainings, usable, rows.targets());
+    if (entry.fold < 0) ranked.sized = sizes.add_graph(usable.scores, rows.targets());
     rankings.graphs.push_back(std::move(ranked));
   }
   std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {

@@ -15,8 +15,12 @@ namespace {
 struct Shades {
   double low = std::numeric_limits<double>::infinity(), high = -low;
 
-  explicit Shades(const std::vector<std::vector<double>>& values) {
-    for (const auto& row : values) {
+  explicit Shades(const HeatMap& map) {
+    if (map.high > map.low) {
+      low = map.low, high = map.high;
+      return;
+    }
+    for (const auto& row : map.values) {
       for (const double value : row) {
         if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
       }
@@ -39,7 +43,7 @@ std::string HeatMap::svg(double width) const {
   const auto count = static_cast<double>(columns.size());
   const double cell = std::min(90.0, (width - left - 4) / count), tall = 34;
   SvgCanvas canvas(width, top + tall * static_cast<double>(rows.size()) + 8, label);
-  const Shades shades(values);
+  const Shades shades(*this);
   canvas.text({left + cell * count / 2, 14}, TextAnchor::middle, "name", column_name);
   canvas.text({left - 10, 32}, TextAnchor::end, "name", row_name);
   for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -11,6 +11,9 @@ struct HeatMap {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<double>> values;  // [rows][columns] NaN: none
+  // Values of the lightest and the darkest shade, for several maps beside each other; equal: those of
+  // this one.
+  double low = 0, high = 0;
 
   // As SVG of this width in pixels; empty where there are no cells.
   std::string svg(double width) const;

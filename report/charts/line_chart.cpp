@@ -62,7 +62,7 @@ std::string LineChart::svg(double width) const {
     return std::ranges::any_of(line.y, [](double y) { return std::isfinite(y); });
   });
   if (!drawable) return {};
-  const double height = width < 500 ? 240 : 300;
+  const double height = width < 500 ? 240 : 320;
   PlotArea area{.left = 0,
                 .top = 10,
                 .right = width - 14,
@@ -77,7 +77,8 @@ std::string LineChart::svg(double width) const {
     for (const LineSeries& line : lines) {
       if (line.strong != strong) continue;
       canvas.polyline(points_of(area, line.x, line.y),
-                      fmt::format("line s{}{}", line.colour, strong ? " strong" : " thin"),
+                      fmt::format("line s{}{}{}", line.colour, strong ? " strong" : " thin",
+                                  line.dashed ? " dashed" : ""),
                       line.name);
     }
   }

@@ -10,9 +10,10 @@ namespace tpudist {
 
 // A line through values; those that are not finite cut it.
 struct LineSeries {
-  std::string name;          // shown under a resting pointer
-  int colour = 1;            // 1 to 6
-  bool strong = false;       // a mean among others
+  std::string name;     // shown under a resting pointer
+  int colour = 1;       // 1 to 6
+  bool strong = false;  // a mean among others
+  bool dashed = false;
   std::vector<double> x, y;  // of equal length
 };
 

@@ -1,5 +1,7 @@
 #include "report/charts/scatter_chart.hpp"
 
+#include <fmt/format.h>
+
 #include "report/charts/plot_area.hpp"
 
 namespace tpudist {
@@ -16,7 +18,8 @@ std::string ScatterChart::svg(double width) const {
   SvgCanvas canvas(width, area.bottom + 42, label);
   draw_axes(canvas, area, x_name, y_name);
   canvas.line(area.at(0, 0), area.at(1, 1), "identity");
-  for (std::size_t i = 0; i < x.size(); ++i) canvas.circle(area.at(x[i], y[i]), 2.2, "dot f1");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    canvas.circle(area.at(x[i], y[i]), 2.2, fmt::format("dot f{}", colour));
   return canvas.finish();
 }
 

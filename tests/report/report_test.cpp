@@ -5,16 +5,18 @@
 
 #include <algorithm>
 
+#include "core/folder_lock.hpp"
 #include "tests/report/xml_fault.hpp"
-#include "tests/results/results_case.hpp"
+#include "tests/results/system_case.hpp"
 
 namespace tpudist {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 using testing::PredictionsCase;
+using ::testing::StartsWith;
 using testing::TempDir;
 using testing::write_run;
 using testing::write_text;
@@ -42,11 +44,11 @@ TEST(ReportTest, TellsARunWithPredictions) {
   EXPECT_THAT(csv_of(report, "folds"),
               StartsWith("seed,fold,member,graphs,mean\n5,0,0,1,1\n5,1,1,1,0.333333333333333"));
   EXPECT_THAT(csv_of(report, "loss"), HasSubstr("member 1,100,1\n"));
-  EXPECT_THAT(csv_of(report, "validation"), HasSubstr("xla ensemble,50,0.75\n"));
+  EXPECT_THAT(csv_of(report, "validation"), HasSubstr("xla together,50,0.75\n"));
   EXPECT_THAT(csv_of(report, "timing"), HasSubstr("xla,2,250,250,0,16.666666666666668,50\n"));
   EXPECT_THAT(csv_of(report, "hashes"),
               HasSubstr("xla,0000000000000002,0000000000000003,0000000000000004,"));
-  EXPECT_THAT(csv_of(report, "scores"), HasSubstr("validation,one member,0,"));
+  EXPECT_THAT(csv_of(report, "scores"), HasSubstr("xla,validation,mean of members,0,"));
   // resnet 5 4 6 against 10 20 30: the best of one is 20.
   EXPECT_THAT(csv_of(report, "slowdown-out-of-fold"), HasSubstr("resnet,1,100,0,0,0,0,0,0\n"));
 }
@@ -95,9 +97,111 @@ TEST(ReportTest, NamesWithMarkupAreText) {
   write_text(folder / "<b>" / "config.yaml", testing::config_text(5, 0, 3, "'\"><img src=x>'"));
   const std::string html = report_html(make_report(read_results({folder / "<b>"})));
   EXPECT_EQ(XmlFault::find(html), "");
-  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
   EXPECT_THAT(html, Not(HasSubstr("<img")));
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
+}
+
+// A system_run whose learning rate makes it a variant.
+std::filesystem::path write_variant(const std::filesystem::path& folder, int seed, double noise,
+                                    const std::string& rate) {
+  testing::write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
+  write_text(folder / "config.yaml",
+             testing::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
+  return folder;
+}
+
+const ReportFigure& figure_of(const ReportSection& section, const std::string& table) {
+  return *std::ranges::find(section.figures, table,
+                            [](const ReportFigure& figure) { return figure.table.name; });
+}
+
+TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
+  const TempDir folder;
+  for (int seed = 1; seed <= 3; ++seed) {
+    write_variant(folder / ("runs/a" + std::to_string(seed)), seed, 3, "0.1");
+    write_variant(folder / ("runs/b" + std::to_string(seed)), seed, 30, "0.2");
+  }
+  const Report report = make_report(read_results({folder / "runs"}), false);
+  EXPECT_EQ(XmlFault::find(report_html(report)), "");
+  const ReportSection& summary = section_of(report, "summary");
+  ASSERT_GE(summary.headline.size(), 3u);
+  EXPECT_THAT(summary.headline[0],
+              AllOf(StartsWith("xla optimizer.lr=0.1 won: Kendall tau 0."),
+                    HasSubstr("mean of members, 3 trainings, 6 validation graphs of 4 families"),
+                    HasSubstr("more than xla optimizer.lr=0.2")));
+  EXPECT_THAT(summary.headline[1],
+              StartsWith("Other trainings on these graphs: a difference of +"));
+  EXPECT_EQ(figure_of(summary, "differences").table.rows.size(), 1u);
+  EXPECT_EQ(figure_of(summary, "scores").table.rows[0][5].exact, "3 trainings");
+  EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 6u);
+  // Both variants share a chart, and the sentence stands once.
+  EXPECT_EQ(section_of(report, "graphs").figures.size(), 2u);  // validation, and out of fold
+  EXPECT_EQ(section_of(report, "timing").figures.size(), 1u);
+}
+
+TEST(ReportTest, NamesNoWinnerAmongEqualVariants) {
+  const TempDir folder;
+  for (int seed = 1; seed <= 2; ++seed) {
+    write_variant(folder / ("runs/a" + std::to_string(seed)), seed, 12, "0.1");
+    write_variant(folder / ("runs/b" + std::to_string(seed)), seed, 12, "0.2");
+  }
+  const Report report = make_report(read_results({folder / "runs"}), false);
+  EXPECT_THAT(section_of(report, "summary").headline[0], StartsWith("No variant won: "));
+  // One training of each says nothing of others, and has no p value.
+  const Report single = make_report(read_results({folder / "runs/a1", folder / "runs/b1"}), false);
+  const ReportSection& summary = section_of(single, "summary");
+  EXPECT_THAT(summary.headline[0], StartsWith("No winner can be named: "));
+  EXPECT_EQ(figure_of(summary, "differences").table.rows[0][4].exact, "");
+}
+
+TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
+  const TempDir folder;
+  const Report report =
+      make_report(read_results({testing::write_system_run(folder / "run", 1, 10)}), false);
+  const ReportSection& summary = section_of(report, "summary");
+  const ReportTable& scores = figure_of(summary, "scores").table;
+  EXPECT_EQ(scores.rows[0][5].exact, "2 members of one training");
+  EXPECT_EQ(scores.rows[0][8].exact, "1");
+  EXPECT_THAT(summary.headline[1], StartsWith("Other members of this training: "));
+  EXPECT_THAT(summary.headline[2], HasSubstr("one training cannot tell"));
+}
+
+TEST(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
+  const TempDir folder;
+  const auto run = testing::write_system_run(folder / "runs/a", 1, 10);
+  std::filesystem::copy(run, folder / "runs/backup", std::filesystem::copy_options::recursive);
+  const Report report = make_report(read_results({folder / "runs"}), false);
+  const ReportSection& summary = section_of(report, "summary");
+  EXPECT_EQ(figure_of(summary, "runs").table.rows.size(), 1u);
+  EXPECT_THAT(summary.missing, ::testing::ElementsAre(
+                                   AllOf(HasSubstr("backup"), HasSubstr("is the same training as"),
+                                         HasSubstr("equal parameters"), HasSubstr("counts once"))));
+}
+
+TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
+  const TempDir folder;
+  write_text(folder / "run/config.yaml", testing::config_text(1, 0, 3));
+  write_text(
+      folder / "run/metrics.jsonl",
+      R"({"kind":"start","step":0,"time":"2026-01-02 03:04:05 UTC","command":"tpudist train x.yaml",)"
+      R"("version":"9.9","commit":"abc","host":"node7","processor":"a chip","ranks":2,"threads":1,)"
+      R"("settings":{}})"
+      "\n" +
+          std::string(testing::kMetrics)
+              .substr(0, std::string(testing::kMetrics).rfind("{\"kind\":\"step\"")));
+  const FolderLock lock(folder / "run", "tpudist train");
+  const Report report = make_report(read_results({folder / "run"}));
+  EXPECT_THAT(csv_of(report, "runs"), HasSubstr("0.375,0.75,\"so far, step 50, at most 8 rows\""));
+  EXPECT_THAT(csv_of(report, "runs"), HasSubstr("running,50 of 100,25"));
+  EXPECT_EQ(report.facts[0].text, "50 of 100");
+  EXPECT_EQ(
+      section_of(report, "summary").headline[0],
+      "No final scores yet. xla has 0.3750 Kendall tau so far (mean of members) after step 50 of "
+      "100.");
+  EXPECT_EQ(report.facts[2].text, "2 ranks x 1 thread on node7 (a chip)");
+  EXPECT_EQ(report.facts[3].text, "tpudist 9.9, commit abc");
+  EXPECT_EQ(report.facts[4].text, "tpudist train x.yaml");
 }
 
 TEST(ReportTest, RunsOfOtherCollectionsStandBesideEachOther) {

@@ -1,0 +1,210 @@
+#include "report/headline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.hpp"
+#include "report/score_summary.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string count_text(int count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string families_text(int families) {
+  return families == 1 ? "1 family" : fmt::format("{} families", families);
+}
+
+std::string range(double low, double high) {
+  return fmt::format("{:.4f} to {:.4f}", low, high);
+}
+
+std::string signed_range(double low, double high) {
+  return fmt::format("{:+.4f} to {:+.4f}", low, high);
+}
+
+// A difference as seen from the best variant.
+struct Lead {
+  const VariantPair* pair = nullptr;
+  std::size_t other = 0;
+  double sign = 1;
+
+  double value() const { return sign * pair->difference; }
+  double low(const Interval& of) const { return sign > 0 ? of.low : -of.high; }
+  double high(const Interval& of) const { return sign > 0 ? of.high : -of.low; }
+};
+
+class Headline {
+ public:
+  Headline(const ReportInput& input, const VariantComparison& found)
+      : input_(input), found_(found) {}
+
+  std::vector<std::string> sentences() {
+    if (found_.variants.empty()) return {};
+    for (const VariantPair& pair : found_.pairs) {
+      if (pair.a != found_.best && pair.b != found_.best) continue;
+      if (std::isnan(pair.difference)) continue;
+      leads_.push_back({&pair, pair.a == found_.best ? pair.b : pair.a,
+                        VariantComparison::sign(pair, found_.best)});
+    }
+    std::ranges::stable_sort(leads_, {}, [](const Lead& lead) { return lead.value(); });
+    if (found_.variants.size() == 1) {
+      tell_one();
+    } else if (leads_.empty()) {
+      tell_unpaired();
+    } else {
+      tell_best();
+    }
+    tell_together();
+    tell_choice();
+    return std::move(texts_);
+  }
+
+ private:
+  const ReportedVariant& best() const { return input_.variants[found_.best]; }
+  const std::string& name_of(std::size_t variant) const { return input_.variants[variant].name(); }
+
+  std::string names(const std::vector<Lead>& leads) const {
+    std::vector<std::string> names;
+    constexpr std::size_t kMost = 4;
+    for (const Lead& lead : leads) {
+      if (names.size() < kMost) names.push_back(name_of(lead.other));
+    }
+    if (leads.size() > kMost) names.push_back(fmt::format("{} more", leads.size() - kMost));
+    return join(names, ", ");
+  }
+
+  // "Kendall tau 0.7219 (mean of members, 3 trainings, 7 validation graphs of 4 families)"
+  std::string score_text(const ScoreSummary& summary) const {
+    return fmt::format(
+        "{} {:.4f} (mean of members, {}, {}{} of {})", best().metric, summary.mean,
+        count_text(summary.trainings, "training"),
+        count_text(summary.graphs, found_.out_of_fold ? "graph" : "validation graph"),
+        found_.out_of_fold ? " out of fold" : "", families_text(summary.families));
+  }
+
+  void tell_one() {
+    const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
+    texts_.push_back(fmt::format("{} reaches {}.", best().name(), score_text(summary)));
+    if (summary.trainings > 1) {
+      texts_.push_back(fmt::format("Other trainings on these graphs: {} (95 %).",
+                                   range(summary.these_graphs->low, summary.these_graphs->high)));
+    } else {
+      if (summary.these_graphs) {
+        texts_.push_back(fmt::format("Other members of this training: {} (95 %).",
+                                     range(summary.these_graphs->low, summary.these_graphs->high)));
+      }
+      texts_.push_back("How far another training would score, one training cannot tell.");
+    }
+    if (summary.other_families) {
+      texts_.push_back(
+          fmt::format("{} other model families: {}.",
+                      summary.trainings > 1 ? "Other trainings on" : "This model on",
+                      range(summary.other_families->low, summary.other_families->high)));
+    }
+  }
+
+  void tell_unpaired() {
+    const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
+    texts_.push_back(fmt::format("The variants are not compared; {} has the highest score: {}.",
+                                 best().name(), score_text(summary)));
+    if (!found_.refusal.empty()) texts_.push_back(found_.refusal + ".");
+  }
+
+  void tell_best() {
+    const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
+    const Lead& next = leads_.front();
+    std::vector<Lead> beaten, tied;
+    bool tested = true;
+    for (const Lead& lead : leads_) {
+      (lead.pair->shown() ? beaten : tied).push_back(lead);
+      tested = tested && lead.pair->p.has_value();
+    }
+    if (!tested) {
+      texts_.push_back(
+          fmt::format("No winner can be named: {} has the highest score, {}, {:.4f} more "
+                      "than {}.",
+                      best().name(), score_text(summary), next.value(), name_of(next.other)));
+      texts_.push_back(
+          "Whether other trainings would agree, a variant with a single training cannot tell: "
+          "train at "
+          "least 3 seeds of each.");
+    } else if (tied.empty()) {
+      texts_.push_back(fmt::format("{} won: {}, {:.4f} more than {}{}.", best().name(),
+                                   score_text(summary), next.value(), name_of(next.other),
+                                   leads_.size() > 1 ? ", the next best" : ""));
+    } else {
+      texts_.push_back(
+          fmt::format("No variant won: {} has the highest score, {}, but the {:.4f} that it is "
+                      "ahead of {} may be "
+                      "luck of its trainings.",
+                      best().name(), score_text(summary), next.value(), name_of(next.other)));
+    }
+    if (tested) {
+      const Interval& interval = *next.pair->trainings;
+      texts_.push_back(fmt::format(
+          "Other trainings on these graphs: a difference of {} (95 %{}); p {:.3g}{}.",
+          signed_range(next.low(interval), next.high(interval)),
+          found_.pairs.size() > 1 ? fmt::format(", all {} pairs at once", found_.pairs.size()) : "",
+          *next.pair->p, found_.pairs.size() > 1 ? " (Holm)" : ""));
+      if (!tied.empty() && !beaten.empty())
+        texts_.push_back(fmt::format("It is better than {}.", names(beaten)));
+      if (tied.size() > 1)
+        texts_.push_back(fmt::format("It is not told apart from {}.", names(tied)));
+    }
+    if (next.pair->families) {
+      const double low = next.low(*next.pair->families), high = next.high(*next.pair->families);
+      texts_.push_back(fmt::format(
+          "On other model families the difference may be {}{}.", signed_range(low, high),
+          low > 0 ? "" : fmt::format(", so {} may be better there", name_of(next.other))));
+    }
+  }
+
+  void tell_together() {
+    const auto own = summarise_together(best());
+    if (!own) return;
+    std::string text = fmt::format("Its members together reach {:.4f}", own->mean);
+    std::size_t first = found_.best;
+    double highest = own->mean;
+    for (const std::size_t v : found_.variants) {
+      const auto other = summarise_together(input_.variants[v]);
+      if (other && other->mean > highest) highest = other->mean, first = v;
+    }
+    if (first != found_.best)
+      text += fmt::format("; by this second number {} is first ({:.4f})", name_of(first), highest);
+    texts_.push_back(text + ".");
+  }
+
+  void tell_choice() {
+    if (!input_.results.sweep) return;
+    for (const Stage& stage : input_.results.sweep->stages) {
+      if (stage.name != input_.results.stage) continue;
+      if (stage.confirms) {
+        texts_.push_back("These are the fresh seeds that confirm the choice.");
+      } else if (found_.variants.size() > 2) {
+        texts_.push_back(
+            fmt::format("The best of {} variants looks better than it is: its score has to be "
+                        "confirmed by fresh "
+                        "seeds.",
+                        found_.variants.size()));
+      }
+    }
+  }
+
+  const ReportInput& input_;
+  const VariantComparison& found_;
+  std::vector<Lead> leads_;  // of the best over the others, the least first
+  std::vector<std::string> texts_;
+};
+
+}  // namespace
+
+std::vector<std::string> headline(const ReportInput& input, const VariantComparison& found) {
+  return Headline(input, found).sentences();
+}
+
+}  // namespace tpudist
