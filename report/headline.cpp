@@ -56,6 +56,7 @@ class Headline {
       tell_one();
     } else if (leads_.empty()) {
       tell_unpaired();
+      return std::move(texts_);
     } else {
       tell_best();
     }
@@ -109,9 +110,7 @@ class Headline {
   }
 
   void tell_unpaired() {
-    const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
-    texts_.push_back(fmt::format("The variants are not compared; {} has the highest score: {}.",
-                                 best().name(), score_text(summary)));
+    texts_.push_back("The variants are not compared: they were not scored on the same data.");
     if (!found_.refusal.empty()) texts_.push_back(found_.refusal + ".");
   }
 

@@ -312,6 +312,7 @@ std::string headline_so_far(const ReportInput& input) {
   const RunRecord* best = nullptr;
   RunScore highest;
   for (const RunRecord& run : input.results.runs) {
+    if (run.scores) continue;  // final ones, which cannot stand beside the others
     const RunScore score = scores_so_far(run);
     if (std::isnan(score.members) || (best && score.members <= highest.members)) continue;
     best = &run, highest = score;

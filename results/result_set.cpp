@@ -166,7 +166,8 @@ std::vector<fs::path> runs_within(const fs::path& folder, int levels) {
 
 // A folder may end in a separator, and be named by a dot.
 fs::path plain_path(const fs::path& input) {
-  return fs::path((input / "").lexically_normal()).parent_path();
+  const fs::path path = fs::path((input / "").lexically_normal()).parent_path();
+  return path.empty() ? fs::path(".") : path;
 }
 
 // Folders of runs are replaced by what is in them.

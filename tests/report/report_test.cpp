@@ -204,6 +204,18 @@ TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
   EXPECT_EQ(report.facts[4].text, "tpudist train x.yaml");
 }
 
+TEST(ReportTest, VariantsThatWereScoredOnOtherDataAreNotCompared) {
+  const TempDir folder;
+  write_variant(folder / "runs/a", 1, 3, "0.1");
+  testing::PredictionsCase other = testing::system_run(2, 3, 7);
+  other.graphs[3].runtime[0] += 1;
+  other.write((write_variant(folder / "runs/b", 2, 3, "0.2")) / "predictions.h5");
+  const Report report = make_report(read_results({folder / "runs"}), false);
+  const ReportSection& summary = section_of(report, "summary");
+  EXPECT_THAT(summary.headline[0], HasSubstr("not scored on the same data"));
+  EXPECT_THAT(summary.headline[1], HasSubstr("run times of"));
+}
+
 TEST(ReportTest, RunsOfOtherCollectionsStandBesideEachOther) {
   const TempDir folder;
   PredictionsCase tile("tile:xla");
