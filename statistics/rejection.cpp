@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/means.hpp"
+#include "statistics/distributions.hpp"
 
 namespace tpudist {
 namespace {
@@ -17,38 +18,85 @@ double mean_score(const MemberRecord& member) {
   return mean_of_known(member.scores);
 }
 
-// Members that were scored on the same graphs, by which graphs those are. Members without a score, or
-// with numbers that are not finite, are compared with nobody.
-std::map<std::vector<bool>, std::vector<int>> peers_of(std::span<const MemberRecord> members) {
-  std::map<std::vector<bool>, std::vector<int>> peers;
+// A set of members that were scored on the same graphs; those that are left out so far do not count.
+struct Peers {
+  std::int64_t graphs = 0;
+  std::vector<int> members;
+  std::vector<double> scores;  // mean score of each
+
+  double count() const { return static_cast<double>(scores.size()); }
+  double squares() const { return squares_around(scores, mean(scores)); }
+  double mean_of_others(std::size_t i) const {
+    return (mean(scores) * count() - scores[i]) / (count() - 1);
+  }
+  void remove(std::size_t i) {
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(i));
+    scores.erase(scores.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+};
+
+// Members that were scored on the same graphs. Members without a score, or that are left out
+// already, are compared with nobody.
+std::vector<Peers> peers_of(std::span<const MemberRecord> members,
+                            const std::map<int, std::string>& left_out) {
+  std::map<std::vector<bool>, Peers> peers;  // by which graphs they were scored on
   for (std::size_t m = 0; m < members.size(); ++m) {
     std::vector<bool> scored;
     for (const double score : members[m].scores) scored.push_back(!std::isnan(score));
-    if (!members[m].finite || std::ranges::find(scored, true) == scored.end()) continue;
-    peers[scored].push_back(static_cast<int>(m));
+    const auto graphs = std::ranges::count(scored, true);
+    if (graphs == 0 || left_out.contains(static_cast<int>(m))) continue;
+    Peers& own = peers[scored];
+    own.graphs = graphs;
+    own.members.push_back(static_cast<int>(m));
+    own.scores.push_back(mean_score(members[m]));
   }
-  return peers;
+  std::vector<Peers> sets;
+  for (auto& [graphs, own] : peers) sets.push_back(std::move(own));
+  return sets;
 }
 
-std::vector<double> means_of(std::span<const MemberRecord> members, std::span<const int> which) {
-  std::vector<double> means;
-  for (const int m : which) means.push_back(mean_score(members[static_cast<std::size_t>(m)]));
-  return means;
+// A member beside the others on the same graphs.
+struct Comparison {
+  int member = -1;
+  std::size_t set = 0, place = 0;  // of Peers
+  double score = 0, others = 0;    // its mean score, and that of the others
+  double deviation = 0;            // between members, without this one
+  double studentised = 0;          // Student's t of others - score
+  double allowed = 0;              // of others - score
+
+  double below() const { return others - score; }
+};
+
+// The member that lies farthest below its peers; none (-1) where nobody can be judged.
+Comparison lowest_member(const std::vector<Peers>& sets, const RejectionRule& rule) {
+  double squares = 0, degrees = -1, judged = 0;  // the judged member takes a degree
+  for (const Peers& set : sets) {
+    squares += set.squares();
+    degrees += set.count() - 1;
+    if (std::ssize(set.members) >= rule.least_peers) judged += set.count();
+  }
+  Comparison lowest;
+  if (judged == 0) return lowest;
+  const double quantile = t_quantile(1 - rule.level / judged, degrees);
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    const Peers& set = sets[s];
+    if (std::ssize(set.members) < rule.least_peers) continue;
+    const double n = set.count(), widening = std::sqrt(n / (n - 1));
+    for (std::size_t i = 0; i < set.members.size(); ++i) {
+      Comparison own{set.members[i], s, i, set.scores[i], set.mean_of_others(i)};
+      const double rest = squares - std::pow(own.below() / widening, 2);
+      own.deviation = std::sqrt(std::max(rest, 0.0) / degrees);
+      own.studentised = own.below() / (own.deviation * widening);
+      own.allowed =
+          std::max(rule.margin, std::max(rule.deviations, quantile * widening) * own.deviation);
+      if (own.below() > 0 && (lowest.member < 0 || own.studentised > lowest.studentised))
+        lowest = own;
+    }
+  }
+  return lowest;
 }
 
 }  // namespace
-
-double pooled_deviation(std::span<const MemberRecord> members) {
-  constexpr double kOfNormal = 1.4826;  // standard deviation / median absolute value of a normal
-  std::vector<double> deviations;
-  for (const auto& [graphs, which] : peers_of(members)) {
-    if (which.size() < 2) continue;
-    const std::vector<double> means = means_of(members, which);
-    const double middle = median(means);
-    for (const double mean : means) deviations.push_back(std::abs(mean - middle));
-  }
-  return deviations.empty() ? 0 : kOfNormal * median(deviations);
-}
 
 std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
                                         const RejectionRule& rule) {
@@ -63,19 +111,26 @@ std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
                       member.first_loss, member.last_loss);
     }
   }
-  const double allowed = std::max(rule.margin, rule.deviations * pooled_deviation(members));
-  for (const auto& [graphs, which] : peers_of(members)) {
-    if (static_cast<int>(which.size()) < rule.least_peers) continue;
-    const std::vector<double> means = means_of(members, which);
-    const double middle = median(means);
-    for (std::size_t i = 0; i < which.size(); ++i) {
-      if (means[i] >= middle - allowed || reasons.contains(which[i])) continue;
-      reasons[which[i]] = fmt::format(
-          "its mean score {:.4f} lies more than {:.4f} below {:.4f}, the median of the {} members "
-          "scored on the same {} graphs",
-          means[i], allowed, middle, which.size(), std::ranges::count(graphs, true));
+  std::vector<Peers> sets = peers_of(members, reasons);
+  std::size_t count = 0;
+  for (const Peers& set : sets) count += set.members.size();
+  std::map<int, std::string> far, doubtful;  // who lies far below; who may, if a later one does
+  for (std::size_t step = 0; step < (count + 2) / 3; ++step) {
+    const Comparison low = lowest_member(sets, rule);
+    if (low.member < 0) break;
+    Peers& set = sets[low.set];
+    doubtful[low.member] = fmt::format(
+        "its mean score {:.4f} lies {:.4f} below {:.4f}, that of the {} other members scored on "
+        "the same {} graphs; up to {:.4f} is allowed (members' standard deviation {:.4f})",
+        low.score, low.below(), low.others, set.members.size() - 1, set.graphs, low.allowed,
+        low.deviation);
+    if (low.below() > low.allowed) {
+      far.merge(doubtful);
+      doubtful.clear();
     }
+    set.remove(low.place);
   }
+  reasons.merge(far);
   std::vector<Rejection> rejected;
   for (auto& [member, reason] : reasons) rejected.push_back({member, std::move(reason)});
   return rejected;
