@@ -6,7 +6,7 @@ namespace tpudist {
 
 JudgementOptions JudgementArguments::options() const {
   JudgementOptions options;
-  options.combination = {combination_rule(combine.rule), combine.temperature};
+  options.combination = combine.combination();
   options.keep_all = keep_all;
   options.greedy = select == "greedy";
   return options;

@@ -13,7 +13,7 @@ struct JudgementArguments {
   std::string select = "all";
   bool keep_all = false;
 
-  // Throws ConfigError for an unknown rule.
+  // Throws as CombinationArguments::combination.
   JudgementOptions options() const;
   // What all ranks must have in common, as one text.
   std::string to_text() const;

@@ -132,8 +132,7 @@ nlohmann::ordered_json to_json(const Arguments& arguments, const Module& module,
 }
 
 void run(const Arguments& arguments) {
-  const Combination combination{combination_rule(arguments.combine.rule),
-                                arguments.combine.temperature};
+  const Combination combination = arguments.combine.combination();
   std::vector<TrainedRun> runs;
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {

@@ -1,5 +1,10 @@
 #include "launch/scoring_options.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
 #include "core/log.hpp"
 
 namespace tpudist {
@@ -15,6 +20,14 @@ void ScoringArguments::warn_of_chosen_scores(std::string_view split) const {
       "optimistic");
 }
 
+Combination CombinationArguments::combination() const {
+  if (!(temperature > 0) || !std::isfinite(temperature)) {
+    throw ConfigError(fmt::format(
+        "--temperature {} cannot scale scores; give a number above 0, such as 1", temperature));
+  }
+  return {combination_rule(rule), temperature};
+}
+
 void add_combination_options(Command command, CombinationArguments& arguments) {
   command
       .add_option("--combine", arguments.rule,
@@ -22,7 +35,6 @@ void add_combination_options(Command command, CombinationArguments& arguments) {
                   "reciprocal_rank or softmax")
       .show_default();
   command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
-      .positive()
       .show_default();
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "launch/command_line.hpp"
+#include "statistics/combination.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {
@@ -26,6 +27,9 @@ struct ScoringArguments {
 struct CombinationArguments {
   std::string rule = "z_score";
   double temperature = 1;
+
+  // Throws ConfigError for an unknown rule, and for a temperature that is not above 0 and finite.
+  Combination combination() const;
 };
 
 // The arguments of each hold the defaults and must outlive the command.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -37,11 +38,20 @@ void require_finite(std::span<const double> scores) {
   }
 }
 
+// Whether they differ by what rounding leaves of equal numbers at most: what is divided by such a
+// deviation is rounding made large.
+bool all_equal(std::span<const double> scores) {
+  constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
+  const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+  return *high - *low <= kRounding * std::max(std::abs(*low), std::abs(*high));
+}
+
 Values z_scores(std::span<const double> scores) {
+  Values result(scores.size(), 0.0);
+  if (all_equal(scores)) return result;
   const auto count = static_cast<double>(scores.size());
   const double centre = mean(scores), deviation = std::sqrt(squares_around(scores, centre) / count);
-  Values result(scores.size(), 0.0);
-  if (!(deviation > 0)) return result;
+  if (!(deviation > 0)) return result;  // too small to be squared
   for (std::size_t k = 0; k < scores.size(); ++k) result[k] = (scores[k] - centre) / deviation;
   return result;
 }
@@ -49,7 +59,7 @@ Values z_scores(std::span<const double> scores) {
 Values min_max(std::span<const double> scores) {
   const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
   Values result(scores.size(), 0.0);
-  if (!(*high > *low)) return result;
+  if (all_equal(scores)) return result;
   for (std::size_t k = 0; k < scores.size(); ++k) result[k] = (scores[k] - *low) / (*high - *low);
   return result;
 }
@@ -180,9 +190,9 @@ std::vector<double> normalised(std::span<const double> scores, const Combination
 std::vector<double> combine(std::span<const std::vector<double>> members,
                             const Combination& combination, std::span<const double> weights) {
   if (members.empty()) throw Error(ErrorKind::failed, "no member to combine");
-  if (!(combination.temperature > 0))
-    throw Error(ErrorKind::failed,
-                fmt::format("a temperature of {} is not above 0", combination.temperature));
+  if (!(combination.temperature > 0) || !std::isfinite(combination.temperature))
+    throw Error(ErrorKind::failed, fmt::format("a temperature of {} is not above 0 and finite",
+                                               combination.temperature));
   const Values equal(weights.empty() ? members.size() : 0, 1.0);
   if (weights.empty()) weights = equal;
   check_weights(weights, members.size());

@@ -9,30 +9,31 @@ namespace tpudist {
 // How the scores that several members give to the configurations of one graph become one ranking. In
 // all rules a lower score means a faster configuration, and so does a lower result. Every rule but
 // `mean` makes a member's scores independent of their scale first, so that no member wins by large
-// numbers alone.
+// numbers alone. docs/predictions.md has the formulas.
 enum class CombinationRule {
   mean,             // mean of the scores as they are
   z_score,          // mean of (score - member's mean) / member's standard deviation
   min_max,          // mean of (score - member's minimum) / (maximum - minimum)
   rank_mean,        // mean of the ranks 1 (fastest) .. c; equal scores share their mean rank
-  borda,            // minus the mean Borda count: how many configurations the member calls slower
-  reciprocal_rank,  // minus the mean of 1 / rank: counts agreement on the fastest ones most
+  borda,            // minus the mean of how many configurations the member scores higher (slower)
+  reciprocal_rank,  // minus the mean of 1 / rank, ranks as above: the fastest ones count most
   softmax,          // minus log of the mean of softmax(-z_score / temperature)
 };
 
 struct Combination {
   CombinationRule rule = CombinationRule::z_score;
-  double temperature = 1;  // of `softmax`, above 0
+  double temperature = 1;  // of `softmax`, above 0 and finite
 };
 
 // The rule of a name as in a configuration file ("z_score"); throws ConfigError that lists the names.
 CombinationRule combination_rule(std::string_view name);
 std::string_view name_of(CombinationRule rule);
 
-// One member's scores [c] in the form that the rule averages (softmax: logarithms of what it averages).
-// A member that gives all configurations the same score tells nothing and becomes all zeros (z_score,
-// min_max). All rules but `mean` throw DataError where a score is not finite (it names the
-// configuration); the mean hands such scores on.
+// One member's scores [c] in the form that the rule averages (softmax: logarithms of what it
+// averages). A member that gives all configurations the same score becomes all zeros (z_score,
+// min_max; there scores that differ by rounding only are the same), and with every rule it leaves the
+// order to the others. All rules but `mean` throw DataError where a score is not finite (it names
+// the configuration); the mean hands such scores on.
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
 // Combines members' scores, each [c], into one score for each configuration [c]. `weights` [M] are

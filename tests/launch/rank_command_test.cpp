@@ -89,6 +89,13 @@ TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
   EXPECT_EQ(bad.exit_code, 3);
   EXPECT_THAT(bad.output, HasSubstr("tpudist: error: bad.npz"));
   EXPECT_EQ(run("rank " + test_.string() + " --run run --combine median 2>&1").exit_code, 2);
+  for (const std::string value : {"0", "-1", "inf", "nan"}) {
+    const Outcome refused = run("rank " + test_.string() +
+                                " --run run --combine softmax --temperature " + value + " 2>&1");
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_EQ(refused.output, "tpudist: error: --temperature " + value +
+                                  " cannot scale scores; give a number above 0, such as 1\n");
+  }
   EXPECT_EQ(run("rank " + test_.string() + " 2>&1").exit_code, 2);
   EXPECT_EQ(run("rank " + test_.string() + " --run . 2>&1").exit_code, 2);
   EXPECT_EQ(run("rank " + test_.string() + " --run run --checkpoint 9 2>&1").exit_code, 2);

@@ -85,13 +85,58 @@ TEST(Combine, EveryRuleButTheMeanIgnoresTheScaleOfAMember) {
   }
 }
 
-TEST(Combine, AMemberWithOneScoreForAllChangesNothing) {
+constexpr const char* kRules[] = {"mean",  "z_score",         "min_max", "rank_mean",
+                                  "borda", "reciprocal_rank", "softmax"};
+
+// The formulas of docs/predictions.md on one member with a tie.
+TEST(Combine, TiesShareWhatTheRuleGives) {
+  const Values scores{3, 1, 3, 5};
+  const auto by = [&](const char* rule) {
+    return combine(std::vector<Values>{scores}, {combination_rule(rule), 2});
+  };
+  const double r2 = std::sqrt(2.0), p = std::exp(r2 / 2), sum = p + 2 + 1 / p;
+  EXPECT_THAT(by("mean"), ElementsAre(3, 1, 3, 5));
+  EXPECT_THAT(by("z_score"), Pointwise(DoubleNear(1e-12), Values{0, -r2, 0, r2}));
+  EXPECT_THAT(by("min_max"), ElementsAre(0.5, 0, 0.5, 1));
+  EXPECT_THAT(by("rank_mean"), ElementsAre(2.5, 1, 2.5, 4));
+  EXPECT_THAT(by("borda"), ElementsAre(-1, -3, -1, 0));
+  EXPECT_THAT(by("reciprocal_rank"), ElementsAre(-0.4, -1, -0.4, -0.25));
+  EXPECT_THAT(by("softmax"),
+              Pointwise(DoubleNear(1e-12), Values{std::log(sum), std::log(sum / p), std::log(sum),
+                                                  std::log(sum * p)}));
+}
+
+TEST(Combine, AMemberWithOneScoreForAllChangesNoOrder) {
   const Values scores{3, 1, 2};
-  for (const char* name : {"z_score", "min_max", "softmax"}) {
+  for (const char* name : kRules) {
     const Values both = combine(std::vector{scores, Values(3, 7.0)}, {combination_rule(name)});
     EXPECT_LT(both[1], both[2]) << name;
     EXPECT_LT(both[2], both[0]) << name;
   }
+}
+
+// The mean of 20 equal numbers is another number, and its distance from them no deviation.
+TEST(Combine, EqualScoresAreEqualBeyondRounding) {
+  for (const double score : {0.1, -3.3e7, 1e-9, 0.0}) {
+    std::vector<Values> rows(4, Values(20, score));
+    for (std::size_t m = 0; m < rows.size(); ++m) {
+      for (double& one : rows[m]) one *= 1 + 0.1 * static_cast<double>(m);
+    }
+    if (score != 0) rows[1][7] = std::nextafter(rows[1][7], 1.0);
+    for (const char* name : {"z_score", "min_max"})
+      EXPECT_THAT(combine(rows, {combination_rule(name)}), Each(0.0)) << name << score;
+    EXPECT_THAT(combine(rows, {CombinationRule::softmax}), Each(DoubleNear(std::log(20.0), 1e-12)));
+    EXPECT_THAT(combine(std::vector(4, rows[0]), {CombinationRule::borda}), Each(0.0));
+    EXPECT_THAT(combine(std::vector(4, rows[0]), {CombinationRule::rank_mean}), Each(10.5));
+  }
+}
+
+// What differs by more than rounding is told apart, beside however large a number.
+TEST(Combine, KeepsSmallDifferences) {
+  EXPECT_THAT(combine(std::vector<Values>{{1e6, 1e6 + 1e-6}}, {}),
+              Pointwise(DoubleNear(1e-12), Values{-1, 1}));
+  // Their squares are too small for a double.
+  EXPECT_THAT(combine(std::vector<Values>{{0, 5e-324}}, {}), ElementsAre(0, 0));
 }
 
 TEST(Combine, LeavesOutMembersWithoutWeight) {
@@ -113,7 +158,9 @@ TEST(Combine, RefusesWhatCannotBeCombined) {
   EXPECT_THROW(combine(rows, {}, Values{1}), Error);
   EXPECT_THROW(combine(rows, {}, Values{0, 0}), Error);
   EXPECT_THROW(combine(rows, {}, Values{-1, 2}), Error);
-  EXPECT_THROW(combine(rows, {CombinationRule::softmax, 0.0}), Error);
+  for (const double temperature : {0.0, -1.0, std::numeric_limits<double>::infinity(),
+                                   std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THROW(combine(rows, {CombinationRule::softmax, temperature}), Error);
   try {
     combine(std::vector<Values>{Values{1, std::numeric_limits<double>::infinity()}}, {});
     FAIL();
@@ -123,9 +170,7 @@ TEST(Combine, RefusesWhatCannotBeCombined) {
 }
 
 TEST(CombinationRule, NamesAreThoseOfTheConfiguration) {
-  for (const char* name :
-       {"mean", "z_score", "min_max", "rank_mean", "borda", "reciprocal_rank", "softmax"})
-    EXPECT_EQ(name_of(combination_rule(name)), name);
+  for (const char* name : kRules) EXPECT_EQ(name_of(combination_rule(name)), name);
   try {
     combination_rule("median");
     FAIL();
