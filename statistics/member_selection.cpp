@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <set>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
+#include "statistics/distributions.hpp"
+#include "statistics/family_variance.hpp"
 
 namespace tpudist {
 namespace {
@@ -45,11 +48,17 @@ double metric_of(const JudgedGraph& graph, std::span<const double> weights,
   return metric(weighted_sum(graph, weights), graph.targets);
 }
 
-double mean_metric(std::span<const JudgedGraph> graphs, std::span<const double> weights,
-                   const RankingMetric& metric) {
+// [G]
+Values metrics_of(std::span<const JudgedGraph> graphs, std::span<const double> weights,
+                  const RankingMetric& metric) {
   Values values;
   for (const JudgedGraph& graph : graphs) values.push_back(metric_of(graph, weights, metric));
-  return mean_of_known(values);
+  return values;
+}
+
+double mean_metric(std::span<const JudgedGraph> graphs, std::span<const double> weights,
+                   const RankingMetric& metric) {
+  return mean_of_known(metrics_of(graphs, weights, metric));
 }
 
 // How often each member is taken, on the graphs of all families but `left_out`. The sums of the members
@@ -86,22 +95,42 @@ Values greedy_weights(std::span<const JudgedGraph> graphs, const std::string* le
   return taken;
 }
 
-double nested_metric(std::span<const JudgedGraph> graphs, const std::set<std::string>& families,
-                     const RankingMetric& metric, int rounds) {
-  Values values;
+// [G] each graph by the weights that the other families chose.
+Values nested_metrics(std::span<const JudgedGraph> graphs, const std::set<std::string>& families,
+                      const RankingMetric& metric, int rounds) {
+  Values values(graphs.size());
   for (const std::string& family : families) {
     const Values weights = greedy_weights(graphs, &family, metric, rounds);
-    for (const JudgedGraph& graph : graphs) {
-      if (graph.family == family) values.push_back(metric_of(graph, weights, metric));
+    for (std::size_t g = 0; g < graphs.size(); ++g) {
+      if (graphs[g].family == family) values[g] = metric_of(graphs[g], weights, metric);
     }
   }
-  return mean_of_known(values);
+  return values;
+}
+
+// Standard error of the mean gain, what it must exceed, and whether it does.
+void judge_gain(MemberSelection& selection, std::span<const JudgedGraph> graphs,
+                std::span<const double> plain) {
+  GraphValues gains;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    const double gain = selection.nested_graphs[g] - plain[g];
+    if (std::isnan(gain)) continue;
+    gains.families.push_back(graphs[g].family);
+    gains.values.push_back(gain);
+  }
+  selection.gain_error = selection.gain_noise = kNone;
+  if (std::set(gains.families.begin(), gains.families.end()).size() < 2) return;
+  const VarianceEstimate variance = family_variance({&gains, 1});
+  selection.gain_error = std::sqrt(variance.variance);
+  selection.gain_degrees = variance.degrees;
+  selection.gain_noise = t_quantile(0.95, variance.degrees) * selection.gain_error;
+  selection.takes_selection = mean(gains.values) > selection.gain_noise;
 }
 
 }  // namespace
 
 MemberSelection select_members(std::span<const JudgedGraph> graphs, const RankingMetric& metric,
-                               int rounds) {
+                               int rounds, std::span<const double> plain) {
   const std::size_t members = check(graphs);
   std::set<std::string> families;
   for (const JudgedGraph& graph : graphs) families.insert(graph.family);
@@ -109,13 +138,19 @@ MemberSelection select_members(std::span<const JudgedGraph> graphs, const Rankin
     throw ConfigError(
         "members can be selected only where one family can be left out: the graphs are of one "
         "family; combine all members instead");
+  if (!plain.empty() && plain.size() != graphs.size())
+    throw Error(ErrorKind::failed, fmt::format("{} scores without a choice for {} graphs",
+                                               plain.size(), graphs.size()));
   const Values equal(members, 1.0 / static_cast<double>(members));
+  const Values without_choice =
+      plain.empty() ? metrics_of(graphs, equal, metric) : Values(plain.begin(), plain.end());
   MemberSelection selection;
-  selection.plain = mean_metric(graphs, equal, metric);
+  selection.plain = mean_of_known(without_choice);
   selection.weights = greedy_weights(graphs, nullptr, metric, rounds);
   selection.in_sample = mean_metric(graphs, selection.weights, metric);
-  selection.nested = nested_metric(graphs, families, metric, rounds);
-  selection.takes_selection = selection.nested > selection.plain;
+  selection.nested_graphs = nested_metrics(graphs, families, metric, rounds);
+  selection.nested = mean_of_known(selection.nested_graphs);
+  judge_gain(selection, graphs, without_choice);
   if (!selection.takes_selection) selection.weights = equal;
   return selection;
 }

@@ -14,12 +14,13 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// A graph of 60 configurations; member m's scores are the targets with noise of its own size.
-JudgedGraph graph(const std::string& family, std::uint64_t key, const std::vector<double>& noise) {
+// A graph; member m's scores are the targets with noise of its own size.
+JudgedGraph graph(const std::string& family, std::uint64_t key, const std::vector<double>& noise,
+                  int configs = 60) {
   CounterRng rng(key);
   JudgedGraph result;
   result.family = family;
-  for (int k = 0; k < 60; ++k) result.targets.push_back(rng.normal());
+  for (int k = 0; k < configs; ++k) result.targets.push_back(rng.normal());
   for (const double size : noise) {
     result.scores.emplace_back();
     for (const double target : result.targets)
@@ -47,23 +48,51 @@ TEST(SelectMembers, PrefersGoodMembersToBadOnes) {
       1e-12);
 }
 
-TEST(SelectMembers, ReportsTheHonestScoreAndFallsBackToAllMembers) {
+// How many of 400 selections among members that are alike are taken: `members` of equal noise, on
+// graphs of families of these sizes.
+int taken_by_luck(const std::vector<int>& families, std::size_t members) {
   int taken = 0;
-  for (int trial = 0; trial < 20; ++trial) {
+  for (std::uint64_t trial = 0; trial < 400; ++trial) {
     std::vector<JudgedGraph> judged;
-    for (int g = 0; g < 7; ++g)
-      judged.push_back(graph("f" + std::to_string(g),
-                             1000 + 50 * static_cast<std::uint64_t>(trial) + g,
-                             std::vector<double>(8, 1.0)));
-    const MemberSelection selection = select_members(judged, kendall_tau_b);
-    EXPECT_GE(selection.in_sample, selection.nested);
-    if (selection.takes_selection) {
-      ++taken;
-    } else {
-      EXPECT_THAT(selection.weights, Each(0.125));
+    for (std::size_t f = 0; f < families.size(); ++f) {
+      for (int g = 0; g < families[f]; ++g)
+        judged.push_back(graph("f" + std::to_string(f), mix_key({trial, judged.size()}),
+                               std::vector<double>(members, 1.0), 20));
     }
+    const MemberSelection selection = select_members(judged, kendall_tau_b, 6);
+    if (selection.takes_selection)
+      ++taken;
+    else
+      EXPECT_THAT(selection.weights, Each(1.0 / static_cast<double>(members)));
   }
-  EXPECT_LE(taken, 6);  // among equal members a positive nested gain is rare
+  return taken;
+}
+
+TEST(SelectMembers, IsHardlyEverTakenAmongMembersThatAreAlike) {
+  EXPECT_LE(taken_by_luck({1, 1, 1, 1, 1, 1, 1}, 3), 20);
+  EXPECT_LE(taken_by_luck({3, 2, 1, 1}, 3), 20);
+  EXPECT_LE(taken_by_luck({2, 2}, 2), 20);
+  EXPECT_LE(taken_by_luck({1, 1, 1, 1, 1, 1, 1}, 8), 20);
+}
+
+// The nested gains 0.1, 0.2 and 0.3 of three families: mean 0.2, error 0.1 / sqrt(3).
+TEST(SelectMembers, AsksForAGainAboveItsNoise) {
+  const std::vector<JudgedGraph> judged = [] {
+    std::vector<JudgedGraph> list;
+    for (int g = 0; g < 3; ++g) list.push_back({"f" + std::to_string(g), {{0, 1}}, {0, 1}});
+    return list;
+  }();
+  const RankingMetric one = [](auto, auto) { return 0.5; };
+  const MemberSelection selection =
+      select_members(judged, one, 1, std::vector<double>{0.4, 0.3, 0.2});
+  EXPECT_NEAR(selection.plain, 0.3, 1e-12);
+  EXPECT_NEAR(selection.nested, 0.5, 1e-12);
+  EXPECT_NEAR(selection.gain_error, 0.1 / std::sqrt(3.0), 1e-12);
+  EXPECT_NEAR(selection.gain_degrees, 2, 1e-12);
+  EXPECT_NEAR(selection.gain_noise, 2.9199856 * 0.1 / std::sqrt(3.0), 1e-6);
+  EXPECT_TRUE(selection.takes_selection);
+  EXPECT_FALSE(select_members(judged, one, 1, std::vector<double>{0.45, 0.5, 0.2}).takes_selection);
+  EXPECT_THROW(select_members(judged, one, 1, std::vector<double>{0.4}), Error);
 }
 
 TEST(SelectMembers, TakesTheFirstOfEqualMembers) {
