@@ -55,6 +55,21 @@ double variance_of(std::span<const double> values) {
   return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
+// Of the choices of a method that could as well be others: the mean square of how far a choice twice
+// and half as large moves the ceiling, for the width of levels and for the residuals of a shape,
+// whose other extreme is the normal shape.
+template <typename MovedBy>
+double choice_variance(const MovedBy& moved_by) {
+  const NoiseChoices usual;
+  const auto squared = [&](double width, std::int64_t deviations) {
+    return std::pow(moved_by(NoiseChoices{width, deviations}), 2);
+  };
+  const double width = usual.level_width;
+  const std::int64_t deviations = usual.shape_deviations;
+  return (squared(width / 2, deviations) + squared(width * 2, deviations)) / 2 +
+         (squared(width, 0) + squared(width, deviations * 2)) / 2;
+}
+
 NoiseCeiling none(std::string reason) {
   NoiseCeiling ceiling;
   ceiling.reason = std::move(reason);
@@ -93,13 +108,18 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
   const NoiseEstimate estimate = estimate_noise(measured);
   const auto scores = scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model),
                                       options.draws, options.seed);
-  // What the ceiling would be with noise larger by its standard error.
+  // How far the ceiling would move with another noise, by the same random numbers.
   const int draws = std::min(kErrorDraws, options.draws);
-  const NoiseModel larger = estimate.model.scaled(1 + estimate.relative_error);
-  const auto other =
-      scores_of_draws(measured, larger, TrueTimes(measured, larger), draws, options.seed);
-  const double error = mean(other) - mean(std::span(scores).first(static_cast<std::size_t>(draws)));
-  NoiseCeiling ceiling = ceiling_of(scores, error * error);
+  const auto moved_by = [&](const NoiseModel& noise) {
+    const auto other =
+        scores_of_draws(measured, noise, TrueTimes(measured, noise), draws, options.seed);
+    return mean(other) - mean(std::span(scores).first(static_cast<std::size_t>(draws)));
+  };
+  const double error = moved_by(estimate.model.scaled(1 + estimate.relative_error));
+  NoiseCeiling ceiling =
+      ceiling_of(scores, error * error + choice_variance([&](const NoiseChoices& choices) {
+                           return moved_by(estimate_noise(measured, choices).model);
+                         }));
   ceiling.repeated_configs = estimate.repeated_configs;
   ceiling.noise = estimate.typical;
   return ceiling;

@@ -18,7 +18,8 @@ struct NoiseCeiling {
   std::optional<double> value;
   std::string reason;
   // Holds with 95 % what the perfect ranking scores on rows such as these: the spread over possible
-  // truths and measurements, the standard error of the noise, and 0.006 for the deconvolution.
+  // truths and measurements, the standard error of the noise, how far other NoiseChoices move the
+  // ceiling, and 0.006 for the deconvolution.
   double low = 0, high = 0;
   std::int64_t repeated_configs = 0;
   double noise = 0;  // standard deviation of a measurement, relative; root mean square of repeats
@@ -34,7 +35,7 @@ struct NoiseCeilingOptions {
 // `times` [n] are the measured run times of the rows that are ranked (any unit; whole numbers are
 // taken as rounded), `config` [n] numbers equal configurations equally. Estimates the noise
 // (estimate_noise) and the distribution of the true times (TrueTimes), draws true times, measures
-// every row anew, and averages tau-b. O(n log n) time, a few hundred bytes for each row; a pure
+// every row anew, and averages tau-b; again with five other noises for the interval. O(n log n) time, a few hundred bytes for each row; a pure
 // function of its arguments. There is no ceiling, but a reason, where a time is not positive or not
 // finite, where there are fewer than two configurations, and without `options.noise` where fewer
 // than kLeastRepeatedConfigs are repeated or repeats never differ. Throws Error where lengths

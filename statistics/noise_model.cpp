@@ -14,10 +14,7 @@ namespace {
 // Degrees of freedom of a level's deviation: enough for 8 %, and levels as fine as 100 of them.
 constexpr double kDegrees = 80;
 constexpr std::size_t kMostLevels = 100;
-// So many deviations a level is wide at least: where noise has two humps, repeats that all fell
-// into one have small residuals and a mean at the edge: little noise, if levels were narrow.
-constexpr double kLevelWidth = 2;
-constexpr std::int64_t kShapeRepeats = 6, kShapeDeviations = 150;
+constexpr std::int64_t kShapeRepeats = 6;
 constexpr double kLeastDeviation = 1e-8;
 
 // A repeated configuration.
@@ -48,7 +45,10 @@ double least_deviation(const MeasuredConfigs& measured, double level) {
   return std::max(rounding, kLeastDeviation);
 }
 
-NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats) {
+// `width`: where noise has two humps, repeats that all fell into one have small residuals and a mean
+// at the edge: little noise, if levels were narrow.
+NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
+                  double width) {
   double all = 0;
   for (const Repeats& one : repeats) all += one.degrees;
   const double wanted = std::max(kDegrees, all / kMostLevels);
@@ -60,7 +60,7 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
     degrees += one.degrees;
     left -= one.degrees;
     // What is too little for a level of its own stays with the last one.
-    const bool narrow = one.level - lowest < kLevelWidth * std::sqrt(squares / degrees);
+    const bool narrow = one.level - lowest < width * std::sqrt(squares / degrees);
     if (left > 0 && (degrees < wanted || left < wanted || narrow)) continue;
     const double mean = level / degrees;
     const double least = least_deviation(measured, mean);
@@ -76,7 +76,7 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
 
 // The same with shapes.
 NoiseModel shaped(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
-                  const NoiseModel& model) {
+                  const NoiseModel& model, std::int64_t wanted) {
   std::int64_t left = 0;
   for (const Repeats& one : repeats)
     left += one.degrees + 1 >= kShapeRepeats ? static_cast<std::int64_t>(one.degrees) + 1 : 0;
@@ -86,7 +86,7 @@ NoiseModel shaped(const MeasuredConfigs& measured, const std::vector<Repeats>& r
   std::vector<NoiseShape::Deviation> deviations;
   for (const Repeats& one : repeats) {
     if (one.degrees + 1 < kShapeRepeats) continue;
-    if (std::ssize(deviations) >= kShapeDeviations && left >= kShapeDeviations) {
+    if (std::ssize(deviations) >= wanted && left >= wanted) {
       shapes.emplace_back(deviations);
       bounds.push_back(one.level);
       deviations.clear();
@@ -153,11 +153,11 @@ std::string fault_of_repeats(const MeasuredConfigs& measured) {
   return {};
 }
 
-NoiseEstimate estimate_noise(const MeasuredConfigs& measured) {
+NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices& choices) {
   if (std::string fault = fault_of_repeats(measured); !fault.empty())
     throw DataError(std::move(fault));
   const std::vector<Repeats> repeats = repeats_of(measured);
-  const NoiseModel normal = pooled(measured, repeats);
+  const NoiseModel normal = pooled(measured, repeats, choices.level_width);
   double squares = 0, degrees = 0, scatter = 0;
   for (const Repeats& one : repeats) {
     const double deviation = normal.deviation(one.level);
@@ -167,8 +167,9 @@ NoiseEstimate estimate_noise(const MeasuredConfigs& measured) {
     scatter += excess * excess;
   }
   // The error of a variance is that of a sum over configurations; that of its root is half of it.
-  return {shaped(measured, repeats, normal), std::ssize(repeats), std::sqrt(squares / degrees),
-          std::sqrt(scatter) / degrees / 2};
+  return {choices.shape_deviations > 0 ? shaped(measured, repeats, normal, choices.shape_deviations)
+                                       : normal,
+          std::ssize(repeats), std::sqrt(squares / degrees), std::sqrt(scatter) / degrees / 2};
 }
 
 }  // namespace tpudist

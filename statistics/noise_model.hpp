@@ -41,6 +41,13 @@ struct NoiseEstimate {
   double relative_error = 0;          // standard error of the deviation, all levels together
 };
 
+// What estimate_noise has to choose. Other choices are as good; how far they move a result is part
+// of its uncertainty.
+struct NoiseChoices {
+  double level_width = 2;               // standard deviations that a level is wide at least
+  std::int64_t shape_deviations = 150;  // residuals of one shape at least; 0: it is normal
+};
+
 // The fewest repeated configurations that an estimate is made of.
 inline constexpr std::int64_t kLeastRepeatedConfigs = 30;
 
@@ -49,11 +56,11 @@ std::string fault_of_repeats(const MeasuredConfigs& measured);
 
 // The deviation at a level is pooled from the residuals within configurations: of neighbours in
 // mean run time that have at least 80 residuals more than means together, the sum of squares by
-// that number; such a level is two deviations wide at least. The shape comes from configurations
-// with n >= 6 repeats, of neighbours with at least 150 residuals together: a residual times
+// that number; such a level is `level_width` deviations wide at least. The shape comes from configurations
+// with n >= 6 repeats, of neighbours with at least `shape_deviations` residuals together: a residual times
 // n / (n - 1) is the deviation of one measurement plus an error of variance 1 / (n - 1), that of the
 // mean of the others. With fewer than NoiseShape::kLeast in all it is normal. Throws DataError with
 // fault_of_repeats.
-NoiseEstimate estimate_noise(const MeasuredConfigs& measured);
+NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices& choices = {});
 
 }  // namespace tpudist

@@ -7,7 +7,9 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "statistics/measured_configs.hpp"
 #include "statistics/metrics.hpp"
+#include "statistics/noise_model.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {
@@ -40,6 +42,22 @@ TEST(NoiseCeiling, ComesNearTheTruth) {
       EXPECT_NEAR(*noise_ceiling(graph.times, graph.config, known).value, truth, 0.01)
           << NoisyGraph::name_of(kind) << seed;
     }
+  }
+}
+
+// Half and twice the width of levels, a normal shape and one of twice as many residuals are as good:
+// the interval holds what comes out with them.
+TEST(NoiseCeiling, IntervalHoldsTheChoiceOfTheMethod) {
+  const NoisyGraph graph(NoisyGraph::two_humps, 1500, 0.016, 1);
+  const NoiseCeiling usual = noise_ceiling(graph.times, graph.config);
+  const MeasuredConfigs measured = measured_configs(graph.times, graph.config);
+  for (const NoiseChoices choices :
+       {NoiseChoices{1, 150}, NoiseChoices{4, 150}, NoiseChoices{2, 0}, NoiseChoices{2, 300}}) {
+    NoiseCeilingOptions other;
+    other.noise = estimate_noise(measured, choices).model;
+    const double value = *noise_ceiling(graph.times, graph.config, other).value;
+    EXPECT_LT(usual.low, value);
+    EXPECT_GT(usual.high, value);
   }
 }
 
