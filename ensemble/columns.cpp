@@ -13,8 +13,41 @@
 namespace tpudist {
 namespace {
 
-// Variant, seed.init, seed.order, and which of the seed's columns.
-using ColumnKey = std::tuple<std::uint64_t, std::int64_t, std::int64_t, int>;
+// Recipe, seed.init, seed.order.
+using TrainingKey = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
+
+// [runs] numbers of their members.
+std::vector<std::set<int>> numbers_of(const PredictionsHeader& header) {
+  std::vector<std::set<int>> numbers(header.runs.size());
+  for (const PredictedMember& member : header.members)
+    numbers[static_cast<std::size_t>(member.run)].insert(member.number);
+  return numbers;
+}
+
+std::string seeded_name(const PredictedRun& run) {
+  return fmt::format("{} seed {}/{}", run.name, run.init_seed, run.order_seed);
+}
+
+// [runs] what a run is called where there are several: by its seeds, or by its folder where another
+// run of these seeds has a member of the same number.
+std::vector<std::string> run_names(const PredictionsHeader& header) {
+  const std::vector<std::set<int>> numbers = numbers_of(header);
+  std::map<std::pair<std::string, int>, int> named;  // how often
+  for (std::size_t r = 0; r < header.runs.size(); ++r) {
+    for (const int number : numbers[r]) ++named[{seeded_name(header.runs[r]), number}];
+  }
+  std::vector<std::string> names;
+  for (std::size_t r = 0; r < header.runs.size(); ++r) {
+    const PredictedRun& run = header.runs[r];
+    const bool alone = std::ranges::all_of(numbers[r], [&](int number) {
+      return named[{seeded_name(run), number}] == 1;
+    });
+    names.push_back(alone                ? seeded_name(run)
+                    : run.source.empty() ? fmt::format("{} (run {})", seeded_name(run), r)
+                                         : run.source);
+  }
+  return names;
+}
 
 struct ColumnMembers {
   std::string run;
@@ -22,24 +55,26 @@ struct ColumnMembers {
   std::map<int, int> by_fold;  // member of each fold
 };
 
-std::map<ColumnKey, ColumnMembers> members_by_column(const PredictionsHeader& header) {
-  std::map<ColumnKey, ColumnMembers> columns;
+// By training, and by which of its columns.
+std::map<std::pair<int, int>, ColumnMembers> members_by_column(const PredictionsHeader& header) {
+  const std::vector<int> trainings = trainings_of(header);
+  const std::vector<std::string> names = run_names(header);
+  std::map<std::pair<int, int>, ColumnMembers> columns;
   for (std::size_t m = 0; m < header.members.size(); ++m) {
     const PredictedMember& member = header.members[m];
-    const PredictedRun& run = header.runs[static_cast<std::size_t>(member.run)];
+    const auto r = static_cast<std::size_t>(member.run);
     if (member.fold < 0) continue;
-    ColumnMembers& column = columns[{run.variant_hash, run.init_seed, run.order_seed,
-                                     member.number / std::max(run.folds, 1)}];
-    column.run = run.name;
-    column.folds = run.folds;
+    ColumnMembers& column =
+        columns[{trainings[r], member.number / std::max(header.runs[r].folds, 1)}];
+    if (column.run.empty()) column.run = names[r];
+    column.folds = header.runs[r].folds;
     column.by_fold[member.fold] = static_cast<int>(m);
   }
   return columns;
 }
 
-std::string column_name(const ColumnKey& key, const ColumnMembers& column) {
-  const auto [variant, init, order, number] = key;
-  return fmt::format("{} seed {}/{} members {}-{}", column.run, init, order, number * column.folds,
+std::string column_name(int number, const ColumnMembers& column) {
+  return fmt::format("{} members {}-{}", column.run, number * column.folds,
                      (number + 1) * column.folds - 1);
 }
 
@@ -53,18 +88,49 @@ int Column::member_for(const PredictionsHeader& header, const PredictedGraph& gr
   return -1;
 }
 
-std::string member_label(const PredictionsHeader& header, int member) {
-  const PredictedMember& entry = header.members[static_cast<std::size_t>(member)];
-  if (header.runs.size() == 1) return fmt::format("member {}", entry.number);
-  const PredictedRun& run = header.runs[static_cast<std::size_t>(entry.run)];
-  return fmt::format("{} seed {}/{} member {}", run.name, run.init_seed, run.order_seed,
-                     entry.number);
+std::vector<int> trainings_of(const PredictionsHeader& header) {
+  struct Known {
+    int training = 0;
+    std::set<int> numbers;  // of members that it has so far
+  };
+  const std::vector<std::set<int>> numbers = numbers_of(header);
+  std::map<TrainingKey, std::vector<Known>> known;
+  std::vector<int> trainings;
+  int count = 0;
+  for (std::size_t r = 0; r < header.runs.size(); ++r) {
+    const PredictedRun& run = header.runs[r];
+    std::vector<Known>& alike = known[{run.variant_hash, run.init_seed, run.order_seed}];
+    auto own = std::ranges::find_if(alike, [&](const Known& one) {
+      return std::ranges::none_of(numbers[r], [&](int n) { return one.numbers.contains(n); });
+    });
+    if (own == alike.end()) own = alike.insert(own, {count++, {}});
+    own->numbers.insert(numbers[r].begin(), numbers[r].end());
+    trainings.push_back(own->training);
+  }
+  return trainings;
+}
+
+std::vector<std::string> member_labels(const PredictionsHeader& header) {
+  const std::vector<std::string> names = run_names(header);
+  std::vector<std::string> labels;
+  for (const PredictedMember& member : header.members) {
+    labels.push_back(header.runs.size() == 1
+                         ? fmt::format("member {}", member.number)
+                         : fmt::format("{} member {}", names[static_cast<std::size_t>(member.run)],
+                                       member.number));
+  }
+  return labels;
 }
 
 std::vector<Column> single_columns(const PredictionsHeader& header) {
+  const std::vector<std::string> labels = member_labels(header);
+  const std::vector<int> trainings = trainings_of(header);
   std::vector<Column> columns;
-  for (int m = 0; m < static_cast<int>(header.members.size()); ++m)
-    columns.push_back({member_label(header, m), {m}});
+  for (std::size_t m = 0; m < header.members.size(); ++m) {
+    columns.push_back({labels[m],
+                       {static_cast<int>(m)},
+                       trainings[static_cast<std::size_t>(header.members[m].run)]});
+  }
   return columns;
 }
 
@@ -72,7 +138,7 @@ std::vector<Column> fold_columns(const PredictionsHeader& header, int least,
                                  std::vector<std::string>& left_out) {
   std::vector<Column> columns;
   for (const auto& [key, members] : members_by_column(header)) {
-    Column column{column_name(key, members), {}};
+    Column column{column_name(key.second, members), {}, key.first};
     std::vector<std::string> missing;
     for (int fold = 0; fold < members.folds; ++fold) {
       const auto at = members.by_fold.find(fold);

@@ -8,11 +8,18 @@
 
 namespace tpudist {
 
-// What is combined as one: a member, or the members of one variant and seed of which each holds out
-// another fold.
+// A training is one complete run: all members of one recipe, seed.init and seed.order, in one run
+// folder or in several. Two runs that have the same member of these but other weights (imported
+// ones, say) are two trainings. Returns the number of each run's training [runs], from 0 in the
+// order of runs.
+std::vector<int> trainings_of(const PredictionsHeader& header);
+
+// What is combined as one: a member, or the members of one training of which each holds out another
+// fold.
 struct Column {
-  std::string name;          // "member 3", or "seed 1/2 members 5-9"
+  std::string name;          // "member 3", or "xla seed 1/2 members 5-9"
   std::vector<int> members;  // indices in the header, one for each fold, or a single one
+  int training = 0;          // of trainings_of
 
   // The member that speaks for a graph: the one that holds out its fold, or the only one; -1 where
   // none does.
@@ -22,15 +29,16 @@ struct Column {
 // Every member by itself. Where there are several runs its name tells the run.
 std::vector<Column> single_columns(const PredictionsHeader& header);
 
-// The members that hold out folds by variant and seed: member number n belongs to the column n / folds
-// of its seeds. Only complete columns, in which every fold of `header.graphs` has its member, can be
-// combined over all training graphs. Throws ConfigError with the seed and fold of the first member that
-// is missing; with `least` > 0 incomplete columns are left out instead, as long as `least` are left, and
-// named in `left_out`.
+// The members that hold out folds by training: member number n belongs to the column n / folds of
+// its training. Only complete columns, in which every fold of `header.graphs` has its member, can be
+// combined over all training graphs. Throws ConfigError with the training and fold of the first
+// member that is missing; with `least` > 0 incomplete columns are left out instead, as long as
+// `least` are left, and named in `left_out`.
 std::vector<Column> fold_columns(const PredictionsHeader& header, int least,
                                  std::vector<std::string>& left_out);
 
-// "member 3", with the run's name and seeds where there are several runs.
-std::string member_label(const PredictionsHeader& header, int member);
+// [M] "member 3"; with several runs "xla seed 1/2 member 3", or "runs/xla member 3" where another run
+// has a member of the former name.
+std::vector<std::string> member_labels(const PredictionsHeader& header);
 
 }  // namespace tpudist

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,6 +21,21 @@ std::string rows_text(std::int64_t most_rows) {
 auto key_of(const PredictedRun& run, const PredictedMember& member) {
   return std::tuple(run.variant_hash, run.init_seed, run.order_seed, member.number);
 }
+
+// The folder of a run for its predictions.h5; of a file with several runs also which.
+std::string source_of(const PredictionsFile& file, std::size_t run) {
+  const std::filesystem::path& path = file.path();
+  const std::string name = path.filename() == "predictions.h5" && path.has_parent_path()
+                               ? path.parent_path().string()
+                               : path.string();
+  return file.header().runs.size() == 1 ? name : fmt::format("{} run {}", name, run);
+}
+
+// A member that was there before.
+struct SeenMember {
+  std::string path;
+  std::uint64_t variant_hash = 0, parameter_hash = 0;
+};
 
 }  // namespace
 
@@ -68,20 +86,43 @@ void JoinedPredictions::check_alike() const {
 }
 
 void JoinedPredictions::join_members() {
-  std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t, int>, std::string> seen;
+  std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t, int>, SeenMember> by_seeds;
+  std::map<std::pair<std::uint64_t, int>, SeenMember> by_weights;  // and the member's number
+  std::set<std::pair<std::string, std::string>> told;              // of two files each thing once
   for (const auto& file : files_) {
     const PredictionsHeader& header = file->header();
+    const std::string path = file->path().string();
     const int first_run = static_cast<int>(header_.runs.size());
     first_member_.push_back(static_cast<int>(header_.members.size()));
-    for (const PredictedRun& run : header.runs) header_.runs.push_back(run);
+    for (std::size_t r = 0; r < header.runs.size(); ++r) {
+      header_.runs.push_back(header.runs[r]);
+      header_.runs.back().source = source_of(*file, r);
+    }
     for (PredictedMember member : header.members) {
       const PredictedRun& run = header.runs[static_cast<std::size_t>(member.run)];
-      const auto [at, fresh] = seen.try_emplace(key_of(run, member), file->path().string());
-      if (!fresh) {
-        throw ConfigError(fmt::format(
-            "member {} of the seeds {} and {} is in {} and in {}; give it once", member.number,
-            run.init_seed, run.order_seed, at->second, file->path().string()));
+      const SeenMember own{path, run.variant_hash, run.parameter_hash};
+      const auto refuse = [&](const SeenMember& other, std::string_view why) {
+        throw ConfigError(
+            fmt::format("member {} of the seeds {} and {} is in {} and in {}{}; give it once",
+                        member.number, run.init_seed, run.order_seed, other.path, path, why));
+      };
+      if (run.parameter_hash != 0) {
+        const auto [same, fresh] = by_weights.try_emplace({run.parameter_hash, member.number}, own);
+        if (!fresh && same->second.variant_hash == run.variant_hash)
+          refuse(same->second, ", with the same weights");
+        if (!fresh && told.emplace(same->second.path, path).second)
+          spdlog::warn(
+              "{} and {} have the same weights under two recipes: one training counts twice",
+              same->second.path, path);
       }
+      const auto [same, fresh] = by_seeds.try_emplace(key_of(run, member), own);
+      if (!fresh && (run.parameter_hash == 0 || same->second.parameter_hash == 0))
+        refuse(same->second, "");
+      if (!fresh && told.emplace(same->second.path, path).second)
+        spdlog::warn(
+            "{} and {} have one recipe and equal seeds, but other weights: they count as two "
+            "trainings",
+            same->second.path, path);
       member.run += first_run;
       header_.members.push_back(member);
     }

@@ -15,8 +15,9 @@ namespace tpudist {
 class JoinedPredictions : public PredictionSource {
  public:
   // At least one file. Throws ConfigError, which names the files, where they cannot be joined: other
-  // collections, other rows, other folds, a member that two of them have, runs of one variant at
-  // different steps.
+  // collections, other rows, other folds, a member of one variant that two of them have (equal
+  // weights, or equal seeds where weights are unknown), runs of one variant at different steps. Warns
+  // of equal weights in two variants, and of equal seeds with other weights (imported ones, say).
   explicit JoinedPredictions(std::vector<std::shared_ptr<const PredictionsFile>> files);
 
   const PredictionsHeader& header() const override { return header_; }

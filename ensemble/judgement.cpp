@@ -73,6 +73,17 @@ bool counts(const GraphSet& set, const PredictedGraph& graph, std::size_t member
   return !set.out_of_fold || graph.held_out[member];
 }
 
+// [C][graphs] and [T][graphs]: the metric of what is taken without a column, and without a training.
+struct Without {
+  std::vector<Values> columns, trainings;
+
+  explicit Without(const std::vector<Column>& all) : columns(all.size()) {
+    int count = 0;
+    for (const Column& column : all) count = std::max(count, column.training + 1);
+    trainings.resize(static_cast<std::size_t>(count));
+  }
+};
+
 class Judge {
  public:
   Judge(const PredictionSource& source, const JudgementOptions& options)
@@ -82,10 +93,8 @@ class Judge {
     result_.collection = header_.collection;
     result_.combination = options_.combination;
     result_.keep_all = options_.keep_all;
-    for (int m = 0; m < members(); ++m) {
-      result_.names.push_back(member_label(header_, m));
-      result_.failed.push_back(header_.members[static_cast<std::size_t>(m)].failed);
-    }
+    result_.names = member_labels(header_);
+    for (const PredictedMember& member : header_.members) result_.failed.push_back(member.failed);
     const std::vector<GraphSet> sets = graph_sets(header_);
     reject(sets);
     for (const GraphSet& set : sets) result_.tables.push_back(table_of(set));
@@ -93,8 +102,6 @@ class Judge {
   }
 
  private:
-  int members() const { return static_cast<int>(header_.members.size()); }
-
   double metric(const Values& scores, const Values& targets) const {
     return primary_metric(header_.collection, scores, targets);
   }
@@ -155,7 +162,8 @@ class Judge {
 
   // Scores of the columns of a graph; empty where a column has none, or its member is not in `which`.
   std::vector<Values> column_scores(const std::vector<Column>& columns, const GraphSet& set,
-                                    const PredictedGraph& graph, GraphPredictions& predictions,
+                                    const PredictedGraph& graph,
+                                    const GraphPredictions& predictions,
                                     const std::vector<bool>& which) const {
     std::vector<Values> scores(columns.size());
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -186,10 +194,42 @@ class Judge {
     return ranking.empty() ? kNone : metric(ranking, targets);
   }
 
+  // Of `kept` with some weights: the score, how far members agree on it, its limits, and the score
+  // without each column and without each training.
+  void judge_combination(const std::vector<Column>& columns, const std::vector<Values>& kept,
+                         const Values& weights, const GraphPredictions& predictions,
+                         GraphJudgement& judged, Without& without) const {
+    const Values targets = predictions.targets();
+    const Values consensus = combined(kept, weights);
+    judged.kept = metric_of(consensus, targets);
+    judged.limits = score_limits(header_.collection, consensus, predictions);
+    const auto without_those = [&](const auto& left_out) {
+      Values rest = weights;
+      for (std::size_t c = 0; c < rest.size(); ++c) {
+        if (left_out(c)) rest[c] = 0;
+      }
+      return metric_of(combined(kept, rest), targets);
+    };
+    Values agreements;
+    for (std::size_t c = 0; c < kept.size(); ++c) {
+      const bool taken = !kept[c].empty() && weights[c] > 0;
+      without.columns[c].push_back(taken ? without_those([&](std::size_t i) { return i == c; })
+                                         : judged.kept);
+      if (taken) agreements.push_back(kendall_tau_b(kept[c], consensus));
+    }
+    for (std::size_t t = 0; t < without.trainings.size(); ++t) {
+      without.trainings[t].push_back(
+          without_those([&](std::size_t c) { return columns[c].training == static_cast<int>(t); }));
+    }
+    judged.agreement = agreements.size() > 1 ? mean_of_known(agreements) : kNone;
+    judged.suspicious = judged.agreement >= kAgreement && !consensus.empty() &&
+                        kendall_tau_b(consensus, targets) < kContradiction;
+  }
+
   GraphJudgement judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,
-                             std::vector<Values>& without, std::vector<JudgedGraph>& selectable) {
+                             Without& without, std::vector<JudgedGraph>& selectable) const {
     const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(g)];
-    GraphPredictions predictions = source_.read(g);
+    const GraphPredictions predictions = source_.read(g);
     const Values targets = predictions.targets();
     const std::vector<Values> able = column_scores(columns, set, graph, predictions, able_),
                               kept = column_scores(columns, set, graph, predictions, result_.used);
@@ -199,58 +239,87 @@ class Judge {
     judged.rows = graph.rows;
     for (const Values& scores : able) judged.columns.push_back(metric_of(scores, targets));
     judged.all = metric_of(combined(able), targets);
-    const Values consensus = combined(kept);
-    judged.kept = metric_of(consensus, targets);
-    judged.limits = score_limits(header_.collection, consensus, predictions);
-    Values agreements;
-    for (std::size_t c = 0; c < kept.size(); ++c) {
-      Values weights(kept.size(), 1.0);
-      weights[c] = 0;
-      without[c].push_back(kept[c].empty() ? judged.kept
-                                           : metric_of(combined(kept, weights), targets));
-      if (!kept[c].empty()) agreements.push_back(kendall_tau_b(kept[c], consensus));
-    }
-    judged.agreement = agreements.size() > 1 ? mean_of_known(agreements) : kNone;
-    judged.suspicious = judged.agreement >= kAgreement && !consensus.empty() &&
-                        kendall_tau_b(consensus, targets) < kContradiction;
+    judge_combination(columns, kept, Values(columns.size(), 1.0), predictions, judged, without);
     if (options_.greedy) {
       JudgedGraph one{judged.family, {}, targets};
       for (const Values& scores : kept)
-        one.scores.push_back(scores.empty() ? Values() : normalised(scores, options_.combination));
+        one.scores.push_back(scores.empty() ? Values() : averaged_form(scores));
       selectable.push_back(std::move(one));
     }
     return judged;
   }
 
+  // What the rule averages, lower is faster. The logarithms of softmax are those of a probability to
+  // be fast.
+  Values averaged_form(const Values& scores) const {
+    Values form = normalised(scores, options_.combination);
+    if (options_.combination.rule == CombinationRule::softmax) {
+      for (double& value : form) value = -std::exp(value);
+    }
+    return form;
+  }
+
   TableJudgement table_of(const GraphSet& set) {
     TableJudgement table;
     table.title = set.title;
+    table.out_of_fold = set.out_of_fold;
     const std::vector<Column> columns =
         set.out_of_fold ? fold_columns(header_, options_.least_columns, table.left_out)
                         : single_columns(header_);
-    std::vector<Values> without(columns.size());  // [C][graphs] of all but one
+    for (const Column& column : columns) {
+      const bool taken =
+          std::ranges::any_of(column.members, [&](int m) { return result_.used[m]; });
+      table.columns.push_back(column.name);
+      table.weights.push_back(taken ? 1 : 0);
+    }
+    Without without(columns);
     std::vector<JudgedGraph> selectable;
     for (const int g : set.graphs)
       table.graphs.push_back(judge_graph(columns, set, g, without, selectable));
-    Values all, kept;
-    for (const GraphJudgement& graph : table.graphs) {
-      all.push_back(graph.all);
-      kept.push_back(graph.kept);
-    }
-    table.all = mean_of_known(all);
-    table.kept = mean_of_known(kept);
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      Values own;
-      for (const GraphJudgement& graph : table.graphs) own.push_back(graph.columns[c]);
-      const bool combined =
-          std::ranges::any_of(columns[c].members, [&](int m) { return result_.used[m]; });
-      table.columns.push_back(columns[c].name);
-      table.means.push_back(mean_of_known(own));
-      table.weights.push_back(combined ? 1 : 0);
-      table.gains.push_back(combined ? table.kept - mean_of_known(without[c]) : kNone);
-    }
     if (options_.greedy) select(table, std::move(selectable));
+    if (table.takes_selection()) {
+      without = Without(columns);
+      for (std::size_t i = 0; i < set.graphs.size(); ++i) {
+        const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(set.graphs[i])];
+        const GraphPredictions predictions = source_.read(set.graphs[i]);
+        judge_combination(columns, column_scores(columns, set, graph, predictions, result_.used),
+                          table.weights, predictions, table.graphs[i], without);
+      }
+    }
+    summarise(columns, without, table);
     return table;
+  }
+
+  // Means over the graphs of a table.
+  static void summarise(const std::vector<Column>& columns, const Without& without,
+                        TableJudgement& table) {
+    const auto mean_of = [&](const auto& value) {
+      Values values;
+      for (const GraphJudgement& graph : table.graphs) values.push_back(value(graph));
+      return mean_of_known(values);
+    };
+    table.all = mean_of([](const GraphJudgement& graph) { return graph.all; });
+    table.kept = mean_of([](const GraphJudgement& graph) { return graph.kept; });
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      table.means.push_back(mean_of([&](const GraphJudgement& graph) { return graph.columns[c]; }));
+      table.gains.push_back(table.weights[c] > 0 ? table.kept - mean_of_known(without.columns[c])
+                                                 : kNone);
+    }
+    Values trainings;
+    for (std::size_t t = 0; t < without.trainings.size(); ++t) {
+      trainings.push_back(mean_of([&](const GraphJudgement& graph) {
+        Values own;
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+          if (columns[c].training == static_cast<int>(t)) own.push_back(graph.columns[c]);
+        }
+        return mean_of_known(own);
+      }));
+      bool taken = false;
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        taken = taken || (columns[c].training == static_cast<int>(t) && table.weights[c] > 0);
+      if (taken) table.without_training.push_back(mean_of_known(without.trainings[t]));
+    }
+    table.mean_of_members = mean_of_known(trainings);
   }
 
   // Columns that lack a graph, because a member was rejected or failed, cannot be chosen.
@@ -268,18 +337,20 @@ class Judge {
       for (const std::size_t c : complete) own.push_back(std::move(graph.scores[c]));
       graph.scores = std::move(own);
     }
-    MemberSelection chosen = select_members(
-        graphs, [&](std::span<const double> scores, std::span<const double> targets) {
+    // Without a choice columns that cannot be chosen are combined, too.
+    Values plain;
+    for (const GraphJudgement& graph : table.graphs) plain.push_back(graph.kept);
+    constexpr int kRounds = 20;
+    table.selection = select_members(
+        graphs,
+        [&](std::span<const double> scores, std::span<const double> targets) {
           return metric({scores.begin(), scores.end()}, {targets.begin(), targets.end()});
-        });
-    // Columns that cannot be chosen may still be worth more together with the others.
-    chosen.plain = std::max(chosen.plain, table.kept);
-    chosen.takes_selection = chosen.nested > chosen.plain;
-    table.selection = chosen;
-    if (!chosen.takes_selection) return;
+        },
+        kRounds, plain);
+    if (!table.takes_selection()) return;
     std::ranges::fill(table.weights, 0.0);
     for (std::size_t i = 0; i < complete.size(); ++i)
-      table.weights[complete[i]] = chosen.weights[i];
+      table.weights[complete[i]] = table.selection->weights[i];
   }
 
   const PredictionSource& source_;

@@ -30,7 +30,7 @@ struct GraphJudgement {
   std::int64_t rows = 0;
   std::vector<double> columns;  // [C]
   double all = 0;               // of the combination of all columns that have scores
-  double kept = 0;              // of those that were not rejected
+  double kept = 0;              // of the combination that is taken: not rejected, and chosen
   // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
@@ -43,17 +43,26 @@ inline constexpr double kAgreement = 0.6, kContradiction = 0.2;
 
 // Graphs that the same columns rank.
 struct TableJudgement {
-  std::string title;  // "training graphs, out of fold", "valid split"
+  std::string title;         // "training graphs, out of fold", "valid split"
+  bool out_of_fold = false;  // whether a column is one member for each fold
   std::vector<std::string> columns;
   std::vector<double> means;  // [C] over graphs, of the primary metric
-  // [C] what a column is worth: the mean of the kept ones' combination minus that without it; NaN of
-  // columns that are not combined, and where there is but one.
+  // [C] what a column is worth: the score of what is taken minus that without it; NaN of columns
+  // that are not taken, and where there is but one.
   std::vector<double> gains;
-  std::vector<double> weights;  // [C] with which they are combined; 0 where rejected or not chosen
+  std::vector<double> weights;  // [C] with which they are taken; 0 where rejected or not chosen
   std::vector<GraphJudgement> graphs;
-  double all = 0, kept = 0;  // means over graphs
+  // Of members together, means over graphs: with those rejected, and of what is taken.
+  double all = 0, kept = 0;
+  // Mean of members: on a graph the mean over the columns of a training, then the mean over graphs,
+  // then over trainings. Rejected members count, too. NaN where no graph has a score.
+  double mean_of_members = 0;
+  // [T] of members together without one training of those that are taken.
+  std::vector<double> without_training;
   std::optional<MemberSelection> selection;
   std::vector<std::string> left_out;  // incomplete columns
+
+  bool takes_selection() const { return selection && selection->takes_selection; }
 };
 
 struct Judgement {
@@ -70,8 +79,9 @@ struct Judgement {
 // Judges and combines members: rejects them over the graphs of each split by themselves, then combines
 // columns out of fold on the graphs of splits that members train on (where members hold folds out and
 // there are such predictions) and members on the graphs of the other splits. Of the former only scores of
-// members that hold it out count, unless none holds anything out. Reads every graph twice, one
-// at a time; `greedy` holds all. Throws ConfigError where every member is rejected, and what
+// members that hold it out count, unless none holds anything out. A selection that is taken is what
+// scores, gains and intervals speak of. Reads every graph twice, one at a time, and once more where a
+// selection is taken; `greedy` holds all. Throws ConfigError where every member is rejected, and what
 // fold_columns and select_members throw.
 Judgement judge(const PredictionSource& source, const JudgementOptions& options);
 

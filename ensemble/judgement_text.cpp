@@ -44,7 +44,7 @@ std::string rejection_lines(const Judgement& judgement) {
 std::string table_notes(const Judgement& judgement, const TableJudgement& table) {
   std::string text;
   if (!judgement.rejected.empty() && !judgement.keep_all && !std::isnan(table.kept)) {
-    text += fmt::format("{}: {} with rejected members, {} without\n", table.title,
+    text += fmt::format("{}: members together {} with rejected members, {} without\n", table.title,
                         number(table.all), number(table.kept));
   }
   for (const std::string& line : table.left_out) text += fmt::format("left out  {}\n", line);
@@ -54,7 +54,13 @@ std::string table_notes(const Judgement& judgement, const TableJudgement& table)
         "{}: greedy selection {} on the graphs that it was made on, {} on families left out "
         "(nested), all alike {}; {}\n",
         table.title, number(chosen.in_sample), number(chosen.nested), number(chosen.plain),
-        chosen.takes_selection ? "the selection is taken" : "all are combined alike");
+        std::isnan(chosen.gain_noise)
+            ? "all are combined alike, since fewer than two families have a score"
+            : fmt::format(
+                  "the gain {} {} its noise {:.4f} (t at 5 %): {}",
+                  gain(chosen.nested - chosen.plain),
+                  chosen.takes_selection ? "is above" : "is not above", chosen.gain_noise,
+                  chosen.takes_selection ? "the selection is taken" : "all are combined alike"));
   }
   for (const GraphJudgement& graph : table.graphs) {
     if (!graph.suspicious) continue;
@@ -87,16 +93,27 @@ std::string column_lines(const TableJudgement& table, std::string_view metric) {
   return text;
 }
 
+// Which of the two means a score is.
+std::string means_text(const TableJudgement& table) {
+  return fmt::format("members together  {}{}\nmean of members   {}\n", number(table.kept),
+                     table.takes_selection()
+                         ? fmt::format("  (selected on these graphs, so too good; {} nested)",
+                                       number(table.selection->nested))
+                         : "",
+                     number(table.mean_of_members));
+}
+
 std::string table_text(const TableJudgement& table, std::string_view metric) {
   std::size_t width = 5;  // "graph"
   for (const GraphJudgement& graph : table.graphs) width = std::max(width, graph.name.size());
-  std::string text = fmt::format("{}\n\n{:<{}}  {:>9}  {:>11}  {:>9}\n", table.title, "graph",
-                                 width, "configs", metric, "agreement");
+  std::string text = fmt::format("{}, members together\n\n{:<{}}  {:>9}  {:>11}  {:>9}\n",
+                                 table.title, "graph", width, "configs", metric, "agreement");
   for (const GraphJudgement& graph : table.graphs) {
     text += fmt::format("{:<{}}  {:>9}  {:>11}  {:>9}\n", graph.name, width, graph.rows,
                         number(graph.kept), number(graph.agreement));
   }
-  text += fmt::format("{:<{}}  {:>9}  {:>11}\n\n", "mean", width, "", number(table.kept));
+  text += fmt::format("{:<{}}  {:>9}  {:>11}\n", "mean", width, "", number(table.kept));
+  text += means_text(table) + "\n";
   return text + limits_of(table, metric) + column_lines(table, metric) + "\n" +
          table_interval_text(table) + "\n";
 }
@@ -161,6 +178,8 @@ nlohmann::json judgement_json(const Judgement& judgement) {
                           {"columns", columns},
                           {"graphs", graphs},
                           {"score", finite_or_null(table.kept)},
+                          {"score_of", "members together"},
+                          {"mean_of_members", finite_or_null(table.mean_of_members)},
                           {"score_with_rejected", finite_or_null(table.all)},
                           {"intervals", table_interval_json(table)},
                           {"left_out", table.left_out}};
@@ -168,6 +187,9 @@ nlohmann::json judgement_json(const Judgement& judgement) {
       one["selection"] = {{"in_sample", finite_or_null(table.selection->in_sample)},
                           {"nested", finite_or_null(table.selection->nested)},
                           {"plain", finite_or_null(table.selection->plain)},
+                          {"gain_error", finite_or_null(table.selection->gain_error)},
+                          {"gain_degrees", table.selection->gain_degrees},
+                          {"gain_noise", finite_or_null(table.selection->gain_noise)},
                           {"taken", table.selection->takes_selection}};
     }
     tables.push_back(std::move(one));

@@ -10,6 +10,7 @@ namespace tpudist {
 // A run whose members made predictions. Plain data.
 struct PredictedRun {
   std::string name;                  // of the experiment
+  std::string source;                // folder or file that it was read from; no part of a file
   std::int64_t step = 0;             // of the checkpoint
   std::uint64_t parameter_hash = 0;  // of the weights that scored
   std::uint64_t settings_hash = 0;   // of the settings that decide the numbers

@@ -10,13 +10,16 @@
 
 namespace tpudist {
 
-// How sure the score of one ensemble is, TableJudgement::kept. Graphs on which the metric is
-// undefined do not count.
+// How sure the score of members together is, TableJudgement::kept. Where a selection is taken it is
+// the nested score, since the other is too good; the spread between members is that of the selected
+// weights. Graphs on which the metric is undefined do not count.
 struct TableIntervals {
-  // "These graphs, other runs", by the jackknife over the columns that are combined; nothing for
-  // fewer than two.
-  std::optional<Interval> columns;
-  int column_count = 0;
+  // "These graphs": the jackknife over trainings, each left out with all its members. With one
+  // training that over its members, which says nothing of other trainings. Nothing for fewer than
+  // two columns.
+  std::optional<Interval> these_graphs;
+  int trainings = 0;  // that are taken
+  int columns = 0;    // that are taken
   // "Other families, this model only"; nothing for fewer than two families.
   std::optional<FamilyInterval> families;
 };
@@ -32,7 +35,8 @@ std::string final_interval_text(std::span<const TableJudgement> tables);
 
 // Lines, each with its end; none where no graph has a score.
 std::string table_interval_text(const TableJudgement& table);
-// {"these_graphs": ..., "other_families": ...} as interval_json and family_interval_json.
+// {"these_graphs": ..., "other_families": ...} as interval_json and family_interval_json; the former
+// with "between", "trainings" or "members of one training", and how many.
 nlohmann::json table_interval_json(const TableJudgement& table);
 
 }  // namespace tpudist

@@ -57,7 +57,7 @@ std::string p_text(const PermutationTest& test, std::string_view what) {
 std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
   if (!found.these_graphs) {
     std::string text = "these graphs, other runs\n" +
-                       line("95 % interval", "not enough: " + more_runs_line());
+                       line("95 % interval", "not enough: " + one_training_line());
     if (pair.a.members_of_one && pair.b.members_of_one) {
       const Interval members = difference_interval(run_means(*pair.a.members_of_one),
                                                    run_means(*pair.b.members_of_one));
@@ -150,7 +150,7 @@ std::string plan_text(const DifferencePlan& plan) {
       "interval)\n",
       plan.difference, kSignificance);
   text += plan.runs ? line_of_needed("these graphs", "trainings of each", *plan.runs)
-                    : line("these graphs", "not enough: " + more_runs_line());
+                    : line("these graphs", "not enough: " + one_training_line());
   if (!plan.families)
     return text + line("other families", "not enough: all graphs are of one family");
   text += line_of_needed("other families", "families like these, with these trainings",
@@ -169,7 +169,7 @@ std::string system_text(const SystemScores& system) {
     if (system.together)
       text += "  " + run_line(*run_interval(*system.together), "members together") + "\n";
   } else {
-    text += "  " + no_run_line(more_runs_line()) + "\n";
+    text += "  " + no_run_line(one_training_line()) + "\n";
     if (system.members_of_one)
       text += "  " + member_line(mean_interval(run_means(*system.members_of_one)),
                                  score_text(system)) + "\n";

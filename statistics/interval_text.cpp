@@ -18,7 +18,8 @@ std::string count(int number, std::string_view one, std::string_view many) {
 
 constexpr std::string_view kTheseGraphs = "these graphs, other runs",
                            kOtherFamilies = "other families, other runs",
-                           kThisModel = "other families, this model only";
+                           kThisModel = "other families, this model only",
+                           kMembers = "other members of this training";
 
 }  // namespace
 
@@ -43,11 +44,10 @@ std::string run_line(const Interval& interval, const std::string& source) {
 }
 
 std::string member_line(const Interval& interval, const std::string& source) {
-  return fmt::format("these graphs, other members of this training  {}; {}", interval_text(interval),
-                     source);
+  return line(kMembers, interval_text(interval) + "; " + source);
 }
 
-std::string more_runs_line() {
+std::string one_training_line() {
   return "one training says nothing of other runs; train again with another seed.init and "
          "seed.order";
 }

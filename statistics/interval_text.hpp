@@ -18,10 +18,12 @@ std::string family_line(const FamilyInterval& found);
 // "these graphs, other runs      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".
 std::string run_line(const Interval& interval, const std::string& source);
 
-// "these graphs, other members of this training  0.7219 (0.6748 to 0.7691, t(4)); " and `source`.
+// "other members of this training  0.7219 (0.6748 to 0.7691, t(4)); " and `source`: the same where
+// there is but one training.
 std::string member_line(const Interval& interval, const std::string& source);
-// How to get what one training cannot say.
-std::string more_runs_line();
+
+// What such an interval does not say, and how to get one that does.
+std::string one_training_line();
 
 // "an interval from 4 families cannot see failures rarer than about 1 in 4"
 std::string rare_failure_line(int families);

@@ -10,6 +10,7 @@
 namespace tpudist {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
@@ -29,6 +30,7 @@ class JoinedPredictionsTest : public ::testing::Test {
   std::string message(const Change& change) const {
     PredictionsCase other;
     other.header.runs[0].init_seed = 9;
+    other.header.runs[0].parameter_hash = 10;
     change(other);
     return testing::message_of<Error>([&] {
       JoinedPredictions joined({file(PredictionsCase(), "a.h5"), file(other, "b.h5")});
@@ -43,6 +45,7 @@ class JoinedPredictionsTest : public ::testing::Test {
 TEST_F(JoinedPredictionsTest, PutsMembersSideBySide) {
   PredictionsCase other;
   other.header.runs[0].init_seed = 9;
+  other.header.runs[0].parameter_hash = 10;
   other.graphs[2].scores[0] = {7, 8, 9};
   other.header.graphs.erase(other.header.graphs.begin());  // it lacks bert
   other.graphs.erase(other.graphs.begin());
@@ -60,8 +63,6 @@ TEST_F(JoinedPredictionsTest, PutsMembersSideBySide) {
 }
 
 TEST_F(JoinedPredictionsTest, RefusesFilesThatDoNotBelongTogether) {
-  EXPECT_THAT(message([](PredictionsCase& other) { other.header.runs[0].init_seed = 5; }),
-              HasSubstr("member 0 of the seeds 5 and 6 is in "));
   EXPECT_THAT(message([](PredictionsCase& other) { other.header.runs[0].step = 200; }),
               HasSubstr("is of step 100, "));
   EXPECT_THAT(message([](PredictionsCase& other) { other.header.runs[0].fold_hash = 7; }),
@@ -75,6 +76,38 @@ TEST_F(JoinedPredictionsTest, RefusesFilesThatDoNotBelongTogether) {
               HasSubstr("3 rows of 9 configurations, elsewhere 3 of 4"));
   EXPECT_THAT(message([](PredictionsCase& other) { other.graphs[0].runtime[0] = 11; }),
               HasSubstr("rows or run times of bert are not those of the other files"));
+}
+
+// A copy, or weights that were imported twice under other seeds.
+TEST_F(JoinedPredictionsTest, RefusesOneTrainingGivenTwice) {
+  const auto with = [&](std::uint64_t weights, std::int64_t seed) {
+    return message([=](PredictionsCase& other) {
+      other.header.runs[0].parameter_hash = weights;
+      other.header.runs[0].init_seed = seed;
+    });
+  };
+  EXPECT_THAT(with(1, 5), AllOf(HasSubstr("member 0 of the seeds 5 and 6 is in "),
+                                HasSubstr("b.h5, with the same weights; give it once")));
+  EXPECT_THAT(with(1, 9), HasSubstr("b.h5, with the same weights; give it once"));
+  EXPECT_THAT(with(0, 5), HasSubstr("b.h5; give it once"));  // nothing tells them apart
+}
+
+// Two imports have the seeds of the experiment file and differ by their weights.
+TEST_F(JoinedPredictionsTest, TakesOtherWeightsOfEqualSeedsForAnotherTraining) {
+  PredictionsCase other;
+  other.header.runs[0].parameter_hash = 10;
+  const JoinedPredictions joined({file(PredictionsCase(), "a.h5"), file(other, "b.h5")});
+  EXPECT_THAT(joined.header().members, SizeIs(6));
+  EXPECT_EQ(joined.header().runs[1].source, (folder_ / "b.h5").string());
+}
+
+// Under two recipes the same weights are named, and taken.
+TEST_F(JoinedPredictionsTest, TakesEqualWeightsOfTwoRecipes) {
+  PredictionsCase other;
+  other.header.runs[0].variant_hash = 11;
+  EXPECT_THAT(
+      JoinedPredictions({file(PredictionsCase(), "a.h5"), file(other, "b.h5")}).header().members,
+      SizeIs(6));
 }
 
 }  // namespace

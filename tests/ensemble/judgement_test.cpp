@@ -183,6 +183,84 @@ TEST(Judgement, SelectsMembersOnlyWhereThatIsWorthItOnFamiliesLeftOut) {
   EXPECT_THAT(judgement_text(alike), HasSubstr("greedy selection"));
 }
 
+// What is printed is of the members that were chosen.
+TEST(Judgement, ScoresGainsAndIntervalsAreThoseOfTheSelection) {
+  const Judgement good = judge(Predictions({3, 60, 80, 3}, 0), {.keep_all = true, .greedy = true});
+  const TableJudgement& table = good.tables.front();
+  ASSERT_TRUE(table.takes_selection());
+  EXPECT_NEAR(table.kept, table.selection->in_sample, 1e-12);
+  EXPECT_GT(table.kept, table.all);
+  EXPECT_GT(table.weights[0], 0);
+  double graphs = 0;
+  for (const GraphJudgement& graph : table.graphs) {
+    graphs += graph.kept / static_cast<double>(table.graphs.size());
+    EXPECT_GT(graph.agreement, 0.9);  // of those that were taken
+  }
+  EXPECT_NEAR(graphs, table.kept, 1e-12);
+  for (const int m : {1, 2}) {
+    if (table.weights[m] == 0) EXPECT_THAT(table.gains[m], IsNan());
+  }
+  EXPECT_THAT(
+      judgement_text(good),
+      AllOf(HasSubstr("selected on these graphs, so too good"), HasSubstr("is above its noise"),
+            HasSubstr("intervals of members together, selected without each family")));
+}
+
+// Logarithms of softmax are larger for the faster ones, other than scores.
+TEST(Judgement, SelectsGoodMembersBySoftmaxToo) {
+  const Judgement good =
+      judge(Predictions({3, 80, 80}, 0),
+            {.combination = {CombinationRule::softmax, 1}, .keep_all = true, .greedy = true});
+  ASSERT_TRUE(good.tables.front().takes_selection());
+  EXPECT_GT(good.tables.front().weights[0], 0.5);
+  EXPECT_GT(good.tables.front().selection->nested, 0.8);
+}
+
+// Members 0 and 1 are of one training, though in two runs; the other runs are trainings of their own:
+// another seed, and other weights under the first one's seeds.
+TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
+  Predictions predictions({10, 20, 30, 40}, 0);
+  PredictionsHeader& header = predictions.header();
+  header.runs = {{.name = "xla", .source = "runs/a", .parameter_hash = 1},
+                 {.name = "xla", .source = "runs/b", .parameter_hash = 2},
+                 {.name = "xla", .source = "runs/c", .parameter_hash = 3, .init_seed = 2},
+                 {.name = "xla", .source = "runs/d", .parameter_hash = 4}};
+  for (int m = 0; m < 4; ++m) {
+    header.members[m].run = m;
+    header.members[m].number = m == 1 ? 1 : 0;
+  }
+  EXPECT_THAT(trainings_of(header), ElementsAre(0, 0, 1, 2));
+  const Judgement judgement = judge(predictions, {.keep_all = true});
+  // Two have the name "xla seed 0/0 member 0".
+  EXPECT_THAT(judgement.names, ElementsAre("runs/a member 0", "xla seed 0/0 member 1",
+                                           "xla seed 2/0 member 0", "runs/d member 0"));
+  const TableJudgement& table = judgement.tables.front();
+  EXPECT_THAT(table.without_training, SizeIs(3));
+  EXPECT_NEAR(table.mean_of_members,
+              ((table.means[0] + table.means[1]) / 2 + table.means[2] + table.means[3]) / 3, 1e-12);
+  EXPECT_THAT(judgement_text(judgement),
+              AllOf(HasSubstr("jackknife of 3 trainings"), HasSubstr("members together  0."),
+                    HasSubstr("mean of members   0.")));
+  EXPECT_NEAR(judgement_json(judgement).at("tables")[0].at("mean_of_members"),
+              table.mean_of_members, 1e-12);
+}
+
+// Two trainings of one name and seeds keep their columns apart.
+TEST(Judgement, KeepsFoldsOfTwoImportsApart) {
+  Predictions predictions({5, 20, 5, 20}, 2);
+  PredictionsHeader& header = predictions.header();
+  header.runs = {{.name = "xla", .source = "a.h5", .parameter_hash = 1, .folds = 2},
+                 {.name = "xla", .source = "b.h5", .parameter_hash = 2, .folds = 2}};
+  for (int m = 0; m < 4; ++m) {
+    header.members[m].run = m / 2;
+    header.members[m].number = m % 2;
+  }
+  const Judgement judgement = judge(predictions, {});
+  EXPECT_THAT(judgement.tables.front().columns,
+              ElementsAre("a.h5 members 0-1", "b.h5 members 0-1"));
+  EXPECT_THAT(judgement.tables.front().without_training, SizeIs(2));
+}
+
 TEST(Judgement, FlagsAGraphWhoseRunTimesContradictMembersThatAgree) {
   Predictions predictions({5, 5, 5}, 0);
   predictions.contradict(2);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -20,6 +22,7 @@ TableJudgement table() {
   table.columns = {"member 0", "member 1", "member 2"};
   table.gains = {0.01, -0.01, 0.03};
   table.kept = 0.7;
+  table.without_training = {kNone};
   const auto graph = [&](const char* name, const char* family, double score) {
     GraphJudgement& added = table.graphs.emplace_back();
     added.name = name;
@@ -35,12 +38,50 @@ TableJudgement table() {
 
 TEST(TableIntervals, JackknifeLeavesOutOneMemberAfterTheOther) {
   const TableIntervals found = table_intervals(table());
-  ASSERT_TRUE(found.columns);
-  EXPECT_EQ(found.column_count, 3);
-  EXPECT_DOUBLE_EQ(found.columns->value, 0.7);
+  ASSERT_TRUE(found.these_graphs);
+  EXPECT_EQ(found.columns, 3);
+  EXPECT_DOUBLE_EQ(found.these_graphs->value, 0.7);
   // Gains of 0.01, -0.01 and 0.03 lie 0, 0.02 and 0.02 from their mean: 2 / 3 of 0.0008.
-  EXPECT_NEAR(found.columns->error, std::sqrt(0.0016 / 3), 1e-12);
-  EXPECT_EQ(found.columns->degrees, 2);
+  EXPECT_NEAR(found.these_graphs->error, std::sqrt(0.0016 / 3), 1e-12);
+  EXPECT_EQ(found.these_graphs->degrees, 2);
+  EXPECT_THAT(
+      table_interval_text(table()),
+      AllOf(HasSubstr("other members of this training   0.7000 ("),
+            HasSubstr("this says nothing of other trainings"), Not(HasSubstr("other runs"))));
+  EXPECT_EQ(table_interval_json(table()).at("these_graphs").at("between"),
+            "members of one training");
+}
+
+// Members of a training share what it saw, and leave together.
+TEST(TableIntervals, LeavesOutWholeTrainings) {
+  TableJudgement several = table();
+  several.without_training = {0.69, 0.71, 0.66, 0.70};
+  const TableIntervals found = table_intervals(several);
+  ASSERT_TRUE(found.these_graphs);
+  // Around 0.69: 0, 0.02, 0.03, 0.01; 3 / 4 of 0.0014.
+  EXPECT_NEAR(found.these_graphs->error, std::sqrt(0.00105), 1e-12);
+  EXPECT_EQ(found.these_graphs->degrees, 3);
+  EXPECT_THAT(table_interval_text(several),
+              AllOf(HasSubstr("these graphs, other runs         0.7000 ("),
+                    HasSubstr("jackknife of 4 trainings"), Not(HasSubstr("this training"))));
+  const auto json = table_interval_json(several).at("these_graphs");
+  EXPECT_EQ(json.at("between"), "trainings");
+  EXPECT_EQ(json.at("trainings"), 4);
+}
+
+// The score on the graphs that chose the members is too good.
+TEST(TableIntervals, AreThoseOfTheNestedScoreWhereASelectionIsTaken) {
+  TableJudgement selected = table();
+  selected.selection.emplace();
+  selected.selection->takes_selection = true;
+  selected.selection->nested = 0.65;
+  selected.selection->nested_graphs = {0.75, 0.65, 0.55, kNone};
+  selected.gains = {0.01, kNone, 0.03};
+  const TableIntervals found = table_intervals(selected);
+  EXPECT_DOUBLE_EQ(found.these_graphs->value, 0.65);
+  EXPECT_EQ(found.columns, 2);
+  EXPECT_DOUBLE_EQ(found.families->interval.value, 0.65);
+  EXPECT_THAT(table_interval_text(selected), HasSubstr("(nested)"));
 }
 
 TEST(TableIntervals, FamiliesAreOfThisModelAndOfMeasuredGraphs) {
@@ -71,7 +112,7 @@ TEST(TableIntervals, SayWhereThereIsNotEnough) {
   one.gains = {kNone};
   one.graphs.erase(one.graphs.begin() + 2);
   EXPECT_THAT(table_interval_text(one),
-              AllOf(HasSubstr("not enough: one member has no spread"),
+              AllOf(HasSubstr("not enough: one training of one member; train again"),
                     HasSubstr("not enough: all graphs are of one family")));
   EXPECT_TRUE(table_interval_json(one).at("these_graphs").is_null());
   one.kept = kNone;

@@ -26,6 +26,14 @@ TEST(IntervalText, SaysWhereOneRunTellsOfItselfOnly) {
   EXPECT_THAT(no_run_line("one run"), HasSubstr("not enough: one run"));
 }
 
+TEST(IntervalText, NamesMembersOfOneTrainingForWhatTheyAre) {
+  EXPECT_EQ(member_line({.value = 0.7, .error = 0.01, .degrees = 4, .low = 0.67, .high = 0.73},
+                        "jackknife of 5 members"),
+            "other members of this training   0.7000 (0.6700 to 0.7300, t(4)); jackknife of 5 "
+            "members");
+  EXPECT_THAT(one_training_line(), HasSubstr("another seed.init and seed.order"));
+}
+
 TEST(IntervalText, SaysWhatFewFamiliesCannotSee) {
   EXPECT_EQ(rare_failure_line(4),
             "an interval from 4 families cannot see failures rarer than about 1 in 4");
