@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Outcome;
 using testing::TempDir;
 using testing::tiny_experiment;
@@ -78,7 +79,6 @@ TEST_F(EnsembleCommand, NamesWhatIsMissing) {
   const Outcome damaged = call("ensemble a/predictions.h5 damaged.h5");
   EXPECT_EQ(damaged.exit_code, 3);
   EXPECT_THAT(damaged.output, HasSubstr("damaged.h5: damaged or cut short"));
-  EXPECT_THAT(call("ensemble --out-of-fold a a").output, HasSubstr("give it once"));
   EXPECT_EQ(call("ensemble a nowhere --split valid").exit_code, 2);
 
   const Outcome rest =
@@ -91,6 +91,55 @@ TEST_F(EnsembleCommand, NamesWhatIsMissing) {
   EXPECT_EQ(call("ensemble a nowhere --split valid --min-members 2 --keep-all").exit_code, 0);
   EXPECT_THAT(call("ensemble a nowhere --split valid --min-members 3").output,
               HasSubstr("2 members are left, but --min-members asks for 3"));
+}
+
+TEST_F(EnsembleCommand, RefusesOneTrainingGivenTwice) {
+  fs::copy(*folder_ / "a", *folder_ / "copy", fs::copy_options::recursive);
+  fs::create_directory_symlink(*folder_ / "a", *folder_ / "link");
+  for (const std::string other : {"a", "copy", "link"}) {
+    const Outcome runs = call("ensemble a " + other + " --split valid --quiet");
+    EXPECT_EQ(runs.exit_code, 2);
+    EXPECT_EQ(runs.output, "tpudist: error: " + other +
+                               " member 0 has the weights of a member 0: it is one training given "
+                               "twice; give it once\n");
+    const Outcome files = call("ensemble --out-of-fold a " + other);
+    EXPECT_EQ(files.exit_code, 2);
+    EXPECT_THAT(files.output,
+                HasSubstr(other + "/predictions.h5, with the same weights; give it once"));
+  }
+}
+
+// Two imports of an experiment have its seeds, and are told apart by their files and folders.
+TEST_F(EnsembleCommand, TakesTwoImportsForTwoMembers) {
+  for (const std::string run : {"a", "b"}) {
+    ASSERT_EQ(call("weights export " + run + " " + run + ".st --member 0").exit_code, 0);
+    const Outcome imported = call("weights import tiny.yaml " + run +
+                                  ".st ensemble.members=1 ensemble.folds=none --run-dir w" + run);
+    ASSERT_EQ(imported.exit_code, 0) << imported.output;
+    ASSERT_EQ(
+        call("predict w" + run + " --split valid --csv w.csv --scores " + run + ".h5").exit_code,
+        0);
+  }
+  const Outcome files = call("ensemble a.h5 b.h5");
+  EXPECT_EQ(files.exit_code, 0) << files.output;
+  EXPECT_THAT(files.output, AllOf(HasSubstr("\na.h5 member 0 "), HasSubstr("\nb.h5 member 0 "),
+                                  HasSubstr("jackknife of 2 trainings")));
+  const Outcome runs = call("ensemble wa wb --split valid");
+  EXPECT_EQ(runs.exit_code, 0) << runs.output;
+  EXPECT_THAT(runs.output, AllOf(HasSubstr("\nwa member 0 "), HasSubstr("\nwb member 0 ")));
+}
+
+// Out of fold each run is a column; both have one name.
+TEST_F(EnsembleCommand, SaysWhatItsScoresAndIntervalsAreOf) {
+  const Outcome two = call("ensemble --out-of-fold a b --keep-all");
+  EXPECT_THAT(two.output, AllOf(HasSubstr("members together  "), HasSubstr("mean of members   "),
+                                HasSubstr("jackknife of 2 trainings"),
+                                Not(HasSubstr("other members of this training"))));
+  const Outcome one = call("evaluate a --keep-all");
+  EXPECT_THAT(one.output, AllOf(HasSubstr("members together  "), HasSubstr("mean of members   "),
+                                HasSubstr("other members of this training"),
+                                HasSubstr("this says nothing of other trainings"),
+                                Not(HasSubstr("other runs"))));
 }
 
 TEST_F(EnsembleCommand, ChoosesOnTheValidationSplitForTheTestSplit) {

@@ -76,6 +76,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   // Runs that an ensemble was cut into, in the order of their members.
   std::ranges::stable_sort(
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
+  require_other_trainings(all, context);
   const RunScorers scorers(all, module.dataset, context);
   context.enter("ranking");
   context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");

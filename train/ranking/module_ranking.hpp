@@ -41,7 +41,7 @@ struct ModuleRanking {
 // Ranks a module by all members of all runs together. Scores and order are those of score_runs on
 // the converted file. A member that failed in training, or whose scores are not finite, is left
 // out. Collective; all ranks get the same. Throws ConfigError where a run ranks graphs of the other
-// kind (layout or tile), and Error where no member is left.
+// kind (layout or tile) or one training is given twice, and Error where no member is left.
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
                           const Combination& combination, JobContext& context);
 

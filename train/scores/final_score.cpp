@@ -34,7 +34,7 @@ std::string final_score_text(std::span<const CollectionScore> scores) {
     if (std::ranges::find(scores, name, &CollectionScore::collection) == scores.end())
       missing.push_back(name);
   }
-  std::string text = fmt::format("final score {}: mean of {} collections, {}",
+  std::string text = fmt::format("final score {}, members together: mean of {} collections, {}",
                                  number(final_score(scores)), scores.size(), join(covered, ", "));
   if (!missing.empty()) text += fmt::format(" (without {})", join(missing, ", "));
   return text + "\n";

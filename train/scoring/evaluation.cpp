@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/means.hpp"
 #include "train/scoring/prediction_records.hpp"
 
 namespace tpudist {
@@ -36,6 +38,24 @@ GraphScores scored(std::span<const double> scores, std::span<const double> targe
   GraphScores result = score_graph(scores, targets, is_tile);
   result.name = dataset.graph(graph).name;
   return result;
+}
+
+constexpr std::string_view kNotFinite = "its loss was not finite";
+
+// Whether a selection gave members other weights.
+bool is_selected(const Evaluation& evaluation) {
+  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
+    if (evaluation.used[m] && evaluation.weights[m] != 1) return true;
+  }
+  return false;
+}
+
+// Whether members with scores are not combined.
+bool has_rejected(const Evaluation& evaluation) {
+  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
+    if (!evaluation.used[m] && evaluation.left_out[m] != kNotFinite) return true;
+  }
+  return false;
 }
 
 std::string slates_text(const ScoringSlates& slates) {
@@ -69,6 +89,17 @@ double Evaluation::ensemble_mean() const {
   return primary_score(mean_scores_of(ensemble, is_tile).mean, is_tile);
 }
 
+double Evaluation::mean_of_members() const {
+  if (judged_mean) return *judged_mean;
+  std::vector<double> graphs;
+  for (std::size_t g = 0; g < ensemble.size(); ++g) {
+    std::vector<double> scores;
+    for (const auto& member : members) scores.push_back(primary_score(member[g], is_tile));
+    graphs.push_back(mean_of_known(scores));
+  }
+  return mean_of_known(graphs);
+}
+
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
                             std::int64_t most_rows, const Combination& combination) {
   Evaluation evaluation;
@@ -78,7 +109,7 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
   evaluation.most_rows = most_rows;
   evaluation.used = use;
   evaluation.weights.assign(use.begin(), use.end());
-  evaluation.left_out.assign(use.size(), "its loss was not finite");
+  evaluation.left_out.assign(use.size(), std::string(kNotFinite));
   if (evaluation.split == "test") {
     throw ConfigError(
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
@@ -164,9 +195,10 @@ Evaluation evaluate_members(const Network& network, std::span<const float> flat,
 std::string evaluation_table(const Evaluation& evaluation) {
   const auto columns = score_columns(evaluation.is_tile);
   std::string text = fmt::format(
-      "{} of the {} of {} members on the {} split{}\n\n", columns[0].name,
+      "{} of the {} of {} members together{} on the {} split{}\n\n", columns[0].name,
       name_of(evaluation.combination.rule),
-      std::count(evaluation.used.begin(), evaluation.used.end(), true), evaluation.split,
+      std::ranges::count_if(evaluation.weights, [](double weight) { return weight > 0; }),
+      is_selected(evaluation) ? ", selected on these graphs (too good)," : "", evaluation.split,
       evaluation.most_rows > 0 ? fmt::format(", at most {} rows a graph", evaluation.most_rows)
                                : "");
   if (evaluation.held_out_only) {
@@ -182,7 +214,10 @@ std::string evaluation_table(const Evaluation& evaluation) {
                 ? fmt::format("  {}  {:.4f}{}\n", name, means[m], slates_text(evaluation.slates[m]))
                 : fmt::format("  {}  left out: {}\n", name, evaluation.left_out[m]);
   }
-  text += fmt::format("  ensemble  {:.4f}\n", evaluation.ensemble_mean());
+  text += fmt::format(
+      "  members together  {:.4f}\n  mean of members   {:.4f}{}\n", evaluation.ensemble_mean(),
+      evaluation.mean_of_members(),
+      evaluation.judged_mean && has_rejected(evaluation) ? "  (rejected ones, too)" : "");
   return text;
 }
 
@@ -208,6 +243,9 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
           {"most_rows", evaluation.most_rows},
           {"held_out_only", evaluation.held_out_only},
           {"ensemble", std::move(ensemble)},
+          {"mean_of_members", std::isfinite(evaluation.mean_of_members())
+                                  ? nlohmann::json(evaluation.mean_of_members())
+                                  : nlohmann::json()},
           {"members", members}};
 }
 

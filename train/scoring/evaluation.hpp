@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct Evaluation {
   std::vector<ScoringSlates> slates;  // [M] in which the member's scores were computed
   std::vector<std::vector<GraphScores>> members;  // [M][graphs]
   std::vector<std::uint64_t> data_hashes;         // [graphs] data_hash of the scored rows
-  std::vector<GraphScores> ensemble;  // [graphs], of the members that did not fail, combined
+  std::vector<GraphScores> ensemble;  // [graphs], of members together: those that did not fail
   std::vector<bool> used;             // [M] members that are combined
   std::vector<double> weights;        // [M] with which; 0 of those that are not
   std::vector<std::string> left_out;  // [M] why a member is not combined
@@ -45,7 +46,12 @@ struct Evaluation {
 
   // Mean over graphs of the collection's main metric (Kendall tau, or the tile score), per member.
   std::vector<double> member_means() const;
+  // Of members together: of the combination.
   double ensemble_mean() const;
+  // `judged_mean`; else the mean over graphs of the mean over the members that scored the graph.
+  double mean_of_members() const;
+  // TableJudgement::mean_of_members, where the members were judged: it counts rejected ones, too.
+  std::optional<double> judged_mean;
 };
 
 // An evaluation of no graph yet of the members that `use` flags, numbered from 0. Throws

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -13,6 +14,7 @@
 #include "ensemble/predictions_file.hpp"
 #include "train/experiment/agreed_values.hpp"
 #include "train/experiment/same_settings.hpp"
+#include "train/scoring/prediction_records.hpp"
 #include "train/scoring/run_scorers.hpp"
 #include "train/scoring/scored_graphs.hpp"
 #include "train/state/checkpoint.hpp"
@@ -106,25 +108,6 @@ std::vector<ScoringSlates> slates_of(const std::vector<const TrainedRun*>& runs)
   return slates;
 }
 
-std::span<const float> parameters_of(const TrainedRun& run, int member) {
-  const std::size_t length = run.flat.size() / run.use.size();
-  return std::span(run.flat).subspan(static_cast<std::size_t>(member) * length, length);
-}
-
-// Slices of an ensemble that overlap would give their common members twice the weight of others.
-void warn_of_equal_members(const std::vector<const TrainedRun*>& runs) {
-  std::map<std::uint64_t, std::string> seen;  // by the bits of the parameters
-  for (const TrainedRun* run : runs) {
-    for (int m = 0; m < run->experiment.ensemble.members; ++m) {
-      const std::string name = to_text({run->path.string(), run->experiment.ensemble.number_of(m)});
-      const std::uint64_t bits = hash64(std::as_bytes(parameters_of(*run, m)));
-      const auto [first, fresh] = seen.emplace(bits, name);
-      if (!fresh)
-        spdlog::warn("{} has the parameters of {}, and counts again", name, first->second);
-    }
-  }
-}
-
 // The validation graphs by the members that never trained on them, as rank 0 reads it from the run
 // folders; empty where no member trains on the split that is scored. Collective.
 ScoringMembers scoring_members(const Dataset& dataset, const std::vector<const TrainedRun*>& runs,
@@ -180,6 +163,8 @@ CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& data
   result.evaluation->names = names_of(runs);
   result.evaluation->slates = slates_of(runs);
   result.evaluation->weights = weights;
+  if (!judgement.tables.empty())
+    result.evaluation->judged_mean = judgement.tables.front().mean_of_members;
   for (const Rejection& rejection : judgement.rejected)
     result.evaluation->left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
   add_graphs(*result.evaluation, scored.predictions(), dataset, pool);
@@ -192,7 +177,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
                                   JobContext& context) {
   std::ranges::stable_sort(
       runs, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
-  if (context.world.rank() == 0) warn_of_equal_members(runs);
+  require_other_trainings(runs, context);
   std::optional<Judgement> chosen;
   if (request.greedy && request.split == "test") {
     ScoreRequest valid = request;
@@ -285,6 +270,36 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which, W
         path.string()));
   }
   return run;
+}
+
+void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context) {
+  struct Seen {
+    const TrainedRun* run = nullptr;
+    std::string name;
+  };
+  std::map<std::uint64_t, Seen> weights;  // by the bits of the parameters
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Seen> trainings;  // and by recipe
+  std::set<std::pair<const TrainedRun*, const TrainedRun*>> told;     // of two runs once
+  for (const TrainedRun* run : runs) {
+    const std::uint64_t recipe = variant_hash(run->experiment.entries);
+    const std::size_t length = run->flat.size() / run->use.size();
+    for (std::size_t m = 0; m < run->use.size(); ++m) {
+      if (!run->use[m]) continue;
+      const std::uint64_t bits =
+          hash64(std::as_bytes(std::span(run->flat).subspan(m * length, length)));
+      const Seen own{run, to_text({run->path.string(),
+                                   run->experiment.ensemble.number_of(static_cast<int>(m))})};
+      const Seen& same = trainings.try_emplace({bits, recipe}, own).first->second;
+      if (same.run != run) {
+        throw ConfigError(
+            fmt::format("{} has the weights of {}: it is one training given twice; give it once",
+                        own.name, same.name));
+      }
+      const auto [first, fresh] = weights.try_emplace(bits, own);
+      if (!fresh && context.world.rank() == 0 && told.emplace(first->second.run, run).second)
+        spdlog::warn("{} has the weights of {}, and counts again", own.name, first->second.name);
+    }
+  }
 }
 
 std::vector<AgreedValue> agreed_values(const TrainedRun& run) {

@@ -44,6 +44,11 @@ std::string opened_at(const TrainedRun& run);
 // The run's network, without parameters. `device` -1 is the CPU.
 Network make_network(const Experiment& experiment, int device, ThreadPool& pool);
 
+// Throws ConfigError where two runs of one recipe have a member of equal weights: one training is
+// given twice, as the same folder, a link or a copy. Equal weights of two recipes, or within a run,
+// are named in a warning. Failed members do not count. The same on all ranks.
+void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
+
 // What all ranks of a job must have in common of a run that they score with.
 std::vector<AgreedValue> agreed_values(const TrainedRun& run);
 
@@ -76,7 +81,7 @@ struct CollectionResult {
 // memory, because members are judged over all of its graphs. Collective; the results are those of
 // rank 0, and empty on the others. Throws ConfigError when runs of one collection see different
 // graphs, where members are to be chosen on graphs that not all of them may be scored on, and what
-// judge throws.
+// require_other_trainings and judge throw.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 

@@ -56,6 +56,7 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const TrainedRun& run = *runs[r];
     header.runs.push_back(run_record(run.experiment, run.step, run.parameter_hash, run.fold_hash));
+    header.runs.back().source = run.path.string();
     const auto losses =
         read_loss_ends(RunFolder(run.path).metrics(), run.experiment.ensemble.members);
     for (PredictedMember& member :

@@ -1,9 +1,12 @@
 #include "train/scoring/inference.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/error.hpp"
@@ -18,6 +21,7 @@
 namespace tpudist {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::run;
@@ -111,6 +115,42 @@ TEST(ScoreRuns, CountEveryMemberOfEveryRunOnce) {
   expect_near(results[0].mean,
               mean_of({scores_of(runs[0], 0, "valid"), scores_of(runs[0], 1, "valid"),
                        scores_of(runs[1], 0, "valid")}));
+}
+
+// A copy of a run's folder, a link to it, or overlapping slices of one ensemble.
+TEST(ScoreRuns, RefuseOneTrainingGivenTwice) {
+  const TempDir folder;
+  const TrainedRun run = trained(folder / "run", {"ensemble.members=2"});
+  TrainedRun copy = run;
+  copy.path = folder / "copy";
+  const auto message = [](const std::vector<TrainedRun>& runs) {
+    return testing::message_of<ConfigError>([&] { score(runs, kMean); });
+  };
+  EXPECT_THAT(message({run, copy}), AllOf(HasSubstr("copy member 0 has the weights of "),
+                                          HasSubstr("run member 0: "), HasSubstr("give it once")));
+  // Of another recipe it is named only, and so is another member of the run with the same weights.
+  for (ConfigEntry& entry : copy.experiment.entries) {
+    if (entry.key == "optimizer.lr") entry.value = "7";
+  }
+  EXPECT_EQ(score({run, copy}, kMean)[0].evaluation->used.size(), 4u);
+  TrainedRun twins = run;
+  std::copy_n(twins.flat.begin(), twins.flat.size() / 2,
+              twins.flat.begin() + static_cast<std::ptrdiff_t>(twins.flat.size() / 2));
+  EXPECT_EQ(score({twins}, kMean)[0].evaluation->used.size(), 2u);
+}
+
+// The scores that are printed and written say which of the two means they are.
+TEST(ScoreRuns, TellMembersTogetherFromTheMeanOfMembers) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{trained(folder / "run", {"ensemble.members=2"})};
+  const Evaluation evaluation = *score(runs, kMean)[0].evaluation;
+  const std::vector<double> means = evaluation.member_means();
+  EXPECT_NEAR(evaluation.mean_of_members(), (means[0] + means[1]) / 2, 1e-12);
+  EXPECT_THAT(
+      evaluation_table(evaluation),
+      AllOf(HasSubstr(fmt::format("  members together  {:.4f}\n", evaluation.ensemble_mean())),
+            HasSubstr(fmt::format("  mean of members   {:.4f}\n", evaluation.mean_of_members()))));
+  EXPECT_EQ(evaluation_json(evaluation).at("mean_of_members"), evaluation.mean_of_members());
 }
 
 // Member 1 says the opposite of member 0, three times as loud, and spoils their mean.
