@@ -8,62 +8,16 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/text.hpp"
 #include "data/loading/open_graph.hpp"
+#include "data/loading/selection.hpp"
 
 namespace tpudist {
 namespace {
 
-std::string quoted(const std::vector<std::string>& patterns) {
-  return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
-}
-
-std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::string& split,
-                                      const std::vector<std::string>& include,
-                                      const std::vector<std::string>& exclude) {
-  if (std::ranges::find(kSplits, split) == std::end(kSplits))
-    throw ConfigError(fmt::format("unknown split '{}'; the splits are train, valid, test", split));
-  std::vector<GraphEntry> entries = list_graphs(options.shards, options.collection, split);
-  const std::size_t found = entries.size();
-  std::erase_if(entries, [&](const GraphEntry& entry) {
-    return (!include.empty() && !glob_match_any(include, entry.name)) ||
-           glob_match_any(exclude, entry.name);
-  });
-  if (!entries.empty()) return entries;
-  const std::string what = fmt::format("{} {}", options.collection.name, split);
-  if (found == 0) {
-    throw ConfigError(
-        fmt::format("the shards in {} hold no graph of {}", options.shards.string(), what));
-  }
-  throw ConfigError(fmt::format("none of the {} graphs of {} is left: included {}, excluded {}",
-                                found, what, include.empty() ? "all" : quoted(include),
-                                quoted(exclude)));
-}
-
-std::vector<GraphEntry> select_graphs(const DatasetOptions& options) {
-  std::vector<GraphEntry> entries =
-      select_graphs(options, options.split, options.include, options.exclude);
-  if (!options.second) return entries;
-  const SecondSplit& second = *options.second;
-  for (GraphEntry& entry : select_graphs(options, second.name, second.include, second.exclude))
-    entries.push_back(std::move(entry));
-  return entries;
-}
-
-std::uint64_t hash_selection(const DatasetOptions& options, const std::vector<OpenGraph>& graphs) {
-  Hasher hasher;
-  hasher.update(std::string_view("tpudist selection 1"));
-  hasher.update(std::string_view(options.collection.name));
-  hasher.update(std::string_view(options.splits()));
-  hasher.update(options.duplicates);
-  for (const OpenGraph& g : graphs) {
-    hasher.update(std::string_view(g.entry.name));
-    hasher.update(g.entry.source_hash);
-    hasher.update(g.entry.configs);
-    if (options.second) hasher.update(std::string_view(g.entry.split));
-  }
-  return hasher.digest();
+std::uint64_t hash_of(const DatasetOptions& options, const std::vector<OpenGraph>& graphs) {
+  std::vector<GraphEntry> entries;
+  for (const OpenGraph& g : graphs) entries.push_back(g.entry);
+  return hash_selection(options, entries);
 }
 
 }  // namespace
@@ -152,7 +106,7 @@ Dataset Dataset::open(const DatasetOptions& options, ThreadPool& pool) {
     impl->open_all(entries, pool);
     if (impl->in_memory) impl->load_all(pool);
   }
-  impl->selection = hash_selection(options, impl->graphs);
+  impl->selection = hash_of(options, impl->graphs);
   if (!impl->in_memory) {
     impl->cache = std::make_unique<CodeCache>(
         options.cache_bytes, [&graphs = impl->graphs](int graph, std::int64_t chunk) {
@@ -174,7 +128,7 @@ Dataset Dataset::of_graphs(const DatasetOptions& options, std::vector<OpenGraph>
   for (OpenGraph& g : impl->graphs) {
     if (options.reduction.wanted) g.graph = reduced_graph(g.graph, options.reduction);
   }
-  impl->selection = hash_selection(impl->options, impl->graphs);
+  impl->selection = hash_of(impl->options, impl->graphs);
   impl->in_memory = true;
   return Dataset(std::move(impl));
 }

@@ -1,4 +1,5 @@
 #include "data/loading/dataset.hpp"
+#include "data/loading/selection.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -264,6 +265,10 @@ TEST_F(DatasetTest, HashesWhatDecidesWhatARowIs) {
   same.include = {"*e*"};
   same.exclude = {"unet"};
   EXPECT_EQ(Dataset::open(same, pool_).selection_hash(), hash);
+  // The manifests alone say it, too.
+  EXPECT_EQ(hash_selection(base, select_graphs(base)), hash);
+  EXPECT_EQ(hash_selection(fewer, select_graphs(fewer)),
+            Dataset::open(fewer, pool_).selection_hash());
 }
 
 TEST_F(DatasetTest, RefusesCodesWithoutAState) {

@@ -1,0 +1,76 @@
+#include "data/loading/selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string quoted(const std::vector<std::string>& patterns) {
+  return patterns.empty() ? "nothing" : fmt::format("'{}'", join(patterns, "', '"));
+}
+
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options, const std::string& split,
+                                      const std::vector<std::string>& include,
+                                      const std::vector<std::string>& exclude) {
+  if (std::ranges::find(kSplits, split) == std::end(kSplits))
+    throw ConfigError(fmt::format("unknown split '{}'; the splits are train, valid, test", split));
+  const std::vector<GraphEntry> found = list_graphs(options.shards, options.collection, split);
+  std::vector<GraphEntry> entries = filter_graphs(found, split, include, exclude);
+  if (!entries.empty()) return entries;
+  const std::string what = fmt::format("{} {}", options.collection.name, split);
+  if (found.empty()) {
+    throw ConfigError(
+        fmt::format("the shards in {} hold no graph of {}", options.shards.string(), what));
+  }
+  throw ConfigError(fmt::format("none of the {} graphs of {} is left: included {}, excluded {}",
+                                found.size(), what, include.empty() ? "all" : quoted(include),
+                                quoted(exclude)));
+}
+
+}  // namespace
+
+std::vector<GraphEntry> select_graphs(const DatasetOptions& options) {
+  std::vector<GraphEntry> entries =
+      select_graphs(options, options.split, options.include, options.exclude);
+  if (!options.second) return entries;
+  const SecondSplit& second = *options.second;
+  for (GraphEntry& entry : select_graphs(options, second.name, second.include, second.exclude))
+    entries.push_back(std::move(entry));
+  return entries;
+}
+
+std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::string_view split,
+                                      const std::vector<std::string>& include,
+                                      const std::vector<std::string>& exclude) {
+  std::vector<GraphEntry> left;
+  std::ranges::copy_if(graphs, std::back_inserter(left), [&](const GraphEntry& graph) {
+    return graph.split == split && (include.empty() || glob_match_any(include, graph.name)) &&
+           !glob_match_any(exclude, graph.name);
+  });
+  return left;
+}
+
+std::uint64_t hash_selection(const DatasetOptions& options, std::span<const GraphEntry> graphs) {
+  Hasher hasher;
+  hasher.update(std::string_view("tpudist selection 1"));
+  hasher.update(std::string_view(options.collection.name));
+  hasher.update(std::string_view(options.splits()));
+  hasher.update(options.duplicates);
+  for (const GraphEntry& graph : graphs) {
+    hasher.update(std::string_view(graph.name));
+    hasher.update(graph.source_hash);
+    hasher.update(graph.configs);
+    if (options.second) hasher.update(std::string_view(graph.split));
+  }
+  return hasher.digest();
+}
+
+}  // namespace tpudist
