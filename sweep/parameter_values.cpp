@@ -48,6 +48,13 @@ ValueList read_range(ConfigNode map) {
 
 LogUniform read_log_uniform(ConfigNode map, bool draws_variants) {
   LogUniform range;
+  if (draws_variants) {
+    if (map.has("draws")) map.mistake("draws", "has no meaning where `sweep.draws` is given");
+  } else {
+    map.require("draws");
+    range.draws = static_cast<int>(map.integer("draws", 1, {1, static_cast<int>(kMostValues)}));
+    range.seed = static_cast<std::uint64_t>(map.integer("seed", 1, {0}));
+  }
   const std::vector<double> limits = map.numbers("log_uniform", {});
   if (limits.size() != 2 || !(limits[0] > 0) || !(limits[1] >= limits[0]) ||
       !std::isfinite(limits[1])) {
@@ -55,13 +62,6 @@ LogUniform read_log_uniform(ConfigNode map, bool draws_variants) {
     return {1, 1, 1, 1};
   }
   range.low = limits[0], range.high = limits[1];
-  if (draws_variants) {
-    if (map.has("draws")) map.mistake("draws", "has no meaning where `sweep.draws` is given");
-    return range;
-  }
-  map.require("draws");
-  range.draws = static_cast<int>(map.integer("draws", 1, {1, static_cast<int>(kMostValues)}));
-  range.seed = static_cast<std::uint64_t>(map.integer("seed", 1, {0}));
   return range;
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<SweptKey> read(const std::string& over, bool draws_variants = false) {
   ConfigDocument document = ConfigDocument::parse("over: " + over, "sweep.yaml");
@@ -85,6 +86,8 @@ TEST(ParameterValues, MistakesNameTheKey) {
   EXPECT_THAT(mistake("{a: {range: [2, 1, 1]}}"), HasSubstr("first <= last"));
   EXPECT_THAT(mistake("{a: {range: [0, 1e9, 1]}}"), HasSubstr("more than 10000 values"));
   EXPECT_THAT(mistake("{a: {log_uniform: [0, 1], draws: 2}}"), HasSubstr("0 < low <= high"));
+  EXPECT_THAT(mistake("{a: {log_uniform: [0, 1], draws: 2, seed: 3}}"),
+              Not(HasSubstr("unknown key")));
   EXPECT_THAT(mistake("{a: {log_uniform: [1, 2]}}"), HasSubstr("\"draws\" is missing"));
   EXPECT_THAT(mistake("{a: {log_uniform: [1, 2], draws: 2}}", true), HasSubstr("has no meaning"));
 }
