@@ -27,6 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kUncheckedData =
+    "expanded by an older version: that all runs see the same data is unchecked";
 constexpr const char* kInterruptNotice =
     "\ntpudist: stopping with checkpoints after this step; interrupt again to end at once\n";
 
@@ -37,6 +39,7 @@ struct Arguments {
   std::vector<int> groups;
   int index = -1;
   std::vector<int> runs;
+  bool go_on = false, take_back = false;
   SlurmOptions slurm;
   bool dry_run = false;
 };
@@ -71,7 +74,10 @@ void expand(const Arguments& arguments) {
 SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
   std::optional<SweepFolder> folder;
   run_on_all_ranks(world, [&] {
-    if (world.rank() == 0) folder = open_or_expand(arguments);
+    if (world.rank() != 0) return;
+    folder = open_or_expand(arguments);
+    folder->freeze_data();
+    if (!folder->record().data) spdlog::warn("{}: {}", folder->path().string(), kUncheckedData);
   });
   run_on_all_ranks(world, [&] {
     if (world.rank() == 0) return;
@@ -108,12 +114,13 @@ void run(const Arguments& arguments) {
                  {"--dir", arguments.dir.string()},
                  {"--groups", fmt::format("{}", fmt::join(arguments.groups, ","))},
                  {"--index", fmt::format("{}", arguments.index)},
+                 {"--go-on", fmt::format("{}", arguments.go_on)},
                  {"key=value pairs", fmt::format("{}", fmt::join(arguments.overrides, " "))}}};
   run_job(options, [&](JobContext& context) {
     const SweepFolder folder = open_on_all_ranks(arguments, context.world);
     const bool root = context.world.rank() == 0;
     const StopSignal signal(root ? kInterruptNotice : "");
-    SweepJobOptions job{arguments.groups, std::nullopt};
+    SweepJobOptions job{arguments.groups, std::nullopt, arguments.go_on};
     if (arguments.index >= 0) job.index = arguments.index;
     outcome = run_sweep(folder, job, context, [&] { return signal.requested(); });
     if (root) {
@@ -144,12 +151,30 @@ void retry(const Arguments& arguments) {
   }
   print("{} failed run{} will be trained again by `tpudist sweep run {}`\n", freed,
         freed == 1 ? "" : "s", arguments.sweep.string());
+  const auto& stages = folder.record().stages;
+  if (arguments.take_back) {
+    const std::vector<std::string> names = folder.take_back();
+    for (const std::string& name : names)
+      print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
+    if (names.empty()) print("no choice is stale: nothing was taken back\n");
+    return;
+  }
+  for (int stage = 1; stage < static_cast<int>(stages.size()); ++stage) {
+    const std::string reason = folder.stale_reason(stage);
+    if (reason.empty()) continue;
+    print(
+        "the choice for \"{}\" is stale: {}; with --take-back it is taken back, and `tpudist "
+        "sweep run` chooses anew\n",
+        stages[static_cast<std::size_t>(stage)].name, reason);
+  }
 }
 
 void collect(const Arguments& arguments) {
   const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  for (const SweepRun& run : folder.known_runs()) folder.require_id(run);
   const ResultSet results = read_results({arguments.sweep});
-  print("{}\n{}", collect_table(folder), sweep_interval_text(results));
+  print("{}", collect_table(folder));
+  if (has_results(folder)) print("\n{}", sweep_interval_text(results));
   if (!arguments.csv.empty()) write_file_atomically(arguments.csv, collect_csv(folder));
   if (!arguments.json.empty()) {
     nlohmann::json json = collect_json(folder);
@@ -258,6 +283,9 @@ void add_sweep_command(Command app) {
                   "one is repeated (default: all ranks train each run)")
       .split_at(',')
       .in_range(1, 1 << 16);
+  command.add_flag(
+      "--go-on", arguments->go_on,
+      "Begin a later stage although runs of the one before failed: their variants come last");
   command.add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
       .in_range(0, 1 << 30);
 
@@ -268,6 +296,8 @@ void add_sweep_command(Command app) {
       .required()
       .existing_path();
   add_sweep_file(command, *arguments);
+  command.add_flag("--go-on", arguments->slurm.go_on,
+                   "Begin later stages although runs of the one before failed");
   add_slurm_options(command, *arguments);
 
   add_folder(
@@ -278,6 +308,8 @@ void add_sweep_command(Command app) {
   add_folder(command, *arguments);
   command.add_option("--runs", arguments->runs, "Only the failed ones among these indices")
       .split_at(',');
+  command.add_flag("--take-back", arguments->take_back,
+                   "Also take back later stages that were chosen without these runs");
 
   command =
       add(sweep, "collect", "Print what the runs reached, and what was chosen", arguments, collect);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -21,44 +23,76 @@ double normal_quantile(double p) {
   return (low + high) / 2;
 }
 
-struct SeedScores {
-  double sum = 0;
-  int runs = 0, scored = 0;
+// All runs of one seed.
+struct Training {
+  std::vector<MemberResult> members;
+  int folds = 0;
+  bool finished = true;
 };
 
-}  // namespace
-
-std::optional<double> score_of(const RunResult& result, ChoiceScore choice) {
-  if (!result.finished || choice == ChoiceScore::none) return std::nullopt;
-  return choice == ChoiceScore::valid ? result.valid() : result.out_of_fold();
+// Graphs that the members were scored on: on average, or out of fold of all folds together.
+double scored_graphs(const Training& training, ChoiceScore choice) {
+  double sum = 0;
+  int members = 0;
+  std::map<int, int> by_fold;
+  for (const MemberResult& member : training.members) {
+    if (member.failed) continue;
+    ++members;
+    sum += std::max(member.valid_graphs, 0);
+    int& fold = by_fold[training.folds > 0 ? member.number % training.folds : 0];
+    fold = std::max(fold, member.out_of_fold_graphs);
+  }
+  if (choice == ChoiceScore::valid) return members > 0 ? sum / members : 0;
+  sum = 0;
+  for (const auto& [fold, graphs] : by_fold) sum += graphs;
+  return sum;
 }
+
+std::optional<double> score_of(const Training& training, ChoiceScore choice) {
+  if (!training.finished || choice == ChoiceScore::none) return std::nullopt;
+  if (choice == ChoiceScore::out_of_fold) {
+    std::set<int> folds, scored;
+    for (const MemberResult& member : training.members) {
+      const int fold = training.folds > 0 ? member.number % training.folds : 0;
+      folds.insert(fold);
+      if (!member.failed) scored.insert(fold);
+    }
+    if (scored != folds) return std::nullopt;  // the graphs of a fold have no score
+  }
+  return mean_of_members(training.members, choice == ChoiceScore::valid);
+}
+
+}  // namespace
 
 std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
                                       const std::vector<std::optional<RunResult>>& results,
                                       ChoiceScore choice) {
   std::map<int, VariantSummary> summaries;
-  std::map<int, std::map<std::optional<std::uint64_t>, SeedScores>> seeds;
+  std::map<int, std::map<std::optional<std::uint64_t>, Training>> trainings;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     VariantSummary& summary = summaries[runs[i].variant];
     summary.variant = runs[i].variant;
     ++summary.runs;
-    SeedScores& seed = seeds[runs[i].variant][runs[i].seed];
-    ++seed.runs;
+    Training& training = trainings[runs[i].variant][runs[i].seed];
+    training.folds = runs[i].folds;
+    training.finished = training.finished && results[i] && results[i]->finished;
     if (!results[i]) continue;
     ++(results[i]->finished ? summary.finished : summary.failed);
-    const std::optional<double> score = score_of(*results[i], choice);
-    if (!score) continue;
-    seed.sum += *score;
-    ++seed.scored;
+    std::ranges::copy(results[i]->members, std::back_inserter(training.members));
   }
   std::vector<VariantSummary> list;
   for (auto& [variant, summary] : summaries) {
     std::vector<double> means;
-    for (const auto& [seed, scores] : seeds[variant]) {
-      if (scores.scored == scores.runs) means.push_back(scores.sum / scores.runs);
+    for (const auto& [seed, training] : trainings[variant]) {
+      const std::optional<double> score = score_of(training, choice);
+      if (!score) continue;
+      const double graphs = scored_graphs(training, choice);
+      summary.graphs = means.empty() ? graphs : std::min(summary.graphs, graphs);
+      means.push_back(*score);
     }
     summary.seeds = static_cast<int>(means.size());
-    summary.complete = summary.finished == summary.runs && means.size() == seeds[variant].size();
+    summary.complete =
+        summary.finished == summary.runs && means.size() == trainings[variant].size();
     const double n = static_cast<double>(means.size());
     if (n > 0) {
       double sum = 0;
@@ -75,6 +109,15 @@ std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
   return list;
 }
 
+double most_graphs(std::span<const VariantSummary> summaries) {
+  double most = 0;
+  for (const VariantSummary& summary : summaries) {
+    if (summary.mean && summary.graphs == 0) return 0;
+    most = std::max(most, summary.graphs);
+  }
+  return most;
+}
+
 std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<SweepRun>& runs,
                                  const std::vector<std::optional<RunResult>>& results, int keep) {
   std::vector<int> chosen;
@@ -83,9 +126,18 @@ std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<Sw
     std::vector<VariantSummary> candidates;
     for (const VariantSummary& summary : all) {
       const auto variant = static_cast<std::size_t>(summary.variant);
-      if (record.variant_experiment[variant] == static_cast<int>(experiment)) {
-        candidates.push_back(summary);
+      if (record.variant_experiment[variant] != static_cast<int>(experiment)) continue;
+      candidates.push_back(summary);
+      const auto first = static_cast<std::size_t>(candidates.front().variant);
+      if (record.variant_group[variant] != record.variant_group[first]) {
+        throw ConfigError(fmt::format(
+            "{} and {} are scored on different graphs: nothing can be chosen between them",
+            record.labels[first], record.labels[variant]));
       }
+    }
+    const double most = most_graphs(candidates);
+    for (VariantSummary& candidate : candidates) {
+      candidate.complete = candidate.complete && (most == 0 || candidate.graphs == most);
     }
     const std::size_t wanted = keep == 0
                                    ? 1

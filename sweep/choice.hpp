@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sweep/records/run_result.hpp"
@@ -8,19 +9,20 @@
 
 namespace tpudist {
 
-// The score that a sweep compares runs by; nothing where the run failed or was not scored so.
-std::optional<double> score_of(const RunResult& result, ChoiceScore choice);
-
 // What the runs of one variant in one stage reached.
 struct VariantSummary {
   int variant = 0;
   int runs = 0, finished = 0, failed = 0;
-  // Over seeds: first the mean over the runs (members, folds) of a seed, then over seeds. Only seeds all
-  // of whose runs have a score count.
+  // The mean of members: of each training, which is all runs of a seed, mean_of_members of all its
+  // members, then the mean over trainings. Only trainings all of whose runs have a score count; out of
+  // fold only those that have a member of every fold.
   std::optional<double> mean;
-  std::optional<double> deviation;  // sample standard deviation between seeds; from two seeds on
-  int seeds = 0;                    // that count
-  bool complete = false;            // every run finished, and every seed counts
+  std::optional<double> deviation;  // sample standard deviation between trainings; from two on
+  int seeds = 0;                    // trainings that count
+  bool complete = false;            // every run finished, and every training counts
+  // On how many graphs a member of the training that has fewest was scored on average, out of fold on how
+  // many all folds together; 0: unknown. Fewer than another variant has: a metric is undefined on some.
+  double graphs = 0;
 };
 
 // A summary of each variant that has runs, in the order of variants. `results`: of each run, nothing
@@ -29,10 +31,14 @@ std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
                                       const std::vector<std::optional<RunResult>>& results,
                                       ChoiceScore choice);
 
+// The most graphs that one of these variants was scored on; 0 where that of one is unknown.
+double most_graphs(std::span<const VariantSummary> summaries);
+
 // The variants that go on: of each experiment the best 1/keep of those that have runs, rounded up, in
 // the order of their scores (of equals the first); with keep = 0 only the best one. Variants with a
-// failed run, or without a score for every seed, come last and are taken only where nothing else is
-// left. Throws Error when an experiment has no variant with a score.
+// failed run, without a score for every seed, or on fewer graphs than others, come last and are taken only
+// where nothing else is left. Throws Error when an experiment has no variant with a score, ConfigError
+// when its variants are not scored on the same graphs (SweepRecord::variant_group).
 std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<SweepRun>& runs,
                                  const std::vector<std::optional<RunResult>>& results, int keep);
 

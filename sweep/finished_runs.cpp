@@ -15,6 +15,11 @@ std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& fo
   const SweepFolder sweep = SweepFolder::open(folder);
   int stage = static_cast<int>(sweep.record().stages.size()) - 1;
   while (!sweep.stage_runs(stage)) --stage;  // the first stage is always known
+  if (sweep.record().choice != ChoiceScore::none &&
+      !sweep.record().stages[static_cast<std::size_t>(stage)].confirms) {
+    spdlog::warn("{}: nothing is chosen yet: these are the runs of all variants of \"{}\"",
+                 folder.string(), sweep.record().stages[static_cast<std::size_t>(stage)].name);
+  }
   std::vector<std::filesystem::path> finished;
   const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
   for (const SweepRun& run : runs) {

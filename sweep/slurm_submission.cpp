@@ -100,6 +100,7 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
           fmt::format("--export=ALL,TPUDIST={},TPUDIST_SWEEP_FIRST={}", program, first));
       job.arguments.push_back((path / "slurm" / "sweep.sbatch").string());
       job.arguments.push_back(path.string());
+      if (options.go_on) job.arguments.push_back("--go-on");
       mine.push_back(static_cast<int>(jobs.size()));
       jobs.push_back(std::move(job));
     }

@@ -18,6 +18,7 @@ struct SlurmOptions {
   int parallel = 0;                  // most tasks of an array that run at a time; 0: no limit
   int largest_array =
       1000;             // tasks of an array; Slurm's MaxArraySize is 1001 where nobody changed it
+  bool go_on = false;   // later stages begin although runs of the one before failed
   int min_members = 0;  // that the ensemble needs; 0: as `tpudist ensemble` has it
   std::string split = "valid", csv;  // of the ensemble; no CSV where empty
 };
@@ -30,7 +31,9 @@ struct SlurmJob {
 };
 
 // The jobs that train what has not finished and combine it: for each stage an array, or several where
-// it has more runs than an array may have, then the ensemble. `program`: absolute path of tpudist.
+// it has more runs than an array may have, then the ensemble. An array begins when those before have ended,
+// however; where one of their runs failed its tasks then end with what to do, unless `go_on` is given.
+// `program`: absolute path of tpudist.
 std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& options,
                                  const std::string& program);
 

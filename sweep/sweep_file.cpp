@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "core/config/settings.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace tpudist {
 namespace {
@@ -56,23 +58,33 @@ std::vector<std::filesystem::path> read_experiments(ConfigNode& root,
   return paths;
 }
 
+using Mistakes = std::vector<SetMistake>;
+
+void record_mistakes(ConfigNode& map, const std::string& key, const std::string& name,
+                     const Mistakes& mistakes) {
+  for (const SetMistake& mistake : mistakes) {
+    if (mistake.key == name) map.mistake(key, mistake.message);
+  }
+}
+
 // The leaves of a map of keys, dotted or nested, as key=YAML.
-void read_overrides(ConfigNode map, const std::string& prefix,
-                    std::vector<std::string>& overrides) {
+void read_overrides(ConfigNode map, const std::string& prefix, std::vector<std::string>& overrides,
+                    const Mistakes& mistakes) {
   for (const std::string& key : map.keys()) {
     const std::string name = prefix + key;
     if (map.kind(key) == "map" && !map.child(key).keys().empty()) {
-      read_overrides(map.child(key), name + ".", overrides);
+      read_overrides(map.child(key), name + ".", overrides, mistakes);
       continue;
     }
     refuse_own_keys(map, key, name);
+    record_mistakes(map, key, name, mistakes);
     overrides.push_back(fmt::format("{}={}", name, map.yaml(key)));
   }
 }
 
-std::vector<std::string> read_overrides(ConfigNode map) {
+std::vector<std::string> read_overrides(ConfigNode map, const Mistakes& mistakes) {
   std::vector<std::string> overrides;
-  read_overrides(map, "", overrides);
+  read_overrides(map, "", overrides, mistakes);
   return overrides;
 }
 
@@ -92,7 +104,7 @@ std::vector<std::uint64_t> read_seeds(ConfigNode& sweep) {
   return {seeds.begin(), seeds.end()};
 }
 
-void read_sweep(ConfigNode sweep, SweepFile& file) {
+void read_sweep(ConfigNode sweep, SweepFile& file, const Mistakes& mistakes) {
   file.seeds = read_seeds(sweep);
   if (sweep.has("folds")) file.folds = static_cast<int>(sweep.integer("folds", 2, {2, 1024}));
   if (sweep.has("draws")) {
@@ -106,6 +118,7 @@ void read_sweep(ConfigNode sweep, SweepFile& file) {
   if (file.draws && file.over.empty()) sweep.mistake("draws", "draws nothing: `over` has no keys");
   for (const SweptKey& swept : file.over) {
     refuse_own_keys(over, swept.key, swept.key);
+    record_mistakes(over, swept.key, swept.key, mistakes);
     if (!decides_numbers(swept.key)) {
       over.mistake(swept.key, "changes no trained number, so that runs would be equal");
     }
@@ -116,36 +129,41 @@ void read_sweep(ConfigNode sweep, SweepFile& file) {
   }
 }
 
-void read_choice(ConfigNode choose, SweepFile& file) {
+void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
   const std::string by = choose.choice("by", "none", {"none", "valid", "out_of_fold"});
   file.choice = by == "valid"         ? ChoiceScore::valid
                 : by == "out_of_fold" ? ChoiceScore::out_of_fold
                                       : ChoiceScore::none;
   file.choice_halves = choose.choice("graphs", "halves", {"halves", "all"}) == "halves";
   file.fresh_seeds = static_cast<int>(choose.integer("seeds", 3, {3, kMostSeeds}));
-  file.confirm_overrides = read_overrides(choose.child("set"));
+  file.confirm_overrides = read_overrides(choose.child("set"), mistakes);
+  for (const std::string& text : file.confirm_overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    const bool decides_graphs = key == "data.include.valid" || key == "data.exclude.valid" ||
+                                key == "data.collection" || key == "data.shards";
+    if (decides_graphs && file.choice == ChoiceScore::valid && file.choice_halves) {
+      choose.mistake("set", fmt::format("names {}, but the validation graphs are halved; give "
+                                        "`graphs: all` as well",
+                                        key));
+    }
+  }
 }
 
-}  // namespace
-
-SweepFile SweepFile::load(const std::filesystem::path& path,
-                          const std::vector<std::string>& overrides,
-                          const std::filesystem::path& base) {
-  ConfigDocument document = ConfigDocument::load(path, overrides);
+SweepFile read_file(ConfigDocument document, const std::filesystem::path& base,
+                    const Mistakes& mistakes) {
   ConfigNode root = document.root();
   SweepFile file;
   file.name = read_name(root);
-  file.experiments =
-      read_experiments(root, base.empty() ? std::filesystem::absolute(path).parent_path() : base);
-  file.overrides = read_overrides(root.child("set"));
-  read_sweep(root.child("sweep"), file);
+  file.experiments = read_experiments(root, base);
+  file.overrides = read_overrides(root.child("set"), mistakes);
+  read_sweep(root.child("sweep"), file, mistakes);
   file.placement = root.choice("placement", "fused", {"fused", "split"}) == "split"
                        ? Placement::split
                        : Placement::fused;
   ConfigNode halving = root.child("halving");
   file.halving.rungs = static_cast<int>(halving.integer("rungs", 1, {1, 20}));
   file.halving.keep = static_cast<int>(halving.integer("keep", 3, {2, 100}));
-  read_choice(root.child("choose"), file);
+  read_choice(root.child("choose"), file, mistakes);
   if (file.halving.rungs > 1 && file.choice == ChoiceScore::none) {
     root.mistake("halving", "needs a score to go by: give `choose: {by: valid}` or out_of_fold");
   }
@@ -155,6 +173,27 @@ SweepFile SweepFile::load(const std::filesystem::path& path,
   document.finish();
   file.resolved_yaml = document.resolved_yaml();
   return file;
+}
+
+}  // namespace
+
+SweepFile SweepFile::load(const std::filesystem::path& path,
+                          const std::vector<std::string>& overrides,
+                          const std::filesystem::path& base) {
+  const auto folder = base.empty() ? std::filesystem::absolute(path).parent_path() : base;
+  SweepFile file = read_file(ConfigDocument::load(path, overrides), folder, {});
+  file.path_ = path;
+  file.base_ = folder;
+  file.own_overrides_ = overrides;
+  return file;
+}
+
+void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
+  read_file(ConfigDocument::load(path_, own_overrides_), base_, mistakes);
+  std::vector<std::string> lines;  // of keys that the file does not give by themselves
+  for (const SetMistake& mistake : mistakes)
+    lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));
+  throw ConfigError(join(lines, "\n"));
 }
 
 bool is_sweep_file(const std::filesystem::path& path, const std::vector<std::string>& overrides) {

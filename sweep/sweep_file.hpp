@@ -21,6 +21,12 @@ struct Halving {
   int keep = 3;
 };
 
+// What a value of a sweep file does wrong in the experiments that it is set in.
+struct SetMistake {
+  std::string key;      // of the experiment, dotted
+  std::string message;  // whose variants and what
+};
+
 // A sweep file, read and checked, but not yet combined with its experiments. Plain data.
 struct SweepFile {
   std::string name;
@@ -40,11 +46,19 @@ struct SweepFile {
 
   std::string resolved_yaml;
 
+  // Throws one ConfigError that lists these as `file:line:column: "sweep.over.optimizer.lr" ...`. Reads
+  // the file again.
+  [[noreturn]] void refuse(const std::vector<SetMistake>& mistakes) const;
+
   // Names of experiments are relative to `base`, or else to the folder of the file. Throws ConfigError
   // with every mistake.
   static SweepFile load(const std::filesystem::path& path,
                         const std::vector<std::string>& overrides = {},
                         const std::filesystem::path& base = {});
+
+ private:
+  std::filesystem::path path_, base_;
+  std::vector<std::string> own_overrides_;  // as load() was given them
 };
 
 // Whether a YAML file is a sweep file and no experiment: it names experiments. Throws ConfigError when

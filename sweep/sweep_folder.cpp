@@ -11,8 +11,10 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
 #include "core/text.hpp"
 #include "sweep/choice.hpp"
+#include "sweep/sweep_data.hpp"
 #include "sweep/sweep_plan.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/state/run_folder.hpp"
@@ -48,6 +50,24 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
   moved.push_back(fmt::format("experiments=[{}]", join(places, ", ")));
   write_file_atomically(folder / kSweepFile,
                         SweepFile::load(sweep_file, moved, folder).resolved_yaml);
+}
+
+// The folder's lock, which others hold for a moment only.
+std::unique_ptr<FolderLock> lock_soon(const fs::path& folder) {
+  constexpr int kTries = 50;
+  constexpr std::chrono::milliseconds kPause{100};
+  for (int i = 1;; ++i) {
+    try {
+      return std::make_unique<FolderLock>(folder, kWriter);
+    } catch (const InUseError&) {
+      if (i == kTries) throw;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void make_parts(const fs::path& folder) {
+  for (const char* part : {"runs", "results", "claims"}) make_folder(folder / part);
 }
 
 void require_same_sweep(const SweepRecord& there, const SweepRecord& wanted,
@@ -90,7 +110,10 @@ SweepFolder::SweepFolder(fs::path path, SweepRecord record)
 
 SweepFolder SweepFolder::expand(const fs::path& sweep_file,
                                 const std::vector<std::string>& overrides, const fs::path& folder) {
-  const SweepPlan plan = plan_sweep(SweepFile::load(sweep_file, overrides));
+  std::optional<SweepRecord> frozen;
+  if (fs::exists(folder / kRecord)) frozen = read_record(folder / kRecord);
+  const SweepPlan plan =
+      plan_sweep(SweepFile::load(sweep_file, overrides), frozen ? &*frozen : nullptr);
   SweepRecord record = record_of(plan);
   if (!fs::exists(folder / kRecord)) {
     std::error_code error;
@@ -106,7 +129,7 @@ SweepFolder SweepFolder::expand(const fs::path& sweep_file,
     const FolderLock lock(folder, kWriter);
     if (!fs::exists(folder / kRecord)) {
       write_sources(folder, plan, sweep_file, overrides);
-      for (const char* part : {"runs", "results", "claims"}) make_folder(folder / part);
+      make_parts(folder);
       write_record(folder / kRecord, record);
       return SweepFolder(folder, std::move(record));
     }
@@ -121,7 +144,53 @@ SweepFolder SweepFolder::open(const fs::path& folder) {
     throw ConfigError(fmt::format("{}: holds no sweep; make one with `tpudist sweep expand FILE`",
                                   folder.string()));
   }
+  try {
+    make_parts(folder);
+  } catch (const IoError&) {  // a folder that can only be read may be looked at
+  }
   return SweepFolder(folder, read_record(folder / kRecord));
+}
+
+void SweepFolder::freeze_data() {
+  if (!record_.data) return;
+  const auto is_unknown = [](const SweepRun& run) { return run.train_data.empty(); };
+  if (std::ranges::none_of(record_.runs, is_unknown)) return;
+  const auto lock = lock_soon(path());  // tasks of an array may begin at once
+  SweepRecord record = read_record(files_.record_file());
+  bool found = false;
+  for (SweepRun& run : record.runs) {
+    if (!is_unknown(run)) continue;
+    ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
+    const Experiment experiment = read_experiment(document);
+    add_data(*record.data, experiment);
+    const FrozenData* data = find_data(*record.data, experiment);
+    if (!data) continue;
+    set_data_hashes(run, *data, experiment);
+    found = true;
+  }
+  if (found) write_record(files_.record_file(), record);
+  record_ = std::move(record);
+}
+
+void SweepFolder::require_id(const SweepRun& run) const {
+  ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
+  if (to_hex(read_experiment(document).numbers_hash) == run.id) return;
+  const bool first = run.index < record_.stages.front().count;
+  throw DataError(fmt::format(
+      "{}: the settings of run {} are not those of its id {}; put them back, or expand the sweep "
+      "anew into another folder (--dir)",
+      first ? files_.record_file().string() : fmt::format("{}/stage-*.json", path().string()),
+      run.index, run.id));
+}
+
+SweepRun SweepFolder::checked(const SweepRun& run) const {
+  require_id(run);
+  ConfigDocument document = ConfigDocument::parse(run.config, kRecord);
+  const Experiment experiment = read_experiment(document);
+  SweepRun now = run;
+  require_same_data(run, now, experiment,
+                    record_.data ? find_data(*record_.data, experiment) : nullptr);
+  return now;
 }
 
 std::optional<std::vector<SweepRun>> SweepFolder::stage_runs(int stage) const {
@@ -141,14 +210,75 @@ std::vector<SweepRun> SweepFolder::known_runs() const {
 void SweepFolder::freeze_stage(int stage) const {
   const FolderLock lock(path(), kWriter);
   if (fs::exists(files_.stage_file(stage))) return;
+  const std::vector<int> chosen = chosen_for(stage);
+  const SweepPlan plan = plan_sweep(SweepFile::load(path() / kSweepFile), &record_);
+  if (!std::ranges::equal(plan.first_stage, record_.runs, {}, &SweepRun::id, &SweepRun::id)) {
+    throw DataError(
+        fmt::format("{} or the files in {} no longer give the runs of sweep.json; put them back as "
+                    "`tpudist sweep "
+                    "expand` wrote them, or expand the sweep anew into another folder (--dir)",
+                    (path() / kSweepFile).string(), (path() / "experiments").string()));
+  }
+  write_stage_runs(files_.stage_file(stage), runs_of_stage(plan, stage, chosen));
+}
+
+std::vector<int> SweepFolder::chosen_for(int stage) const {
   const auto before = stage_runs(stage - 1);
   if (!before) throw Error(ErrorKind::failed, "the stage before is not known yet");
   std::vector<std::optional<RunResult>> results;
   for (const SweepRun& run : *before) results.push_back(result(run));
   const int keep = record_.stages[static_cast<std::size_t>(stage)].confirms ? 0 : record_.keep;
-  const std::vector<int> chosen = chosen_variants(record_, *before, results, keep);
-  const SweepPlan plan = plan_sweep(SweepFile::load(path() / kSweepFile));
-  write_stage_runs(files_.stage_file(stage), runs_of_stage(plan, stage, chosen));
+  return chosen_variants(record_, *before, results, keep);
+}
+
+std::string SweepFolder::stale_reason(int stage) const {
+  const auto runs = stage_runs(stage);
+  if (stage == 0 || !runs) return {};
+  const std::vector<SweepRun> before = stage_runs(stage - 1).value();
+  const auto open = std::ranges::find_if(before, [&](const SweepRun& run) { return !result(run); });
+  if (open != before.end()) {
+    return fmt::format("it was made without run {}, which has not ended", open->index);
+  }
+  std::vector<int> now;
+  try {
+    now = chosen_for(stage);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  std::set<int> frozen;
+  for (const SweepRun& run : *runs) frozen.insert(run.variant);
+  if (frozen == std::set<int>(now.begin(), now.end())) return {};
+  std::vector<std::string> names;
+  for (const int variant : now) names.push_back(record_.labels[static_cast<std::size_t>(variant)]);
+  return fmt::format("by the results as they are now it is {}", join(names, ", "));
+}
+
+std::vector<std::string> SweepFolder::take_back() const {
+  const FolderLock lock(path(), kWriter);
+  const int stages = static_cast<int>(record_.stages.size());
+  int first = 1;
+  while (first < stages && stale_reason(first).empty()) ++first;
+  std::vector<std::string> names;
+  for (int stage = first; stage < stages; ++stage) {
+    const auto runs = stage_runs(stage);
+    if (!runs) break;
+    for (const SweepRun& run : *runs) {
+      if (state(run) != RunState::running) continue;
+      throw InUseError(fmt::format(
+          "{}: run {} ({}) of \"{}\" is being trained; stop that job first", path().string(),
+          run.index, run.id, record_.stages.at(static_cast<std::size_t>(stage)).name));
+    }
+    names.push_back(record_.stages[static_cast<std::size_t>(stage)].name);
+  }
+  for (int stage = first + static_cast<int>(names.size()) - 1; stage >= first; --stage) {
+    std::error_code error;
+    fs::remove(files_.stage_file(stage), error);
+    if (error) {
+      throw IoError(
+          fmt::format("remove {}: {}", files_.stage_file(stage).string(), error.message()));
+    }
+  }
+  return names;
 }
 
 RunState SweepFolder::state(const SweepRun& run) const {

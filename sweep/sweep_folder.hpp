@@ -41,7 +41,8 @@ class SweepFolder {
   static SweepFolder expand(const std::filesystem::path& sweep_file,
                             const std::vector<std::string>& overrides,
                             const std::filesystem::path& folder);
-  // Throws ConfigError when the folder holds no sweep, DataError when it is damaged.
+  // Makes folders below it that are missing. Throws ConfigError when the folder holds no sweep, DataError
+  // when it is damaged.
   static SweepFolder open(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return files_.path(); }
@@ -54,11 +55,27 @@ class SweepFolder {
   // All runs that are known, stage after stage.
   std::vector<SweepRun> known_runs() const;
 
+  // Writes into sweep.json what the shards hold that could not be read before, so that later runs are
+  // held to it. Leaves a sweep alone that was expanded by a version that did not look at its data.
+  void freeze_data();
+  // What a run trains on now, in its `train_data` and `valid_data`. Throws DataError where its
+  // settings do not have its id, or its graphs are not those that the sweep was expanded for.
+  SweepRun checked(const SweepRun& run) const;
+  // Throws DataError where a run's settings do not have its id.
+  void require_id(const SweepRun& run) const;
+
   // Freezes the runs of a stage after the first: those of the variants that did best in the stage
   // before, of which every run must have ended. Whoever comes second finds the first one's list.
   // Throws Error when no variant of an experiment has a score, InUseError while another process does
-  // the same.
+  // the same; DataError where sweep.yaml or experiments/ no longer give the runs of sweep.json.
   void freeze_stage(int stage) const;
+  // Why the frozen runs of a stage are not those that the results of the stage before choose now, e.g.
+  // because one of its runs had failed and was trained again; empty where they are.
+  std::string stale_reason(int stage) const;
+  // Forgets the first stage whose choice is stale and all later ones, so that `sweep run` chooses again;
+  // their run folders and results stay. Returns their names. Throws InUseError while one of their
+  // runs is trained.
+  std::vector<std::string> take_back() const;
 
   std::optional<RunResult> result(const SweepRun& run) const { return files_.result(run); }
   // A claim that another process holds for a moment only, to look at it, counts as free.
@@ -70,6 +87,7 @@ class SweepFolder {
 
  private:
   SweepFolder(std::filesystem::path path, SweepRecord record);
+  std::vector<int> chosen_for(int stage) const;
 
   SweepFiles files_;
   SweepRecord record_;

@@ -15,6 +15,7 @@
 #include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "core/text.hpp"
 #include "sweep/labelled_progress.hpp"
 #include "sweep/rank_groups.hpp"
 #include "train/experiment/experiment.hpp"
@@ -190,12 +191,30 @@ class Group {
                                 folder_.record().stages[static_cast<std::size_t>(stage) - 1].name,
                                 folder_.path().string()));
       }
+      if (!options_.go_on) require_none_failed(*before, stage);
       try {
         folder_.freeze_stage(stage);
       } catch (const InUseError&) {
         std::this_thread::sleep_for(kPause);
       }
     }
+  }
+
+  void require_none_failed(const std::vector<SweepRun>& before, int stage) const {
+    std::vector<std::string> failed;
+    for (const SweepRun& run : before) {
+      if (folder_.state(run) == RunState::failed) failed.push_back(fmt::format("{}", run.index));
+    }
+    if (failed.empty()) return;
+    const auto& stages = folder_.record().stages;
+    throw Error(
+        ErrorKind::failed,
+        fmt::format("\"{}\" does not begin, because run{} {} of \"{}\" failed; see `tpudist "
+                    "sweep status {}`, then `tpudist sweep retry`, or go on without with "
+                    "--go-on",
+                    stages[static_cast<std::size_t>(stage)].name, failed.size() == 1 ? "" : "s",
+                    join(failed, ", "), stages[static_cast<std::size_t>(stage) - 1].name,
+                    folder_.path().string()));
   }
 
   // Whether a run has a result. The file of one that finished is read once; one that failed may be
@@ -212,7 +231,8 @@ class Group {
     RunClaimFile claim = folder_.claim(run);
     // It may have ended since its result was looked for.
     if (!claim || folder_.result(run)) return {};
-    return {Next::Kind::train, run, std::move(claim), RunFolder::exists(folder_.run_folder(run))};
+    return {Next::Kind::train, folder_.checked(run), std::move(claim),
+            RunFolder::exists(folder_.run_folder(run))};
   }
 
   void train_run(const SweepRun& run, bool resume, SweepOutcome& outcome) {
@@ -268,6 +288,8 @@ class Group {
   RunResult finished(const SweepRun& run, const TrainOutcome& trained) const {
     RunResult result;
     result.id = run.id;
+    result.train_data = run.train_data;
+    result.valid_data = run.valid_data;
     result.finished = true;
     result.parameters = to_hex(trained.parameter_hash);
     result.steps = trained.steps;

@@ -11,7 +11,7 @@
 #include "core/hash.hpp"
 #include "core/text.hpp"
 #include "data/schema/model_family.hpp"
-#include "data/shards/shard_reader.hpp"
+#include "sweep/sweep_data.hpp"
 #include "train/experiment/load_experiment.hpp"
 
 namespace tpudist {
@@ -26,15 +26,95 @@ Overrides operator+(Overrides left, const Overrides& right) {
   return left;
 }
 
+// What an experiment gets wrong.
+class ExperimentError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
+Overrides fold_overrides(const SweepFile& file) {
+  if (file.folds == 0) return {};
+  return {fmt::format("ensemble.folds={}", file.folds),
+          fmt::format("ensemble.members={}", file.folds), "ensemble.vary=[init, fold]"};
+}
+
+Experiment load(const SweepPlan& plan, int experiment, const Overrides& overrides) {
+  try {
+    return load_experiment(plan.file.experiments[static_cast<std::size_t>(experiment)],
+                           plan.file.overrides + fold_overrides(plan.file) + overrides);
+  } catch (const ConfigError& error) {
+    throw ExperimentError(error.what());
+  }
+}
+
 Experiment resolve(const SweepPlan& plan, int variant, const Overrides& overrides) {
   const Variant& of = plan.variants[static_cast<std::size_t>(variant)];
-  try {
-    return load_experiment(plan.file.experiments[static_cast<std::size_t>(of.experiment)],
-                           plan.file.overrides + of.settings + overrides);
-  } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("variant {} ({}): {}", variant,
-                                  plan.labels[static_cast<std::size_t>(variant)], error.what()));
+  return load(plan, of.experiment, of.settings + overrides);
+}
+
+// "variants 0 (a), 1 (b), ... (5 in all)"
+std::string variants_text(const SweepPlan& plan, const std::vector<int>& variants) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(kNamed, variants.size()); ++i) {
+    names.push_back(
+        fmt::format("{} ({})", variants[i], plan.labels[static_cast<std::size_t>(variants[i])]));
   }
+  return fmt::format(
+      "variant{} {}{}", variants.size() == 1 ? "" : "s", join(names, ", "),
+      variants.size() > kNamed ? fmt::format(", ... ({} in all)", variants.size()) : std::string());
+}
+
+// The key among `overrides` that a message about them is about; empty where it cannot be told.
+std::string key_of(const std::string& message, const Overrides& overrides) {
+  for (auto text = overrides.rbegin(); text != overrides.rend(); ++text) {
+    const std::string key = text->substr(0, text->find('='));
+    const std::size_t dot = key.rfind('.');
+    const std::string unknown =
+        dot == std::string::npos
+            ? fmt::format("unknown key \"{}\"", key)
+            : fmt::format("unknown key \"{}\" in \"{}\"", key.substr(dot + 1), key.substr(0, dot));
+    for (const std::string& part : {"\"" + key + "\"", "\"" + key + ".", "\"" + *text, unknown}) {
+      if (message.find(part) != std::string::npos) return key;
+    }
+  }
+  return {};
+}
+
+// Throws what the variants' experiments get wrong, all of it: with the sweep file's own place where it sets
+// the value, else with that of the experiment file.
+[[noreturn]] void refuse_variants(const SweepPlan& plan, const ExperimentError& first) {
+  constexpr std::string_view kFromSweep = "command line: ";
+  std::map<std::string, std::vector<int>> lines;
+  for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
+    for (const Overrides& more : {Overrides(), plan.file.confirm_overrides}) {
+      try {
+        resolve(plan, v, more);
+      } catch (const ExperimentError& error) {
+        for (const std::string& line : split(error.what(), '\n')) lines[line].push_back(v);
+        break;
+      }
+    }
+  }
+  if (lines.empty()) throw ConfigError(first.what());  // by what a stage adds
+  std::vector<SetMistake> mistakes;
+  std::vector<std::string> others;
+  for (const auto& [line, variants] : lines) {
+    const bool all = variants.size() == plan.variants.size();
+    const Variant& variant = plan.variants[static_cast<std::size_t>(variants.front())];
+    const std::string key =
+        line.starts_with(kFromSweep)
+            ? key_of(line, plan.file.overrides + variant.settings + plan.file.confirm_overrides)
+            : std::string();
+    if (key.empty()) {
+      others.push_back(all ? line : fmt::format("{}: {}", variants_text(plan, variants), line));
+    } else {
+      mistakes.push_back({key, fmt::format("is wrong in {}: {}", variants_text(plan, variants),
+                                           line.substr(kFromSweep.size()))});
+    }
+  }
+  if (mistakes.empty()) throw ConfigError(join(others, "\n"));
+  plan.file.refuse(mistakes);
 }
 
 std::string yaml_list(const std::vector<std::string>& texts) {
@@ -43,44 +123,50 @@ std::string yaml_list(const std::vector<std::string>& texts) {
   return fmt::format("[{}]", join(pieces, ", "));
 }
 
-std::vector<std::string> validation_graphs(const Experiment& experiment) {
-  const DatasetOptions options = experiment.data.evaluation("valid");
+// Empty where there are fewer than two families.
+ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
+  ValidationHalves halves;
   std::vector<std::string> names;
-  for (const GraphEntry& graph : list_graphs(options.shards, options.collection, "valid")) {
-    const bool included = options.include.empty() || glob_match_any(options.include, graph.name);
-    if (included && !glob_match_any(options.exclude, graph.name)) names.push_back(graph.name);
-  }
-  return names;
-}
-
-// Whether the validation families of an experiment could be halved: then the runs that choose leave out
-// one half, and the runs that confirm the other one.
-bool halve_validation(SweepPlan& plan, std::size_t experiment_index) {
-  const Experiment experiment =
-      load_experiment(plan.file.experiments[experiment_index], plan.file.overrides);
-  const std::vector<std::string> names = validation_graphs(experiment);
+  for (const GraphEntry& graph : graphs) names.push_back(graph.name);
   std::vector<int> half;
   try {
     half = assign_folds(names, std::vector<double>(names.size(), 1.0), 2, kHalvesSeed);
   } catch (const ConfigError&) {
-    return false;  // fewer than two families
+    return halves;
   }
-  const auto leave_out = [&](int which) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    (half[i] == 0 ? halves.choosing : halves.confirming).push_back(names[i]);
+  }
+  return halves;
+}
+
+// Whether the validation families of an experiment could be halved: then the runs that choose leave out
+// one half, and the runs that confirm the other one.
+bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
+  const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
+  ValidationHalves& halves = plan.halves[experiment_index];
+  if (frozen && !frozen->halves.empty()) {
+    halves = frozen->halves.at(experiment_index);
+  } else {
+    if (!find_data(plan.data, experiment)) plan.data.push_back(read_data(experiment));
+    halves = halves_of(chosen_graphs(*find_data(plan.data, experiment), experiment, "valid"));
+  }
+  if (halves.choosing.empty()) return false;
+  const auto leave_out = [&](const std::vector<std::string>& names) {
     std::vector<std::string> patterns = experiment.data.exclude_valid;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (half[i] == which) patterns.push_back(names[i]);
-    }
+    patterns.insert(patterns.end(), names.begin(), names.end());
     return "data.exclude.valid=" + yaml_list(patterns);
   };
-  plan.choosing_overrides[experiment_index] = {leave_out(1)};
-  plan.confirming_overrides[experiment_index] = {leave_out(0)};
+  plan.choosing_overrides[experiment_index] = {leave_out(halves.confirming)};
+  plan.confirming_overrides[experiment_index] = {leave_out(halves.choosing)};
   return true;
 }
 
-void plan_choice(SweepPlan& plan) {
+void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   const SweepFile& file = plan.file;
   plan.choosing_overrides.resize(file.experiments.size());
   plan.confirming_overrides.resize(file.experiments.size());
+  plan.halves.resize(file.experiments.size());
   if (file.choice == ChoiceScore::none) return;
   plan.confirmed_on = "the same graphs that chose it";
   if (file.choice == ChoiceScore::out_of_fold) {
@@ -88,7 +174,7 @@ void plan_choice(SweepPlan& plan) {
   } else if (file.choice_halves) {
     bool all = true;
     for (std::size_t i = 0; i < file.experiments.size(); ++i) {
-      if (!halve_validation(plan, i)) all = false;
+      if (!halve_validation(plan, i, frozen)) all = false;
     }
     if (all) plan.confirmed_on = "validation families that did not choose it";
   }
@@ -125,7 +211,45 @@ SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_
   run.members = experiment.ensemble.members;
   run.folds = experiment.ensemble.folds;
   run.config = experiment.resolved_yaml;
+  if (const FrozenData* data = find_data(plan.data, experiment)) {
+    set_data_hashes(run, *data, experiment);
+  }
   return run;
+}
+
+// Which variants are scored on the same graphs, so that they may be compared. Reads the shards of all.
+void group_variants(SweepPlan& plan) {
+  const SweepFile& file = plan.file;
+  struct Group {
+    int experiment = 0, first = 0;
+    ScoredOn scored;
+  };
+  std::vector<Group> groups;
+  for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v) {
+    const Experiment experiment = resolve(plan, v, {});
+    add_data(plan.data, experiment);
+    const bool folds = file.folds > 0 || experiment.ensemble.holds_out();
+    const bool out_of_fold = file.choice == ChoiceScore::none
+                                 ? folds && experiment.predictions.wanted
+                                 : file.choice == ChoiceScore::out_of_fold;
+    const ScoredOn scored = scored_on(experiment, out_of_fold, find_data(plan.data, experiment));
+    const int of = plan.variants[static_cast<std::size_t>(v)].experiment;
+    const auto at = std::ranges::find_if(groups, [&](const Group& group) {
+      return group.experiment == of && group.scored == scored;
+    });
+    plan.groups.push_back(static_cast<int>(at - groups.begin()));
+    if (at != groups.end()) continue;
+    const auto other = std::ranges::find(groups, of, &Group::experiment);
+    if (other != groups.end() && file.choice != ChoiceScore::none) {
+      throw ConfigError(fmt::format(
+          "variants {} ({}) and {} ({}): nothing can be chosen between them, because {}; leave "
+          "`choose` and `halving` out (`sweep collect` then has a table for each), or make an "
+          "experiment file for each",
+          other->first, plan.labels[static_cast<std::size_t>(other->first)], v,
+          plan.labels[static_cast<std::size_t>(v)], difference_of(other->scored, scored)));
+    }
+    groups.push_back({of, v, scored});
+  }
 }
 
 // What all runs of a variant are given in a stage, apart from seed and member.
@@ -135,11 +259,7 @@ Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant
       static_cast<std::size_t>(plan.variants[static_cast<std::size_t>(variant)].experiment);
   Overrides overrides =
       stage.confirms ? plan.confirming_overrides[experiment] : plan.choosing_overrides[experiment];
-  if (file.folds > 0) {
-    overrides.push_back(fmt::format("ensemble.folds={}", file.folds));
-    overrides.push_back(fmt::format("ensemble.members={}", file.folds));
-    overrides.push_back("ensemble.vary=[init, fold]");
-  }
+  overrides = overrides + fold_overrides(file);  // no value of `over` undoes them
   if (stage.step_divisor > 1) {
     const std::int64_t steps = resolve(plan, variant, overrides).train.steps;
     overrides.push_back(
@@ -217,6 +337,28 @@ void plan_stages(SweepPlan& plan, const std::vector<int>& per_seed) {
   plan.stages.push_back({"confirm", first, confirming, 1, true});
 }
 
+// Everything but the variants.
+void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
+  plan_choice(plan, frozen);
+  group_variants(plan);
+  if (plan.file.choice != ChoiceScore::none) {  // what confirms is not to fail after the search
+    for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v)
+      resolve(plan, v, plan.file.confirm_overrides);
+  }
+  const int rungs = plan.file.halving.rungs;
+  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : "search", 0, 0,
+                         power(plan.file.halving.keep, rungs - 1), false});
+  std::vector<int> all(plan.variants.size());
+  std::iota(all.begin(), all.end(), 0);
+  plan.first_stage = runs_of_stage(plan, 0, all);
+  plan.stages[0].count = static_cast<int>(plan.first_stage.size());
+  const int seeds = static_cast<int>(std::max<std::size_t>(plan.file.seeds.size(), 1));
+  std::vector<int> per_seed(plan.variants.size(), 0);
+  for (const SweepRun& run : plan.first_stage) ++per_seed[static_cast<std::size_t>(run.variant)];
+  for (int& runs : per_seed) runs /= seeds;
+  plan_stages(plan, per_seed);
+}
+
 }  // namespace
 
 std::string resolved_base(const SweepPlan& plan, int experiment) {
@@ -258,24 +400,17 @@ std::vector<SweepRun> runs_of_stage(const SweepPlan& plan, int stage_number,
   return runs;
 }
 
-SweepPlan plan_sweep(SweepFile sweep) {
+SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen) {
   SweepPlan plan;
   plan.file = std::move(sweep);
+  if (frozen && frozen->data) plan.data = *frozen->data;
   plan.variants = variants_of(plan.file);
   for (const Variant& variant : plan.variants) plan.labels.push_back(label_of(variant, plan.file));
-  plan_choice(plan);
-  const int rungs = plan.file.halving.rungs;
-  plan.stages.push_back({rungs > 1 ? fmt::format("rung 1 of {}", rungs) : "search", 0, 0,
-                         power(plan.file.halving.keep, rungs - 1), false});
-  std::vector<int> all(plan.variants.size());
-  std::iota(all.begin(), all.end(), 0);
-  plan.first_stage = runs_of_stage(plan, 0, all);
-  plan.stages[0].count = static_cast<int>(plan.first_stage.size());
-  const int seeds = static_cast<int>(std::max<std::size_t>(plan.file.seeds.size(), 1));
-  std::vector<int> per_seed(plan.variants.size(), 0);
-  for (const SweepRun& run : plan.first_stage) ++per_seed[static_cast<std::size_t>(run.variant)];
-  for (int& runs : per_seed) runs /= seeds;
-  plan_stages(plan, per_seed);
+  try {
+    plan_runs(plan, frozen);
+  } catch (const ExperimentError& error) {
+    refuse_variants(plan, error);
+  }
   return plan;
 }
 
@@ -291,9 +426,12 @@ SweepRecord record_of(const SweepPlan& plan) {
   for (const Variant& variant : plan.variants) {
     record.variant_experiment.push_back(variant.experiment);
   }
+  record.variant_group = plan.groups;
   record.labels = plan.labels;
   record.stages = plan.stages;
   record.runs = plan.first_stage;
+  record.data = plan.data;
+  record.halves = plan.halves;
   return record;
 }
 

@@ -11,6 +11,7 @@
 
 #include "sweep/choice.hpp"
 #include "sweep/records/json_number.hpp"
+#include "sweep/sweep_outlook.hpp"
 
 namespace tpudist {
 namespace {
@@ -35,6 +36,12 @@ std::vector<StageResults> known_results(const SweepFolder& folder) {
     list.push_back(std::move(known));
   }
   return list;
+}
+
+bool any_ended(const std::vector<StageResults>& known) {
+  return std::ranges::any_of(known, [](const StageResults& stage) {
+    return std::ranges::any_of(stage.results, [](const auto& r) { return r.has_value(); });
+  });
 }
 
 // What variants are compared by where nothing is chosen: out-of-fold scores where there are any.
@@ -74,23 +81,59 @@ std::string_view state_word(const std::optional<RunResult>& result) {
   return !result ? "not ended" : result->finished ? "finished" : "failed";
 }
 
+// The summaries of a stage by SweepRecord::variant_group, which are not compared with each other.
+std::vector<std::vector<VariantSummary>> grouped(const SweepRecord& record,
+                                                 const StageResults& stage, ChoiceScore score) {
+  std::map<int, std::vector<VariantSummary>> groups;
+  for (const VariantSummary& s : summarise(stage.runs, stage.results, score)) {
+    groups[record.variant_group[static_cast<std::size_t>(s.variant)]].push_back(s);
+  }
+  std::vector<std::vector<VariantSummary>> list;
+  for (auto& [group, summaries] : groups) list.push_back(std::move(summaries));
+  return list;
+}
+
+const std::string& label_of(const SweepRecord& record, const VariantSummary& s) {
+  return record.labels[static_cast<std::size_t>(s.variant)];
+}
+
+// `compared`: whether the variants may be compared, so that all should be scored on equally many graphs.
+std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
+                     bool compared) {
+  std::size_t width = 7;
+  for (const VariantSummary& s : summaries) width = std::max(width, label_of(record, s).size());
+  std::string text = fmt::format("\n{:<{}}  {:>4}  {:>8}  {:>6}  {:>9}  {:>15}  {:>20}\n",
+                                 "variant", width, "runs", "finished", "failed", "trainings",
+                                 "mean of members", "SD between trainings");
+  const double most = compared ? most_graphs(summaries) : 0;
+  bool fewer = false;
+  for (const VariantSummary& s : summaries) {
+    const bool marked = most > 0 && s.mean && s.graphs < most;
+    fewer = fewer || marked;
+    text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>6}  {:>9}  {:>15}  {:>20}{}\n",
+                        label_of(record, s), width, s.runs, s.finished, s.failed, s.seeds,
+                        cell(s.mean), cell(s.deviation), marked ? " *" : "");
+  }
+  if (fewer) text += "* on fewer graphs than others: on some its score is undefined\n";
+  return text;
+}
+
 std::string summary_lines(const SweepRecord& record, const StageResults& stage) {
   const ChoiceScore score = shown_score(record, stage);
-  const auto summaries = summarise(stage.runs, stage.results, score);
-  std::size_t width = 7;
-  for (const VariantSummary& s : summaries) {
-    width = std::max(width, record.labels[static_cast<std::size_t>(s.variant)].size());
-  }
   std::string text = fmt::format(
-      "{}: {} score, mean over graphs and members; deviation between seeds\n\n{:<{}}  {:>4}  {:>8} "
-      " "
-      "{:>6}  {:>5}  {:>7}  {:>9}\n",
-      stage.stage->name, name_of(score), "variant", width, "runs", "finished", "failed", "seeds",
-      "mean", "deviation");
-  for (const VariantSummary& s : summaries) {
-    text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>6}  {:>5}  {:>7}  {:>9}\n",
-                        record.labels[static_cast<std::size_t>(s.variant)], width, s.runs,
-                        s.finished, s.failed, s.seeds, cell(s.mean), cell(s.deviation));
+      "{}: {} score. A training is all members of a seed; its score is the mean of its "
+      "members, over graphs\n",
+      stage.stage->name, name_of(score));
+  const auto groups = grouped(record, stage, score);
+  if (std::ranges::all_of(groups, [](const auto& group) { return group.size() == 1; })) {
+    text += table_of(record, summarise(stage.runs, stage.results, score), groups.size() == 1);
+    if (groups.size() > 1)
+      text += "\nno two of these are compared: they are of other experiments, or of other graphs\n";
+    return text;
+  }
+  for (const auto& summaries : groups) text += table_of(record, summaries, true);
+  if (groups.size() > 1) {
+    text += "\nthe tables are not compared: they are of other experiments, or of other graphs\n";
   }
   return text;
 }
@@ -112,52 +155,88 @@ std::string run_lines(const StageResults& stage) {
   return text;
 }
 
-// How good the best of the variants looks only because it is the best of many.
-std::string optimism_line(const SweepRecord& record, const StageResults& stage) {
-  const auto summaries = summarise(stage.runs, stage.results, shown_score(record, stage));
-  double squares = 0;
-  int with = 0, seeds = 0;
-  for (const VariantSummary& s : summaries) {
-    if (!s.deviation) continue;
-    squares += *s.deviation * *s.deviation / s.seeds;
-    seeds += s.seeds;
-    ++with;
+// How good the best of the variants looks only because it is the best of many: a line for each group.
+std::string optimism_lines(const SweepRecord& record, const StageResults& stage) {
+  std::string text;
+  const auto groups = grouped(record, stage, shown_score(record, stage));
+  for (const auto& summaries : groups) {
+    double squares = 0;
+    int with = 0, trainings = 0;
+    for (const VariantSummary& s : summaries) {
+      if (!s.deviation) continue;
+      squares += *s.deviation * *s.deviation / s.seeds;
+      trainings += s.seeds;
+      ++with;
+    }
+    const int variants = static_cast<int>(summaries.size());
+    if (variants < 2) continue;
+    const std::string of = groups.size() > 1
+                               ? fmt::format(" ({} to {})", label_of(record, summaries.front()),
+                                             label_of(record, summaries.back()))
+                               : std::string();
+    if (with == 0) {
+      text += fmt::format(
+          "the best of {} variants{} looks better than it is; by how much cannot be said with one "
+          "training each\n",
+          variants, of);
+      continue;
+    }
+    text += fmt::format(
+        "the best of {} equal variants{} would look {:.4f} better than it is, by the SD between "
+        "its {:.1f} trainings\n",
+        variants, of, expected_optimism(variants, std::sqrt(squares / with)),
+        static_cast<double>(trainings) / with);
   }
-  const int variants = static_cast<int>(summaries.size());
-  if (variants < 2) return {};
-  if (with == 0) {
-    return fmt::format(
-        "\nthe best of {} variants looks better than it is; by how much cannot be said with one "
-        "seed "
-        "each\n",
-        variants);
-  }
-  return fmt::format(
-      "\nthe best of {} equal variants would look {:.4f} better than it is, by the deviation "
-      "between "
-      "its {:.1f} seeds\n",
-      variants, expected_optimism(variants, std::sqrt(squares / with)),
-      static_cast<double>(seeds) / with);
+  return text.empty() ? text : "\n" + text;
 }
 
-std::string choice_lines(const SweepRecord& record, const std::vector<StageResults>& known) {
+// What is wrong with the frozen stages, and what to do.
+std::string stale_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {
+  std::string text;
+  for (int stage = 1; stage < static_cast<int>(known.size()); ++stage) {
+    const std::string reason = folder.stale_reason(stage);
+    if (reason.empty()) continue;
+    text += fmt::format(
+        "\nthe choice for \"{}\" is stale: {}; `tpudist sweep retry {} --take-back` takes it back, "
+        "and `tpudist sweep run` then chooses anew\n",
+        known[static_cast<std::size_t>(stage)].stage->name, reason, folder.path().string());
+  }
+  return text;
+}
+
+std::string confirmed_text(const SweepRecord& record, const VariantSummary& s) {
+  if (!s.mean) {
+    return fmt::format("its score is not known yet: {} of {} runs with fresh seeds have finished",
+                       s.finished, s.runs);
+  }
+  return fmt::format(
+      "its score: {} (mean of members), SD between trainings {}, {} fresh seeds, on {}",
+      cell(s.mean), cell(s.deviation), s.seeds, record.confirmed_on);
+}
+
+std::string choice_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {
+  const SweepRecord& record = folder.record();
   if (record.choice == ChoiceScore::none) {
     return "\nno variant was chosen (`choose.by: none`)\n";
   }
   const StageResults& last = known.back();
-  if (!last.stage->confirms) return "\nnothing is chosen yet: not all runs have ended\n";
+  if (!last.stage->confirms) {
+    const bool failed = std::ranges::any_of(
+        last.results, [](const auto& result) { return result && !result->finished; });
+    return fmt::format("\nnothing is chosen yet: {}\n",
+                       failed ? "runs failed (`tpudist sweep retry`, or `sweep run --go-on`)"
+                              : "not all runs have ended");
+  }
   std::string text;
   const StageResults& search = known[known.size() - 2];
   const auto chosen_by = summarise(search.runs, search.results, record.choice);
+  const bool stale = !folder.stale_reason(static_cast<int>(known.size()) - 1).empty();
   for (const VariantSummary& s : summarise(last.runs, last.results, ChoiceScore::valid)) {
     const auto before = std::ranges::find(chosen_by, s.variant, &VariantSummary::variant);
     text += fmt::format(
-        "\nchosen: {} by its {} score {} (too good: it was chosen by it)\nits score: {} +- {} over "
-        "{} "
-        "fresh seeds, on {}\n",
-        record.labels[static_cast<std::size_t>(s.variant)], name_of(record.choice),
-        before == chosen_by.end() ? "-" : cell(before->mean), cell(s.mean), cell(s.deviation),
-        s.seeds, record.confirmed_on);
+        "\nchosen{}: {} by its {} score {} (mean of members; too good: it was chosen by it)\n{}\n",
+        stale ? " (stale)" : "", label_of(record, s), name_of(record.choice),
+        before == chosen_by.end() ? "-" : cell(before->mean), confirmed_text(record, s));
   }
   return text;
 }
@@ -186,7 +265,7 @@ std::string plan_table(const SweepRecord& record) {
     text += fmt::format("{}: {}{} runs, from index {}\n", stage.name,
                         stage.first > 0 ? "at most " : "", stage.count, stage.first);
   }
-  return text;
+  return text + outlook_text(record);
 }
 
 std::string status_table(const SweepFolder& folder) {
@@ -220,24 +299,38 @@ std::string status_table(const SweepFolder& folder) {
   return details.empty() ? text : text + "\n" + details;
 }
 
+bool has_results(const SweepFolder& folder) {
+  return any_ended(known_results(folder));
+}
+
 std::string collect_table(const SweepFolder& folder) {
   const SweepRecord& record = folder.record();
   const std::vector<StageResults> known = known_results(folder);
   std::string text;
+  if (!record.data) {
+    text =
+        "the sweep was expanded by an older version: that all runs saw the same data is "
+        "unchecked\n";
+  }
+  if (!any_ended(known)) {
+    return text + fmt::format("no run has ended yet; `tpudist sweep run {}` trains them\n",
+                              folder.path().string());
+  }
   for (const StageResults& stage : known) {
     if (!text.empty()) text += "\n";
     text += summary_lines(record, stage) + run_lines(stage);
   }
   const StageResults& search =
       known.back().stage->confirms ? known[known.size() - 2] : known.back();
-  return text + optimism_line(record, search) + choice_lines(record, known);
+  return text + optimism_lines(record, search) + choice_lines(folder, known) +
+         stale_lines(folder, known);
 }
 
 std::string collect_csv(const SweepFolder& folder) {
   const SweepRecord& record = folder.record();
   std::string text =
       "run,id,stage,variant,label,collection,seed,member,fold,state,valid,out_of_fold,parameters,"
-      "steps\n";
+      "steps,valid_graphs,out_of_fold_graphs\n";
   const auto exact = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : ""; };
   for (const StageResults& stage : known_results(folder)) {
     for (std::size_t i = 0; i < stage.runs.size(); ++i) {
@@ -249,14 +342,19 @@ std::string collect_csv(const SweepFolder& folder) {
                       csv_field(run.collection), run.seed ? fmt::format("{}", *run.seed) : "");
       for (int m = 0; m < run.members; ++m) {
         const int number = run.first_member + m;
-        const MemberResult* member =
-            result && result->finished ? &result->members[static_cast<std::size_t>(m)] : nullptr;
+        const MemberResult* member = result && result->finished && !result->members.empty()
+                                         ? &result->members[static_cast<std::size_t>(m)]
+                                         : nullptr;
+        const auto graphs = [&](int MemberResult::*count) {
+          return member && member->*count >= 0 ? fmt::format("{}", member->*count) : std::string();
+        };
         text += fmt::format(
-            "{},{},{},{},{},{},{},{}\n", start, number,
+            "{},{},{},{},{},{},{},{},{},{}\n", start, number,
             run.folds > 0 ? fmt::format("{}", number % run.folds) : "",
             member && member->failed ? "member failed" : state_word(result),
             member ? exact(member->valid) : "", member ? exact(member->out_of_fold) : "",
-            member ? result->parameters : "", member ? fmt::format("{}", result->steps) : "");
+            member ? result->parameters : "", member ? fmt::format("{}", result->steps) : "",
+            graphs(&MemberResult::valid_graphs), graphs(&MemberResult::out_of_fold_graphs));
       }
     }
   }
@@ -266,12 +364,15 @@ std::string collect_csv(const SweepFolder& folder) {
 Json collect_json(const SweepFolder& folder) {
   const SweepRecord& record = folder.record();
   Json stages = Json::array();
+  int number = 0;
   for (const StageResults& stage : known_results(folder)) {
+    const std::string stale = folder.stale_reason(number++);
     const ChoiceScore score = shown_score(record, stage);
     Json variants = Json::array(), runs = Json::array();
     for (const VariantSummary& s : summarise(stage.runs, stage.results, score)) {
       variants.push_back({{"variant", s.variant},
                           {"label", record.labels[static_cast<std::size_t>(s.variant)]},
+                          {"group", record.variant_group[static_cast<std::size_t>(s.variant)]},
                           {"runs", s.runs},
                           {"finished", s.finished},
                           {"failed", s.failed},
@@ -292,11 +393,17 @@ Json collect_json(const SweepFolder& folder) {
     }
     stages.push_back({{"name", stage.stage->name},
                       {"score", name_of(score)},
+                      {"mean_is", "mean of members"},
+                      {"deviation_is", "SD between trainings"},
                       {"confirms", stage.stage->confirms},
+                      {"stale", stale.empty() ? Json() : Json(stale)},
                       {"variants", variants},
                       {"runs", runs}});
   }
-  return {{"sweep", record.name}, {"confirmed_on", record.confirmed_on}, {"stages", stages}};
+  return {{"sweep", record.name},
+          {"data_checked", record.data.has_value()},
+          {"confirmed_on", record.confirmed_on},
+          {"stages", stages}};
 }
 
 }  // namespace tpudist

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -26,7 +27,9 @@ Json to_json(const RunResult& result) {
     members.push_back({{"number", member.number},
                        {"failed", member.failed},
                        {"valid", number_or_null(member.valid)},
-                       {"out_of_fold", number_or_null(member.out_of_fold)}});
+                       {"valid_graphs", member.valid_graphs},
+                       {"out_of_fold", number_or_null(member.out_of_fold)},
+                       {"out_of_fold_graphs", member.out_of_fold_graphs}});
   }
   return {{"format", kFormat},
           {"id", result.id},
@@ -37,6 +40,8 @@ Json to_json(const RunResult& result) {
           {"steps", result.steps},
           {"train_seconds", result.train_seconds},
           {"host", result.host},
+          {"train_data", result.train_data},
+          {"valid_data", result.valid_data},
           {"members", members}};
 }
 
@@ -52,38 +57,46 @@ RunResult result_from(const Json& json) {
   result.train_seconds = json.at("train_seconds").get<double>();
   result.host = json.at("host").get<std::string>();
   for (const Json& member : json.at("members")) {
-    result.members.push_back({member.at("number").get<int>(), member.at("failed").get<bool>(),
-                              number_from(member.at("valid")),
-                              number_from(member.at("out_of_fold"))});
+    result.members.push_back(
+        {member.at("number").get<int>(), member.at("failed").get<bool>(),
+         number_from(member.at("valid")), number_from(member.at("out_of_fold")),
+         member.value("valid_graphs", -1), member.value("out_of_fold_graphs", -1)});
   }
+  result.train_data = json.value("train_data", "");
+  result.valid_data = json.value("valid_data", "");
   return result;
-}
-
-std::optional<double> mean_of(const std::vector<MemberResult>& members,
-                              std::optional<double> MemberResult::*score) {
-  double sum = 0;
-  int count = 0;
-  for (const MemberResult& member : members) {
-    if (member.failed) continue;
-    if (!(member.*score)) return std::nullopt;
-    sum += *(member.*score);
-    ++count;
-  }
-  if (count == 0) return std::nullopt;
-  return sum / count;
 }
 
 }  // namespace
 
+std::optional<double> mean_of_members(std::span<const MemberResult> members, bool valid) {
+  const auto score = valid ? &MemberResult::valid : &MemberResult::out_of_fold;
+  const auto graphs = valid ? &MemberResult::valid_graphs : &MemberResult::out_of_fold_graphs;
+  const bool known = std::ranges::all_of(
+      members, [&](const MemberResult& member) { return member.failed || member.*graphs >= 0; });
+  double sum = 0, weights = 0;
+  for (const MemberResult& member : members) {
+    const double weight = known ? member.*graphs : 1;
+    if (member.failed || weight == 0) continue;
+    if (!(member.*score)) return std::nullopt;
+    sum += weight * *(member.*score);
+    weights += weight;
+  }
+  if (weights == 0) return std::nullopt;
+  return sum / weights;
+}
+
 std::optional<double> RunResult::valid() const {
-  return mean_of(members, &MemberResult::valid);
+  return mean_of_members(members, /*valid=*/true);
 }
 
 std::optional<double> RunResult::out_of_fold() const {
-  return mean_of(members, &MemberResult::out_of_fold);
+  return mean_of_members(members, /*valid=*/false);
 }
 
 void write_result(const std::filesystem::path& path, const RunResult& result) {
+  std::error_code ignored;  // writing the file says what is wrong
+  std::filesystem::create_directories(path.parent_path(), ignored);
   write_file_atomically(path, to_json(result).dump(1) + "\n");
 }
 
@@ -111,15 +124,21 @@ std::vector<MemberResult> read_member_results(const std::filesystem::path& score
       const Json& list = json.at("members");
       for (std::size_t i = 0; i < results.size(); ++i) {
         const Json& member = list.at(i);
+        const std::string primary = member.at("primary").get<std::string>();
         results[i].failed = !member.at("used").get<bool>();
-        results[i].valid =
-            number_from(member.at("mean").at(member.at("primary").get<std::string>()));
+        results[i].valid = number_from(member.at("mean").at(primary));
+        results[i].valid_graphs = 0;
+        for (const Json& graph : member.at("graphs")) {
+          if (!graph.at(primary).is_null()) ++results[i].valid_graphs;
+        }
       }
     }
     if (json.contains("out_of_fold")) {
       for (const Json& member : json.at("out_of_fold").at("members")) {
         const int place = member.at("number").get<int>() - first_member;
-        results.at(static_cast<std::size_t>(place)).out_of_fold = number_from(member.at("score"));
+        MemberResult& result = results.at(static_cast<std::size_t>(place));
+        result.out_of_fold = number_from(member.at("score"));
+        result.out_of_fold_graphs = member.at("graphs").get<int>();
       }
     }
   } catch (const std::exception& error) {

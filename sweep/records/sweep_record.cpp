@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/hash.hpp"
 #include "core/json_fault.hpp"
 
 namespace tpudist {
@@ -29,6 +32,8 @@ Json to_json(const SweepRun& run) {
           {"first_member", run.first_member},
           {"members", run.members},
           {"folds", run.folds},
+          {"train_data", run.train_data},
+          {"valid_data", run.valid_data},
           {"config", run.config}};
 }
 
@@ -44,6 +49,8 @@ SweepRun run_from(const Json& json) {
   run.members = json.at("members").get<int>();
   run.folds = json.at("folds").get<int>();
   run.config = json.at("config").get<std::string>();
+  run.train_data = json.value("train_data", "");
+  run.valid_data = json.value("valid_data", "");
   if (run.id.size() != 16 || run.id.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw DataError(fmt::format("run {}: its id is not 16 hexadecimal digits", run.index));
   }
@@ -62,6 +69,50 @@ std::vector<SweepRun> runs_from(const Json& list) {
   return runs;
 }
 
+// Later stages may repeat a run of an earlier one, but none stands twice in its own.
+void require_sound(const std::vector<SweepRun>& runs, const SweepRecord& record, int first) {
+  const int variants = static_cast<int>(record.labels.size());
+  const int experiments = static_cast<int>(record.experiments.size());
+  std::map<std::string, int> seen;
+  for (const SweepRun& run : runs) {
+    if (run.variant < 0 || run.variant >= variants) {
+      throw DataError(fmt::format("run {} is of variant {}, but there are {}", run.index,
+                                  run.variant, variants));
+    }
+    if (run.experiment < 0 || run.experiment >= experiments || run.members < 1) {
+      throw DataError(fmt::format("run {} is of no experiment, or has no members", run.index));
+    }
+    const auto [other, is_new] = seen.emplace(run.id, run.index);
+    if (!is_new) {
+      throw DataError(
+          fmt::format("runs {} and {} are the same ({})", other->second, run.index, run.id));
+    }
+    if (run.index != first++) {
+      throw DataError(fmt::format("run {} stands where run {} belongs", run.index, first - 1));
+    }
+  }
+}
+
+Json to_json(const FrozenData& data) {
+  Json graphs = Json::array();
+  for (const FrozenGraph& graph : data.graphs) {
+    graphs.push_back({graph.split, graph.name, to_hex(graph.source_hash), graph.configs});
+  }
+  return {{"shards", data.shards}, {"collection", data.collection}, {"graphs", graphs}};
+}
+
+FrozenData data_from(const Json& json) {
+  FrozenData data{
+      json.at("shards").get<std::string>(), json.at("collection").get<std::string>(), {}};
+  for (const Json& graph : json.at("graphs")) {
+    const auto hash = from_hex(graph.at(2).get<std::string>());
+    if (!hash) throw DataError("the hash of a graph is not 16 hexadecimal digits");
+    data.graphs.push_back({graph.at(1).get<std::string>(), graph.at(0).get<std::string>(), *hash,
+                           graph.at(3).get<std::int64_t>()});
+  }
+  return data;
+}
+
 Json to_json(const Stage& stage) {
   return {{"name", stage.name},
           {"first", stage.first},
@@ -74,6 +125,16 @@ Stage stage_from(const Json& json) {
   return {json.at("name").get<std::string>(), json.at("first").get<int>(),
           json.at("count").get<int>(), json.at("step_divisor").get<std::int64_t>(),
           json.at("confirms").get<bool>()};
+}
+
+void group_by_collection(SweepRecord& record) {
+  std::map<std::pair<int, std::string>, int> groups;
+  record.variant_group.assign(record.labels.size(), 0);
+  for (const SweepRun& run : record.runs) {
+    const int next = static_cast<int>(groups.size());
+    record.variant_group[static_cast<std::size_t>(run.variant)] =
+        groups.try_emplace({run.experiment, run.collection}, next).first->second;
+  }
 }
 
 SweepRecord record_from(const Json& json) {
@@ -89,22 +150,26 @@ SweepRecord record_from(const Json& json) {
   for (const Json& variant : json.at("variants")) {
     record.variant_experiment.push_back(variant.at("experiment").get<int>());
     record.labels.push_back(variant.at("label").get<std::string>());
+    if (variant.contains("group")) record.variant_group.push_back(variant.at("group").get<int>());
+  }
+  if (json.contains("data")) {
+    record.data.emplace();
+    for (const Json& data : json.at("data")) record.data->push_back(data_from(data));
+    for (const Json& half : json.at("halves")) {
+      record.halves.push_back({half.at("choosing").get<std::vector<std::string>>(),
+                               half.at("confirming").get<std::vector<std::string>>()});
+    }
   }
   for (const Json& stage : json.at("stages")) record.stages.push_back(stage_from(stage));
   record.runs = runs_from(json.at("runs"));
-  const int variants = static_cast<int>(record.labels.size());
-  for (const SweepRun& run : record.runs) {
-    if (run.variant < 0 || run.variant >= variants) {
-      throw DataError(fmt::format("run {} is of variant {}, but there are {}", run.index,
-                                  run.variant, variants));
-    }
-  }
   if (record.stages.empty() || record.runs.empty()) throw DataError("it has no runs");
+  require_sound(record.runs, record, 0);
+  if (record.variant_group.size() != record.labels.size()) group_by_collection(record);
   return record;
 }
 
 template <typename T>
-T read_json(const std::filesystem::path& path, const char* format,
+T read_json(const std::filesystem::path& path, const char* format, const char* advice,
             const std::function<T(const Json&)>& from) {
   const std::string text = read_text_file(path);
   try {
@@ -116,8 +181,8 @@ T read_json(const std::filesystem::path& path, const char* format,
     }
     return from(json);
   } catch (const std::exception& error) {
-    throw DataError(fmt::format("{}: damaged: {}; expand the sweep again into another folder",
-                                path.string(), json_fault(error.what())));
+    throw DataError(
+        fmt::format("{}: damaged: {}; {}", path.string(), json_fault(error.what()), advice));
   }
 }
 
@@ -127,17 +192,26 @@ void write_record(const std::filesystem::path& path, const SweepRecord& record) 
   Json variants = Json::array(), stages = Json::array();
   for (std::size_t i = 0; i < record.labels.size(); ++i) {
     variants.push_back({{"experiment", record.variant_experiment[i]}, {"label", record.labels[i]}});
+    if (i < record.variant_group.size()) variants.back()["group"] = record.variant_group[i];
   }
   for (const Stage& stage : record.stages) stages.push_back(to_json(stage));
-  const Json json = {{"format", kSweepFormat},
-                     {"name", record.name},
-                     {"choose_by", kChoices[static_cast<int>(record.choice)]},
-                     {"keep", record.keep},
-                     {"confirmed_on", record.confirmed_on},
-                     {"experiments", record.experiments},
-                     {"variants", variants},
-                     {"stages", stages},
-                     {"runs", runs_json(record.runs)}};
+  Json json = {{"format", kSweepFormat},
+               {"name", record.name},
+               {"choose_by", kChoices[static_cast<int>(record.choice)]},
+               {"keep", record.keep},
+               {"confirmed_on", record.confirmed_on},
+               {"experiments", record.experiments},
+               {"variants", variants},
+               {"stages", stages},
+               {"runs", runs_json(record.runs)}};
+  if (record.data) {
+    json["data"] = Json::array();
+    for (const FrozenData& data : *record.data) json["data"].push_back(to_json(data));
+    json["halves"] = Json::array();
+    for (const ValidationHalves& half : record.halves) {
+      json["halves"].push_back({{"choosing", half.choosing}, {"confirming", half.confirming}});
+    }
+  }
   write_file_atomically(path, json.dump(1) + "\n");
 }
 
@@ -147,12 +221,19 @@ void write_stage_runs(const std::filesystem::path& path, const std::vector<Sweep
 }
 
 SweepRecord read_record(const std::filesystem::path& path) {
-  return read_json<SweepRecord>(path, kSweepFormat, record_from);
+  return read_json<SweepRecord>(path, kSweepFormat, "expand the sweep again into another folder",
+                                record_from);
 }
 
-std::vector<SweepRun> read_stage_runs(const std::filesystem::path& path) {
+std::vector<SweepRun> read_stage_runs(const std::filesystem::path& path, const SweepRecord& record,
+                                      int stage) {
   return read_json<std::vector<SweepRun>>(
-      path, kStageFormat, [](const Json& json) { return runs_from(json.at("runs")); });
+      path, kStageFormat, "remove it, and `tpudist sweep run` makes it again",
+      [&](const Json& json) {
+        std::vector<SweepRun> runs = runs_from(json.at("runs"));
+        require_sound(runs, record, record.stages[static_cast<std::size_t>(stage)].first);
+        return runs;
+      });
 }
 
 }  // namespace tpudist

@@ -25,6 +25,9 @@ struct SweepRun {
   int first_member = 0, members = 1;  // the numbers of the members that it trains
   int folds = 0;                      // member number m holds out fold m % folds; 0: no folds
   std::string config;                 // the resolved experiment file
+  // Dataset::selection_hash of what it trains on and of the validation split that it is scored on, as 16
+  // hexadecimal digits; empty while they are unknown.
+  std::string train_data, valid_data;
 };
 
 // Runs that are compared with each other: a rung of successive halving, all variants where nothing is

@@ -46,6 +46,10 @@ dist: {threads: 1, device: cpu}
   static void write(const std::string& name, const std::string& text) {
     std::ofstream(path(name)) << text;
   }
+  static void replace_by_file(const std::string& folder) {
+    fs::remove_all(folder);
+    std::ofstream(folder) << "in the way";
+  }
   static Outcome collect(const std::string& sweep) {
     return run_program("sweep collect " + path(sweep) + " 2>&1");
   }
@@ -93,12 +97,12 @@ TEST_F(SweepRanks, AResultThatCannotBeWrittenEndsTheGroupOnAllRanks) {
   ASSERT_EQ(run_program("sweep expand " + path("sweep.yaml") + " --dir " + path("full") + " 2>&1")
                 .exit_code,
             0);
-  fs::remove(path("full") + "/results");
+  replace_by_file(path("full") + "/results");
   const Outcome outcome = run_ranks(2, "sweep run " + path("full"));
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("full/results/"));
   EXPECT_THAT(outcome.output, HasSubstr("0 runs finished here"));
-  fs::create_directory(path("full") + "/results");
+  fs::remove(path("full") + "/results");
   EXPECT_EQ(run_ranks(2, "sweep run " + path("full")).exit_code, 0);
   EXPECT_EQ(collect("full").output, expected_.output);
 }

@@ -18,6 +18,7 @@ struct Case {
     record.experiments = {"e"};
     for (std::size_t v = 0; v < scores.size(); ++v) {
       record.variant_experiment.push_back(0);
+      record.variant_group.push_back(0);
       record.labels.push_back("v");
       for (std::size_t s = 0; s < scores[v].size(); ++s) {
         SweepRun run;
@@ -85,6 +86,58 @@ TEST(Choice, SummariesGoOverSeedsOfWhichAllRunsHaveScores) {
   s = summarise(c.runs, c.results, ChoiceScore::valid)[0];
   EXPECT_FALSE(s.mean);
   EXPECT_EQ(s.finished, 1);
+}
+
+MemberResult held_out(int number, double score, int graphs) {
+  MemberResult member{number, false, std::nullopt, score};
+  member.out_of_fold_graphs = graphs;
+  return member;
+}
+
+// The mean over graphs and not that of fold means, wherever the members of a training were trained.
+TEST(Choice, OutOfFoldScoresGoOverGraphs) {
+  Case fused({{0, 0}}), split({{0, 0, 0, 0}});
+  for (std::size_t i = 0; i < 4; ++i) {
+    split.runs[i].seed = i / 2;
+    split.runs[i].folds = 2;
+    split.results[i]->members = {
+        held_out(static_cast<int>(i % 2), 0.2 + 0.1 * static_cast<double>(i), i % 2 == 0 ? 1 : 3)};
+  }
+  for (std::size_t seed = 0; seed < 2; ++seed) {
+    fused.runs[seed].folds = 2;
+    fused.results[seed]->members = {split.results[2 * seed]->members[0],
+                                    split.results[2 * seed + 1]->members[0]};
+  }
+  for (const Case* c : {&fused, &split}) {
+    const VariantSummary s = summarise(c->runs, c->results, ChoiceScore::out_of_fold)[0];
+    // (0.2 + 3 * 0.3) / 4 = 0.275, (0.4 + 3 * 0.5) / 4 = 0.475
+    EXPECT_NEAR(*s.mean, 0.375, 1e-12);
+    EXPECT_NEAR(*s.deviation, 0.2 / std::sqrt(2.0), 1e-12);
+    EXPECT_EQ(s.seeds, 2);
+    EXPECT_EQ(s.graphs, 4);
+  }
+  // Results of older versions do not know their numbers of graphs: all members count alike.
+  for (auto& result : fused.results) {
+    for (MemberResult& member : result->members) member.out_of_fold_graphs = -1;
+  }
+  EXPECT_NEAR(*summarise(fused.runs, fused.results, ChoiceScore::out_of_fold)[0].mean, 0.35, 1e-12);
+  // Without the member of a fold there is no score of all graphs.
+  fused.results[0]->members[1].failed = true;
+  EXPECT_EQ(summarise(fused.runs, fused.results, ChoiceScore::out_of_fold)[0].seeds, 1);
+}
+
+TEST(Choice, AVariantThatIsScoredOnFewerGraphsComesLast) {
+  Case c({{0.9, 0.9}, {0.2, 0.2}});
+  for (std::size_t i = 0; i < 4; ++i) c.results[i]->members[0].valid_graphs = i == 0 ? 2 : 3;
+  EXPECT_THAT(c.chosen(0), ElementsAre(1));
+  c.results[3]->members[0].valid_graphs = -1;  // unknown
+  EXPECT_THAT(c.chosen(0), ElementsAre(0));
+}
+
+TEST(Choice, NothingIsChosenBetweenScoresOfDifferentGraphs) {
+  Case c({{0.9}, {0.2}});
+  c.record.variant_group = {0, 1};
+  EXPECT_THROW(c.chosen(0), ConfigError);
 }
 
 TEST(Choice, MembersThatFailedDoNotCount) {

@@ -14,6 +14,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 void finish(const SweepFolder& sweep, std::size_t run) {
   RunResult result;
@@ -77,6 +78,10 @@ TEST(SlurmSubmission, StagesWaitForEachOther) {
   EXPECT_THAT(jobs[2].after, ElementsAre(1));
   EXPECT_THAT(jobs[2].arguments, Contains("--array=0-2"));
   EXPECT_THAT(jobs[3].after, ElementsAre(0, 1, 2));
+  EXPECT_THAT(jobs[1].arguments, Not(Contains("--go-on")));
+  SlurmOptions go_on;
+  go_on.go_on = true;
+  EXPECT_EQ(slurm_jobs(sweep, go_on, "/bin/tpudist")[1].arguments.back(), "--go-on");
 }
 
 TEST(SlurmSubmission, QuotesWordsForTheShell) {

@@ -4,7 +4,11 @@
 
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "sweep/sweep_tables.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
@@ -12,6 +16,7 @@ namespace tpudist::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 RunResult finished(const SweepRun& run, double score) {
@@ -111,6 +116,134 @@ TEST(SweepFolderTest, StatesFollowClaimsAndResults) {
   sweep.forget_failure(run);  // only of failed runs
   EXPECT_EQ(sweep.state(run), RunState::finished);
   EXPECT_EQ(sweep.result(run)->valid(), 0.5);
+}
+
+// A sweep on shards of its own, which can be taken away.
+struct OwnShards {
+  OwnShards() {
+    fs::copy(tiny_shards(), shards, fs::copy_options::recursive);
+    sweep_file = files.sweep("set: {data.shards: '" + shards.string() + "'}\n" + kTwoRates);
+    choosing_file = files.write("choose.yaml", "include: sweep.yaml\nchoose: {by: valid}\n");
+  }
+  SweepCase files;
+  fs::path shards = files.path("shards"), sweep_file, choosing_file;
+};
+
+TEST(SweepFolderTest, HalvesOfTheValidationFamiliesAreFrozen) {
+  const OwnShards own;
+  const SweepFolder sweep = SweepFolder::expand(own.choosing_file, {}, own.files.path("sweep"));
+  ASSERT_EQ(sweep.record().halves.size(), 1u);
+  const ValidationHalves& halves = sweep.record().halves[0];
+  EXPECT_FALSE(halves.choosing.empty());
+  fs::remove_all(own.shards);
+  for (const SweepRun& run : sweep.record().runs)
+    write_result(sweep.result_file(run), finished(run, 0.1));
+  sweep.freeze_stage(1);
+  const SweepRun run = sweep.stage_runs(1)->at(0);
+  for (const std::string& name : halves.choosing) EXPECT_THAT(run.config, HasSubstr(name));
+  EXPECT_NE(run.valid_data, sweep.record().runs[0].valid_data);
+  EXPECT_EQ(run.train_data, sweep.record().runs[0].train_data);
+}
+
+TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
+  const OwnShards own;
+  const SweepFolder sweep = SweepFolder::expand(own.sweep_file, {}, own.files.path("sweep"));
+  EXPECT_NO_THROW(sweep.checked(sweep.record().runs[0]));
+  // As if the sweep had been expanded for a graph less, and another content of the first one.
+  SweepRecord record = sweep.record();
+  std::vector<FrozenGraph>& graphs = record.data->at(0).graphs;
+  const std::string lost = graphs.back().name, changed = graphs.front().name;
+  ASSERT_EQ(graphs.back().split, "valid");
+  ASSERT_EQ(graphs.front().split, "train");
+  graphs.pop_back();
+  ++graphs.front().source_hash;
+  for (SweepRun& run : record.runs) run.valid_data = std::string(16, '0');
+  write_record(sweep.path() / "sweep.json", record);
+  const SweepFolder other = SweepFolder::open(sweep.path());
+  EXPECT_THAT(testing::message_of<DataError>([&] { other.checked(other.record().runs[0]); }),
+              AllOf(HasSubstr("train: 1 changed (" + changed + ")"),
+                    HasSubstr("valid: 1 added (" + lost + ")")));
+  // A result of other data does not count either.
+  RunResult result = finished(record.runs[0], 0.5);
+  result.valid_data = std::string(16, '1');
+  write_result(other.result_file(record.runs[0]), result);
+  EXPECT_THAT(testing::message_of<DataError>([&] { other.result(record.runs[0]); }),
+              HasSubstr("was trained on other data"));
+}
+
+TEST(SweepFolderTest, DataThatWereNotThereAreFrozenByTheFirstRun) {
+  const OwnShards own;
+  fs::rename(own.shards, own.files.path("away"));
+  const auto folder = own.files.path("sweep");
+  SweepFolder sweep = SweepFolder::expand(own.sweep_file, {}, folder);
+  EXPECT_EQ(sweep.record().runs[0].train_data, "");
+  sweep.freeze_data();
+  EXPECT_EQ(sweep.record().runs[0].train_data, "");
+  fs::rename(own.files.path("away"), own.shards);
+  sweep.freeze_data();
+  EXPECT_EQ(sweep.record().runs[0].train_data.size(), 16u);
+  EXPECT_EQ(SweepFolder::open(folder).record().data->size(), 1u);
+}
+
+TEST(SweepFolderTest, SweepsOfOlderVersionsGoOnUnchecked) {
+  const SweepCase files;
+  const auto folder = files.path("sweep");
+  SweepFolder::expand(files.sweep(kTwoRates + "choose: {by: valid}\n"), {}, folder);
+  nlohmann::json json = nlohmann::json::parse(read_text_file(folder / "sweep.json"));
+  json.erase("data");
+  json.erase("halves");
+  for (auto& variant : json.at("variants")) variant.erase("group");
+  for (auto& run : json.at("runs")) {
+    run.erase("train_data");
+    run.erase("valid_data");
+  }
+  std::ofstream(folder / "sweep.json") << json;
+  SweepFolder sweep = SweepFolder::open(folder);
+  sweep.freeze_data();
+  EXPECT_FALSE(sweep.record().data);
+  EXPECT_THAT(sweep.record().variant_group, ::testing::ElementsAre(0, 0));
+  for (const SweepRun& run : sweep.record().runs) {
+    EXPECT_NO_THROW(sweep.checked(run));
+    write_result(sweep.result_file(run), finished(run, 0.1));
+  }
+  sweep.freeze_stage(1);
+  EXPECT_THAT(collect_table(sweep), HasSubstr("unchecked"));
+}
+
+TEST(SweepFolderTest, MissingFoldersAreMadeAgain) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
+  for (const char* part : {"claims", "results", "runs"}) fs::remove_all(sweep.path() / part);
+  const SweepFolder again = SweepFolder::open(sweep.path());
+  EXPECT_EQ(again.state(again.record().runs[0]), RunState::waiting);
+  EXPECT_THAT(collect_table(again), HasSubstr("no run has ended yet"));
+  fs::remove_all(sweep.path() / "results");
+  write_result(again.result_file(again.record().runs[0]), finished(again.record().runs[0], 0.5));
+  EXPECT_EQ(again.state(again.record().runs[0]), RunState::finished);
+}
+
+TEST(SweepFolderTest, RunsAreCheckedAgainstTheirIds) {
+  const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates + "choose: {by: valid}\n"),
+                                                {}, files.path("sweep"));
+  const std::vector<SweepRun>& runs = sweep.record().runs;
+  write_result(sweep.result_file(runs[0]), finished(runs[1], 0.5));
+  EXPECT_THAT(testing::message_of<DataError>([&] { sweep.result(runs[0]); }),
+              AllOf(HasSubstr(sweep.result_file(runs[0]).string()), HasSubstr(runs[1].id)));
+  for (const SweepRun& run : runs) write_result(sweep.result_file(run), finished(run, 0.5));
+  sweep.freeze_stage(1);
+  std::vector<SweepRun> twice = sweep.stage_runs(1).value();
+  twice[1].id = twice[0].id;
+  write_stage_runs(sweep.path() / "stage-1.json", twice);
+  EXPECT_THAT(testing::message_of<DataError>([&] { sweep.stage_runs(1); }),
+              HasSubstr("stage-1.json: damaged: runs 2 and 3 are the same"));
+  SweepRecord record = sweep.record();
+  record.runs[0].config.replace(record.runs[0].config.find("steps: 4"), 8, "steps: 5");
+  write_record(sweep.path() / "sweep.json", record);
+  const SweepFolder edited = SweepFolder::open(sweep.path());
+  EXPECT_THAT(testing::message_of<DataError>([&] { edited.checked(edited.record().runs[0]); }),
+              HasSubstr("sweep.json: the settings of run 0 are not those of its id"));
+  EXPECT_NO_THROW(edited.checked(edited.record().runs[1]));
 }
 
 TEST(SweepFolderTest, DamagedFilesAreNamed) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "dist/self_communicator.hpp"
@@ -16,16 +17,19 @@ namespace tpudist::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 SweepOutcome run(
     const SweepFolder& folder, std::optional<int> index = {},
-    const std::function<bool()>& stop = [] { return false; }) {
+    const std::function<bool()>& stop = [] { return false; }, bool go_on = false) {
   const auto world = make_self_communicator();
   ThreadPool pool(1, use_one_thread_per_worker);
   NoProgress progress;
   JobContext context{*world, pool, NodePlace{}, progress};
-  return run_sweep(folder, {{}, index}, context, stop);
+  return run_sweep(folder, {{}, index, go_on}, context, stop);
 }
 
 TEST(SweepJobTest, TrainsEveryRunOnce) {
@@ -41,6 +45,8 @@ TEST(SweepJobTest, TrainsEveryRunOnce) {
   for (const SweepRun& one : sweep.record().runs) {
     EXPECT_EQ(sweep.state(one), RunState::finished);
     EXPECT_EQ(sweep.result(one)->parameters.size(), 16u);
+    EXPECT_EQ(sweep.result(one)->train_data, one.train_data);
+    EXPECT_EQ(sweep.result(one)->valid_data.size(), 16u);
     EXPECT_TRUE(sweep.result(one)->valid());
     EXPECT_THAT(table, HasSubstr(sweep.result(one)->parameters));
   }
@@ -129,18 +135,54 @@ TEST(SweepJobTest, AnIndexTrainsOneRun) {
   EXPECT_EQ(run(sweep, 0).finished, 1);
   EXPECT_EQ(run(sweep, 2).finished, 1);
   EXPECT_EQ(run(sweep).finished, 2);
-  EXPECT_THAT(collect_table(sweep), HasSubstr("over 3 fresh seeds"));
+  EXPECT_THAT(collect_table(sweep), HasSubstr(", 3 fresh seeds,"));
 }
 
-// All members in one run, or each in a run of its own: the same members.
-TEST(SweepJobTest, PlacementChangesNoScore) {
+// Whose failure a machine may be to blame for is not to decide what goes on.
+TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
   const SweepCase files;
+  const SweepFolder sweep = SweepFolder::expand(
+      files.sweep("sweep: {over: {optimizer.lr: [1e-3, 1e-2]}}\nchoose: {by: valid}\n"), {},
+      files.path("sweep"));
+  const SweepRun& bad = sweep.record().runs[1];
+  std::ofstream(sweep.run_folder(bad)) << "in the way";
+  EXPECT_TRUE(run(sweep).group_lost);
+  EXPECT_FALSE(sweep.stage_runs(1));
+  EXPECT_THAT(collect_table(sweep), HasSubstr("nothing is chosen yet: runs failed"));
+  EXPECT_EQ(run(
+                sweep, {}, [] { return false; }, /*go_on=*/true)
+                .finished,
+            3);
+  EXPECT_EQ(sweep.stale_reason(1), "");
+  // Trained again after all, the choice may be another one.
+  fs::remove(sweep.run_folder(bad));
+  sweep.forget_failure(bad);
+  EXPECT_THAT(sweep.stale_reason(1), HasSubstr("made without run 1"));
+  EXPECT_EQ(run(sweep).finished, 1);
+  RunResult best = sweep.result(bad).value();
+  best.members[0].valid = 2;
+  write_result(sweep.result_file(bad), best);
+  EXPECT_THAT(collect_table(sweep),
+              AllOf(HasSubstr("the choice for \"confirm\" is stale: by the results as they are now "
+                              "it is optimizer.lr=1e-2"),
+                    HasSubstr("--take-back")));
+  EXPECT_THAT(sweep.take_back(), ElementsAre("confirm"));
+  EXPECT_THAT(sweep.take_back(), IsEmpty());
+  EXPECT_EQ(run(sweep).finished, 3);
+  EXPECT_EQ(sweep.stage_runs(1)->at(0).variant, 1);
+}
+
+// All members in one run, or each in a run of its own: the same members, and the same table.
+TEST(SweepJobTest, PlacementChangesNoScore) {
+  const SweepCase files("predictions: {rows: all}\n");
+  nlohmann::json tables[2];
   const auto scores = [&](const std::string& placement) {
     const SweepFolder sweep = SweepFolder::expand(
         files.sweep("sweep: {seeds: 2, folds: 2}\nplacement: " + placement + "\n",
                     placement + ".yaml"),
         {}, files.path(placement));
     EXPECT_EQ(run(sweep).failed, 0);
+    tables[placement == "split"] = collect_json(sweep).at("stages").at(0);
     std::vector<std::pair<std::optional<std::uint64_t>, double>> list;
     for (const SweepRun& one : sweep.record().runs) {
       const RunResult result = sweep.result(one).value();
@@ -151,6 +193,10 @@ TEST(SweepJobTest, PlacementChangesNoScore) {
     return list;
   };
   EXPECT_EQ(scores("split"), scores("fused"));
+  EXPECT_EQ(tables[0].at("score"), "out of fold");
+  const auto &fused = tables[0].at("variants").at(0), &split = tables[1].at("variants").at(0);
+  EXPECT_DOUBLE_EQ(fused.at("mean"), split.at("mean"));
+  EXPECT_DOUBLE_EQ(fused.at("deviation"), split.at("deviation"));
 }
 
 }  // namespace

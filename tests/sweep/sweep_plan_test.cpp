@@ -12,8 +12,10 @@
 namespace tpudist::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 SweepPlan plan_of(const SweepCase& files, const std::string& text) {
   return plan_sweep(SweepFile::load(files.sweep(text)));
@@ -156,6 +158,37 @@ TEST(SweepPlanTest, ConfirmsWithFreshSeedsOnOtherGraphs) {
   EXPECT_EQ(same.confirmed_on, "the same graphs that chose it");
 }
 
+TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
+  const SweepCase files;
+  const std::string collections =
+      "sweep: {seeds: 2, over: {data.collection: ['layout:xla:random', 'layout:nlp:random']}}\n";
+  const std::string graphs = "sweep: {over: {data.include.valid: [['*mask*'], ['*trax*']]}}\n";
+  const std::string choose = "choose: {by: valid, graphs: all}\n";
+  const auto refusal = [&](const std::string& text) {
+    return testing::message_of<ConfigError>([&] { plan_of(files, text); });
+  };
+  EXPECT_THAT(refusal(collections + choose),
+              AllOf(HasSubstr("variants 0 (data.collection=layout:xla:random) and 1 ("),
+                    HasSubstr("data.collection is layout:xla:random and layout:nlp:random")));
+  EXPECT_THAT(refusal(graphs + choose), HasSubstr("the scored graphs differ"));
+  EXPECT_THAT(plan_of(files, collections).groups, ElementsAre(0, 1));
+  EXPECT_THAT(plan_of(files, graphs).groups, ElementsAre(0, 1));
+  // What members train on may differ, and patterns that come to the same graphs are the same.
+  EXPECT_THAT(plan_of(files,
+                      "sweep: {over: {data.exclude.train: [[], ['*none*']], "
+                      "data.include.valid: [[], ['*']]}}\n" +
+                          choose)
+                  .groups,
+              ElementsAre(0, 0, 0, 0));
+}
+
+TEST(SweepPlanTest, WhatConfirmsIsOnTheOtherHalf) {
+  const SweepCase files;
+  EXPECT_THAT(testing::message_of<ConfigError>(
+                  [&] { plan_of(files, "choose: {by: valid, set: {data.exclude.valid: []}}"); }),
+              HasSubstr("give `graphs: all`"));
+}
+
 TEST(SweepPlanTest, EqualRunsAreRefused) {
   const SweepCase files;
   try {
@@ -186,9 +219,30 @@ TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
     plan_of(files, "sweep: {over: {optimizer.lrr: [1, 2]}}");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("variant 0 (optimizer.lrr=1)"));
+    EXPECT_THAT(error.what(), HasSubstr("sweep.yaml:3:"));
+    EXPECT_THAT(error.what(), HasSubstr("\"sweep.over.optimizer.lrr\" is wrong in variants 0 "
+                                        "(optimizer.lrr=1), 1 (optimizer.lrr=2): "));
     EXPECT_THAT(error.what(), HasSubstr("did you mean \"lr\""));
   }
+}
+
+// All of them at once, each with its place.
+TEST(SweepPlanTest, MistakesOfValuesHaveThePlaceOfTheSweepFile) {
+  const SweepCase files;
+  const auto refusal = [&](const std::string& text) {
+    return testing::message_of<ConfigError>([&] { plan_of(files, text); });
+  };
+  const std::string text = refusal(
+      "set: {train.stepz: 3}\nsweep: {over: {optimizer.lr: [1e-3, .nan, x], "
+      "batch.configs: [4, 0]}}\nchoose: {by: valid, set: {train.steps: none}}");
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("sweep.yaml:3:"), HasSubstr("\"set.train.stepz\" is wrong in"),
+                    HasSubstr("sweep.yaml:4:"), HasSubstr("must be a number, but is \".nan\""),
+                    HasSubstr("must be a number, but is \"x\"")));
+  EXPECT_THAT(text, AllOf(HasSubstr("\"sweep.over.batch.configs\""), Not(HasSubstr("command line")),
+                          Not(HasSubstr("quoted text \".nan"))));
+  EXPECT_THAT(refusal("choose: {by: valid, set: {train.steps: none}}"),
+              HasSubstr("\"choose.set.train.steps\" is wrong in variant 0"));
 }
 
 TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {

@@ -1,0 +1,165 @@
+#include "sweep/sweep_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/text.hpp"
+#include "data/loading/selection.hpp"
+
+namespace tpudist {
+namespace {
+
+std::vector<GraphEntry> entries_of(const FrozenData& data) {
+  std::vector<GraphEntry> entries;
+  for (const FrozenGraph& graph : data.graphs) {
+    GraphEntry entry;
+    entry.name = graph.name;
+    entry.split = graph.split;
+    entry.source_hash = graph.source_hash;
+    entry.configs = graph.configs;
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::uint64_t selection_of(const FrozenData& data, const DatasetOptions& options) {
+  const std::vector<GraphEntry> all = entries_of(data);
+  std::vector<GraphEntry> graphs =
+      filter_graphs(all, options.split, options.include, options.exclude);
+  if (options.second) {
+    const SecondSplit& second = *options.second;
+    std::ranges::move(filter_graphs(all, second.name, second.include, second.exclude),
+                      std::back_inserter(graphs));
+  }
+  return hash_selection(options, graphs);
+}
+
+std::string some_of(const char* what, const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 3;
+  if (names.empty()) return {};
+  const std::span<const std::string> first(names.data(), std::min(kNamed, names.size()));
+  return fmt::format("{} {} ({}{})", names.size(), what, join(first, ", "),
+                     names.size() > kNamed ? ", ..." : "");
+}
+
+// "valid: 1 added (g)", of the graphs that the experiment takes; empty where they are the same.
+std::string change_of(const std::vector<GraphEntry>& then, const std::vector<GraphEntry>& now,
+                      const std::string& split) {
+  std::map<std::string, const GraphEntry*> before;
+  for (const GraphEntry& graph : then) before[graph.name] = &graph;
+  std::vector<std::string> added, removed, changed;
+  for (const GraphEntry& graph : now) {
+    const auto old = before.find(graph.name);
+    if (old == before.end()) {
+      added.push_back(graph.name);
+      continue;
+    }
+    const bool same =
+        old->second->source_hash == graph.source_hash && old->second->configs == graph.configs;
+    if (!same) changed.push_back(graph.name);
+    before.erase(old);
+  }
+  for (const auto& [name, graph] : before) removed.push_back(name);
+  std::vector<std::string> pieces{some_of("added", added), some_of("removed", removed),
+                                  some_of("changed", changed)};
+  std::erase(pieces, "");
+  return pieces.empty() ? std::string() : fmt::format("{}: {}", split, join(pieces, ", "));
+}
+
+}  // namespace
+
+FrozenData read_data(const Experiment& experiment) {
+  const DataConfig& config = experiment.data;
+  FrozenData data{config.shards.string(), config.collection.name, {}};
+  for (const GraphEntry& graph : list_graphs(config.shards, config.collection)) {
+    if (graph.split == "test") continue;
+    data.graphs.push_back({graph.name, graph.split, graph.source_hash, graph.configs});
+  }
+  return data;
+}
+
+const FrozenData* find_data(const std::vector<FrozenData>& data, const Experiment& experiment) {
+  const auto at = std::ranges::find_if(data, [&](const FrozenData& known) {
+    return known.shards == experiment.data.shards.string() &&
+           known.collection == experiment.data.collection.name;
+  });
+  return at == data.end() ? nullptr : &*at;
+}
+
+void add_data(std::vector<FrozenData>& data, const Experiment& experiment) {
+  if (find_data(data, experiment)) return;
+  try {
+    data.push_back(read_data(experiment));
+  } catch (const Error&) {  // the run that needs them says what is wrong
+  }
+}
+
+std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,
+                                      const std::string& split) {
+  const DatasetOptions options = experiment.data.evaluation(split);
+  return filter_graphs(entries_of(data), split, options.include, options.exclude);
+}
+
+void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment) {
+  run.train_data = to_hex(selection_of(data, experiment.training_data()));
+  run.valid_data = to_hex(selection_of(data, experiment.data.evaluation("valid")));
+}
+
+ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data) {
+  const TrainConfig& train = experiment.train;
+  ScoredOn scored{experiment.data.collection.name, 0, {}};
+  if (out_of_fold) {
+    scored.rows = experiment.predictions.most_rows;
+  } else if (train.last_evaluation != LastEvaluation::all) {
+    scored.rows = train.last_evaluation == LastEvaluation::none ? -1 : train.evaluate_rows;
+  }
+  std::vector<std::string> splits{out_of_fold ? "train" : "valid"};
+  if (out_of_fold && experiment.ensemble.trains_on_valid()) splits.push_back("valid");
+  for (const std::string& split : splits) {
+    const DatasetOptions options = experiment.data.evaluation(split);
+    scored.graphs += data ? to_hex(selection_of(*data, options))
+                          : fmt::format("{} {} [{}] [{}]", options.shards.string(), split,
+                                        join(options.include, " "), join(options.exclude, " "));
+  }
+  return scored;
+}
+
+std::string difference_of(const ScoredOn& a, const ScoredOn& b) {
+  if (a.collection != b.collection) {
+    return fmt::format("data.collection is {} and {}", a.collection, b.collection);
+  }
+  if (a.rows != b.rows) return "the numbers of rows that are scored differ";
+  return "the scored graphs differ";
+}
+
+void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
+                       const FrozenData* then) {
+  FrozenData found;
+  try {
+    found = read_data(experiment);
+  } catch (const Error&) {  // training says what is wrong
+    return;
+  }
+  set_data_hashes(now, found, experiment);
+  const bool checked = !run.train_data.empty();
+  if (!checked || (now.train_data == run.train_data && now.valid_data == run.valid_data)) return;
+  std::vector<std::string> changes;
+  for (const char* split : {"train", "valid"}) {
+    if (!then) break;
+    changes.push_back(change_of(chosen_graphs(*then, experiment, split),
+                                chosen_graphs(found, experiment, split), split));
+  }
+  std::erase(changes, "");
+  throw DataError(fmt::format(
+      "run {} ({}): the graphs in {} are not those that the sweep was expanded for{}{}; put those "
+      "shards back, or expand the sweep anew into another folder (--dir)",
+      run.index, run.id, experiment.data.shards.string(), changes.empty() ? "" : ": ",
+      join(changes, "; ")));
+}
+
+}  // namespace tpudist

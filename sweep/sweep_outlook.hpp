@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "sweep/records/sweep_record.hpp"
+
+namespace tpudist {
+
+// What the numbers of trainings and of model families of a sweep can show at all, in a few lines: the
+// least difference between two variants that a t test at 0.05, with Holm's correction over all pairs of
+// variants, finds with probability 0.8 (statistics/power.hpp), in standard deviations between trainings;
+// the same of families where the graphs are known. Empty where there is one variant.
+std::string outlook_text(const SweepRecord& record);
+
+// That difference where each of `values` numbers on both sides, or on one, has a standard deviation of 1:
+// `variance` of the estimate, and its degrees of freedom. `pairs`: tests in all.
+double detectable(double variance, double degrees, int pairs);
+
+}  // namespace tpudist

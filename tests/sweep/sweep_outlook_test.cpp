@@ -1,0 +1,39 @@
+#include "sweep/sweep_outlook.hpp"
+
+#include <gmock/gmock.h>
+
+#include "statistics/power.hpp"
+#include "sweep/sweep_plan.hpp"
+#include "tests/sweep/sweep_case.hpp"
+
+namespace tpudist::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string outlook(const SweepCase& files, const std::string& text) {
+  return outlook_text(record_of(plan_sweep(SweepFile::load(files.sweep(text)))));
+}
+
+TEST(SweepOutlook, DetectsWhatATTestFinds) {
+  EXPECT_NEAR(detectable(2.0 / 3, 4, 1), detectable_difference({2.0 / 3, 4}), 1e-6);
+  EXPECT_GT(detectable(2.0 / 3, 4, 6), 1.3 * detectable(2.0 / 3, 4, 1));
+  // With many runs a difference of 2.80 standard errors is found in 80 % (1.960 + 0.842).
+  EXPECT_NEAR(detectable(1, 1e6, 1), 2.802, 1e-3);
+}
+
+TEST(SweepOutlook, SaysWhatRunsAndFamiliesCanShow) {
+  const SweepCase files;
+  EXPECT_EQ(outlook(files, "sweep: {seeds: 3}\n"), "");  // nothing to compare
+  EXPECT_THAT(outlook(files, "sweep: {over: {optimizer.lr: [1, 2]}}\n"),
+              HasSubstr("1 training of each of 2 variants"));
+  const std::string three = outlook(files, "sweep: {seeds: 3, over: {optimizer.lr: [1, 2, 3]}}\n");
+  EXPECT_THAT(
+      three,
+      AllOf(HasSubstr("3 trainings of each of 3 variants"), HasSubstr("Holm over 3 pairs"),
+            HasSubstr("3 and 3 trainings give p 0.30 at best"), HasSubstr("validation graphs: ")));
+}
+
+}  // namespace
+}  // namespace tpudist::testing
