@@ -8,7 +8,8 @@
 # scripts/setup.sh.
 #
 # With TPUDIST_GPU=OFF a LibTorch that was built with CUDA is used as if it were for the CPU only: its
-# CUDA libraries are neither linked nor loaded.
+# CUDA libraries are neither linked nor loaded. With AUTO that is so where NVIDIA's packages are not all
+# there, as scripts/setup.sh installs it without a GPU; with ON that is an error.
 #
 # Imported targets
 #   LibTorch::LibTorch  all of LibTorch; defines TPUDIST_NO_CUDA where it is a CPU-only build
@@ -60,10 +61,6 @@ foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.
   endif()
 endforeach()
 
-set(LibTorch_CUDA OFF)
-if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
-  set(LibTorch_CUDA ON)
-endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
@@ -85,7 +82,7 @@ function(_libtorch_include target)
 endfunction()
 
 # Finds one library of the nvidia packages, of LibTorch's own folder or of the system, with the
-# header that belongs to it.
+# header that belongs to it; what is not found ends in NOTFOUND.
 macro(_libtorch_nvidia variable library header)
   file(GLOB _candidates "${LibTorch_NVIDIA}/*/lib/${library}.so" "${LibTorch_NVIDIA}/*/lib/${library}.so.*"
        "${LibTorch_FOLDER}/lib/${library}*.so*")
@@ -93,17 +90,42 @@ macro(_libtorch_nvidia variable library header)
     list(GET _candidates 0 ${variable}_LIBRARY)
   else()
     file(GLOB _toolkit /usr/local/cuda/lib64)
-    find_library(${variable}_LIBRARY NAMES ${library}.so HINTS ${_toolkit} REQUIRED)
+    find_library(${variable}_LIBRARY NAMES ${library}.so HINTS ${_toolkit})
   endif()
   file(GLOB _candidates "${LibTorch_NVIDIA}/*/include/${header}")
   if(_candidates)
     list(GET _candidates 0 _header)
     cmake_path(GET _header PARENT_PATH ${variable}_INCLUDE)
   else()
-    find_path(${variable}_INCLUDE NAMES ${header} HINTS /usr/local/cuda/include REQUIRED)
+    find_path(${variable}_INCLUDE NAMES ${header} HINTS /usr/local/cuda/include)
   endif()
   cmake_path(GET ${variable}_LIBRARY PARENT_PATH ${variable}_FOLDER)
 endmacro()
+
+set(LibTorch_CUDA OFF)
+if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
+  set(LibTorch_CUDA ON)
+  _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
+  _libtorch_nvidia(_nccl libnccl nccl.h)
+  # The headers of the CUDA runtime include others that its wheel does not hold.
+  set(_hints "${_cudart_INCLUDE}" "${_cudart_INCLUDE}/cccl"
+             /usr/local/cuda/include /usr/local/cuda/include/cccl)
+  find_path(LibTorch_CRT_INCLUDE crt/host_config.h HINTS ${_hints})
+  find_path(LibTorch_CCCL_INCLUDE nv/target HINTS ${_hints})
+  mark_as_advanced(LibTorch_CRT_INCLUDE LibTorch_CCCL_INCLUDE)
+  file(GLOB _cublas "${LibTorch_NVIDIA}/*/lib/libcublas.so*")
+  if((EXISTS "${LibTorch_NVIDIA}" AND NOT _cublas)
+     OR NOT _cudart_LIBRARY OR NOT _cudart_INCLUDE OR NOT _nccl_LIBRARY OR NOT _nccl_INCLUDE
+     OR NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
+    set(_missing "LibTorch in ${LibTorch_FOLDER} lacks NVIDIA's packages (CUDA runtime, NCCL, headers). "
+                 "For a GPU run TPUDIST_GPU=1 scripts/setup.sh")
+    if(NOT TPUDIST_GPU STREQUAL "AUTO")
+      message(FATAL_ERROR ${_missing})
+    endif()
+    set(LibTorch_CUDA OFF)
+    message(STATUS "Built for the CPU: " ${_missing})
+  endif()
+endif()
 
 add_library(LibTorch::LibTorch INTERFACE IMPORTED)
 add_library(LibTorch::cudart INTERFACE IMPORTED)
@@ -118,18 +140,6 @@ if(LibTorch_CUDA)
   string(PREPEND _libraries "${_lib}/libtorch.so,")
   string(APPEND _libraries ",${_lib}/libtorch_cuda.so")
   list(APPEND _core_libraries "${_lib}/libc10_cuda.so")
-  _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
-  _libtorch_nvidia(_nccl libnccl nccl.h)
-  # The headers of the CUDA runtime include others that its wheel does not hold.
-  set(_hints "${_cudart_INCLUDE}" "${_cudart_INCLUDE}/cccl"
-             /usr/local/cuda/include /usr/local/cuda/include/cccl)
-  find_path(LibTorch_CRT_INCLUDE crt/host_config.h HINTS ${_hints})
-  find_path(LibTorch_CCCL_INCLUDE nv/target HINTS ${_hints})
-  mark_as_advanced(LibTorch_CRT_INCLUDE LibTorch_CCCL_INCLUDE)
-  if(NOT LibTorch_CRT_INCLUDE OR NOT LibTorch_CCCL_INCLUDE)
-    message(FATAL_ERROR "Headers of the CUDA runtime are missing (crt/host_config.h or nv/target). "
-            "Run scripts/setup.sh, or install cuda-toolkit[crt,cccl] beside torch.")
-  endif()
   list(APPEND LibTorch_RPATH "${_nccl_FOLDER}" "${_cudart_FOLDER}")
   list(REMOVE_DUPLICATES LibTorch_RPATH)
 

@@ -2,8 +2,11 @@
 # Installs what tpudist is built with, on Debian 12 or later. Safe to run again: what is there stays.
 #
 #   1. Debian packages, only those that are missing (as root or through sudo).
-#   2. LibTorch, from the PyPI wheel of PyTorch, into a virtual environment of its own (about 5 GB).
+#   2. LibTorch, from the PyPI wheel of PyTorch, into a virtual environment of its own: 1.3 GB for the CPU
+#      (the wheel, and of the packages that it names only the two that it cannot be loaded without), 4.6 GB
+#      for a GPU.
 #
+# TPUDIST_GPU          1: for a GPU; 0: for the CPU. Default: for a GPU where nvcc or an NVIDIA driver is found.
 # TPUDIST_TORCH_ROOT   use this LibTorch and install none
 # TPUDIST_TORCH_VENV   where to make the environment; default ~/.cache/tpudist/torch-<version>
 # TPUDIST_PYTHON       the Python that makes it; default /usr/bin/python3
@@ -11,9 +14,10 @@ set -euo pipefail
 
 torch_version=2.11.0
 venv=${TPUDIST_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tpudist/torch-$torch_version}
-# The headers of the CUDA runtime include others that are packages of their own (crt, cccl); torch
-# itself pins the version of cuda-toolkit.
-requirements=("torch==$torch_version" "cuda-toolkit[crt,cccl]")
+# For a GPU all that torch names, and headers that those of the CUDA runtime include; torch itself pins the
+# version of cuda-toolkit. For the CPU what libtorch_cpu.so is linked to, in the versions that torch pins.
+gpu_requirements=("torch==$torch_version" "cuda-toolkit[crt,cccl]")
+cpu_requirements=(--no-deps "torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 stamp=$venv/.tpudist-complete  # written last: without it the environment is not trusted
 
 packages=(
@@ -25,6 +29,25 @@ packages=(
 
 say() { echo "setup: $*"; }
 fail() { echo "setup: error: $*" >&2; exit 1; }
+
+# Sets `requirements`; `meant`, what they are for; `why`.
+choose_torch() {
+  local gpu=${TPUDIST_GPU:-}
+  why="TPUDIST_GPU=$gpu"
+  if [[ -z $gpu ]]; then
+    gpu=0 why="no nvcc and no NVIDIA driver found; for a GPU: TPUDIST_GPU=1 scripts/setup.sh"
+    if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+      gpu=1 why="nvcc was found; without a GPU 1.3 GB are enough: TPUDIST_GPU=0 scripts/setup.sh"
+    elif [[ -e /proc/driver/nvidia/version ]]; then
+      gpu=1 why="an NVIDIA driver was found; without a GPU 1.3 GB are enough: TPUDIST_GPU=0 scripts/setup.sh"
+    fi
+  fi
+  case ${gpu^^} in
+    1 | ON) requirements=("${gpu_requirements[@]}") meant="for a GPU, 4.6 GB" ;;
+    0 | OFF) requirements=("${cpu_requirements[@]}") meant="for the CPU, 1.3 GB" ;;
+    *) fail "TPUDIST_GPU=$gpu: give 1 (for a GPU) or 0 (for the CPU)" ;;
+  esac
+}
 
 install_packages() {
   local missing=() package
@@ -71,7 +94,12 @@ PYTHON
 
 # Whether the right version of all that is needed is there.
 torch_found() {
-  "$venv/bin/python" - "$torch_version" << 'PYTHON'
+  local packages=(nvidia-cuda-runtime nvidia-cuda-cupti)
+  if [[ ${requirements[*]} == "${gpu_requirements[*]}" ]]; then
+    packages+=(nvidia-cuda-crt nvidia-cuda-cccl)
+    "$venv/bin/python" -m pip --disable-pip-version-check check >&2 || return
+  fi
+  "$venv/bin/python" - "$torch_version" "${packages[@]}" << 'PYTHON'
 import importlib.metadata
 import os
 import runpy
@@ -79,8 +107,8 @@ import sys
 
 try:
     torch = importlib.metadata.distribution("torch").locate_file("torch")
-    for headers in "nvidia-cuda-crt", "nvidia-cuda-cccl":
-        importlib.metadata.distribution(headers)
+    for package in sys.argv[2:]:
+        importlib.metadata.distribution(package)
     os.stat(os.path.join(torch, "lib", "libtorch_cpu.so"))
     version = runpy.run_path(os.path.join(torch, "version.py"))["__version__"]
     if version.split("+")[0] != sys.argv[1]:
@@ -102,8 +130,13 @@ install_torch() {
     say "waiting for another set-up of $venv"
     flock 9
   fi
+  # What is for a GPU serves the CPU, too.
+  if [[ -e $stamp && $(< "$stamp") == "${gpu_requirements[*]}" ]]; then
+    say "LibTorch $torch_version is installed in $venv, for CPU and GPU"
+    return
+  fi
   if [[ -e $stamp && $(< "$stamp") == "${requirements[*]}" ]]; then
-    say "LibTorch $torch_version is installed in $venv"
+    say "LibTorch $torch_version is installed in $venv, $meant ($why)"
     return
   fi
   rm -f "$stamp"
@@ -119,7 +152,7 @@ install_torch() {
     "$python" -m venv "$venv"
   fi
   if ! torch_found 2> /dev/null; then
-    say "installing LibTorch $torch_version into $venv (about 5 GB, some minutes)"
+    say "installing LibTorch $torch_version into $venv, $meant ($why); this takes some minutes"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}" ||
       fail "pip could not install ${requirements[*]}; see above, then run this script again"
   fi
@@ -127,8 +160,9 @@ install_torch() {
     fail "$venv is not complete after all; is the disk full?"
   fi
   echo "${requirements[*]}" > "$stamp"
-  say "LibTorch $torch_version is installed in $venv"
+  say "LibTorch $torch_version is installed in $venv, $meant"
 }
 
+choose_torch
 install_packages
 install_torch

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# What set-up installs, what CMake makes of it, and what other files say of both.
+#
+#   setup_test.sh CMAKE SOURCE_FOLDER SCRATCH_FOLDER
+set -euo pipefail
+cmake=$1 source=$2 scratch=$3
+fail() { echo "FAILED: $*" >&2; exit 1; }
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$source"
+
+# A wrong word is refused before anything is installed.
+if TPUDIST_GPU=maybe scripts/setup.sh > "$scratch/refused" 2>&1; then fail "TPUDIST_GPU=maybe is taken"; fi
+grep -qx 'setup: error: TPUDIST_GPU=maybe: give 1 (for a GPU) or 0 (for the CPU)' "$scratch/refused" ||
+  fail "$(cat "$scratch/refused")"
+
+# A LibTorch as the wheel has it. What NVIDIA's packages hold lies beside it.
+site=$scratch/site
+mkdir -p "$site/torch/lib" "$site/torch/include/torch/headeronly"
+touch "$site"/torch/lib/libtorch_c{pu,uda}.so
+printf '#define TORCH_VERSION_%s\n' 'MAJOR 1' 'MINOR 2' 'PATCH 3' > "$site/torch/include/torch/headeronly/version.h"
+cat > "$scratch/CMakeLists.txt" << END
+cmake_minimum_required(VERSION 3.25)
+project(finds_libtorch NONE)
+list(APPEND CMAKE_MODULE_PATH "$source/cmake")
+find_package(LibTorch REQUIRED)
+message(STATUS "with CUDA: \${LibTorch_CUDA}")
+END
+# configure GPU EXPECTED: CMake's words hold this.
+configure() {
+  local said
+  rm -rf "$scratch/build"
+  said=$("$cmake" -S "$scratch" -B "$scratch/build" -DTPUDIST_TORCH_ROOT="$site" -DTPUDIST_GPU="$1" 2>&1 |
+    tr -s '\n ' ' ') || true
+  [[ $said == *$2* ]] || fail "TPUDIST_GPU=$1: not '$2' but: $said"
+}
+mkdir -p "$site"/nvidia/cu13/{lib,include}
+touch "$site/nvidia/cu13/lib/libcudart.so.13" "$site/nvidia/cu13/include/cuda_runtime_api.h"
+configure AUTO "For a GPU run TPUDIST_GPU=1 scripts/setup.sh -- with CUDA: OFF"
+configure ON "For a GPU run TPUDIST_GPU=1 scripts/setup.sh Call Stack"  # an error
+mkdir -p "$site/nvidia/cu13/include"/{crt,cccl/nv} "$site"/nvidia/nccl/{lib,include}
+touch "$site"/nvidia/cu13/include/{crt/host_config.h,cccl/nv/target} "$site/nvidia/cu13/lib/libcublas.so.13" \
+  "$site/nvidia/nccl/lib/libnccl.so.2" "$site/nvidia/nccl/include/nccl.h"
+configure AUTO "with CUDA: ON"
+configure ON "with CUDA: ON"
+configure OFF "with CUDA: OFF"
+
+# What others repeat of scripts/setup.sh.
+cpu=$(sed -n 's/^cpu_requirements=(\(.*\))$/\1/p' scripts/setup.sh)
+version=$(sed -n 's/^torch_version=//p' scripts/setup.sh)
+cpu=${cpu/\"torch==\$torch_version\"/torch==$version}
+grep -qF -- "pip install $cpu" docs/installing.md || fail "docs/installing.md does not say: pip install $cpu"
+grep -qF "torch-$version" cmake/FindLibTorch.cmake || fail "cmake/FindLibTorch.cmake looks for another version"
+
+# The image is made of all folders that CMake enters.
+for folder in $(sed -n 's/^ *add_subdirectory(\([a-z]*\).*/\1/p' CMakeLists.txt | sort -u); do
+  [[ $folder == tests ]] || grep -q "^ *$folder /usr/src/tpudist/" tpudist.def || fail "tpudist.def lacks $folder"
+done
