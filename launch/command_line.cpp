@@ -1,13 +1,99 @@
 #include "launch/command_line.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
 
 namespace tpudist {
+namespace {
+
+// A check of CLI11 that says what is wrong with `word`. Its own print limits with 309 digits, and take "nan".
+template <typename Accepts>
+CLI::Validator check(const std::string& shown_in_help, Accepts accepts, const std::string& what) {
+  return CLI::Validator(
+      [=](const std::string& word) {
+        return accepts(word) ? "" : fmt::format("\"{}\" is {}", word, what);
+      },
+      shown_in_help);
+}
+
+template <typename Accepts>
+CLI::Validator check_number(const std::string& shown_in_help, Accepts accepts,
+                            const std::string& what) {
+  const auto accepts_word = [=](const std::string& word) {
+    double value = 0;
+    return CLI::detail::lexical_cast(word, value) && std::isfinite(value) && accepts(value);
+  };
+  return check(shown_in_help, accepts_word, what);
+}
+
+enum class PathKind { file, folder, any };
+
+CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
+  return CLI::Validator(
+      [=](const std::string& path) -> std::string {
+        std::error_code error;
+        const auto status = std::filesystem::status(path, error);
+        const bool folder = std::filesystem::is_directory(status);
+        if (!std::filesystem::exists(status)) {
+          const char* missing = kind == PathKind::file     ? "file"
+                                : kind == PathKind::folder ? "folder"
+                                                           : "file or folder";
+          return fmt::format("there is no {} \"{}\"", missing, path);
+        }
+        if (kind == PathKind::file && folder)
+          return fmt::format("\"{}\" is a folder; give a file", path);
+        if (kind == PathKind::folder && !folder)
+          return fmt::format("\"{}\" is no folder; give one", path);
+        return "";
+      },
+      shown_in_help);
+}
+
+// What CLI11 says of a wrong line, as one line in the words of all other errors.
+std::string describe(const CLI::ParseError& error) {
+  std::string text = error.what();
+  const auto take = [&text](std::string_view start) {
+    if (text.rfind(start, 0) != 0) return false;
+    text.erase(0, start.size());
+    return true;
+  };
+  if (take("Could not convert: ")) {
+    text = fmt::format("cannot read {}", text);
+  } else if (take("The following argument was not expected: ") ||
+             take("The following arguments were not expected: ")) {
+    text = fmt::format("not expected: {}", text);
+  } else if (take("A subcommand is required")) {
+    text = "a command is required";
+  } else if (const auto end = text.find(": 1 required "); end != std::string::npos) {
+    text = fmt::format("{} needs a value", text.substr(0, end));
+  } else if (dynamic_cast<const CLI::ValidationError*>(&error) && text[0] != '-') {
+    text.erase(0, text.find(": ") + 2);  // who gives an argument does not see its name
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// The commands that the line names, with the program before them.
+std::string named_commands(const CLI::App& program) {
+  std::string text = program.get_name();
+  for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
+    app = app->get_subcommands().front();
+    text += " " + app->get_name();
+  }
+  return text;
+}
+
+}  // namespace
 
 Option Option::required() const {
   option_->required();
@@ -30,37 +116,48 @@ Option Option::show_default() const {
 }
 
 Option Option::existing_file() const {
-  option_->check(CLI::ExistingFile);
+  option_->check(check_path("FILE", PathKind::file));
   return *this;
 }
 
 Option Option::existing_folder() const {
-  option_->check(CLI::ExistingDirectory);
+  option_->check(check_path("DIR", PathKind::folder));
   return *this;
 }
 
 Option Option::existing_path() const {
-  option_->check(CLI::ExistingPath);
+  option_->check(check_path("PATH(existing)", PathKind::any));
   return *this;
 }
 
 Option Option::one_of(const std::vector<std::string>& words) const {
-  option_->check(CLI::IsMember(words));
+  const auto is_one = [words](const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  option_->check(check(fmt::format("{{{}}}", fmt::join(words, ",")), is_one,
+                       fmt::format("none of {}", fmt::join(words, ", "))));
   return *this;
 }
 
 Option Option::in_range(std::int64_t least, std::int64_t most) const {
-  option_->check(CLI::Range(least, most));
+  const auto within = [=](const std::string& word) {
+    std::int64_t value = 0;
+    return CLI::detail::lexical_cast(word, value) && value >= least && value <= most;
+  };
+  option_->check(check(fmt::format("INT in [{} - {}]", least, most), within,
+                       fmt::format("no whole number from {} to {}", least, most)));
   return *this;
 }
 
 Option Option::not_negative() const {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(check_number(
+      "NONNEGATIVE", [](double value) { return value >= 0; }, "no number that is 0 or more"));
   return *this;
 }
 
 Option Option::positive() const {
-  option_->check(CLI::PositiveNumber);
+  option_->check(check_number(
+      "POSITIVE", [](double value) { return value > 0; }, "no number above 0"));
   return *this;
 }
 
@@ -167,9 +264,8 @@ int run_command_line(CommandLine& line, const std::function<void()>& body,
     return ended.exit_code();
   } catch (const CLI::ParseError& error) {  // also --help and --version, with code 0
     if (error.get_exit_code() == 0) return launched_rank() == 0 ? line.app_->exit(error) : 0;
-    if (launched_ranks() > 1) return tell({error.what(), wrong_usage});
-    line.app_->exit(error);
-    return wrong_usage;
+    return tell({fmt::format("{}; see `{} --help`", describe(error), named_commands(*line.app_)),
+                 wrong_usage});
   } catch (const std::exception& error) {
     return tell(describe_failure(error));
   }

@@ -20,7 +20,7 @@ class Option;
 namespace tpudist {
 
 // One option, flag or argument of a command: a handle, valid as long as the CommandLine. What is asked of it
-// is checked while the line is parsed; a mistake ends the program with a line that names the option.
+// is checked while the line is parsed; a mistake ends the program with one line that names the option.
 class Option {
  public:
   Option required() const;

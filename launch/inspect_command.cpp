@@ -160,7 +160,8 @@ void run(const Arguments& arguments) {
 // Without --plan the command line names shards and nothing else.
 void check_positionals(const Arguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
-    refuse_value("shards", "Directory does not exist: " + arguments.plan.overrides.front());
+    refuse_value("shards",
+                 fmt::format("there is no folder \"{}\"", arguments.plan.overrides.front()));
   }
   if (arguments.shard_root.empty()) refuse_missing("shards");
 }

@@ -1,9 +1,13 @@
 #include "launch/exit_code.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "launch/command_line.hpp"
@@ -65,6 +69,50 @@ TEST(RunCommandLine, WrongUsageIs2AndHelpIs0) {
   };
   EXPECT_EQ(parse({"--wrong"}), 2);
   EXPECT_EQ(parse({"--help"}), 0);
+}
+
+// What a user reads of a wrong line: of `words` after the program's name.
+std::string complaint(const std::vector<std::string>& words) {
+  CommandLine line("program", "A program");
+  const Command command = line.program().add_command("rank", "Ranks");
+  double temperature = 0;
+  int top = 0, jobs = 0;
+  std::string kind;
+  std::vector<std::filesystem::path> inputs;
+  command.add_option("inputs", inputs, "Inputs").required().existing_path();
+  command.add_option("--top", top, "Top").not_negative();
+  command.add_option("--jobs", jobs, "Jobs").in_range(1, 1024);
+  command.add_option("--temperature", temperature, "Temperature").positive();
+  command.add_option("--kind", kind, "Kind").one_of({"a", "b"});
+  line.program().require_command();
+  std::string told;
+  const int code = run_command_line(
+      line, [&] { line.parse(words); },
+      [&](const Failure& failure) {
+        told = failure.message;
+        return failure.exit_code;
+      });
+  EXPECT_EQ(code, 2);
+  return told;
+}
+
+TEST(RunCommandLine, AWrongLineIsToldInOneLineOfPlainWords) {
+  const std::string help = "; see `program rank --help`";
+  EXPECT_EQ(complaint({"rank", "nowhere"}), "there is no file or folder \"nowhere\"" + help);
+  EXPECT_EQ(complaint({"rank", ".", "--top", "-1"}),
+            "--top: \"-1\" is no number that is 0 or more" + help);
+  for (const char* value : {"inf", "nan", "0", "1e999", "x"}) {
+    EXPECT_EQ(complaint({"rank", ".", "--temperature", value}),
+              fmt::format("--temperature: \"{}\" is no number above 0{}", value, help));
+  }
+  EXPECT_EQ(complaint({"rank", ".", "--jobs", "99999999999999999999"}),
+            "--jobs: \"99999999999999999999\" is no whole number from 1 to 1024" + help);
+  EXPECT_EQ(complaint({"rank", ".", "--kind", "c"}), "--kind: \"c\" is none of a, b" + help);
+  EXPECT_EQ(complaint({"rank", ".", "--kind"}), "--kind needs a value" + help);
+  EXPECT_EQ(complaint({"rank", ".", "--top", "1.5"}), "cannot read --top = 1.5" + help);
+  EXPECT_EQ(complaint({"rank"}), "inputs is required" + help);
+  EXPECT_EQ(complaint({"rank", ".", "--wrong\nline"}), "not expected: --wrong line" + help);
+  EXPECT_EQ(complaint({}), "a command is required; see `program --help`");
 }
 
 }  // namespace
