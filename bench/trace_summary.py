@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What a step's time went into on each rank, from a trace.
 
-    tpudist train ... --trace trace.json; bench/trace_summary.py trace.json [--skip STEPS]
+    tpudist train ... --trace trace.json
+    tpudist-trace-summary trace.json [--skip STEPS]     (installed; bench/trace_summary.py in the sources)
 
 Prints for each kind of span, of each rank, the median over steps of its sum in a step, in ms, and its
 share of the step. A span within another one counts in both.
@@ -10,6 +11,7 @@ import argparse
 import collections
 import json
 import statistics
+import sys
 
 
 def main():
@@ -18,7 +20,16 @@ def main():
     parser.add_argument("trace")
     parser.add_argument("--skip", type=int, default=5, help="first steps that are left out")
     arguments = parser.parse_args()
-    events = json.load(open(arguments.trace))["traceEvents"]
+    try:
+        with open(arguments.trace, encoding="utf-8") as file:
+            summarise(json.load(file)["traceEvents"], arguments)
+    except OSError as error:
+        sys.exit(str(error))
+    except (ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{arguments.trace}: is no trace of `tpudist train --trace` ({error!r})")
+
+
+def summarise(events, arguments):
     rank_of = {event["pid"]: event["args"]["sort_index"] for event in events
                if event["name"] == "process_sort_index"}
     sums = collections.defaultdict(lambda: collections.Counter())  # [rank, name][step] in ms
@@ -27,6 +38,9 @@ def main():
         if event["ph"] == "X" and step > arguments.skip:
             sums[rank_of[event["pid"]], event["name"]][step] += event["dur"] / 1e3
     ranks = sorted({rank for rank, _ in sums})
+    if not all(sums[rank, "step"] for rank in ranks) or not ranks:
+        sys.exit(f"{arguments.trace}: holds no training step after the first {arguments.skip}; "
+                 "give a longer training, or --skip 0")
     whole = {rank: statistics.median(sums[rank, "step"].values()) for rank in ranks}
     print("| span |" + "".join(f" rank {rank}, ms | share |" for rank in ranks))
     print("|---|" + "---|---|" * len(ranks))

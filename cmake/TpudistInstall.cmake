@@ -1,6 +1,7 @@
 # What `cmake --install` puts into the prefix:
 #
 #   bin/tpudist, bin/tpudist-train   the programs
+#   bin/tpudist-trace-summary        bench/trace_summary.py, for Python 3 alone
 #   lib/tpudist/                     LibTorch, or links to where it lies: install_libtorch.cmake
 #   share/tpudist/                   experiments/, slurm/, scripts/
 #   share/doc/tpudist/               README.md, docs/, licences
@@ -55,6 +56,7 @@ list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
 install(DIRECTORY experiments slurm DESTINATION "${CMAKE_INSTALL_DATADIR}/tpudist"
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.sbatch")
 install(PROGRAMS scripts/evaluate_ensemble.sh DESTINATION "${CMAKE_INSTALL_DATADIR}/tpudist/scripts")
+install(PROGRAMS bench/trace_summary.py DESTINATION "${CMAKE_INSTALL_BINDIR}" RENAME tpudist-trace-summary)
 install(FILES README.md LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES bench/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/bench")

@@ -24,6 +24,10 @@ for file in share/tpudist/experiments/tile.yaml share/tpudist/slurm/sweep.sbatch
     share/doc/tpudist/README.md share/doc/tpudist/docs/data.md share/doc/tpudist/LICENSE; do
   [[ -e $prefix/$file ]] || fail "$file is missing"
 done
+"$prefix/bin/tpudist-trace-summary" --help | grep -q 'trace.json' || fail "tpudist-trace-summary does not start"
+echo '{"traceEvents": []}' > empty.json
+if "$prefix/bin/tpudist-trace-summary" empty.json 2> said; then fail "a trace without steps is taken"; fi
+grep -q '^empty.json: holds no training step' said || fail "$(cat said)"
 for program in tpudist tpudist-train; do
   if grep -aqF "$build/" <(readelf -d "$prefix/bin/$program"); then
     fail "$program looks for libraries in the build folder"
