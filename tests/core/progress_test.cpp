@@ -187,6 +187,7 @@ std::string live_line(unsigned short columns, std::string_view note = "loss 3.12
 }
 
 TEST(ProgressBarOnATerminal, DropsTheBarAndThenWordsButNotTheNumbers) {
+  TPUDIST_NEEDS_TERMINAL();
   EXPECT_EQ(live_line(120),
             "train: [##......................] 12%, 48,000 of 400,000 steps, 12.0 steps/s, 8:08:53 "
             "left, loss 3.1234");
@@ -201,11 +202,13 @@ TEST(ProgressBarOnATerminal, DropsTheBarAndThenWordsButNotTheNumbers) {
 }
 
 TEST(ProgressBarOnATerminal, DropsANameBeforeTheBar) {
+  TPUDIST_NEEDS_TERMINAL();
   EXPECT_EQ(live_line(80, "tf2_bert_pretrain_dynamic_sequence_length"),
             "train: [#............] 12%, 48,000 of 400,000 steps, 12.0 steps/s, 8:08:53 left");
 }
 
 TEST(ProgressBarOnATerminal, LinesStandAboveTheBar) {
+  TPUDIST_NEEDS_TERMINAL();
   testing::PseudoTerminal terminal(60);
   ProgressBar::Options options;
   options.descriptor = terminal.descriptor();

@@ -50,6 +50,7 @@ void expect_whole_lines(const TerminalOutcome& outcome, std::string_view part,
 }
 
 TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
+  TPUDIST_NEEDS_TERMINAL();
   const TempDir folder;
   const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
   const std::string wanted = " --collections layout:xla:random";

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -14,6 +17,23 @@
 #include <vector>
 
 namespace tpudist::testing {
+
+// Why there can be no pseudo-terminal here; empty where there can.
+inline std::string why_no_terminal() {
+  int master = -1, slave = -1;
+  if (openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) {
+    return std::string("no pseudo-terminal can be opened (") + std::strerror(errno) +
+           "): is /dev/pts mounted?";
+  }
+  close(master);
+  close(slave);
+  return "";
+}
+
+// Skips a test at whose beginning it stands, in a chroot without /dev/pts, say.
+#define TPUDIST_NEEDS_TERMINAL()                                                   \
+  if (const std::string why = ::tpudist::testing::why_no_terminal(); !why.empty()) \
+  GTEST_SKIP() << why
 
 // What a terminal of some width shows after all that was written to it: plain characters, carriage
 // return, line feed and "erase to the end of the line"; whatever else it is sent is shown.
