@@ -30,7 +30,14 @@ DuplicatesPolicy read_duplicates(ConfigNode& data) {
 GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
   GraphReduction reduction;
   reduction.wanted = reduce.choice("keep", "none", {"none", "config_neighbours"}) != "none";
-  if (!reduction.wanted) return reduction;
+  if (!reduction.wanted) {
+    // Known, so that `keep: none` turns it off where a file gives them.
+    for (const char* key : {"hops", "direction", "edges"}) {
+      if (reduce.has(key) && !reduce.has("keep"))
+        reduce.mistake(key, "is of reduced graphs: give data.reduce.keep=config_neighbours");
+    }
+    return reduction;
+  }
   if (collection.is_tile()) {
     reduce.mistake(
         "keep", "tile graphs have no configurable nodes to keep the neighbours of: leave it out");

@@ -11,7 +11,14 @@ ScoringSlates read_slates(ConfigNode node) {
   slates.configs = node.integer("configs", 0, {0, 1 << 20});
   if (slates.configs == 1)
     node.mistake("configs", "a slate needs at least 2 configurations; 0 scores without slates");
-  if (!slates.wanted()) return slates;
+  if (!slates.wanted()) {
+    // Known, so that `configs: 0` turns them off where a file gives them.
+    for (const char* key : {"permutations", "seed"}) {
+      if (node.has(key) && !node.has("configs"))
+        node.mistake(key, "is of slates, and there are none: give evaluate.slate.configs");
+    }
+    return slates;
+  }
   slates.permutations = positive(node, "permutations", slates.permutations, 10'000);
   slates.seed = static_cast<std::uint64_t>(
       node.integer("seed", static_cast<std::int64_t>(slates.seed), {0, kMany}));

@@ -154,7 +154,10 @@ TEST(EvaluateSlate, NamesMistakes) {
   };
   EXPECT_EQ(mistake("evaluate.slate={configs: 0}"), "");
   EXPECT_THAT(mistake("evaluate.slate={configs: 1}"), HasSubstr("at least 2"));
-  EXPECT_THAT(mistake("evaluate.slate={permutations: 4}"), HasSubstr("permutations"));
+  // An override turns off what a file asks for.
+  EXPECT_EQ(mistake("evaluate.slate={configs: 0, permutations: 10, seed: 2}"), "");
+  EXPECT_THAT(mistake("evaluate.slate={permutations: 4}"),
+              HasSubstr("give evaluate.slate.configs"));
   EXPECT_THAT(mistake("evaluate.slate={configs: 8, permutations: 0}"), HasSubstr("permutations"));
   EXPECT_THAT(mistake("evaluate={slate: {configs: 8}, block: 100}"), HasSubstr("computed whole"));
 }
