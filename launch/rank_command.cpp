@@ -12,6 +12,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "data/npz/zip_archive.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
@@ -134,6 +135,8 @@ nlohmann::ordered_json to_json(const Arguments& arguments, const Module& module,
 void run(const Arguments& arguments) {
   const Combination combination = arguments.combine.combination();
   std::vector<TrainedRun> runs;
+  require_searchable(
+      arguments.npz);  // before its content is hashed, which would wait for all of it
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     const DataConfig& data = runs.front().experiment.data;

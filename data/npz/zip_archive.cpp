@@ -57,6 +57,19 @@ ZipArchive::Member member_of(zip_t* archive, zip_uint64_t index, const std::stri
 
 }  // namespace
 
+void require_searchable(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type != std::filesystem::file_type::fifo && type != std::filesystem::file_type::socket &&
+      type != std::filesystem::file_type::character)
+    return;
+  throw DataError(
+      fmt::format("{}: is a pipe or a terminal, and an NPZ file is read in any order; give the "
+                  "file, or `< F.npz` "
+                  "in place of `cat F.npz |`",
+                  path.string()));
+}
+
 struct ZipStream::Impl {
   Impl(zip_file_t* opened, const ZipArchive::Member& m, std::string place)
       : file(opened), member(m), where(std::move(place)) {
@@ -144,6 +157,7 @@ void ZipArchive::Close::operator()(zip* archive) const {
 }
 
 ZipArchive::ZipArchive(const std::filesystem::path& path) : path_(path) {
+  require_searchable(path);
   int code = 0;
   // zip_open converts the members' dates by mktime, whose lock ThreadSanitizer cannot see.
   static std::mutex opening;

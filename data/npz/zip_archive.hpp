@@ -32,6 +32,10 @@ class ZipStream {
   std::unique_ptr<Impl> impl_;
 };
 
+// Throws DataError where the path is a pipe or a terminal: the directory of a zip file stands at its end, so
+// it has to be searched.
+void require_searchable(const std::filesystem::path& path);
+
 // An untrusted zip file opened for reading through libzip, with its consistency checks (which also
 // refuse two members of one name). Not thread-safe.
 class ZipArchive {
@@ -43,8 +47,8 @@ class ZipArchive {
     bool deflated = false;
   };
 
-  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file, or
-  // holds members that are encrypted or compressed in another way than deflate.
+  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file, is not
+  // searchable, or holds members that are encrypted or compressed in another way than deflate.
   explicit ZipArchive(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }

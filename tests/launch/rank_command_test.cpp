@@ -101,5 +101,15 @@ TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
   EXPECT_EQ(run("rank " + test_.string() + " --run run --checkpoint 9 2>&1").exit_code, 2);
 }
 
+TEST_F(RankCommand, SaysThatAPipeCannotBeSearched) {
+  const Outcome piped =
+      testing::run_program("rank /dev/stdin --run run --quiet 2>&1",
+                           "cd " + folder_.path().string() + " && cat " + test_.string() + " | ");
+  EXPECT_EQ(piped.exit_code, 3);
+  EXPECT_THAT(piped.output, HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
+  const Outcome given = run("rank /dev/stdin --run run --quiet 2>&1 < " + test_.string());
+  EXPECT_EQ(given.exit_code, 0) << given.output;
+}
+
 }  // namespace
 }  // namespace tpudist
