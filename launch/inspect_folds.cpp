@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/log.hpp"
 #include "core/output_path.hpp"
 #include "data/folds/fold_file.hpp"
 #include "data/folds/fold_table.hpp"
@@ -81,6 +82,8 @@ void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem:
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const FoldTable& table : tables) {
+    const std::string split = split_family_warning(table);
+    if (!split.empty()) spdlog::warn("{}", split);
     if (json)
       list.push_back(to_json(table));
     else

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "core/error.hpp"
@@ -99,6 +100,20 @@ FoldTable split_into_folds(const FoldRequest& request) {
               : assigned(table.graphs, request);
   for (std::size_t g = 0; g < folds.size(); ++g) table.graphs[g].fold = folds[g];
   return table;
+}
+
+std::string split_family_warning(const FoldTable& table) {
+  std::map<std::string, int> first;
+  std::set<std::string> split;
+  for (const FoldedGraph& graph : table.graphs) {
+    if (first.emplace(graph.family, graph.fold).first->second != graph.fold)
+      split.insert(graph.family);
+  }
+  if (split.empty()) return "";
+  return fmt::format(
+      "{} splits model families over several folds: {}; members are scored out of fold on families "
+      "that they trained on",
+      table.origin, join(std::vector<std::string>(split.begin(), split.end()), ", "));
 }
 
 std::uint64_t hash_of_folds(const FoldTable& table, std::vector<std::string> names) {

@@ -61,6 +61,9 @@ FoldTable split_into_folds(const FoldRequest& request);
 std::vector<Collection> collections_of_folds(const std::filesystem::path& shards,
                                              const Collection& collection);
 
+// What to warn of where model families lie in several folds, which only a fold file does; else empty.
+std::string split_family_warning(const FoldTable& table);
+
 // XXH3 over the number of folds and the fold of each of these graphs, which the table holds: equal
 // hashes mean that equal members train on equal graphs. The order of names does not matter.
 std::uint64_t hash_of_folds(const FoldTable& table, std::vector<std::string> names);

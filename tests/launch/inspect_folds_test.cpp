@@ -1,7 +1,9 @@
 // `tpudist inspect --folds` as a user calls it.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -58,6 +60,32 @@ TEST(InspectFolds, SaysWhatCannotBe) {
   write_file_atomically(file, "families: {nobody: 0}");
   EXPECT_THAT(inspect("--collection layout:xla:random --fold-file " + file).output,
               HasSubstr("no line covers"));
+}
+
+TEST(InspectFolds, WarnsOfAFileThatSplitsAFamily) {
+  const TempDir folder;
+  const std::string file = (folder / "folds.yaml").string();
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  ASSERT_EQ(testing::run_program("synth " + npz +
+                                 " --preset tiny --graphs 20,1,1 --configs 4 "
+                                 "--collections tile:xla && " +
+                                 testing::program().string() + " convert " + npz + " " + shards)
+                .exit_code,
+            0);
+  const std::string inspect_them = "inspect " + shards + " --collection tile:xla ";
+  const Outcome written = testing::run_program(inspect_them + "--folds 2 --json 2>/dev/null");
+  std::string text = "graphs:\n", family;
+  std::map<std::string, int> seen;
+  for (const auto& graph : nlohmann::json::parse(written.output).at(0).at("graphs")) {
+    const std::string own = graph.at("family");
+    if (++seen[own] == 2 && family.empty()) family = own;
+    text += fmt::format("  '{}': {}\n", graph.at("name").get<std::string>(),
+                        own == family && seen[own] == 2 ? 1 : 0);
+  }
+  ASSERT_NE(family, "");
+  write_file_atomically(file, text);
+  EXPECT_THAT(testing::run_program(inspect_them + "--fold-file " + file + " 2>&1").output,
+              HasSubstr(file + " splits model families over several folds: " + family + ";"));
 }
 
 }  // namespace

@@ -204,6 +204,8 @@ class TrainingRun {
     report_.start(state_.step);
     watch_ranks();
     evaluation_.tell_held_out();
+    const std::string split = split_family_warning(setup_.folds);
+    if (root() && !split.empty()) spdlog::warn("{}", split);
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {
       if (root()) {
         spdlog::warn("fold {} has no training graph of {}: its members train on all of them", fold,

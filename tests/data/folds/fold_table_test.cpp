@@ -92,6 +92,17 @@ TEST_F(FoldTableTest, TakesACollectionAloneWhereItsSiblingIsNotThere) {
   EXPECT_THAT(split_into_folds(request("tile:xla", 2)).collections, ElementsAre("tile:xla"));
 }
 
+TEST(SplitFamilyWarning, NamesTheFamiliesAndTheFile) {
+  FoldTable table;
+  table.folds = 2;
+  table.origin = "folds.yaml";
+  table.graphs = {{"bert_1", "bert", 5, 0}, {"bert_2", "bert", 5, 0}, {"ssd_1", "ssd", 5, 1}};
+  EXPECT_EQ(split_family_warning(table), "");
+  table.graphs.push_back({"ssd_2", "ssd", 5, 0});
+  EXPECT_THAT(split_family_warning(table),
+              HasSubstr("folds.yaml splits model families over several folds: ssd;"));
+}
+
 TEST_F(FoldTableTest, WeighsGraphsByTheirNodes) {
   const FoldTable table = split_into_folds(request("tile:xla", 2));
   std::map<int, std::int64_t> nodes;
