@@ -69,12 +69,12 @@ class WeightsReader {
     const std::string wanted = shape_text(stored_shape(entry));
     if (!tensor) {
       if (entry.group == ParameterGroup::statistics) return false;
-      refuse(fmt::format("holds no tensor \"{}\"; the network has {} of shape {} there{}",
-                         entry.torch_name, entry.name, wanted, hint(entry.torch_name, names_)));
+      refuse(fmt::format("holds no tensor \"{}\", which the network has with the shape {}{}",
+                         entry.torch_name, wanted, hint(entry.torch_name, names_)));
     }
     if (tensor->shape != stored_shape(entry)) {
-      refuse(fmt::format("tensor \"{}\" has the shape {}, but the network's {} has {}{}",
-                         entry.torch_name, shape_text(tensor->shape), entry.name, wanted,
+      refuse(fmt::format("tensor \"{}\" has the shape {}, but the network's has {}{}",
+                         entry.torch_name, shape_text(tensor->shape), wanted,
                          is_transposed(entry) ? " (as PyTorch has it: outputs, inputs)" : ""));
     }
     if (!is_floating(tensor->type)) {
@@ -104,10 +104,30 @@ class WeightsReader {
       refuse(fmt::format("tensor \"{}\" is not finite in float32 at index {} ({})",
                          entry.torch_name, i, values[i]));
     }
+    refuse_values_without_meaning(entry, values);
     if (is_transposed(entry)) {
       transpose_into(values, entry.shape[1], entry.shape[0], to);
     } else {
       std::ranges::copy(values, to.begin());
+    }
+  }
+
+  // Numbers that no training leaves, and that turn scores round or into what is no number.
+  void refuse_values_without_meaning(const ParameterEntry& entry,
+                                     std::span<const float> values) const {
+    const bool scale = entry.group == ParameterGroup::statistics && entry.name.ends_with(".scale");
+    const bool temperature = entry.name.ends_with(".temperature");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (scale && values[i] < 0) {
+        refuse(
+            fmt::format("tensor \"{}\" is negative at index {} ({}): it is 1 / the standard "
+                        "deviation of a column, or 0 for a column to leave out",
+                        entry.torch_name, i, values[i]));
+      }
+      if (temperature && !std::isfinite(1 / values[i])) {
+        refuse(fmt::format("tensor \"{}\" is {}: states are divided by it, so it must not be 0",
+                           entry.torch_name, values[i]));
+      }
     }
   }
 

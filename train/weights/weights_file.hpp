@@ -23,7 +23,8 @@ void write_weights(const std::filesystem::path& path, const ParameterTable& tabl
 // Throws DataError, one line, when the file is damaged, and when it is not of a network with this
 // table: it names the first parameter of the table that is missing or has another shape, else the
 // first tensor of the file that the network does not have, and what was expected; also when a
-// number is not finite.
+// number is not finite, a scale of standardised columns is negative, or a temperature is 0. Names are
+// those of the file.
 std::vector<std::string> read_weights(const std::filesystem::path& path,
                                       const ParameterTable& table, std::span<float> flat);
 

@@ -112,8 +112,8 @@ TEST_F(Refusals, TakeWhatFitsAndStatisticsThatAreAbsent) {
 
 TEST_F(Refusals, NameTheFirstTensorThatDoesNotFit) {
   EXPECT_THAT(said_of([](Tensors& tensors) { tensors.erase("layer.lin.bias"); }),
-              HasSubstr("w.safetensors: holds no tensor \"layer.lin.bias\"; the network has "
-                        "layer.bias of shape [2] there"));
+              HasSubstr("w.safetensors: holds no tensor \"layer.lin.bias\", which the network has "
+                        "with the shape [2]"));
   EXPECT_THAT(said_of([](Tensors& tensors) {
                 tensors.erase("layer.lin.bias");
                 tensors["layer.lin.bia"] = {2};
@@ -122,8 +122,8 @@ TEST_F(Refusals, NameTheFirstTensorThatDoesNotFit) {
   EXPECT_THAT(said_of([](Tensors& tensors) {
                 tensors["layer.lin.weight"] = {3, 2};
               }),
-              HasSubstr("tensor \"layer.lin.weight\" has the shape [3, 2], but the network's "
-                        "layer.weight has [2, 3] (as PyTorch has it: outputs, inputs)"));
+              HasSubstr("tensor \"layer.lin.weight\" has the shape [3, 2], but the network's has "
+                        "[2, 3] (as PyTorch has it: outputs, inputs)"));
   EXPECT_THAT(said_of([](Tensors& tensors) { tensors["input.mean"] = {3}; }),
               HasSubstr("\"input.mean\" has the shape [3]"));
   EXPECT_THAT(said_of([](Tensors& tensors) { tensors["layer.1.weight"] = {1}; }),
@@ -132,6 +132,34 @@ TEST_F(Refusals, NameTheFirstTensorThatDoesNotFit) {
   EXPECT_THAT(said_of([](Tensors&) {}, std::nanf("")),
               HasSubstr("is not finite in float32 at index 0"));
   EXPECT_THAT(said_of([](Tensors&) {}, INFINITY), HasSubstr("(inf)"));
+}
+
+TEST(WeightsFile, RefusesScalesAndTemperaturesWithoutMeaning) {
+  const TempDir folder;
+  ParameterTable table;
+  table.add({"encoder.node.scale", {2}, ParameterGroup::statistics});
+  table.add({"blocks.1.config_attention.temperature", {1}, ParameterGroup::norms});
+  const auto said_of = [&](float scale, float temperature) -> std::string {
+    SafetensorsWriter writer;
+    writer.add("encoder.node.scale", {2}, std::vector<float>{0, scale});
+    writer.add("blocks.1.config_attention.temperature", {1}, std::vector<float>{temperature});
+    writer.write(folder / "w.safetensors");
+    std::vector<float> flat(static_cast<std::size_t>(table.length()));
+    try {
+      read_weights(folder / "w.safetensors", table, flat);
+      return "";
+    } catch (const DataError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(said_of(0, 0.5f), "");
+  EXPECT_EQ(said_of(0, -0.5f), "");  // training may end there
+  EXPECT_THAT(
+      said_of(-2, 1),
+      HasSubstr("w.safetensors: tensor \"encoder.node.scale\" is negative at index 1 (-2)"));
+  for (const float zero : {0.0f, -0.0f, 1e-45f}) {
+    EXPECT_THAT(said_of(1, zero), HasSubstr("states are divided by it, so it must not be 0"));
+  }
 }
 
 TEST(WeightsFile, RefusesWholeNumbers) {
