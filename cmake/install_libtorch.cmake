@@ -57,8 +57,9 @@ function(libraries_to_copy result)
          POST_EXCLUDE_REGEXES "^/lib" "^/usr/lib")
     set(libraries "${torch_folder}/lib/libtorch_cpu.so" ${needed})
   endif()
-  # These two are for Python.
-  list(FILTER libraries EXCLUDE REGEX "/(libtorch_python|libshm)[^/]*$")
+  # For Python, for profilers, or needed by none of the others.
+  list(FILTER libraries EXCLUDE REGEX
+       "/(libtorch_python|libshm|libnvperf_|libpcsamplingutil|libcheckpoint|libcusolverMg)[^/]*$|[.]alt[.]so")
   set(${result} ${libraries} PARENT_SCOPE)
 endfunction()
 

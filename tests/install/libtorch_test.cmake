@@ -19,6 +19,8 @@ function(make_library library)
 endfunction()
 make_library(nvidia/cu13/lib/libcudart.so.13 -Wl,-soname,libcudart.so.13)
 make_library(nvidia/cudnn/lib/libcudnn.so.9 -Wl,-soname,libcudnn.so.9)
+make_library(nvidia/cu13/lib/libnvrtc.alt.so.13)
+make_library(nvidia/cu13/lib/libnvperf_host.so)
 make_library(torch/lib/libtorch_python.so)
 make_library(torch/lib/libtorch_cuda.so)
 make_library(torch/lib/libtorch_cpu.so -Wl,--no-as-needed -Wl,--disable-new-dtags
@@ -49,12 +51,14 @@ expect(EXISTS "${installed}/nvidia/cu13/lib/libcudart.so.13")
 list(FIND FILES "${installed}/torch" place)
 expect(place GREATER -1)
 
-# A copy takes the place of the link and leaves out what only Python needs.
+# A copy takes the place of the link and leaves out what only Python and profilers need.
 install_torch(COPY ON)
 expect(NOT IS_SYMLINK "${installed}/torch")
 expect(EXISTS "${installed}/torch/lib/libtorch_cuda.so")
 expect(EXISTS "${installed}/nvidia/cudnn/lib/libcudnn.so.9")
 expect(NOT EXISTS "${installed}/torch/lib/libtorch_python.so")
+expect(NOT EXISTS "${installed}/nvidia/cu13/lib/libnvrtc.alt.so.13")
+expect(NOT EXISTS "${installed}/nvidia/cu13/lib/libnvperf_host.so")
 expect(EXISTS "${site}/torch/lib/libtorch_python.so")  # the old link was removed, not what it led to
 list(FIND FILES "${installed}/torch/lib/libtorch_cpu.so" place)
 expect(place GREATER -1)
