@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/numbers.hpp"
@@ -24,8 +25,23 @@ std::string bytes_text(std::int64_t bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
+// Measured in a moment, and a few percent off in the next: two digits are sure.
+std::string two_digits(double value) {
+  if (!(value > 0)) return "0";
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
+  const double rounded = std::round(value / unit) * unit;
+  // A little more than the power of ten below, so that 10.0 is not taken for 9.99...
+  const int decimals = 1 - static_cast<int>(std::floor(std::log10(1.000001 * rounded)));
+  return fmt::format("{:.{}f}", rounded, std::clamp(decimals, 0, 9));
+}
+
 std::string rate_text(double bytes) {
-  return fmt::format("{:.2f} GB/s", bytes / 1e9);
+  return two_digits(bytes / 1e9) + " GB/s";
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return two_digits(1e6 * seconds) + " us";
+  return seconds < 1 ? two_digits(1e3 * seconds) + " ms" : two_digits(seconds) + " s";
 }
 
 // Columns as wide as their widest cell, two spaces apart, indented by two.
@@ -83,8 +99,7 @@ std::string all_reduce_table(const JobFacts& facts) {
   if (facts.all_reduce.empty()) return "";
   std::vector<Row> rows{{"memory", "bytes", "time", "data", "bus"}};
   for (const AllReduceSpeed& speed : facts.all_reduce) {
-    rows.push_back({speed.memory, bytes_text(speed.bytes),
-                    fmt::format("{:.1f} us", 1e6 * speed.seconds),
+    rows.push_back({speed.memory, bytes_text(speed.bytes), time_text(speed.seconds),
                     rate_text(static_cast<double>(speed.bytes) / std::max(speed.seconds, 1e-9)),
                     rate_text(bus_bandwidth(speed, facts.ranks.size()))});
   }
@@ -96,7 +111,7 @@ std::string memory_table(const JobFacts& facts) {
   for (const MemorySpeed& speed : facts.memory) {
     rows.push_back({fmt::format("{}", speed.node), fmt::format("{}", speed.ranks),
                     rate_text(speed.alone), rate_text(speed.together),
-                    fmt::format("{:.2f}", speed.together / std::max(speed.alone, 1.0))});
+                    two_digits(speed.together / std::max(speed.alone, 1.0))});
   }
   return "\ncopying memory, read and written, one thread a rank\n" + aligned(rows);
 }
