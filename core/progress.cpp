@@ -1,5 +1,6 @@
 #include "core/progress.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -54,14 +56,33 @@ std::string listed(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
+bool is_given(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+// Where Open MPI's mpirun started this process, `descriptor` is a pipe to mpirun, which passes on what it
+// reads: then the terminal is that of mpirun, the process above. Nothing where there is none, and where
+// mpirun puts something in front of each line.
+Descriptor terminal_of(int descriptor) {
+  if (isatty(descriptor) == 1) return Descriptor(dup(descriptor));
+  if (descriptor != STDERR_FILENO || !is_given("OMPI_COMM_WORLD_RANK")) return {};
+  for (const char* marks : {"OMPI_MCA_orte_tag_output", "OMPI_MCA_orte_timestamp_output"})
+    if (is_given(marks)) return {};
+  Descriptor above(open(fmt::format("/proc/{}/fd/{}", getppid(), STDERR_FILENO).c_str(),
+                        O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+  return isatty(above.get()) == 1 ? std::move(above) : Descriptor();
+}
+
 bool is_live(int descriptor) {
   const char* kind = std::getenv("TERM");
-  return isatty(descriptor) == 1 && !(kind && std::string_view(kind) == "dumb");
+  return terminal_of(descriptor) && !(kind && std::string_view(kind) == "dumb");
 }
 
 std::size_t terminal_width(int descriptor) {
   winsize size{};
-  if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) return size.ws_col;
+  const Descriptor terminal = terminal_of(descriptor);
+  if (ioctl(terminal.get(), TIOCGWINSZ, &size) == 0 && size.ws_col > 1) return size.ws_col;
   return 80;
 }
 

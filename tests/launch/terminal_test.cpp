@@ -80,5 +80,38 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
   EXPECT_THAT(screen, HasSubstr("parameters: "));
 }
 
+// mpirun puts a pipe between rank 0 and the terminal.
+TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
+  const TempDir folder;
+  const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
+  ASSERT_EQ(run(80, "synth " + npz + " --preset tiny --collections layout:xla:random").exit_code,
+            0);
+  ASSERT_EQ(run(80, "convert " + npz + " " + shards).exit_code, 0);
+  std::ofstream(folder / "tiny.yaml")
+      << "name: tiny\ndata: {shards: '" << shards << "', collection: layout:xla:random}\n"
+      << "batch: {slates: 2, configs: 4}\nmodel: {preset: latenciaga_xla}\n"
+         "loss: {list_mle: {weight: 1}}\ntrain: {steps: 6, log_every: 1}\ndist: {threads: 1}\n";
+  const std::string train = " train " + (folder / "tiny.yaml").string() + " --run-dir ";
+  const auto ranks = [&](const std::string& options, const std::string& name) {
+    return testing::run_on_terminal(100, [&] {
+      setenv("TERM", "xterm", 1);
+      const std::string command =
+          "exec env OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+          "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout " TPUDIST_JOB_SECONDS
+          " " TPUDIST_MPIRUN " --bind-to none --oversubscribe -np 2 " +
+          options + testing::program().string() + train + (folder / name).string();
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    });
+  };
+  const TerminalOutcome live = ranks("", "live");
+  ASSERT_EQ(live.exit_code, 0) << screen_of(live);
+  EXPECT_EQ(count_containing(live, "train: 6 steps in "), 1u) << screen_of(live);
+  EXPECT_EQ(count_containing(live, "train: 0%"), 0u) << screen_of(live);  // a bar, which has gone
+  expect_whole_lines(live, "  loss ", "step ");
+  // Each line with a mark in front: no bar can stand there.
+  const TerminalOutcome marked = ranks("--tag-output ", "marked");
+  EXPECT_EQ(count_containing(marked, "train: 0%"), 1u) << screen_of(marked);
+}
+
 }  // namespace
 }  // namespace tpudist
