@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -12,6 +13,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
+#include "launch/experiment_file.hpp"
 
 namespace tpudist {
 namespace {
@@ -93,6 +96,80 @@ std::string named_commands(const CLI::App& program) {
   return text;
 }
 
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+bool takes_settings(const CLI::App& app) {
+  return !app.get_options([](const CLI::Option* o) { return o->get_name() == "overrides"; })
+              .empty();
+}
+
+[[noreturn]] void refuse_command(const CLI::App& app, const std::string& path,
+                                 const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  const std::string nearest = nearest_of(word, names);
+  std::string advice = fmt::format("`{} --help` lists them", path);
+  if (!nearest.empty()) advice = fmt::format("did you mean `{} {}`?", path, nearest);
+  if (word.ends_with(".yaml") && !app.get_parent())
+    advice = fmt::format("did you mean `{} train {}`?", path, word);
+  throw ConfigError(fmt::format("{} has no command \"{}\"; {}", path, word, advice));
+}
+
+// `words[at]` is the option; its value, if it has one, is in it or follows.
+[[noreturn]] void refuse_option(const CLI::App& app, const std::string& path,
+                                const std::vector<std::string>& words, std::size_t at) {
+  const std::string& word = words[at];
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
+  const std::string nearest = nearest_of(name, names);
+  std::string advice = fmt::format("`{} --help` lists them", path);
+  if (takes_settings(app) && name.find('.') != std::string::npos) {
+    const std::string key = name.substr(name.find_first_not_of('-'));
+    const bool follows = word == name && at + 1 < words.size() && !words[at + 1].starts_with('-');
+    const std::string value = word != name ? word.substr(name.size() + 1)
+                              : follows    ? words[at + 1]
+                                           : "VALUE";
+    advice = fmt::format("settings of the file stand without dashes: {}={}", key, value);
+  } else if (!nearest.empty()) {
+    advice = fmt::format("did you mean {}?", nearest);
+  } else if (takes_settings(app)) {
+    advice += "; settings of the file stand without dashes, e.g. train.steps=100";
+  } else if (!commands_of(app).empty()) {
+    advice = fmt::format("options stand after the command, see `{} --help`", path);
+  }
+  throw ConfigError(fmt::format("{} has no option {}; {}", path, name, advice));
+}
+
+// CLI11 tells of a wrong word only after all else that is wrong with a line, and knows no nearest one.
+void refuse_unknown_words(const CLI::App& program, const std::vector<std::string>& words) {
+  const CLI::App* app = &program;
+  std::string path = program.get_name();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") return;
+    const bool is_option = word.size() > 1 && word[0] == '-' &&
+                           !std::isdigit(static_cast<unsigned char>(word[1])) && word[1] != '.';
+    if (is_option) {
+      const CLI::Option* option = app->get_option_no_throw(word.substr(0, word.find('=')));
+      if (!option) refuse_option(*app, path, words, i);
+      // These follow it whatever they look like.
+      if (word.find('=') == std::string::npos)
+        i += static_cast<std::size_t>(option->get_items_expected_min());
+      continue;
+    }
+    const std::vector<const CLI::App*> commands = commands_of(*app);
+    if (commands.empty()) continue;
+    const auto known = std::ranges::find(commands, word, &CLI::App::get_name);
+    if (known == commands.end()) refuse_command(*app, path, word);
+    app = *known;
+    path += " " + word;
+  }
+}
+
 }  // namespace
 
 Option Option::required() const {
@@ -127,6 +204,12 @@ Option Option::existing_folder() const {
 
 Option Option::existing_path() const {
   option_->check(check_path("PATH(existing)", PathKind::any));
+  return *this;
+}
+
+Option Option::existing_experiment() const {
+  option_->transform([](const std::string& name) { return find_experiment(name).string(); },
+                     "FILE");
   return *this;
 }
 
@@ -243,6 +326,7 @@ void CommandLine::add_version(std::function<std::string()> text) {
 }
 
 void CommandLine::parse(const std::vector<std::string>& words) {
+  refuse_unknown_words(*app_, words);
   app_->parse(
       std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them from the back
 }

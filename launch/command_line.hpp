@@ -34,6 +34,8 @@ class Option {
   Option existing_file() const;
   Option existing_folder() const;
   Option existing_path() const;
+  // An experiment or sweep file; a name such as "nlp" becomes the file that find_experiment finds.
+  Option existing_experiment() const;
   Option one_of(const std::vector<std::string>& words) const;
   Option in_range(std::int64_t least, std::int64_t most) const;
   Option not_negative() const;

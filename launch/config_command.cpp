@@ -101,7 +101,7 @@ void add_config_command(Command app) {
       "Example:\n  tpudist config show experiments/nlp.yaml batch.configs=32");
   show.add_option("config", arguments->file, "Experiment or sweep file (YAML)")
       .required()
-      .existing_file();
+      .existing_experiment();
   show.add_option("overrides", arguments->overrides, "key=value pairs");
   show.add_flag("--yaml", arguments->yaml, "As YAML, which loads again");
   show.run([arguments] {

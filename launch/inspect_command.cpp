@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
@@ -123,11 +122,9 @@ std::vector<Collection> collections_of(const Arguments& arguments) {
     collections.push_back(Collection::parse(name));
     require_shards(arguments.shard_root, collections.back(), "or convert it (tpudist convert)");
   }
-  if (collections.empty()) collections = converted_collections(arguments.shard_root);
-  if (collections.empty()) {
-    throw ConfigError(arguments.shard_root.string() + " holds no converted collection");
-  }
-  return collections;
+  if (!collections.empty()) return collections;
+  require_any_shards(arguments.shard_root);
+  return converted_collections(arguments.shard_root);
 }
 
 void run(const Arguments& arguments) {
@@ -216,7 +213,7 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       command
           .add_option("--plan", arguments->plan.config,
                       "Experiment file (YAML) whose training data to plan; shards: as it says")
-          .existing_file()
+          .existing_experiment()
           .excludes(collection)
           .excludes(suspects)
           .excludes(ceiling);

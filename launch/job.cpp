@@ -105,13 +105,23 @@ struct CountedWork {
   ~CountedWork() { count_finished_work(nullptr); }
 };
 
+// On rank 0, the first of its node.
+void tell_of_cores(const std::vector<std::string>& masks, int threads) {
+  if (const auto text = core_warning(masks, 0, threads, cores_of_binding_mpirun()); !text.empty())
+    spdlog::warn("{}", text);
+  if (const auto text = crowd_note(masks); !text.empty()) spdlog::info("{}", text);
+}
+
 void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& options,
                 const std::function<void(JobContext&)>& body) {
   require_one_world(world);
   require_same_work(world, options);
   require_same_kernels(world, options.mixed_cpus);
   const NodePlace place = place_rank(world, options.device);
-  const int threads = options.threads > 0 ? options.threads : share_of_cores(world, place);
+  const std::vector<std::string> cores = core_masks(world, place);
+  const int threads =
+      options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank);
+  if (world.rank() == 0) tell_of_cores(cores, threads);
   ThreadPool pool(threads, [&] {
     use_one_thread_per_worker();
     count_finished_work(&watchdog.activity().finished());

@@ -269,7 +269,9 @@ void add_sweep_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
 
   Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
-  command.add_option("sweep", arguments->sweep, "Sweep file (YAML)").required().existing_file();
+  command.add_option("sweep", arguments->sweep, "Sweep file (YAML)")
+      .required()
+      .existing_experiment();
   add_sweep_file(command, *arguments);
 
   command = add(sweep, "run", "Train the runs that have not ended", arguments, run);

@@ -18,6 +18,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/traced_job.hpp"
+#include "sweep/sweep_file.hpp"
 #include "train/experiment/agreed_values.hpp"
 #include "train/experiment/load_experiment.hpp"
 #include "train/loop/dry_run.hpp"
@@ -88,6 +89,11 @@ void require_fused_members(const Experiment& experiment) {
 }
 
 void run(const Arguments& arguments) {
+  if (is_sweep_file(arguments.config, arguments.overrides)) {
+    throw ConfigError(fmt::format(
+        "{} is a sweep file, not an experiment file: `tpudist sweep run {}` trains its runs",
+        arguments.config.string(), arguments.config.string()));
+  }
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   require_fused_members(experiment);
   const std::filesystem::path folder = arguments.run_dir.empty()
@@ -99,17 +105,17 @@ void run(const Arguments& arguments) {
                            agreed_values(arguments, experiment)};
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
+    run_on_all_ranks(context.world, [&] {
+      require_shards(
+          experiment.data.shards, experiment.data.collection,
+          "give data.shards=FOLDER, or set TPUDIST_DATA for an experiment that takes it");
+    });
     if (root && verbosity() != Verbosity::quiet) {
       print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
             context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
             context.place.nodes == 1 ? "" : "s", context.pool.threads(),
             context.pool.threads() == 1 ? "" : "s", context.place.device >= 0 ? "CUDA" : "CPU");
     }
-    run_on_all_ranks(context.world, [&] {
-      require_shards(
-          experiment.data.shards, experiment.data.collection,
-          "give data.shards=FOLDER, or set TPUDIST_DATA for an experiment that takes it");
-    });
     if (arguments.dry_run) {
       const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();
       if (root) print("\n{}", describe_work(experiment, ranks, context));
@@ -148,7 +154,7 @@ void add_train_command(Command app) {
       "runs/nlp-1");
   command.add_option("config", arguments->config, "Experiment file (YAML)")
       .required()
-      .existing_file();
+      .existing_experiment();
   command.add_option("overrides", arguments->overrides, "key=value pairs, e.g. train.steps=100");
   command.add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
   command.add_flag("--resume", arguments->resume,

@@ -126,7 +126,7 @@ void add_import(Command weights) {
       "ensemble.members=2 --run-dir runs/ported");
   command.add_option("config", arguments->config, "Experiment file (YAML)")
       .required()
-      .existing_file();
+      .existing_experiment();
   command
       .add_option("files", arguments->inputs,
                   "Safetensors files, and key=value pairs, e.g. ensemble.members=1")

@@ -149,9 +149,16 @@ void read_choice(ConfigNode choose, SweepFile& file, const Mistakes& mistakes) {
   }
 }
 
-SweepFile read_file(ConfigDocument document, const std::filesystem::path& base,
-                    const Mistakes& mistakes) {
+SweepFile read_file(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                    const std::filesystem::path& base, const Mistakes& mistakes) {
+  ConfigDocument document = ConfigDocument::load(path, overrides);
   ConfigNode root = document.root();
+  if (!root.has("experiments") && root.has("data")) {
+    throw ConfigError(
+        fmt::format("{} is an experiment file, not a sweep file: `tpudist train {}` trains it, and "
+                    "a sweep file names it in `experiments:`",
+                    path.string(), path.string()));
+  }
   SweepFile file;
   file.name = read_name(root);
   file.experiments = read_experiments(root, base);
@@ -181,7 +188,7 @@ SweepFile SweepFile::load(const std::filesystem::path& path,
                           const std::vector<std::string>& overrides,
                           const std::filesystem::path& base) {
   const auto folder = base.empty() ? std::filesystem::absolute(path).parent_path() : base;
-  SweepFile file = read_file(ConfigDocument::load(path, overrides), folder, {});
+  SweepFile file = read_file(path, overrides, folder, {});
   file.path_ = path;
   file.base_ = folder;
   file.own_overrides_ = overrides;
@@ -189,7 +196,7 @@ SweepFile SweepFile::load(const std::filesystem::path& path,
 }
 
 void SweepFile::refuse(const std::vector<SetMistake>& mistakes) const {
-  read_file(ConfigDocument::load(path_, own_overrides_), base_, mistakes);
+  read_file(path_, own_overrides_, base_, mistakes);
   std::vector<std::string> lines;  // of keys that the file does not give by themselves
   for (const SetMistake& mistake : mistakes)
     lines.push_back(fmt::format("{}: \"{}\" {}", path_.string(), mistake.key, mistake.message));

@@ -241,10 +241,14 @@ std::vector<Collection> chosen_collections(const ConvertOptions& options) {
   warn_of_misnamed_folders(options.npz_root);
   chosen = npz_collections(options);
   if (chosen.empty()) {
+    const fs::path root = root_with(options.npz_root, is_npz);
     throw ConfigError(
         fmt::format("{} holds no NPZ files: it must have layout/xla/random/train/*.npz, "
-                    "tile/xla/train/*.npz and the like",
-                    options.npz_root.string()));
+                    "tile/xla/train/*.npz and the like{}",
+                    options.npz_root.string(),
+                    root.empty() || root == fs::absolute(options.npz_root).lexically_normal()
+                        ? ""
+                        : fmt::format("; there are some in {}", root.string())));
   }
   return chosen;
 }

@@ -15,6 +15,7 @@
 #include "data/convert/graph_verifier.hpp"
 #include "data/convert/memory_budget.hpp"
 #include "data/schema/collection_folders.hpp"
+#include "data/shards/converted_collections.hpp"
 
 namespace tpudist {
 namespace {
@@ -171,9 +172,7 @@ std::vector<VerifiedCollection> verify(const VerifyOptions& options, ProgressSin
        find_collections(options.shard_root, [](const Collection&) { return true; })) {
     results.push_back(CollectionVerifier(options, collection, pool, progress).verify());
   }
-  if (results.empty()) {
-    throw ConfigError(fmt::format("{} holds no converted collection", options.shard_root.string()));
-  }
+  if (results.empty()) require_any_shards(options.shard_root);
   return results;
 }
 

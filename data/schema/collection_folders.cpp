@@ -72,6 +72,29 @@ std::vector<fs::path> misnamed_folders(const fs::path& root) {
   return folders;
 }
 
+fs::path root_with(const fs::path& folder, const std::function<bool(const fs::path&)>& is_wanted) {
+  constexpr int kDepth = 5, kMostEntries = 10'000;  // a mistake may name any folder
+  std::error_code error;
+  fs::recursive_directory_iterator entry(fs::absolute(folder).lexically_normal(),
+                                         fs::directory_options::skip_permission_denied, error);
+  for (int seen = 0; !error && entry != end(entry) && seen < kMostEntries; ++seen) {
+    if (is_wanted(entry->path())) {
+      const fs::path own = entry->path().parent_path();
+      for (fs::path at = own; at.has_relative_path(); at = at.parent_path()) {
+        if (at.filename() == "layout" || at.filename() == "tile") return at.parent_path();
+      }
+      return own;
+    }
+    if (entry.depth() >= kDepth) entry.disable_recursion_pending();
+    entry.increment(error);
+  }
+  return {};
+}
+
+bool is_npz(const fs::path& file) {
+  return file.extension() == ".npz";
+}
+
 std::string what_is_there(const std::string& name, const std::vector<Collection>& there) {
   if (there.empty()) return {};
   std::vector<std::string> names;

@@ -18,6 +18,15 @@ std::vector<Collection> find_collections(const std::filesystem::path& root,
 // The folders at such a place whose names cannot be those of a collection, such as layout/v1.2/x.
 std::vector<std::filesystem::path> misnamed_folders(const std::filesystem::path& root);
 
+// For a folder given by mistake: the first file in it, or not far below, for which `is_wanted` is true says
+// where the collections are: in the folder that holds layout/ or tile/ on the way to the file, or else in
+// the file's own. Empty where there is no such file.
+std::filesystem::path root_with(const std::filesystem::path& folder,
+                                const std::function<bool(const std::filesystem::path&)>& is_wanted);
+
+// Whether the name of a file ends in ".npz".
+bool is_npz(const std::filesystem::path& file);
+
 // The end of a message on a collection that is not there, such as " (did you mean layout:xla:random,
 // which is there?)" or " (there are layout:xla:random, tile:xla)": of those that are, the nearest to
 // `name` or else all. Empty where there are none.

@@ -18,6 +18,27 @@ bool is_converted(const std::filesystem::path& shard_root, const Collection& col
 
 }  // namespace
 
+void require_any_shards(const std::filesystem::path& folder) {
+  if (!converted_collections(folder).empty()) return;
+  const auto named = [](const std::filesystem::path& file) {
+    return file.filename() == kManifestName;
+  };
+  if (const auto root = root_with(folder, named); !root.empty()) {
+    throw ConfigError(fmt::format("{}: holds no collections itself; give {}, which does",
+                                  folder.string(), root.string()));
+  }
+  if (const auto root = root_with(folder, is_npz); !root.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: holds raw NPZ files and no shards; run `tpudist convert {} SHARDS` once, and "
+        "give the folder SHARDS that it makes",
+        folder.string(), root.string()));
+  }
+  throw ConfigError(fmt::format(
+      "{}: holds no converted collection; `tpudist convert NPZ SHARDS` makes shards of NPZ "
+      "files",
+      folder.string()));
+}
+
 std::vector<Collection> converted_collections(const std::filesystem::path& shard_root) {
   return find_collections(shard_root, [&](const Collection& collection) {
     return is_converted(shard_root, collection);
@@ -32,6 +53,7 @@ void require_shards(const std::filesystem::path& shard_root, const Collection& c
     throw ConfigError(
         fmt::format("{}: there is no such folder of shards; {}", shard_root.string(), advice));
   }
+  require_any_shards(shard_root);
   throw ConfigError(
       fmt::format("{}: holds no shards of {}{}; {}", shard_root.string(), collection.name,
                   what_is_there(collection.name, converted_collections(shard_root)), advice));

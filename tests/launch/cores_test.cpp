@@ -1,9 +1,11 @@
 #include "launch/cores.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace tpudist {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(Cores, RanksWithoutBindingShareAll) {
   EXPECT_EQ(share_of_cores({"11111111"}, 0), 8);
@@ -22,6 +24,17 @@ TEST(Cores, RanksBoundToTwoSocketsShareTheirSocket) {
 
 TEST(Cores, AtLeastOne) {
   EXPECT_EQ(share_of_cores({"1", "1", "1"}, 1), 1);
+}
+
+TEST(CoreWarning, NamesWhatSlowsRanksDown) {
+  EXPECT_EQ(core_warning({"11", "11"}, 0, 1, 0), "");
+  EXPECT_EQ(core_warning({"1", "01"}, 0, 1, 2), "");
+  EXPECT_THAT(core_warning({"1"}, 0, 4, 8),
+              HasSubstr("4 threads on 1 core: start with mpirun --bind-to"));
+  EXPECT_THAT(core_warning({"11"}, 0, 4, 0), HasSubstr("4 threads on 2 cores: ask for fewer"));
+  EXPECT_THAT(core_warning({"1", "01"}, 1, 1, 64), HasSubstr("bound 2 ranks to 2 cores of 64: "));
+  EXPECT_THAT(crowd_note({"11", "11", "11"}), HasSubstr("3 ranks share 2 cores "));
+  EXPECT_EQ(crowd_note({"11", "11"}), "");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -24,8 +26,9 @@ std::string experiment(const std::string& name) {
 }
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
-  for (const char* command : {"convert", "inspect", "verify", "synth", "train", "evaluate",
-                              "predict", "ensemble", "rank", "config show", "config systems"}) {
+  for (const char* command :
+       {"convert", "inspect", "verify", "synth", "train", "evaluate", "predict", "ensemble", "rank",
+        "config show", "config systems"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
@@ -53,6 +56,66 @@ TEST(Program, WrongUsageIsExitCode2) {
     EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
     EXPECT_FALSE(wrong.output.empty()) << arguments;
   }
+}
+
+// Each is one line that says what to do.
+void expect_advice(const std::string& arguments, const std::string& advice,
+                   const std::string& before = "") {
+  const Outcome wrong = testing::run_program(arguments + " 2>&1", before);
+  EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
+  EXPECT_THAT(wrong.output, StartsWith("tpudist: error: ")) << arguments;
+  EXPECT_THAT(wrong.output, HasSubstr(advice)) << arguments;
+  EXPECT_EQ(std::ranges::count(wrong.output, '\n'), 1) << wrong.output;
+}
+
+TEST(Program, AWrongWordIsOneLineThatSaysWhichWasMeant) {
+  const std::string nlp = experiment("nlp.yaml");
+  expect_advice("trian " + nlp, "did you mean `tpudist train`?");
+  expect_advice("sweep colect x", "did you mean `tpudist sweep collect`?");
+  expect_advice("frobnicate", "`tpudist --help` lists them");
+  expect_advice(nlp, "did you mean `tpudist train " + nlp + "`?");
+  expect_advice("train " + nlp + " --train.steps 20", "without dashes: train.steps=20");
+  expect_advice("train " + nlp + " --train.steps=20", "without dashes: train.steps=20");
+  expect_advice("train " + nlp + " --train.steps --resume", "without dashes: train.steps=VALUE");
+  expect_advice("train " + nlp + " --steps 20", "e.g. train.steps=100");
+  expect_advice("train " + nlp + " --run-dri x", "did you mean --run-dir?");
+  expect_advice("inspect --colection tile:xla .", "did you mean --collection?");
+  expect_advice("--quiet train " + nlp, "options stand after the command");
+}
+
+TEST(Program, AnExperimentIsFoundByItsName) {
+  const std::string here = "cd " + testing::source_folder().string() + " && ";
+  const auto show = [&](const std::string& name) {
+    return testing::run_program("config show " + name + " 2>&1", here).output;
+  };
+  const std::string whole = show("experiments/nlp.yaml");
+  EXPECT_THAT(whole, HasSubstr("layout:nlp:random"));
+  for (const char* name : {"nlp", "nlp.yaml", "experiments/nlp"})
+    EXPECT_EQ(show(name), whole) << name;
+  expect_advice("train nlpp", "did you mean experiments/nlp.yaml?", here);
+  expect_advice("config show frobnicate", "(there are experiments/", here);
+  expect_advice("train experiments", "experiments is a folder: give an experiment file", here);
+}
+
+TEST(Program, ASweepFileIsNoExperimentAndTheReverse) {
+  const std::string sweep = experiment("sweeps/folds.yaml"), nlp = experiment("nlp.yaml");
+  expect_advice("train " + sweep, "`tpudist sweep run " + sweep + "`");
+  expect_advice("sweep expand " + nlp, "`tpudist train " + nlp + "`");
+}
+
+TEST(Program, RawNpzFilesAreNoShards) {
+  const TempDir folder;
+  const std::string npz = (folder / "npz").string();
+  std::filesystem::create_directories(folder / "npz/tile/xla/train");
+  std::ofstream(folder / "npz/tile/xla/train/a.npz") << "x";
+  for (const std::string& command :
+       {"inspect " + npz, "inspect " + npz + "/tile/xla", "inspect " + folder.path().string(),
+        "train " + experiment("tile.yaml") + " data.shards=" + npz})
+    expect_advice(command, "run `tpudist convert " + npz + " SHARDS` once");
+  std::filesystem::create_directories(folder / "shards/tile/xla");
+  std::ofstream(folder / "shards/tile/xla/manifest.json") << "{}";
+  expect_advice("inspect " + (folder / "shards/tile/xla").string(),
+                "give " + (folder / "shards").string() + ", which does");
 }
 
 TEST(Program, ConfigSystemsListsThePublishedOnes) {
