@@ -5,6 +5,8 @@
 #   lib/tpudist/                     LibTorch, or links to where it lies: install_libtorch.cmake
 #   share/tpudist/                   experiments/, slurm/, scripts/
 #   share/doc/tpudist/               README.md, docs/, licences
+#   share/man/man1/                  manual pages: install_manual.cmake
+#   share/bash-completion/completions/, share/zsh/site-functions/, share/fish/vendor_completions.d/
 #
 # The programs look for LibTorch beside themselves, in ../lib/tpudist, so the prefix may be moved or
 # packed, and neither the build folder nor the folder LibTorch was linked from is needed. Libraries of
@@ -72,3 +74,8 @@ install(CODE "
   endif()
   set(torch_destination \"${torch_destination}\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/install_libtorch.cmake\")")
+install(CODE "
+  set(manual_program \"$<TARGET_FILE:tpudist>\")
+  set(manual_data \"${CMAKE_INSTALL_DATADIR}\")
+  set(manual_pages \"${CMAKE_INSTALL_MANDIR}\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/install_manual.cmake\")")

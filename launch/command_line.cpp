@@ -170,6 +170,36 @@ void refuse_unknown_words(const CLI::App& program, const std::vector<std::string
   }
 }
 
+// The kind of a value and its words are in CLI11's names of types: "TEXT:FILE", "INT:INT in [1 - 8]",
+// "TEXT:{a,b}".
+OptionText text_of(const CLI::Option& option) {
+  OptionText text{.what = option.get_description(),
+                  .argument = option.get_positional(),
+                  .required = option.get_required(),
+                  .many = option.get_items_expected_max() > 1};
+  if (text.argument) text.names.push_back(option.get_name(true));
+  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+  if (option.get_items_expected_max() == 0) return text;
+  const std::string type = option.get_type_name(), kind = type.substr(0, type.find(':'));
+  text.fallback = option.get_default_str();
+  text.value = kind == "TEXT" ? "text" : "number";
+  for (const auto& [mark, name] :
+       {std::pair{":FILE", "file"}, {":DIR", "folder"}, {":PATH", "path"}})
+    if (type.find(mark) != std::string::npos) text.value = name;
+  const std::size_t begin = type.find('{'), end = type.find('}');
+  if (begin < end && end != std::string::npos)
+    text.words = split(std::string_view(type).substr(begin + 1, end - begin - 1), ',');
+  return text;
+}
+
+CommandText text_of(const CLI::App& app) {
+  CommandText text{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) text.options.push_back(text_of(*option));
+  for (const CLI::App* command : commands_of(app)) text.commands.push_back(text_of(*command));
+  return text;
+}
+
 }  // namespace
 
 Option Option::required() const {
@@ -263,6 +293,10 @@ std::vector<Command> Command::commands() const {
   for (CLI::App* app : app_->get_subcommands([](CLI::App*) { return true; }))
     commands.push_back(Command(app));
   return commands;
+}
+
+CommandText Command::text() const {
+  return text_of(*app_);
 }
 
 template <typename T>

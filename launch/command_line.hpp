@@ -50,11 +50,30 @@ class Option {
   CLI::Option* option_;
 };
 
+// What the help of an option says, for man pages and shells.
+struct OptionText {
+  std::vector<std::string> names = {};  // "--run-dir"; of an argument one without dashes
+  std::string value = {};               // what it takes, "text", "number" or "file"; empty: a flag
+  std::vector<std::string> words = {};  // the only values that it may have; empty: any
+  std::string fallback = {};            // its default, where the help shows it
+  std::string what = {};
+  bool argument = false, required = false, many = false;
+};
+
+// What the help of a command says.
+struct CommandText {
+  std::string name, what, footer;
+  std::vector<OptionText> options;  // arguments among them, in the order in which they are given
+  std::vector<CommandText> commands;
+};
+
 // A command of a program, or the program itself: a handle, valid as long as the CommandLine.
 class Command {
  public:
   Command add_command(const std::string& name, const std::string& what) const;
   std::vector<Command> commands() const;
+  // This command and all below it, as far as they have been added.
+  CommandText text() const;
 
   // An option (`--name`) or an argument (`name`) whose value goes to `value`, which must outlive the
   // CommandLine. For strings, paths, whole numbers, double, vectors of them and optional values:

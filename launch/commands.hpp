@@ -21,6 +21,8 @@ void add_config_command(Command app);
 void add_doctor_command(Command app);
 void add_compare_command(Command app);
 void add_ensemble_command(Command app);
+// `completion` and `man`, which tell of all commands of the program, those added later included.
+void add_manual_commands(Command app);
 void add_predict_command(Command app);
 void add_rank_command(Command app);
 void add_evaluate_command(Command app);

@@ -25,6 +25,7 @@ void add_commands(tpudist::Command app) {
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);
   tpudist::add_doctor_command(app);
+  tpudist::add_manual_commands(app);
 }
 
 int run(int argc, char** argv) {

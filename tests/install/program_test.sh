@@ -20,7 +20,9 @@ cd "$scratch"
 "$prefix/bin/tpudist" config show "$prefix/share/tpudist/experiments/nlp.yaml" > shown ||
   fail "the installed experiment is not read"
 for file in share/tpudist/experiments/tile.yaml share/tpudist/slurm/sweep.sbatch \
-    share/tpudist/scripts/evaluate_ensemble.sh \
+    share/tpudist/scripts/evaluate_ensemble.sh share/tpudist/scripts/trace_summary.py \
+    share/man/man1/tpudist.1 share/man/man1/tpudist-train.1 share/zsh/site-functions/_tpudist \
+    share/bash-completion/completions/tpudist share/fish/vendor_completions.d/tpudist.fish \
     share/doc/tpudist/README.md share/doc/tpudist/docs/data.md share/doc/tpudist/LICENSE; do
   [[ -e $prefix/$file ]] || fail "$file is missing"
 done
@@ -28,6 +30,9 @@ done
 echo '{"traceEvents": []}' > empty.json
 if "$prefix/bin/tpudist-trace-summary" empty.json 2> said; then fail "a trace without steps is taken"; fi
 grep -q '^empty.json: holds no training step' said || fail "$(cat said)"
+"$prefix/bin/tpudist" config show nlp.yaml > found && cmp -s shown found ||
+  fail "an installed experiment is not found by its name"
+bash -n "$prefix/share/bash-completion/completions/tpudist" || fail "the completion is no script"
 for program in tpudist tpudist-train; do
   if grep -aqF "$build/" <(readelf -d "$prefix/bin/$program"); then
     fail "$program looks for libraries in the build folder"

@@ -28,7 +28,7 @@ std::string experiment(const std::string& name) {
 TEST(Program, EveryCommandHelpsWithAnExample) {
   for (const char* command :
        {"convert", "inspect", "verify", "synth", "train", "evaluate", "predict", "ensemble", "rank",
-        "config show", "config systems"}) {
+        "config show", "config systems", "completion", "man"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Example:\n")) << command;
