@@ -14,8 +14,8 @@ namespace tpudist {
 
 // Whether the value of this key decides the numbers that are trained. The other keys (folders,
 // threads, caches, how often is logged) may differ between a run and its resumption. How often and
-// on how many rows a run is evaluated decides only where members stop early by these scores, and how
-// often a checkpoint is written only where members are rolled back to one.
+// on how many rows a run is evaluated matters only with early stopping. How often a checkpoint is
+// written matters only where members are rolled back to one.
 struct DecidedBy {
   bool early_stop = false, roll_back = false;
 };

@@ -14,8 +14,8 @@
 namespace tpudist {
 namespace {
 
-// How many signatures of calls that are not kept are remembered, for each call that can be. What
-// comes again later than that would be dropped again before its third time.
+// Misses remembered per cache slot. A call that comes again later than that would be dropped again
+// before its third time.
 constexpr std::size_t kRemembered = 2;
 
 class Closure : public Recording {

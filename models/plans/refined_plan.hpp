@@ -27,8 +27,8 @@ struct RefinedSlate {
 // convolutional models via lifting", arXiv 2007.06567). Slates of the same graph are refined
 // together.
 //
-// The rows before or behind a layer are ordered as follows: needed rows first, those among them that
-// a needed row of the next layer takes as its own state before the others. Within each part they
+// The order of the rows before or after a layer: self rows of needed rows (what a needed row of the
+// next layer takes as its own state), other needed rows, the rest. Within each part they
 // stand by graph; in a graph the rows that configurations reach come first, by first occurrence
 // over (node, configuration), then the rest. Rows that all configurations of a graph share at the
 // readout are kept apart as `common`. Throws Error for states or classes of the wrong length. Pure,

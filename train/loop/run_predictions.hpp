@@ -54,9 +54,9 @@ struct WrittenPredictions {
       header;  // what the file says of itself; none: no graph to predict
 };
 
-// Scores `predictions.rows` of the graphs that members hold out, each by those members, and of a
-// validation split that no member trains on by all of them, and writes the file `path`: rank 0 does,
-// part by part, so that memory holds the graphs of one fold and the scores of some graphs of it.
+// Scores `predictions.rows` of the graphs that members hold out, each by those members. Graphs of a
+// validation split that no member trains on are scored by all. Rank 0 writes the file `path` part
+// by part, so that memory holds the graphs of one fold and the scores of some graphs of it.
 // Collective; the same on all ranks.
 WrittenPredictions write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
                                      const TrainedMembers& trained, const PredictionWatch& watch,

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// What a rank wants at a step boundary; what is further down outvotes what is above.
+// What a rank wants at a step boundary. The largest value wins.
 enum class Boundary : std::int64_t { go_on, out_of_time, stop };
 
 // What all ranks do, by one small exchange. Throws on every rank when any has an error (not null), so

@@ -21,8 +21,8 @@ class ScoredGraphs : public PredictionSource {
   // The next graphs of the data set.
   void add(std::vector<GraphPrediction> predictions);
 
-  // Members are no columns of folds here: whoever asks for a split has all of them judged on all of it
-  // that they scored. Those that failed have no scores.
+  // Members are judged singly, on all graphs of the split that they scored. Those that failed have
+  // no scores.
   const PredictionsHeader& header() const override { return header_; }
   GraphPredictions read(int graph) const override;
   const std::vector<GraphPrediction>& predictions() const { return predictions_; }
