@@ -35,8 +35,9 @@ struct WatchdogOptions {
 // exchanges with the other ranks, in files, where each of them is: as long as any gets on, nobody
 // hangs. While there are no files, or the disk does not answer, this rank's own activity counts.
 //
-// A rank that waits in a collective for one that will not come is ended at once: for one whose process
-// on the same machine has ended, and, once a StopSignal was heard, for one that does not answer. srun
+// A rank that waits in a collective for one that will not come is ended at once. That is one whose
+// process on the same machine has ended. Once a StopSignal was heard, it is also one that does not
+// answer. srun
 // ends the ranks that are left by a SIGTERM, which asks for a checkpoint, and kills them only when
 // Slurm's KillWait is over.
 //

@@ -66,8 +66,8 @@ class Network {
   GraphArrays graph_arrays(std::span<const float> node_features,
                            std::span<const std::uint8_t> opcodes) const;
   std::shared_ptr<const GraphInput> graph_of(const GraphArrays& arrays) const;
-  // Of all that decides the bits of graph_arrays, the features apart: the encoder's settings, the
-  // libraries that compute, and the CPU. Not of the network's width or depth.
+  // Hash of encoder settings, libraries and kind of CPU: what decides the bits of graph_arrays
+  // beside the features. Not of the network's width or depth.
   std::uint64_t graph_key() const;
   // What prepare_graph keeps in the host's memory of a graph of so many nodes, in bytes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;

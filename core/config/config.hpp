@@ -17,17 +17,15 @@ class ConfigNode;
 
 // A strict YAML configuration. Loading resolves, in this order:
 // - `include:` at the top of a file: a path or a list of paths beside the file. Maps are merged key
-// by
-//   key; the including file wins, then later files over earlier ones. Lists are replaced as a
+//   by key; the including file wins, then later files over earlier ones. Lists are replaced as a
 //   whole.
-// - overrides `key.sub=value` (the value is YAML and replaces what was there; `list.0.key` reaches
-// into
-//   a list; maps that are missing are made).
+// - overrides `key.sub=value`: the value is YAML and replaces what was there; `list.0.key` reaches
+//   into a list; maps that are missing are made.
 // - `${env:NAME,default}` anywhere in a scalar; empty counts as unset. `$${env:` is a literal
-// `${env:`. Duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several
-// documents are refused. Reading goes through ConfigNode, which records each key that was asked for
-// and its resolved value; mistakes are collected, and `finish` throws them all at once. Not
-// thread-safe.
+//   `${env:`.
+// Duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several documents
+// are refused. Reading goes through ConfigNode, which records each key that was asked for and its
+// resolved value. Mistakes are collected, and `finish` throws them all at once. Not thread-safe.
 class ConfigDocument {
  public:
   // Throws ConfigError when a file cannot be read or is not YAML.

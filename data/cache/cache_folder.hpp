@@ -56,7 +56,7 @@ class CacheFolder {
   // IoError where they do not.
   void make_room(std::uint64_t bytes) const;
 
-  // Removes all files that nobody uses, those that killed processes left among them, but for one.
+  // Removes all unlocked files except `but`, also those that killed processes left.
   void remove_unused(const std::string& but) const;
 
   // Removes the file unless somebody else uses it; gives up the caller's own lock on it.

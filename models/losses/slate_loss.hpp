@@ -21,9 +21,9 @@ class SlateLoss {
   // Returns the loss of scores [K] against targets [K], and writes d loss / d score into `gradient`
   // [K]. A smaller target is better and should get a smaller score. `tie_key` decides the order of
   // equal targets where the loss needs one; it is a pure function of seed, member, step and slate.
-  // A loss that compares configurations gives 0 and a zero gradient for K = 1. A score that is not
-  // a number makes the loss none either, unless nothing is compared with it. Throws DataError when
-  // a target is not finite, Error when the lengths differ.
+  // A loss that compares configurations gives 0 and a zero gradient for K = 1. A NaN
+  // score gives a NaN loss, unless nothing is compared with it. Throws DataError when a target is
+  // not finite, Error when the lengths differ.
   virtual Value evaluate(std::span<const double> scores, std::span<const double> targets,
                          std::uint64_t tie_key, std::span<double> gradient) const = 0;
   // Whether the loss is translation-invariant at all scores.

@@ -76,8 +76,8 @@ struct Readout {
 
 // Everything integer that a network needs to run on some configurations of some graphs: a pure
 // function of graphs, slates and the network's PlanShape. Nodes and states are numbered through
-// over the slates of a unit. Where `self` of one layer is not the identity, that of none is, except in
-// the needed part of a plan.
+// over the slates of a unit. `self` is the identity in all layers or in none, except in the needed
+// part of a plan.
 struct Plan {
   std::int64_t nodes = 0;              // rows of the graphs' inputs
   std::int64_t states = 0;             // rows of the slates' state tables

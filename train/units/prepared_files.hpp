@@ -22,9 +22,8 @@ inline constexpr std::int64_t kPreparedPartNodes = 65'536;
 class PreparedFiles {
  public:
   // Takes the files of all graphs, or makes them. `refined`: with what refined plans take. Null
-  // where the data set is not shared (DatasetOptions::node_cache), where a graph cannot be
-  // prepared, which whoever uses it will meet, and where the files cannot be had: a warning says
-  // why.
+  // where the data set is not shared (DatasetOptions::node_cache), where a graph cannot be prepared
+  // (its first user gets the error), and where the files cannot be had: a warning says why.
   static std::unique_ptr<const PreparedFiles> open(const Dataset& dataset, const Network& network,
                                                    bool refined, ThreadPool& pool,
                                                    std::int64_t part_nodes = kPreparedPartNodes);
