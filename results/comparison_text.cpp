@@ -56,7 +56,7 @@ std::string p_text(const PermutationTest& test, std::string_view what) {
 
 std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
   if (!found.these_graphs) {
-    std::string text = "these graphs, other runs\n" +
+    std::string text = "these graphs\n" +
                        line("95 % interval", "not enough: " + one_training_line());
     if (pair.a.members_of_one && pair.b.members_of_one) {
       const Interval members = difference_interval(run_means(*pair.a.members_of_one),
@@ -132,8 +132,8 @@ std::string verdict_text(const Comparison& found) {
   const double size = std::abs(found.difference);
   if (!found.these_graphs)
     return fmt::format(
-        "{} scores {:.4f} higher than {} on these graphs; with one training of a side, whether other "
-        "runs would is not known.\n",
+        "{} scores {:.4f} higher than {} on these graphs; with one training of a side, whether "
+        "others would is not known.\n",
         better, size, worse);
   const auto [low, high] = upwards(found.these_graphs->interval, a_is_better);
   if (low > 0)
@@ -169,10 +169,10 @@ std::string system_text(const SystemScores& system) {
     if (system.together)
       text += "  " + run_line(*run_interval(*system.together), "members together") + "\n";
   } else {
-    text += "  " + no_run_line(one_training_line()) + "\n";
     if (system.members_of_one)
       text += "  " + member_line(mean_interval(run_means(*system.members_of_one)),
                                  score_text(system)) + "\n";
+    text += "  " + one_training_line() + "\n";
     if (system.together)
       text += fmt::format("  members together: {:.4f}\n", mean_score(*system.together));
   }

@@ -48,7 +48,7 @@ std::string member_line(const Interval& interval, const std::string& source) {
 }
 
 std::string one_training_line() {
-  return "one training says nothing of other runs; train again with another seed.init and "
+  return "one training says nothing of others; train again with another seed.init and "
          "seed.order";
 }
 

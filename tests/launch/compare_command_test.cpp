@@ -59,7 +59,7 @@ TEST_F(CompareCommand, TakesTwoFilesOfPredictions) {
 TEST_F(CompareCommand, SaysWhereOneRunIsNotEnough) {
   const Outcome outcome = call("a1 b1");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: one training says nothing of other runs"),
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("not enough: one training says nothing of others"),
                                     Not(HasSubstr("exchanging labels"))));
 }
 
