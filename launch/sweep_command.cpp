@@ -179,6 +179,7 @@ void collect(const Arguments& arguments) {
   if (!arguments.json.empty()) {
     nlohmann::json json = collect_json(folder);
     json["intervals"] = sweep_interval_json(results);
+    json["pairs"] = sweep_pairs_json(results);
     write_file_atomically(arguments.json, json.dump(2) + "\n");
   }
 }

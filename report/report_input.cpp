@@ -32,7 +32,7 @@ RunScores together_of_runs(const ReportedVariant& variant) {
   std::set<std::pair<std::int64_t, std::int64_t>> trainings;
   for (const RunRecord& run : variant.runs) trainings.insert({run.init_seed, run.order_seed});
   if (trainings.size() < variant.runs.size()) return {};
-  return run_scores(score_matrix(variant.runs, MatrixRows::runs));
+  return run_scores(score_matrix(variant.runs, MatrixRows::together));
 }
 
 void fill(ReportedVariant& variant, bool ceilings) {

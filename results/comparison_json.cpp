@@ -15,7 +15,7 @@ Json names_json(const SystemScores& system) {
           {"score_of", name_of(system.score)},
           {"runs", system.labels},
           {"members", system.members},
-          {"note", system.shared_order},
+          {"notes", system.notes},
           {"left_out", system.left_out}};
 }
 

@@ -25,7 +25,7 @@ std::string score_text(const SystemScores& system) {
 
 std::string left_out_lines(const SystemScores& system) {
   std::string text;
-  if (!system.shared_order.empty()) text += "note      " + system.shared_order + "\n";
+  for (const std::string& line : system.notes) text += "note      " + line + "\n";
   for (const std::string& line : system.left_out) text += "left out  " + line + "\n";
   return text;
 }

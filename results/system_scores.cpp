@@ -6,35 +6,33 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "results/same_training.hpp"
 
 namespace tpudist {
 namespace {
 
-// Runs of a system are draws of the same training.
+// Runs of a system are trainings of one variant, each given once.
 void require_one_variant(std::span<const RunRecord> runs) {
-  const RunRecord* first = nullptr;
-  std::map<std::pair<std::uint64_t, int>, const RunRecord*>
-      known;  // by parameters and first member
   for (const RunRecord& run : runs) {
-    if (!run.hashes) continue;
-    if (!first) first = &run;
-    if (run.hashes->variant_hash != first->hashes->variant_hash)
-      throw ConfigError(
-          fmt::format("{} and {} are runs of different settings; name one side's runs before "
-                      "--with and the other's behind it",
-                      first->path.string(), run.path.string()));
-    const auto [same, fresh] =
-        known.try_emplace({run.hashes->parameter_hash, run.first_member}, &run);
-    if (!fresh)
-      throw ConfigError(
-          fmt::format("{} and {} are one and the same training (equal parameters); "
-                      "give runs of different seeds",
-                      same->second->path.string(), run.path.string()));
+    const RunRecord& first = runs.front();
+    const bool other_hash = run.hashes && first.hashes &&
+                            run.hashes->variant_hash != first.hashes->variant_hash;
+    const std::vector<std::string> changed = different_settings(first, run);
+    if (!other_hash && changed.empty()) continue;
+    throw ConfigError(fmt::format(
+        "{} and {} are runs of different settings{}; name one side's runs before --with and the "
+        "other's after it",
+        first.path.string(), run.path.string(),
+        changed.empty() ? "" : fmt::format(" ({})", changed.front())));
   }
+  for (const SameTraining& same : same_trainings(runs))
+    throw ConfigError(fmt::format(
+        "{} and {} are one and the same training ({}); give runs of different seeds",
+        runs[same.first].path.string(), runs[same.second].path.string(), same.why));
 }
 
 // Trainings by `seed.order` where members share slates.
-std::string shared_order_line(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
+std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
   if (std::ranges::any_of(runs, [](const RunRecord& run) {
         return run.setting("batch.order") == "per_member";
       }))
@@ -43,11 +41,11 @@ std::string shared_order_line(std::span<const RunRecord> runs, const ScoreMatrix
   for (const MatrixRow& row : matrix.rows) {
     const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
     if (!fresh)
-      return fmt::format(
+      return {fmt::format(
           "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
           "these do and the interval of other runs is too narrow; give each training a seed.order "
           "of its own",
-          at->second->label, row.label, row.order_seed);
+          at->second->label, row.label, row.order_seed)};
   }
   return {};
 }
@@ -64,7 +62,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
     result.members = std::max(result.members, static_cast<int>(row.members.size()));
   }
   result.scores = run_scores(matrix);
-  result.shared_order = shared_order_line(runs, matrix);
+  result.notes = shared_orders(runs, matrix);
   return result;
 }
 
@@ -145,13 +143,21 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
                        JudgedGraphs judged, TrainingScore score) {
   std::vector<RunRecord> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
-  for (const RunRecord& run : a) {
-    if (std::ranges::find(b, run.path, &RunRecord::path) != b.end())
-      throw ConfigError(fmt::format("{} stands on both sides; name it on one", run.path.string()));
+  std::vector<std::string> notes;
+  for (const SameTraining& same : same_trainings(all)) {
+    if (same.first >= a.size() || same.second < a.size()) continue;  // of one side: see below
+    const RunRecord &first = all[same.first], &second = all[same.second];
+    if (different_settings(first, second).empty())
+      throw ConfigError(fmt::format("{} stands on both sides (as {}: {}); name it on one",
+                                    first.path.string(), second.path.string(), same.why));
+    notes.push_back(fmt::format("{} and {} are one training ({}): what their settings differ in had "
+                                "no effect",
+                                first.path.string(), second.path.string(), same.why));
   }
   score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);
   SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
+  pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
   const std::vector<std::string> of_a = pair.a.scores.graphs;
   keep_common(pair.a, pair.b.scores.graphs);
   keep_common(pair.b, of_a);

@@ -40,9 +40,9 @@ struct SystemScores {
   // other trainings.
   std::optional<RunScores> members_of_one;
   std::vector<std::string> left_out;  // of ScoreMatrix
-  // Trainings that share `seed.order` saw the same slates, as members of one training do, so that
-  // they differ too little: one line that says so; empty otherwise.
-  std::string shared_order;
+  // What to know of the trainings, a line each: that some share `seed.order`, so that they saw the
+  // same slates and differ too little; that one stands on both sides by other settings.
+  std::vector<std::string> notes;
 };
 
 // A matrix as statistics/ takes it: its rows are the runs.

@@ -67,9 +67,9 @@ struct PairDifference {
   double p = 1;       // adjusted for all pairs
 };
 struct AllPairs {
-  // By one spread for all systems and Tukey's studentised range (Tukey 1953, Kramer 1956); where
-  // Bartlett's test finds their spreads to differ (p below 0.1) Welch's t by Holm (1979), with
-  // intervals by Bonferroni.
+  // By one spread for all systems and Tukey's studentised range (Tukey 1953, Kramer 1956), where
+  // each has three runs and Bartlett's test sees nothing against it (p above 0.5); else Welch's t by
+  // Holm (1979), with intervals by Bonferroni.
   bool one_spread = true;
   std::vector<PairDifference> pairs;
   // Each system's mean over runs, drawn towards the mean of all by empirical Bayes (Efron and
