@@ -31,12 +31,13 @@ std::string training_line(int trainings, int variants, int pairs) {
         "from chance: give sweep.seeds\n",
         variants);
   }
+  const std::string holm = pairs > 1 ? fmt::format(", Holm over {} pairs", pairs) : std::string();
   std::string text = fmt::format(
       "{} trainings of each of {} variants: of two that differ by less than about {:.1f} SD "
       "between "
-      "trainings it will not be seen which is better (power {:.0f} %, Holm over {} pair{})\n",
+      "trainings it will not be seen which is better (power {:.0f} %{})\n",
       trainings, variants, detectable(2.0 / trainings, 2.0 * (trainings - 1), pairs), 100 * kPower,
-      pairs, pairs == 1 ? "" : "s");
+      holm);
   const double p = std::min(1.0, least_label_p(trainings) * pairs);
   if (p > kSignificance) {
     text += fmt::format("exchanged labels of {} and {} trainings give p {:.2f} at best{}\n",

@@ -12,8 +12,7 @@ namespace tpudist {
 // the same of families where the graphs are known. Empty where there is one variant.
 std::string outlook_text(const SweepRecord& record);
 
-// That difference where each of `values` numbers on both sides, or on one, has a standard deviation of 1:
-// `variance` of the estimate, and its degrees of freedom. `pairs`: tests in all.
+// That difference for an estimate of `variance` with so many degrees of freedom, and `pairs` tests in all.
 double detectable(double variance, double degrees, int pairs);
 
 }  // namespace tpudist

@@ -145,8 +145,8 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
   const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
   ValidationHalves& halves = plan.halves[experiment_index];
-  if (frozen && !frozen->halves.empty()) {
-    halves = frozen->halves.at(experiment_index);
+  if (frozen && experiment_index < frozen->halves.size()) {
+    halves = frozen->halves[experiment_index];
   } else {
     if (!find_data(plan.data, experiment)) plan.data.push_back(read_data(experiment));
     halves = halves_of(chosen_graphs(*find_data(plan.data, experiment), experiment, "valid"));

@@ -99,22 +99,34 @@ const std::string& label_of(const SweepRecord& record, const VariantSummary& s) 
 
 // `compared`: whether the variants may be compared, so that all should be scored on equally many graphs.
 std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
-                     bool compared) {
+                     bool compared, bool out_of_fold) {
   std::size_t width = 7;
   for (const VariantSummary& s : summaries) width = std::max(width, label_of(record, s).size());
   std::string text = fmt::format("\n{:<{}}  {:>4}  {:>8}  {:>6}  {:>9}  {:>15}  {:>20}\n",
                                  "variant", width, "runs", "finished", "failed", "trainings",
                                  "mean of members", "SD between trainings");
   const double most = compared ? most_graphs(summaries) : 0;
-  bool fewer = false;
+  const bool scored =
+      std::ranges::any_of(summaries, [](const VariantSummary& s) { return s.mean.has_value(); });
+  bool undefined = false, of_folds = false;
   for (const VariantSummary& s : summaries) {
-    const bool marked = most > 0 && s.mean && s.graphs < most;
-    fewer = fewer || marked;
+    const bool marked =
+        (most > 0 && s.mean && s.graphs < most) || (scored && s.finished == s.runs && !s.complete);
+    undefined = undefined || marked;
+    of_folds = of_folds || (out_of_fold && s.mean && s.graphs == 0);
     text += fmt::format("{:<{}}  {:>4}  {:>8}  {:>6}  {:>9}  {:>15}  {:>20}{}\n",
                         label_of(record, s), width, s.runs, s.finished, s.failed, s.seeds,
                         cell(s.mean), cell(s.deviation), marked ? " *" : "");
   }
-  if (fewer) text += "* on fewer graphs than others: on some its score is undefined\n";
+  if (undefined) {
+    text +=
+        "* a score is undefined (all predictions of a graph are equal), or a member failed: the "
+        "mean "
+        "is over fewer graphs or trainings\n";
+  }
+  if (of_folds) {
+    text += "results of an older version do not say how many graphs a fold has: means of folds\n";
+  }
   return text;
 }
 
@@ -125,13 +137,15 @@ std::string summary_lines(const SweepRecord& record, const StageResults& stage) 
       "members, over graphs\n",
       stage.stage->name, name_of(score));
   const auto groups = grouped(record, stage, score);
+  const bool folds = score == ChoiceScore::out_of_fold;
   if (std::ranges::all_of(groups, [](const auto& group) { return group.size() == 1; })) {
-    text += table_of(record, summarise(stage.runs, stage.results, score), groups.size() == 1);
+    text +=
+        table_of(record, summarise(stage.runs, stage.results, score), groups.size() == 1, folds);
     if (groups.size() > 1)
       text += "\nno two of these are compared: they are of other experiments, or of other graphs\n";
     return text;
   }
-  for (const auto& summaries : groups) text += table_of(record, summaries, true);
+  for (const auto& summaries : groups) text += table_of(record, summaries, true, folds);
   if (groups.size() > 1) {
     text += "\nthe tables are not compared: they are of other experiments, or of other graphs\n";
   }
@@ -155,6 +169,22 @@ std::string run_lines(const StageResults& stage) {
   return text;
 }
 
+// " of tiny", the experiment of a group, or its first and last variant where the experiment has several; empty
+// where there is one group.
+std::string group_name(const SweepRecord& record, const std::vector<VariantSummary>& group,
+                       std::size_t groups) {
+  if (groups == 1) return {};
+  const auto first = static_cast<std::size_t>(group.front().variant);
+  const int experiment = record.variant_experiment[first];
+  for (std::size_t v = 0; v < record.labels.size(); ++v) {
+    if (record.variant_experiment[v] == experiment &&
+        record.variant_group[v] != record.variant_group[first]) {
+      return fmt::format(" ({} to {})", record.labels[first], label_of(record, group.back()));
+    }
+  }
+  return " of " + record.experiments[static_cast<std::size_t>(experiment)];
+}
+
 // How good the best of the variants looks only because it is the best of many: a line for each group.
 std::string optimism_lines(const SweepRecord& record, const StageResults& stage) {
   std::string text;
@@ -170,14 +200,11 @@ std::string optimism_lines(const SweepRecord& record, const StageResults& stage)
     }
     const int variants = static_cast<int>(summaries.size());
     if (variants < 2) continue;
-    const std::string of = groups.size() > 1
-                               ? fmt::format(" ({} to {})", label_of(record, summaries.front()),
-                                             label_of(record, summaries.back()))
-                               : std::string();
+    const std::string of = group_name(record, summaries, groups.size());
     if (with == 0) {
       text += fmt::format(
-          "the best of {} variants{} looks better than it is; by how much cannot be said with one "
-          "training each\n",
+          "the best of {} variants{} looks better than it is; by how much cannot be said: none has "
+          "two trainings with a score\n",
           variants, of);
       continue;
     }

@@ -246,6 +246,29 @@ TEST(SweepFolderTest, RunsAreCheckedAgainstTheirIds) {
   EXPECT_NO_THROW(edited.checked(edited.record().runs[1]));
 }
 
+// Variants of different experiments are never compared: each has its own best of equal ones.
+TEST(SweepFolderTest, TablesAreOfOneExperimentEach) {
+  const SweepCase files;
+  files.write("second.yaml", "include: tiny.yaml\ntrain: {steps: 5}\n");
+  const SweepFolder sweep =
+      SweepFolder::expand(files.write("both.yaml",
+                                      "name: both\nexperiments: [tiny.yaml, second.yaml]\nset: {}\n"
+                                      "sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2]}}\n"),
+                          {}, files.path("sweep"));
+  for (const SweepRun& run : sweep.record().runs) {
+    const double seed = static_cast<double>(*run.seed);
+    RunResult result = finished(run, run.experiment == 0 ? 0.1 * seed : 0.01 * seed);
+    if (run.index == 7) result.members[0].valid.reset();  // all scores are equal
+    write_result(sweep.result_file(run), result);
+  }
+  const std::string table = collect_table(sweep);
+  // 0.1 / sqrt(2) / sqrt(2) x 0.5895, and a tenth of it
+  EXPECT_THAT(table, HasSubstr("the best of 2 equal variants of tiny would look 0.0295 better"));
+  EXPECT_THAT(table, HasSubstr("the best of 2 equal variants of second would look 0.0029 better"));
+  EXPECT_THAT(table, HasSubstr("the tables are not compared"));
+  EXPECT_THAT(table, HasSubstr("* a score is undefined"));
+}
+
 TEST(SweepFolderTest, DamagedFilesAreNamed) {
   const SweepCase files;
   const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
