@@ -293,7 +293,7 @@ void add_sweep_command(Command app) {
       .in_range(0, 1 << 30);
 
   command =
-      add(sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble behind them",
+      add(sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble after them",
           arguments, submit);
   command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
       .required()

@@ -302,13 +302,18 @@ std::string status_table(const SweepFolder& folder) {
   for (RunState state : kStates) text += fmt::format("  {:>8}", name_of(state));
   text += "\n";
   std::string details;
+  bool blocked = false;  // the stage before has ended with failed runs
   const auto& stages = folder.record().stages;
   for (int i = 0; i < static_cast<int>(stages.size()); ++i) {
     const Stage& stage = stages[static_cast<std::size_t>(i)];
     text += fmt::format("{:<12}", stage.name);
     const auto runs = folder.stage_runs(i);
     if (!runs) {
-      text += fmt::format("  at most {} runs, known when those before have ended\n", stage.count);
+      text +=
+          fmt::format("  at most {} runs, {}\n", stage.count,
+                      blocked ? "not begun: `sweep retry` the failed ones, or `sweep run --go-on`"
+                              : "known when those before have ended");
+      blocked = false;
       continue;
     }
     std::map<RunState, int> counts;
@@ -322,6 +327,8 @@ std::string status_table(const SweepFolder& folder) {
     }
     for (RunState state : kStates) text += fmt::format("  {:>8}", counts[state]);
     text += "\n";
+    blocked = counts[RunState::failed] > 0 &&
+              counts[RunState::failed] + counts[RunState::finished] == std::ssize(*runs);
   }
   return details.empty() ? text : text + "\n" + details;
 }

@@ -149,6 +149,8 @@ TEST(SweepJobTest, AStageDoesNotBeginOnFailedRuns) {
   EXPECT_TRUE(run(sweep).group_lost);
   EXPECT_FALSE(sweep.stage_runs(1));
   EXPECT_THAT(collect_table(sweep), HasSubstr("nothing is chosen yet: runs failed"));
+  EXPECT_THAT(status_table(sweep), HasSubstr("not begun: `sweep retry`"));
+  EXPECT_TRUE(run(sweep, 2).group_lost);  // nor does a task of an array begin it
   EXPECT_EQ(run(
                 sweep, {}, [] { return false; }, /*go_on=*/true)
                 .finished,
