@@ -86,8 +86,8 @@ void require_same_work(Communicator& world, const JobOptions& options) {
 }
 
 void require_same_kernels(Communicator& world, bool only_warn) {
-  if (world.size() == 1) return;
   const AgreedValue kernels{"the CPU's kernels", cpu_kernels()};
+  if (world.size() == 1) return;
   try {
     require_agreement(
         world, std::span(&kernels, 1),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The longer checks, for which continuous integration has no time. Prints a table; the exit code is 1 if
-# one of them fails. Some ten minutes on two cores, with the sanitizers an hour.
+# one of them fails. Some ten minutes on two cores, with other CPUs and the sanitizers an hour and a half.
 #
 #   1. An XLA, an NLP and a tile network for 8 steps on 1, 2, 3, 4, 5 and 8 ranks with 1 and 2 threads each:
 #      the same parameters. TPUDIST_TEST_RANKS="1 2 3" and TPUDIST_TEST_NETWORKS="xla nlp tile" take fewer.
@@ -14,7 +14,9 @@
 #      TPUDIST_REAL_DATA has them, the others on synthetic data; the 2nd place's layers made narrower.
 #      TPUDIST_TEST_SYSTEMS="name ..." takes these only, TPUDIST_TEST_ONLY=systems leaves out all else,
 #      TPUDIST_TEST_ONLY=ranks all but 1 and 2.
-#   6. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
+#   6. All tests as CPUs without AVX-512, and without AVX2, run them: row kernels, ATen and BLAS are held to
+#      that. TPUDIST_TEST_ONLY=cpus leaves out all else; TPUDIST_TEST_CPUS="avx2 plain" takes fewer, "" none.
+#   7. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
 #                   went well
@@ -207,6 +209,23 @@ check_damages() {
   row "500 damages of each file" "$result" found
 }
 
+check_cpus() {
+  local cpu aten mkl result
+  for cpu in ${TPUDIST_TEST_CPUS-avx2 plain}; do
+    started=$SECONDS
+    case $cpu in
+      avx2) aten=avx2 mkl=AVX2 ;;
+      plain) aten=default mkl=SSE4_2 ;;
+      *) echo "TPUDIST_TEST_CPUS knows avx2 and plain, not $cpu" >&2; exit 2 ;;
+    esac
+    cmake --build --preset release >> "$scratch/build.log"
+    result=passed
+    TPUDIST_CPU=$cpu ATEN_CPU_CAPABILITY=$aten MKL_ENABLE_INSTRUCTIONS=$mkl \
+      ctest --preset release -j2 > "$scratch/cpu-$cpu.log" 2>&1 || result=failed
+    row "tests as on a CPU with $cpu code" "$result" passed
+  done
+}
+
 check_sanitizers() {
   started=$SECONDS
   local result=clean
@@ -217,7 +236,9 @@ check_sanitizers() {
 scripts/setup.sh
 cmake --preset release ${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"} > "$scratch/build.log"
 cmake --build --preset release --target tpudist >> "$scratch/build.log"
-if [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
+if [[ ${TPUDIST_TEST_ONLY:-} == cpus ]]; then
+  check_cpus
+elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
   "$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
   "$tpudist" convert "$scratch/npz" "$scratch/shards" >> "$scratch/log" 2>&1
@@ -227,10 +248,11 @@ if [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   if [[ ${TPUDIST_TEST_ONLY:-} != ranks ]]; then
     check_files
     check_damages
+    check_cpus
     [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
   fi
 fi
-[[ ${TPUDIST_TEST_ONLY:-} == ranks ]] || check_systems
+[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus) ]] || check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"

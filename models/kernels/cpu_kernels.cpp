@@ -4,12 +4,34 @@
 
 #include <cstdlib>
 #include <initializer_list>
+#include <string_view>
 
+#include "core/error.hpp"
 #include "models/kernels/bf16_gemm.hpp"
 #include "models/kernels/fp32_gemm.hpp"
 
 namespace tpudist {
 namespace {
+
+// Throws where TPUDIST_CPU asks for what this process does not do.
+void check_switch() {
+  const char* value = std::getenv("TPUDIST_CPU");
+  if (!value || !*value) return;
+  const std::string_view wanted = value;
+  if (wanted != "avx2" && wanted != "plain") {
+    throw ConfigError(fmt::format(
+        "TPUDIST_CPU={}: give avx2 or plain, or unset it for all that the CPU has", wanted));
+  }
+#if defined(__x86_64__)
+  __builtin_cpu_init();  // also makes it part of programs that have no other use for it
+  if (!__builtin_cpu_supports("avx512f") && (wanted == "avx2" || !__builtin_cpu_supports("avx2")))
+    return;
+#endif
+  throw ConfigError(fmt::format(
+      "TPUDIST_CPU={} had no effect: it needs an x86 CPU, /proc, and to be set when the program "
+      "starts",
+      wanted));
+}
 
 #if defined(__x86_64__)
 
@@ -19,7 +41,8 @@ const char* row_kernels() {
   return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
 }
 
-// BLAS libraries choose by the maker of the CPU and by these sets of instructions.
+// BLAS libraries choose by the maker of the CPU and by these sets of instructions. TPUDIST_CPU does not hide
+// avx512cd, which all CPUs with AVX-512 have: a BLAS does not heed it.
 std::string kind_of_cpu() {
   std::string kind = __builtin_cpu_is("intel") ? "Intel"
                      : __builtin_cpu_is("amd") ? "AMD"
@@ -27,6 +50,7 @@ std::string kind_of_cpu() {
   if (__builtin_cpu_supports("fma")) kind += " fma";
   if (__builtin_cpu_supports("avx2")) kind += " avx2";
   if (__builtin_cpu_supports("avx512f")) kind += " avx512f";
+  if (__builtin_cpu_supports("avx512cd")) kind += " avx512cd";
   if (__builtin_cpu_supports("avx512vnni")) kind += " avx512vnni";
   if (__builtin_cpu_supports("avx512bf16")) kind += " avx512bf16";
   return kind;
@@ -44,12 +68,13 @@ std::string kind_of_cpu() {
 
 #endif
 
-// Variables with which a user makes a BLAS choose otherwise, as far as they are set.
-std::string blas_settings() {
+// Variables with which a user makes kernels and a BLAS choose otherwise, as far as they are set.
+std::string settings() {
   std::string text;
-  for (const char* name : {"MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE",
-                           "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY"}) {
-    if (const char* value = std::getenv(name)) text += fmt::format(", {}={}", name, value);
+  for (const char* name : {"TPUDIST_CPU", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
+                           "MKL_DEBUG_CPU_TYPE", "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY"}) {
+    if (const char* value = std::getenv(name); value && *value)
+      text += fmt::format(", {}={}", name, value);
   }
   return text;
 }
@@ -57,10 +82,11 @@ std::string blas_settings() {
 }  // namespace
 
 std::string cpu_kernels() {
+  check_switch();
   return fmt::format("rows {}, float32 {}, bf16 {} ({}{})", row_kernels(),
                      tiles_beat_blas() ? "own tiles" : "BLAS",
                      has_bf16_dot_products() ? "dot products" : "rounded", kind_of_cpu(),
-                     blas_settings());
+                     settings());
 }
 
 }  // namespace tpudist

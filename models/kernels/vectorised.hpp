@@ -1,7 +1,7 @@
 #pragma once
 
 // Marks a function of which the compiler makes one version for each vector width; the program takes
-// the widest that the CPU has when it is loaded. Sanitizers are not ready yet at that moment. A file
+// the widest that the CPU has, or that TPUDIST_CPU allows (cpu_switch.cpp), when it is loaded. Sanitizers are not ready yet at that moment. A file
 // with such functions is compiled with -ffp-contract=off, so that all versions give the same bits. A
 // test that compares the versions brings its own mark.
 #if defined(TPUDIST_VECTORISED)

@@ -49,6 +49,23 @@ TEST(Program, VersionNamesTheLibrariesItIsBuiltWith) {
   EXPECT_THAT(version.output, ContainsRegex("CUDA      (yes|no)"));
 }
 
+TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {
+  const TempDir folder;
+  const auto with = [&](const char* value) {
+    return testing::run_program("doctor --json 2>&1",
+                                "cd " + folder.path().string() + " && TPUDIST_CPU=" + value + " ");
+  };
+  const Outcome wrong = with("avx");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.output, HasSubstr("TPUDIST_CPU=avx: give avx2 or plain"));
+#if defined(__x86_64__)
+  EXPECT_THAT(with("plain").output, ContainsRegex("rows baseline, float32 BLAS, bf16 rounded"));
+  EXPECT_THAT(with("plain").output, HasSubstr("TPUDIST_CPU=plain"));
+  if (__builtin_cpu_supports("avx2"))
+    EXPECT_THAT(with("avx2").output, HasSubstr("rows avx2, float32 BLAS, bf16 rounded"));
+#endif
+}
+
 TEST(Program, WrongUsageIsExitCode2) {
   for (const char* arguments : {"", "trian", "train", "train none.yaml", "evaluate .",
                                 "convert --jobs 0 . x", "predict . --csv"}) {

@@ -181,12 +181,13 @@ TEST_F(Ranks, RefuseDifferentCheckpointsOfARun) {
 }
 
 TEST_F(Ranks, RefuseDifferentKernelsUnlessTheyOnlyWarn) {
-  const auto start = [&](const std::string& more) {
+  const auto start = [&](const std::string& more, const std::string& variable) {
     const std::string arguments = train_arguments("kernels", "train.steps=1 " + more);
-    return run_ranks({{arguments}, {arguments, "-x MKL_CBWR=COMPATIBLE"}});
+    return run_ranks({{arguments}, {arguments, "-x " + variable}});
   };
-  expect_refusal(start(""), 2, ": the CPU's kernels: ");
-  const Outcome warned = start("dist.mixed_cpus=warn");
+  for (const char* variable : {"MKL_CBWR=COMPATIBLE", "TPUDIST_CPU=plain"})
+    expect_refusal(start("", variable), 2, ": the CPU's kernels: ");
+  const Outcome warned = start("dist.mixed_cpus=warn", "MKL_CBWR=COMPATIBLE");
   EXPECT_EQ(warned.exit_code, 0) << warned.output;
   EXPECT_EQ(count_of(warned.output, "warning the CPU's kernels: "), 1) << warned.output;
 }
