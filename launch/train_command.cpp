@@ -118,7 +118,8 @@ void run(const Arguments& arguments) {
     }
     if (arguments.dry_run) {
       const int ranks = arguments.ranks > 0 ? arguments.ranks : context.world.size();
-      if (root) print("\n{}", describe_work(experiment, ranks, context));
+      if (root) print("\n");
+      dry_run(experiment, ranks, context, print_text);
       return;
     }
     const TracedJob traced(context, arguments.trace);

@@ -4,16 +4,19 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
+#include "data/shards/shard_reader.hpp"
+#include "dist/agreement.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/network/training_floats.hpp"
 #include "models/plans/needed_part.hpp"
-#include "train/loop/evaluation_forecast.hpp"
 #include "train/loop/largest_unit.hpp"
 #include "train/loop/layer_report.hpp"
+#include "train/loop/time_forecast.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -97,6 +100,25 @@ double operations_of_step(const Experiment& experiment, const std::vector<Planne
   }
   return sum / static_cast<double>(steps.size());
 }
+
+// The validation split, of which a few rows are read; null where it has no graphs.
+class ValidationSplit {
+ public:
+  ValidationSplit(const TrainingSetup& setup, ThreadPool& pool) {
+    DatasetOptions options = setup.experiment.data.evaluation("valid");
+    options.cache = CacheMode::stream;
+    options.node_cache = {};
+    if (list_graphs(options.shards, options.collection, "valid").empty()) return;
+    data_.emplace(Dataset::open(options, pool));
+    units_.emplace(*data_, setup.network, setup.experiment.plan);
+  }
+  const Dataset* data() const { return data_ ? &*data_ : nullptr; }
+  const UnitBuilder* units() const { return units_ ? &*units_ : nullptr; }
+
+ private:
+  std::optional<Dataset> data_;
+  std::optional<UnitBuilder> units_;
+};
 
 // What each rank does in a step.
 std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedStep& step,
@@ -230,24 +252,46 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
 
 }  // namespace
 
-std::string describe_work(const Experiment& experiment, int ranks, JobContext& context) {
+WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context) {
   // The other ranks, if there are any, do not run.
   const auto alone = make_self_communicator();
   const TrainingSetup setup(experiment, experiment.training_data(), context.pool, -1, ranks,
                             *alone);
   const std::vector<PlannedStep> steps = plan_steps(setup, context.pool);
   const double operations = operations_of_step(experiment, steps);
-  std::string text = data_and_model_text(setup, ranks);
-  text += fmt::format(
+  WorkPlan plan;
+  plan.text = data_and_model_text(setup, ranks);
+  plan.text += fmt::format(
       "steps\n  an epoch     {} steps of {} slates x {} configurations in {} units\n"
       "  training     {} steps of {}\n  plans        {}\n",
       setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
       steps.front().batch.units(), experiment.train.steps, format_operations(operations),
       refined_line(steps));
-  text += largest_unit_text(setup);
-  text += evaluation_forecast(setup, ranks, operations, context);
-  text += rank_lines(experiment, steps, ranks);
-  return text;
+  plan.text += largest_unit_text(setup);
+  const ValidationSplit valid(setup, context.pool);
+  plan.evaluations = evaluation_costs(setup, valid.data(), valid.units(), context.pool);
+  plan.text += evaluation_text(experiment, plan.evaluations, valid.data() != nullptr, operations);
+  plan.text += rank_lines(experiment, steps, ranks);
+  for (const PlannedStep& step : steps) {
+    const std::vector<double> work = work_of_ranks(experiment, step, ranks);
+    plan.work_of_first_rank += work.front() / static_cast<double>(steps.size());
+    plan.work_of_slowest_rank +=
+        *std::ranges::max_element(work) / static_cast<double>(steps.size());
+  }
+  return plan;
+}
+
+void dry_run(const Experiment& experiment, int ranks, JobContext& context,
+             const std::function<void(std::string_view)>& print) {
+  const bool root = context.world.rank() == 0;
+  WorkPlan plan;
+  run_on_all_ranks(context.world, [&] {
+    if (!root) return;
+    plan = plan_work(experiment, ranks, context);
+    print(plan.text);  // before steps are taken, for which there may be too little memory
+  });
+  const std::string time = time_text(experiment, ranks, plan, context);
+  if (root) print(time);
 }
 
 }  // namespace tpudist

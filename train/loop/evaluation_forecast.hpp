@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
-#include "train/experiment/context.hpp"
+#include "core/thread_pool.hpp"
+#include "train/scoring/scoring_blocks.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -10,10 +13,24 @@ namespace tpudist {
 // "12.3 GFLOP", "1.23 TFLOP".
 std::string format_operations(double operations);
 
-// What the evaluations and predictions of an experiment cost on `ranks` ranks like this one, as lines:
-// rows, arithmetic, training steps (of `step_operations` each) and, on the CPU, time, from a small plan
-// that is run. Not collective.
-std::string evaluation_forecast(const TrainingSetup& setup, int ranks, double step_operations,
-                                JobContext& context);
+// What an experiment scores, as far as it does.
+struct EvaluationCosts {
+  std::optional<ScoringCost> each;  // of the evaluations on the way
+  std::optional<ScoringCost> last;  // the evaluation after the last step
+  std::optional<ScoringCost>
+      predictions;  // of graphs that members hold out, and of the validation split
+};
+
+// `valid` and `units`: the validation split, or null where it has no graphs. Builds sample plans, and
+// scores nothing. Not collective.
+EvaluationCosts evaluation_costs(const TrainingSetup& setup, const Dataset* valid,
+                                 const UnitBuilder* units, ThreadPool& pool);
+
+// How many evaluations there are on the way after step `done`.
+std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done);
+
+// The costs as lines: rows, arithmetic, and training steps (of `step_operations` each).
+std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,
+                            bool has_graphs, double step_operations);
 
 }  // namespace tpudist

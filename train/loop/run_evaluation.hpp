@@ -30,6 +30,9 @@ class RunEvaluation {
   // Logs, on rank 0, which graphs members are scored on that train on the validation split.
   void tell_held_out() const;
 
+  // What all evaluations and predictions of the run come to. Not collective.
+  EvaluationCosts costs() const { return validation_.costs(); }
+
   // Behind each step but the last: evaluates where `train.evaluate_every` says so.
   void step();
 

@@ -244,6 +244,7 @@ ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool) {
     sum.rows += cost.rows;
     sum.distinct += cost.distinct;
     sum.flop += cost.flop;
+    sum.work += cost.work;
   }
   return sum;
 }

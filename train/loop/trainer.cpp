@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
 #include "train/loop/largest_unit.hpp"
@@ -23,6 +24,7 @@
 #include "train/loop/run_evaluation.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/step_boundary.hpp"
+#include "train/loop/time_forecast.hpp"
 #include "train/loop/time_limit.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
@@ -60,11 +62,13 @@ class TrainingRun {
         state_(experiment, setup_.network),
         limit_(experiment.train.time_limit,
                static_cast<double>(3 * sizeof(float) * state_.flat.size())),
-        evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context) {}
+        evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context),
+        measured_(setup_.network) {}
 
   TrainOutcome run(bool resume) {
     start(resume);
     context_.progress.start("train", experiment_.train.steps - state_.step, "steps");
+    begin_forecast();
     TrainOutcome outcome;
     while (!is_done() && !outcome.stopped) train_members(outcome);
     context_.progress.finish();
@@ -147,6 +151,34 @@ class TrainingRun {
       const std::optional<StepWork> next = agreed_work(work, outcome);
       if (!next) return;
       one_step(*next, begin, work.waited().count() - waited);
+    }
+  }
+
+  // The first step warms up, and few steps are over before a forecast could be read.
+  void begin_forecast() {
+    const std::int64_t left = experiment_.train.steps - state_.step;
+    if (!root() || left < 20 || verbosity() == Verbosity::quiet) return;
+    steps_to_measure_ = static_cast<int>(std::clamp<std::int64_t>(left / 20, 3, 20));
+  }
+
+  // After the first steps: says how long the training will take.
+  void forecast(const StepWork& work, double seconds, const StepTimes& times) {
+    if (steps_to_measure_ == 0) return;
+    if (!warmed_up_) {
+      warmed_up_ = true;
+      return;
+    }
+    measured_.add(work, seconds, times);
+    if (measured_.count() < steps_to_measure_) return;
+    steps_to_measure_ = 0;
+    try {
+      const TimeForecast left = forecast_time(
+          experiment_, measured_, measured_.seconds(), context_.world.size(), evaluation_.costs(),
+          static_cast<double>(3 * sizeof(float) * state_.flat.size()), state_.step);
+      context_.progress.line(
+          fmt::format("time left: about {} ({})", format_seconds(left.total()), left.text()));
+    } catch (const Error& error) {  // of data that will be read later, or again
+      spdlog::debug("no forecast: {}", error.what());
     }
   }
 
@@ -250,6 +282,7 @@ class TrainingRun {
     StepTimes times = step_.times();
     times.data_wait = wait;
     report_.step(result, state_, seconds, times);
+    forecast(next, seconds, times);
     checkpoints_.tell();
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
@@ -276,6 +309,9 @@ class TrainingRun {
   TimeLimit limit_;
   RunEvaluation evaluation_;
   double wait_seconds_ = 0;
+  MeasuredSteps measured_;  // the first ones after the start
+  int steps_to_measure_ = 0;
+  bool warmed_up_ = false;
 };
 
 }  // namespace

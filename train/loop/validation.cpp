@@ -37,6 +37,11 @@ void Validation::require_same_on_all_ranks() const {
                     "give all ranks the same shards (data.shards)");
 }
 
+EvaluationCosts Validation::costs() const {
+  return evaluation_costs(setup_, data_ ? &*data_ : nullptr, units_ ? &*units_ : nullptr,
+                          context_.pool);
+}
+
 Evaluation Validation::start(const std::vector<bool>& alive, std::int64_t most_rows) const {
   Evaluation evaluation = start_evaluation(*data_, alive, most_rows);
   evaluation.held_out_only = !by_.empty();

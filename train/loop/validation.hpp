@@ -7,6 +7,7 @@
 
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
+#include "train/loop/evaluation_forecast.hpp"
 #include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
 #include "train/units/unit_builder.hpp"
@@ -23,6 +24,9 @@ class Validation {
   Validation(const Experiment& experiment, const TrainingSetup& setup, JobContext& context);
 
   bool has_graphs() const { return data_.has_value(); }
+
+  // What the run's evaluations and predictions come to. Builds sample plans, and is not collective.
+  EvaluationCosts costs() const;
 
   // An evaluation of no graph yet, of the members that `alive` flags; needs graphs.
   Evaluation start(const std::vector<bool>& alive, std::int64_t most_rows) const;

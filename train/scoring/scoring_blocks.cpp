@@ -181,9 +181,9 @@ ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int m
     const DistinctRows graph = distinct_rows(dataset, g, choose_rows(dataset, g, most_rows));
     const GraphScoring scoring = estimate_scoring(units, dataset, graph, block);
     const auto distinct = static_cast<std::int64_t>(graph.rows.size());
-    parts[static_cast<std::size_t>(i)] = {
-        1, static_cast<std::int64_t>(graph.index.size()), distinct,
-        scoring.flop * static_cast<double>(distinct) * members * block.slates.permutations};
+    const double scored = static_cast<double>(distinct) * members * block.slates.permutations;
+    parts[static_cast<std::size_t>(i)] = {1, static_cast<std::int64_t>(graph.index.size()),
+                                          distinct, scoring.flop * scored, scoring.work * scored};
   });
   ScoringCost sum;
   for (const ScoringCost& part : parts) {
@@ -191,6 +191,7 @@ ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int m
     sum.rows += part.rows;
     sum.distinct += part.distinct;
     sum.flop += part.flop;
+    sum.work += part.work;
   }
   return sum;
 }

@@ -13,6 +13,7 @@
 #include "models/network.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
+#include "train/loop/time_forecast.hpp"
 
 namespace tpudist {
 namespace {
@@ -26,7 +27,7 @@ std::string describe(const Experiment& experiment, int ranks) {
   ThreadPool pool(1);
   NoProgress progress;
   JobContext context{*world, pool, NodePlace{}, progress};
-  return describe_work(experiment, ranks, context);
+  return plan_work(experiment, ranks, context).text;
 }
 
 // The line of a section that begins with this word, without the word and the spaces around it.
@@ -187,6 +188,58 @@ TEST(DryRun, SharesAllWorkAmongTheRanks) {
   const double balance = std::stod(line_of(text, "work of", "balance"));
   EXPECT_GT(balance, 0);
   EXPECT_LE(balance, 100);
+}
+
+// What `print` was given, all together.
+std::string dry_run_text(const Experiment& experiment, int ranks) {
+  const auto world = make_self_communicator();
+  ThreadPool pool(1);
+  NoProgress progress;
+  JobContext context{*world, pool, NodePlace{}, progress};
+  std::string text;
+  dry_run(experiment, ranks, context, [&](std::string_view part) { text += part; });
+  return text;
+}
+
+TEST(DryRun, SaysWhatRealStepsTook) {
+  const std::string text = dry_run_text(tiny_experiment(), 1);
+  EXPECT_THAT(text, ::testing::StartsWith(describe(tiny_experiment(), 1).substr(0, 100)));
+  EXPECT_THAT(text,
+              HasSubstr("time of 1 rank with 1 thread each, from 5 steps on the real data\n"));
+  EXPECT_THAT(line_of(text, "time of", "training"), HasSubstr("6 steps of "));
+  EXPECT_THAT(line_of(text, "time of", "training"), HasSubstr(" after the last step"));
+  EXPECT_THAT(line_of(text, "time of", "together"), ::testing::ContainsRegex("^about [0-9]"));
+  // A run of one step, and ranks that are not there.
+  EXPECT_THAT(dry_run_text(tiny_experiment({"train.steps=1"}), 1), HasSubstr("from 1 step on"));
+  EXPECT_THAT(
+      dry_run_text(tiny_experiment(), 3),
+      HasSubstr("time of 3 ranks with 1 thread each on cores of their own, messages left out"));
+}
+
+TEST(TimeForecast, CountsStepsEvaluationsAndTheEnd) {
+  const Experiment experiment =
+      tiny_experiment({"train.steps=100", "train.evaluate_every=10", "train.last_evaluation=all"});
+  ThreadPool pool(1);
+  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  MeasuredSteps measured(network);
+  const StepWork nothing;
+  measured.add(nothing, 2, {.compute = 1});
+  measured.add(nothing, 4, {.compute = 1});
+  EXPECT_EQ(measured.seconds(), 3);
+  EXPECT_EQ(measured.seconds_for(10), 0);  // it did nothing
+  EvaluationCosts costs;
+  costs.each = ScoringCost{.work = 80};
+  costs.last = ScoringCost{.work = 160};
+  const TimeForecast whole = forecast_time(experiment, measured, 3, 2, costs, 0, 0);
+  EXPECT_EQ(whole.steps, 100);
+  EXPECT_EQ(whole.evaluations, 9);
+  EXPECT_EQ(whole.total(), 300);
+  const TimeForecast late = forecast_time(experiment, measured, 3, 2, costs, 1e8, 50);
+  EXPECT_EQ(late.evaluations, 4);  // after steps 60, 70, 80, 90
+  EXPECT_EQ(late.total(), 50 * 3 + 1);
+  EXPECT_EQ((TimeForecast{10, 2, 1, 5, 7}.total()), 27);
+  EXPECT_EQ((TimeForecast{10, 2, 1, 5, 7}.text()),
+            "10 steps of 1.0 s, 2 evaluations of 5.0 s, 7.0 s after the last step");
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ TEST_F(ReducedGraphs, AreNotMixedWithWholeOnes) {
 }
 
 TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
-  EXPECT_THAT(describe_work(reduced({"train.last_evaluation=none"}), 1, context_),
+  EXPECT_THAT(plan_work(reduced({"train.last_evaluation=none"}), 1, context_).text,
               ::testing::ContainsRegex("[0-9]+ nodes of [0-9]+"));
   const auto graphs = plan_statistics(reduced(), pool_, progress_);
   for (const GraphPlanStatistics& graph : graphs) {

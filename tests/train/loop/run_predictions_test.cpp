@@ -204,7 +204,7 @@ TEST(RunPredictions, AreInTheDryRun) {
   ThreadPool pool(1);
   NoProgress progress;
   JobContext context{*world, pool, NodePlace{}, progress};
-  EXPECT_THAT(describe_work(tiny_experiment({"predictions.rows=5"}), 1, context),
+  EXPECT_THAT(plan_work(tiny_experiment({"predictions.rows=5"}), 1, context).text,
               HasSubstr("predictions  35 rows"));
 }
 

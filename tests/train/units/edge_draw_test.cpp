@@ -180,7 +180,7 @@ TEST(EdgeDraw, IsPartOfTheForecast) {
   const auto world = make_self_communicator();
   JobContext context{*world, pool, NodePlace{}, progress};
   const auto text = [&](const char* dropout) {
-    return describe_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context);
+    return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context).text;
   };
   EXPECT_THAT(text("batch.edge_dropout=0.25"),
               HasSubstr("25 % dropped, drawn anew for every slate and step; planned in "));

@@ -1,0 +1,177 @@
+#include "train/loop/time_forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <span>
+
+#include "core/numbers.hpp"
+#include "data/loading/prefetcher.hpp"
+#include "dist/agreement.hpp"
+#include "models/plans/plan_cost.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/loop/training_step.hpp"
+#include "train/loop/validation.hpp"
+#include "train/units/feature_statistics.hpp"
+
+namespace tpudist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Checkpoints are written beside the steps; the last one is waited for. A slow disk.
+constexpr double kCheckpointBytesPerSecond = 100e6;
+
+// Of all members of a step's passes.
+double work_of(const StepWork& work, const NetworkWork& network) {
+  double sum = 0;
+  for (const UnitPass& pass : work.passes) {
+    const Unit& unit = *pass.data;
+    const std::span<const UnitInput> inputs =
+        unit.chunks.empty() ? std::span(&unit.input, 1) : std::span(unit.chunks);
+    for (const UnitInput& input : inputs)
+      sum += pass.members * UnitEstimate{plan_cost(*input.plan, network)}.step_work();
+  }
+  return sum;
+}
+
+std::string counted(std::int64_t count, const char* what) {
+  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+}
+
+// Takes steps as training does, from the start, and keeps what all but the first of them took.
+class TimedSteps {
+ public:
+  TimedSteps(const Experiment& experiment, JobContext& context)
+      : experiment_(experiment),
+        context_(context),
+        setup_(experiment, experiment.training_data(), context.pool, context.place.device,
+               context.world.size(), context.world),
+        validation_(experiment, setup_, context),
+        state_(experiment, setup_.network),
+        step_(experiment, setup_.network, context),
+        measured_(setup_.network) {
+    state_.initialise(experiment, setup_.network);
+    if (setup_.network.takes_statistics()) {
+      run_on_all_ranks(context.world,
+                       [&] { state_.set_statistics(setup_.network, member_statistics(setup_)); });
+    }
+    state_.keep_roll_back();
+  }
+
+  void take() {
+    const StepBuilder builder = setup_.steps_of(context_.world.rank());
+    Prefetcher<StepWork> work(0, experiment_.train.prefetch, 1,
+                              [&](std::int64_t step) { return builder.build(step); });
+    const auto start = Clock::now();
+    std::int64_t goes_on = 1;  // as rank 0 says
+    while (goes_on) {
+      context_.enter("timed steps", state_.step + 1);
+      const auto begin = Clock::now();
+      std::optional<StepWork> next;
+      run_on_all_ranks(context_.world, [&] { next = work.next(); });
+      step_.run(*next, state_);
+      const bool warms_up = state_.step == 1 && experiment_.train.steps > 1;
+      if (!warms_up) measured_.add(*next, seconds_since(begin), step_.times());
+      goes_on = state_.step < experiment_.train.steps && !is_enough(seconds_since(start));
+      context_.world.broadcast(std::span(&goes_on, 1), 0);
+    }
+  }
+
+  const MeasuredSteps& measured() const { return measured_; }
+  double state_bytes() const { return static_cast<double>(3 * sizeof(float) * state_.flat.size()); }
+
+ private:
+  bool is_enough(double seconds) const {
+    constexpr int kMost = 20, kFew = 5;
+    constexpr double kShort = 2, kLong = 10;  // seconds
+    const int count = measured_.count();
+    return count >= kMost || (count >= kFew && seconds > kShort) || (count > 0 && seconds > kLong);
+  }
+
+  const Experiment& experiment_;
+  JobContext& context_;
+  const TrainingSetup setup_;
+  const Validation validation_;  // opened, since training does it too
+  TrainingState state_;
+  TrainingStep step_;
+  MeasuredSteps measured_;
+};
+
+}  // namespace
+
+MeasuredSteps::MeasuredSteps(const Network& network)
+    : network_(network.config().work(network.config_features())) {}
+
+void MeasuredSteps::add(const StepWork& work, double seconds, const StepTimes& times) {
+  ++count_;
+  seconds_ += seconds;
+  compute_ += times.compute;
+  optimizer_ += times.optimizer;
+  work_ += work_of(work, network_);
+}
+
+double TimeForecast::total() const {
+  return static_cast<double>(steps) * step + static_cast<double>(evaluations) * evaluation + last;
+}
+
+std::string TimeForecast::text() const {
+  std::string text = fmt::format("{} of {}", counted(steps, "step"), format_seconds(step));
+  if (evaluations > 0) {
+    text +=
+        fmt::format(", {} of {}", counted(evaluations, "evaluation"), format_seconds(evaluation));
+  }
+  return text + fmt::format(", {} after the last step", format_seconds(last));
+}
+
+TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& measured, double step,
+                           int ranks, const EvaluationCosts& costs, double state_bytes,
+                           std::int64_t done) {
+  const auto seconds = [&](const std::optional<ScoringCost>& cost) {
+    return cost ? measured.seconds_for(cost->work) / ranks : 0;
+  };
+  TimeForecast forecast{.steps = experiment.train.steps - done, .step = step};
+  if (costs.each) forecast.evaluations = evaluations_after(experiment, done);
+  forecast.evaluation = seconds(costs.each);
+  // Where both want the same rows, the predictions serve as the last evaluation.
+  const bool at_once =
+      costs.predictions && costs.last &&
+      experiment.predictions.most_rows == (experiment.train.last_evaluation == LastEvaluation::all
+                                               ? 0
+                                               : experiment.train.evaluate_rows);
+  forecast.last = seconds(costs.predictions) + (at_once ? 0 : seconds(costs.last)) +
+                  state_bytes / kCheckpointBytesPerSecond;
+  return forecast;
+}
+
+std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& plan,
+                      JobContext& context) {
+  const auto begin = Clock::now();
+  TimedSteps timed(experiment, context);
+  const double set_up = seconds_since(begin);
+  timed.take();
+  if (context.world.rank() != 0) return "";
+  const MeasuredSteps& measured = timed.measured();
+  const bool same_ranks = ranks == context.world.size();
+  // The steps that were timed may have had more or less to do than others.
+  const double step =
+      same_ranks ? measured.seconds() *
+                       (measured.work() > 0 ? plan.work_of_first_rank / measured.work() : 1)
+                 : measured.seconds_for(plan.work_of_slowest_rank) + measured.optimizer_seconds();
+  const TimeForecast forecast =
+      forecast_time(experiment, measured, step, ranks, plan.evaluations, timed.state_bytes(), 0);
+  return fmt::format(
+      "time of {} with {} each{}, from {} on the real data\n"
+      "  set-up       {}\n  training     {}\n  together     about {}\n",
+      counted(ranks, "rank"), counted(context.pool.threads(), "thread"),
+      same_ranks ? "" : " on cores of their own, messages left out",
+      counted(measured.count(), "step"), format_seconds(set_up), forecast.text(),
+      format_seconds(set_up + forecast.total()));
+}
+
+}  // namespace tpudist
