@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
@@ -71,6 +73,43 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
       format_bytes(peak_resident_bytes()), run.string(), to_hex(outcome.parameter_hash));
 }
 
+// As a word of the shell.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "/._-+=:,@%";
+  const auto is_plain = [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || kPlain.find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string next_commands(const std::filesystem::path& run) {
+  const std::string word = shell_word(run.string());
+  return fmt::format(
+      "next:\n  tpudist evaluate {0}                 each graph's score, of each member and of "
+      "all\n"
+      "  tpudist report {0}                   a page with curves and scores\n"
+      "  tpudist rank MODULE.npz --run {0}    the configurations of a new module, best first",
+      word);
+}
+
+// What is trained, on what: the settings that differ from their defaults, or with --verbose all of them.
+std::string settings_text(const Experiment& experiment, const std::filesystem::path& file) {
+  std::vector<ConfigEntry> shown = experiment.entries;
+  if (verbosity() != Verbosity::verbose) {
+    std::erase_if(shown, [](const ConfigEntry& entry) { return entry.is_default; });
+    for (ConfigEntry& entry : shown) entry.is_default = true;  // no mark where all would have one
+  }
+  const std::size_t hidden = experiment.entries.size() - shown.size();
+  return fmt::format("{}\n{}{}\n", file.string(), format_entries(shown),
+                     hidden == 0 ? ""
+                                 : fmt::format("{} more settings are at their defaults (--verbose "
+                                               "shows them, config.yaml has all)\n",
+                                               hidden));
+}
+
 std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experiment& experiment) {
   std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
                                   {"--run-dir", arguments.run_dir.string()},
@@ -111,8 +150,9 @@ void run(const Arguments& arguments) {
           "give data.shards=FOLDER, or set TPUDIST_DATA for an experiment that takes it");
     });
     if (root && verbosity() != Verbosity::quiet) {
-      print("{}\n{} rank{} on {} node{}, {} thread{} each, {}\n", experiment.resolved_table,
-            context.world.size(), context.world.size() == 1 ? "" : "s", context.place.nodes,
+      print("{}{} rank{} on {} node{}, {} thread{} each, {}\n",
+            settings_text(experiment, arguments.config), context.world.size(),
+            context.world.size() == 1 ? "" : "s", context.place.nodes,
             context.place.nodes == 1 ? "" : "s", context.pool.threads(),
             context.pool.threads() == 1 ? "" : "s", context.place.device >= 0 ? "CUDA" : "CPU");
     }
@@ -135,6 +175,7 @@ void run(const Arguments& arguments) {
                                 : "on request",
             outcome.steps);
     }
+    if (root && !stopped) context.progress.line(next_commands(folder));
     context.world.barrier();
   });
   if (stopped) throw EndWith(static_cast<int>(ErrorKind::stopped));

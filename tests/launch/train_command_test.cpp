@@ -77,6 +77,29 @@ TEST_F(TrainCommand, MissingShardsLeaveNoFolderBehind) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
+TEST_F(TrainCommand, ShowsSettingsThatAreNotAtTheirDefaultsAndWhatToDoNext) {
+  const Outcome trained = run("train tiny.yaml train.steps=30 --run-dir \"a run's\"");
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  EXPECT_THAT(trained.output, ::testing::ContainsRegex("train.steps +30\n"));
+  EXPECT_THAT(trained.output, Not(HasSubstr("optimizer.name")));
+  EXPECT_THAT(trained.output,
+              ::testing::ContainsRegex("[0-9]+ more settings are at their defaults"));
+  EXPECT_THAT(trained.output, HasSubstr("\n  tpudist evaluate 'a run'\\''s' "));
+  EXPECT_THAT(trained.output, HasSubstr("\n  tpudist report 'a run'\\''s' "));
+  EXPECT_THAT(trained.output, ::testing::ContainsRegex("time left: about [0-9]"));
+  const Outcome all = run("train tiny.yaml --verbose --run-dir all");
+  EXPECT_THAT(all.output, HasSubstr("optimizer.name"));
+  EXPECT_THAT(all.output, ::testing::ContainsRegex("train.steps +4 \\*\n"));
+  EXPECT_THAT(all.output, Not(HasSubstr("more settings")));
+}
+
+TEST_F(TrainCommand, ADryRunTimesStepsAndLeavesNothing) {
+  const Outcome dry = run("train tiny.yaml --dry-run");
+  ASSERT_EQ(dry.exit_code, 0) << dry.output;
+  EXPECT_THAT(dry.output, HasSubstr("time of 1 rank with 1 thread each, from "));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
 TEST_F(TrainCommand, LeavesMembersInRunsOfTheirOwnToTheSweep) {
   const Outcome refused = run("train tiny.yaml ensemble.placement=split");
   EXPECT_EQ(refused.exit_code, 2) << refused.output;
