@@ -203,7 +203,7 @@ void add_train_command(Command app) {
                    "Go on from the run's newest checkpoint; starts a new run when there is none");
   const Option trace = add_trace_option(command, arguments->trace);
   const Option dry_run = command.add_flag("--dry-run", arguments->dry_run,
-                                          "Print the plan of work and memory, and train nothing");
+                                          "Print the plan of work, memory and time, and write nothing");
   dry_run.excludes(trace);
   command
       .add_option("--ranks", arguments->ranks,

@@ -166,7 +166,8 @@ class Headline {
   void tell_together() {
     const auto own = summarise_together(best());
     if (!own) return;
-    std::string text = fmt::format("Its members together reach {:.4f}", own->mean);
+    std::string text = fmt::format("Its members together reach {:.4f}{}", own->mean,
+                                   found_.out_of_fold ? " on validation graphs" : "");
     std::size_t first = found_.best;
     double highest = own->mean;
     for (const std::size_t v : found_.variants) {

@@ -133,9 +133,9 @@ Report make_report(ResultSet results, bool ceilings) {
   }
   if (input.variants.size() > input.shown()) {
     report.sections.front().notes.push_back(fmt::format(
-        "Charts below the summary show the first {} of {} variants and collections, those with a "
-        "colour of their own.",
-        input.shown(), input.variants.size()));
+        "Charts below the summary show {} of {} variants{}, those with a colour of their own.",
+        input.shown(), input.variants.size(),
+        input.collections.size() == 1 ? ", the best" : " and collections"));
   }
   return report;
 }

@@ -84,6 +84,12 @@ void count_once(ReportInput& input) {
   input.results.title = runs.size() == 1 ? runs.front().name : fmt::format("{} runs", runs.size());
 }
 
+// For the order of many variants; below all scores where there is none.
+double score_of(const ReportedVariant& variant) {
+  const RunScores& scores = variant.valid.graphs.empty() ? variant.held_out : variant.valid;
+  return scores.graphs.empty() ? -2 : mean_score(scores);
+}
+
 }  // namespace
 
 std::size_t ReportInput::shown() const {
@@ -93,7 +99,6 @@ std::size_t ReportInput::shown() const {
 ReportInput report_input(ResultSet results, bool ceilings) {
   ReportInput input;
   input.results = std::move(results);
-  input.notes = input.results.notes;
   count_once(input);
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> labels, collections;
@@ -108,12 +113,16 @@ ReportInput report_input(ResultSet results, bool ceilings) {
     }
     input.variants[at->second].runs.push_back(run);
   }
-  for (std::size_t g = 0; g < input.variants.size(); ++g) {
-    ReportedVariant& variant = input.variants[g];
+  for (ReportedVariant& variant : input.variants) {
     variant.title = title_of(variant, labels.size() > 1, collections.size() > 1);
-    variant.file_end = input.several() ? fmt::format("-{}", g + 1) : "";
-    variant.colour = g < kMostShown ? static_cast<int>(g) + 1 : 0;
     fill(variant, ceilings);
+  }
+  // Charts have room for the best.
+  if (input.variants.size() > kMostShown && collections.size() == 1)
+    std::ranges::stable_sort(input.variants, std::greater(), score_of);
+  for (std::size_t g = 0; g < input.variants.size(); ++g) {
+    input.variants[g].file_end = input.several() ? fmt::format("-{}", g + 1) : "";
+    input.variants[g].colour = g < kMostShown ? static_cast<int>(g) + 1 : 0;
   }
   return input;
 }

@@ -34,9 +34,10 @@ struct ReportedVariant {
 // What all sections are made of.
 struct ReportInput {
   ResultSet results;
-  std::vector<ReportedVariant> variants;  // in the order of their first runs
-  std::vector<std::string> collections;   // in the same order
-  std::vector<std::string> notes;         // trainings that count once, one line each
+  // In the order of their first runs; where there are more than can be shown, the best come first.
+  std::vector<ReportedVariant> variants;
+  std::vector<std::string> collections;  // in the order of their first runs
+  std::vector<std::string> notes;        // trainings that count once, one line each
   // Of the variants that are shown in charts of their own; all stand in the tables.
   std::size_t shown() const;
   bool several() const { return variants.size() > 1; }

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <set>
+#include <map>
 #include <utility>
 
+#include "core/text.hpp"
 #include "report/charts/interval_chart.hpp"
 #include "report/headline.hpp"
+#include "report/runs_table.hpp"
 #include "report/score_summary.hpp"
 #include "report/sections.hpp"
 #include "report/variant_pairs.hpp"
+#include "report/variant_section.hpp"
 
 namespace tpudist {
 namespace {
@@ -89,8 +91,13 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
       "are compared by. Square: the members of a training together, as the ensemble ranks.{}",
       metric, lines_text(lines));
   IntervalChart chart{.label = "Scores with their intervals", .x_name = metric, .rows = {}};
+  constexpr std::size_t kMostDrawn = 60;
+  if (lines.size() > kMostDrawn) {
+    figure.sentence +=
+        fmt::format(" {} of {} rows are drawn; the table has all.", kMostDrawn, lines.size());
+  }
   const ReportedVariant* last = nullptr;
-  std::set<std::string> notes;
+  std::map<std::string, std::vector<std::string>> notes;  // the scores that each is of
   for (const SummaryLine& line : lines) {
     const ScoreSummary& s = line.summary;
     figure.table.rows.push_back({line.variant->name(), line.graphs, line.of, TableCell(s.mean),
@@ -98,7 +105,11 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
                                  interval_text(s.other_families), TableCell(s.deviation),
                                  TableCell::count(s.trainings), TableCell::count(s.graphs),
                                  TableCell::count(s.families), s.note});
-    if (!s.note.empty()) notes.insert(s.note);
+    if (!s.note.empty()) {
+      notes[s.note].push_back(
+          about(*line.variant, (line.graphs == "validation" ? "" : line.graphs + ", ") + line.of));
+    }
+    if (chart.rows.size() == kMostDrawn) continue;
     chart.rows.push_back(
         {.heading = line.variant != last ? line.variant->title : "",
          .label = (line.graphs == "validation" ? "" : line.graphs + ", ") + line.of,
@@ -111,7 +122,10 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
          .title = fmt::format("{:.4f}", s.mean)});
     last = line.variant;
   }
-  figure.remarks.assign(notes.begin(), notes.end());
+  for (const auto& [note, of] : notes) {
+    figure.remarks.push_back(
+        of.size() == lines.size() ? note : fmt::format("{} ({})", note, join(of, "; ")));
+  }
   figure.panels = {{"", [chart](double width) { return chart.svg(width); }}};
   return figure;
 }
@@ -170,126 +184,6 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   return figure;
 }
 
-// The mean over graphs of what a run's own scores say; NaN where there is nothing.
-struct RunScore {
-  double members = std::nan(""), together = std::nan(""), out_of_fold = std::nan("");
-  std::string at;  // what they are of
-};
-
-double mean_or_none(double sum, double count) {
-  return count > 0 ? sum / count : std::nan("");
-}
-
-RunScore final_scores(const RunRecord& run) {
-  RunScore score;
-  double members = 0, member_count = 0, together = 0, together_count = 0, held = 0, held_count = 0;
-  for (const ScoredGraph& graph : run.scores->graphs) {
-    double sum = 0, count = 0;
-    for (std::size_t m = 0; m < graph.members.size(); ++m) {
-      if (graph.out_of_fold[m] && std::isfinite(graph.members[m])) sum += graph.members[m], ++count;
-    }
-    if (count == 0) continue;
-    if (graph.fold >= 0) {
-      held += sum / count, ++held_count;
-    } else if (graph.split == "valid") {
-      members += sum / count, ++member_count;
-      if (std::isfinite(graph.combined)) together += graph.combined, ++together_count;
-    }
-  }
-  score.members = mean_or_none(members, member_count);
-  score.together = mean_or_none(together, together_count);
-  score.out_of_fold = mean_or_none(held, held_count);
-  score.at = run.scores->most_rows > 0 ? fmt::format("at most {} rows", run.scores->most_rows)
-                                       : "all rows";
-  return score;
-}
-
-// Of a run that has no final scores yet: its last evaluation.
-RunScore scores_so_far(const RunRecord& run) {
-  RunScore score;
-  if (run.curves.evaluations.empty()) return score;
-  const LoggedEvaluation& last = run.curves.evaluations.back();
-  double sum = 0, count = 0;
-  for (const double value : last.members) {
-    if (std::isfinite(value)) sum += value, ++count;
-  }
-  score.members = mean_or_none(sum, count);
-  score.together = last.ensemble;
-  score.at = fmt::format("so far, step {}{}", last.step,
-                         last.rows > 0 ? fmt::format(", at most {} rows", last.rows) : "");
-  return score;
-}
-
-std::string seeds_text(const RunRecord& run) {
-  return run.init_seed == run.order_seed ? fmt::format("{}", run.init_seed)
-                                         : fmt::format("{}/{}", run.init_seed, run.order_seed);
-}
-
-std::string members_text(const RunRecord& run) {
-  return run.first_member == 0 ? fmt::format("{}", run.members)
-                               : fmt::format("{} from {}", run.members, run.first_member);
-}
-
-std::string steps_text(const RunRecord& run) {
-  const std::int64_t done = run.curves.last_step();
-  if (run.steps == 0 || (run.condition == RunCondition::finished && done <= run.steps))
-    return fmt::format("{}", std::max(done, run.steps));
-  return fmt::format("{} of {}", done, run.steps);
-}
-
-ReportFigure runs_figure(const ReportInput& input) {
-  ReportFigure figure;
-  figure.heading = "Runs";
-  figure.sentence =
-      "Every run with its mean score over validation graphs (or out of fold) and its condition "
-      "when this "
-      "page was written. A click on a column's name sorts by it.";
-  std::vector<std::pair<std::string, std::vector<TableCell>>> columns = {{"run", {}},
-                                                                         {"variant", {}},
-                                                                         {"collection", {}},
-                                                                         {"seed", {}},
-                                                                         {"members", {}},
-                                                                         {"mean of members", {}},
-                                                                         {"members together", {}},
-                                                                         {"out of fold", {}},
-                                                                         {"scored on", {}},
-                                                                         {"condition", {}},
-                                                                         {"steps", {}},
-                                                                         {"training [s]", {}}};
-  for (const RunRecord& run : input.results.runs) {
-    const RunScore score = run.scores ? final_scores(run) : scores_so_far(run);
-    const double none = std::nan("");
-    const double seconds = run.curves.steps.empty() ? none : run.curves.steps.back().train_seconds;
-    auto column = columns.begin();
-    for (TableCell cell : std::initializer_list<TableCell>{
-             run.label, run.variant, run.collection, seeds_text(run), members_text(run),
-             TableCell(score.members), TableCell(run.members > 1 ? score.together : none),
-             TableCell(score.out_of_fold), score.at.empty() ? "not scored" : score.at,
-             std::string(name_of(run.condition)), steps_text(run), TableCell(seconds, 1)})
-      (column++)->second.push_back(std::move(cell));
-  }
-  // A column that says nothing takes room from the others.
-  const auto says_nothing = [&](const auto& column) {
-    const auto& [name, cells] = column;
-    if (name == "variant") {
-      return std::ranges::all_of(input.results.runs, [&](const RunRecord& run) {
-        return !input.several() || run.label.find(run.variant) != std::string::npos;
-      });
-    }
-    if (name == "collection") return input.collections.size() < 2;
-    return std::ranges::all_of(cells, [](const TableCell& cell) { return cell.exact.empty(); });
-  };
-  std::erase_if(columns, says_nothing);
-  figure.table = {"runs", {}, std::vector<std::vector<TableCell>>(input.results.runs.size())};
-  figure.table.stacked = true;
-  for (auto& [name, cells] : columns) {
-    figure.table.columns.push_back(name);
-    for (std::size_t r = 0; r < cells.size(); ++r)
-      figure.table.rows[r].push_back(std::move(cells[r]));
-  }
-  return figure;
-}
-
 // "2 of 9 runs have not finished (1 running at step 40 of 60, ...)".
 void tell_unfinished(const ReportInput& input, ReportSection& section) {
   std::size_t unfinished = 0, scored = 0;
@@ -305,24 +199,6 @@ void tell_unfinished(const ReportInput& input, ReportSection& section) {
           "{} of {} runs have not finished: what follows is of what there is.{}", unfinished,
           input.results.runs.size(),
           scored > 0 ? " Their scores so far are in the table of runs and in the curves." : ""));
-}
-
-// The run with the highest score so far, where no run has final scores.
-std::string headline_so_far(const ReportInput& input) {
-  const RunRecord* best = nullptr;
-  RunScore highest;
-  for (const RunRecord& run : input.results.runs) {
-    if (run.scores) continue;  // final ones, which cannot stand beside the others
-    const RunScore score = scores_so_far(run);
-    if (std::isnan(score.members) || (best && score.members <= highest.members)) continue;
-    best = &run, highest = score;
-  }
-  if (!best) return {};
-  return fmt::format(
-      "No final scores yet. {}{} {:.4f} {}{} (mean of members) after step {} of {}.", best->label,
-      input.results.runs.size() > 1 ? " has the highest so far:" : " has", highest.members,
-      input.variants.front().metric, input.results.runs.size() > 1 ? "" : " so far",
-      best->curves.evaluations.back().step, best->steps);
 }
 
 }  // namespace

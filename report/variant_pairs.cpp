@@ -78,6 +78,19 @@ VariantPair pair_of(const ReportInput& input, std::size_t a, std::size_t b, bool
   return pair;
 }
 
+// What the table of `sweep collect` goes by.
+bool judged_out_of_fold(const ReportInput& input) {
+  if (!input.results.sweep) return false;
+  const SweepRecord& sweep = *input.results.sweep;
+  for (const Stage& stage : sweep.stages) {
+    if (stage.name == input.results.stage && stage.confirms) return false;
+  }
+  if (sweep.choice != ChoiceScore::none) return sweep.choice == ChoiceScore::out_of_fold;
+  return std::ranges::any_of(input.variants, [](const ReportedVariant& variant) {
+    return !variant.held_out.graphs.empty();
+  });
+}
+
 }  // namespace
 
 VariantComparison compare_variants(const ReportInput& input, const std::string& collection) {
@@ -91,8 +104,7 @@ VariantComparison compare_variants(const ReportInput& input, const std::string& 
         found.variants.push_back(v);
     }
   };
-  const bool by_folds =
-      input.results.sweep && input.results.sweep->choice == ChoiceScore::out_of_fold;
+  const bool by_folds = judged_out_of_fold(input);
   list(by_folds);
   if (found.variants.empty()) list(!by_folds);
   if (found.variants.empty()) return found;

@@ -35,7 +35,8 @@ struct VariantComparison {
   static double sign(const VariantPair& pair, std::size_t best) { return pair.a == best ? 1 : -1; }
 };
 
-// On the graphs that the sweep chooses by, else on validation graphs where there are scores of them.
+// A sweep's variants on the graphs that it chooses by, or out of fold where it chooses nothing and there
+// are such scores; others on validation graphs where there are scores of them.
 VariantComparison compare_variants(const ReportInput& input, const std::string& collection);
 
 }  // namespace tpudist

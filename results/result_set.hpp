@@ -16,7 +16,6 @@ struct ResultSet {
   std::optional<SweepRecord> sweep;  // where all of them are of one sweep
   std::string stage;                 // of the sweep: the newest whose runs are known
   std::vector<RunRecord> runs;       // in the order given; of a sweep by index
-  std::vector<std::string> notes;    // what was passed over, one line each
 };
 
 // Reads folders of runs, files of predictions, folders of sweeps (each stands for the runs of its

@@ -62,6 +62,7 @@ std::string sameness(const RunRecord& a, const RunRecord& b) {
   if (a.collection != b.collection || a.first_member != b.first_member) return {};
   const std::uint64_t x = parameters_of(a), y = parameters_of(b);
   if (x != 0 && y != 0) return x == y ? "equal parameters" : "";
+  if (a.init_seed != b.init_seed || a.order_seed != b.order_seed) return {};
   const std::size_t steps = equal_losses(a.curves, b.curves);
   if (steps == 0 || other_scores(a, b)) return {};
   // Of other settings one may be a longer training that began alike.

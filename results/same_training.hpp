@@ -17,7 +17,7 @@ struct SameTraining {
 
 // Each run that is the same training as an earlier one, with the first such. Told by the real path of
 // the folder, by the hash of the parameters that scored where both have one (predictions.h5,
-// scores.json), else by the losses of all logged steps that both have, and by their scores. Equal settings and seeds alone are no sign:
+// scores.json), else by seeds, the losses of all logged steps that both have, and their scores. Equal settings and seeds alone are no sign:
 // weights may have been imported.
 std::vector<SameTraining> same_trainings(std::span<const RunRecord> runs);
 

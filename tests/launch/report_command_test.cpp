@@ -64,6 +64,16 @@ TEST_F(ReportCommand, WritesItsTables) {
   EXPECT_THAT(outcome.output, HasSubstr("tables: " + std::to_string(tables) + " tables\n"));
 }
 
+TEST_F(ReportCommand, TakesAFolderOfRunsAndCountsACopyOnce) {
+  std::filesystem::copy(folder_ / "a1", folder_ / "a1-backup",
+                        std::filesystem::copy_options::recursive);
+  const Outcome outcome = call(". --no-ceilings");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("report.html: 2 runs: 2 finished"), HasSubstr("a1-backup"),
+                    HasSubstr("is the same training as"), HasSubstr("It counts once.")));
+}
+
 TEST_F(ReportCommand, TellsOfDamageOnThePage) {
   write_file_atomically(folder_ / "a2/predictions.h5", "damaged");
   const Outcome outcome = call("a1 a2");
