@@ -149,7 +149,7 @@ class Headline {
           "Other trainings on these graphs: a difference of {} (95 %{}); p {:.3g}{}.",
           signed_range(next.low(interval), next.high(interval)),
           found_.pairs.size() > 1 ? fmt::format(", all {} pairs at once", found_.pairs.size()) : "",
-          *next.pair->p, found_.pairs.size() > 1 ? " (Holm)" : ""));
+          *next.pair->p, found_.pairs.size() > 1 ? fmt::format(" ({})", found_.method) : ""));
       if (!tied.empty() && !beaten.empty())
         texts_.push_back(fmt::format("It is better than {}.", names(beaten)));
       if (tied.size() > 1)

@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "ensemble/out_of_fold.hpp"
-#include "report/training_scores.hpp"
 #include "results/same_training.hpp"
 #include "results/system_scores.hpp"
 
@@ -27,27 +26,20 @@ void try_to(ReportedVariant& variant, const std::function<void()>& make) {
   }
 }
 
-// Without predictions the members together are known where they are all in one run.
-RunScores together_of_runs(const ReportedVariant& variant) {
-  std::set<std::pair<std::int64_t, std::int64_t>> trainings;
-  for (const RunRecord& run : variant.runs) trainings.insert({run.init_seed, run.order_seed});
-  if (trainings.size() < variant.runs.size()) return {};
-  return run_scores(score_matrix(variant.runs, MatrixRows::together));
-}
-
 void fill(ReportedVariant& variant, bool ceilings) {
   variant.metric =
       primary_metric_of(variant.collection) == "tile_score" ? "tile score" : "Kendall tau";
   try_to(variant, [&] { variant.members = score_matrix(variant.runs, MatrixRows::members); });
   try_to(variant,
          [&] { variant.out_of_fold = score_matrix(variant.runs, MatrixRows::out_of_fold); });
-  variant.valid = mean_of_members(variant.members);
-  variant.held_out = mean_of_members(variant.out_of_fold);
+  variant.held_out = run_scores(variant.out_of_fold);
+  try_to(variant, [&] {
+    variant.valid = run_scores(score_matrix(variant.runs, MatrixRows::trainings));
+    variant.together = run_scores(score_matrix(variant.runs, MatrixRows::together));
+  });
+  // Of fewer trainings than the mean it would be no match for it.
+  if (variant.together.run_count() != variant.valid.run_count()) variant.together = {};
   try_to(variant, [&] { variant.rankings = rank_variant(variant.runs, ceilings); });
-  variant.together = members_together(variant.rankings);
-  // Of other runs than the mean it would be no match for it.
-  if (variant.together.run_count() < variant.valid.run_count())
-    try_to(variant, [&] { variant.together = together_of_runs(variant); });
 }
 
 std::string title_of(const ReportedVariant& variant, bool several_variants,

@@ -141,11 +141,10 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   figure.heading = several ? "Differences on " + collection : "Differences between variants";
   figure.sentence = fmt::format(
       "Every pair of variants, A minus B, mean of members {}. Heavy line and p: other trainings, "
-      "for all {} "
-      "pairs at once (Bonferroni, Holm); they need two trainings of both. Thin line: other "
-      "families, for the "
-      "pair alone.",
-      found.out_of_fold ? "out of fold" : "on validation graphs", found.pairs.size());
+      "for all {} pairs at once{}; they need two trainings of both. Thin line: other families, for "
+      "the pair alone.",
+      found.out_of_fold ? "out of fold" : "on validation graphs", found.pairs.size(),
+      found.method.empty() ? "" : fmt::format(" ({})", found.method));
   figure.table = {several ? fmt::format("differences-{}", number) : "differences",
                   {"A", "B", "A - B", "other trainings (95 %)", "p", "other families (95 %)"},
                   {}};

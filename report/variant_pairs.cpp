@@ -1,13 +1,10 @@
 #include "report/variant_pairs.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "core/error.hpp"
 #include "results/system_scores.hpp"
 #include "statistics/comparison.hpp"
-#include "statistics/distributions.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,11 +13,14 @@ const RunScores& scores_of(const ReportedVariant& variant, bool out_of_fold) {
   return out_of_fold ? variant.held_out : variant.valid;
 }
 
-// The graphs of `scores` that `other` has, too, in their order.
-RunScores common_graphs(const RunScores& scores, const RunScores& other) {
+// The graphs of `scores` that all others have, too, in their order.
+RunScores common_graphs(const RunScores& scores, const std::vector<const RunScores*>& others) {
   RunScores common;
   for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
-    if (std::ranges::find(other.graphs, scores.graphs[g]) == other.graphs.end()) continue;
+    if (!std::ranges::all_of(others, [&](const RunScores* other) {
+          return std::ranges::find(other->graphs, scores.graphs[g]) != other->graphs.end();
+        }))
+      continue;
     common.graphs.push_back(scores.graphs[g]);
     common.families.push_back(scores.families[g]);
     if (!scores.folds.empty()) common.folds.push_back(scores.folds[g]);
@@ -39,43 +39,41 @@ void require_same_data(const ReportInput& input, const VariantComparison& found)
   score_matrix(runs, found.out_of_fold ? MatrixRows::out_of_fold : MatrixRows::members);
 }
 
-// Holm (Scandinavian Journal of Statistics 1979): the k-th smallest of m times m - k + 1, rising.
-void adjust(std::vector<VariantPair>& pairs) {
-  std::vector<VariantPair*> tested;
-  for (VariantPair& pair : pairs) {
-    if (pair.p) tested.push_back(&pair);
+// All pairs, on the graphs that all variants have scores of.
+void add_pairs(const ReportInput& input, VariantComparison& found) {
+  std::vector<const RunScores*> all;
+  for (const std::size_t v : found.variants)
+    all.push_back(&scores_of(input.variants[v], found.out_of_fold));
+  std::vector<RunScores> own;
+  std::vector<std::vector<double>> means;  // of variants with several trainings
+  std::vector<std::size_t> places;         // of those among found.variants
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    own.push_back(common_graphs(*all[i], all));
+    if (own.back().graphs.empty()) throw ConfigError("no graph was scored by all variants");
+    if (own.back().run_count() < 2) continue;
+    means.push_back(run_means(own.back()));
+    places.push_back(i);
   }
-  std::ranges::stable_sort(tested, {}, [](const VariantPair* pair) { return *pair->p; });
-  double least = 0;
-  for (std::size_t k = 0; k < tested.size(); ++k) {
-    const double adjusted = *tested[k]->p * static_cast<double>(tested.size() - k);
-    least = std::min(1.0, std::max(least, adjusted));
-    tested[k]->p = least;
-  }
-}
-
-VariantPair pair_of(const ReportInput& input, std::size_t a, std::size_t b, bool out_of_fold,
-                    double level) {
-  const RunScores &all_a = scores_of(input.variants[a], out_of_fold),
-                  &all_b = scores_of(input.variants[b], out_of_fold);
-  const RunScores own_a = common_graphs(all_a, all_b), own_b = common_graphs(all_b, all_a);
-  VariantPair pair{.a = a, .b = b};
-  if (own_a.graphs.empty()) {
-    pair.difference = std::nan("");
-    return pair;
-  }
-  const Comparison found = compare(own_a, own_b);
-  pair.difference = found.difference;
-  if (own_a.run_count() > 1 && own_b.run_count() > 1) {
-    pair.trainings = difference_interval(run_means(own_a), run_means(own_b), level);
-    if (pair.trainings->error > 0) {
-      pair.p = two_sided_p(pair.trainings->value / pair.trainings->error, pair.trainings->degrees);
-    } else {
-      pair.p = pair.difference == 0 ? 1 : 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    for (std::size_t j = i + 1; j < own.size(); ++j) {
+      VariantPair pair{.a = found.variants[i], .b = found.variants[j]};
+      pair.difference = mean_score(own[i]) - mean_score(own[j]);
+      if (const auto families = compare_on_other_families(own[i], own[j]))
+        pair.families = families->interval.interval;
+      found.pairs.push_back(pair);
     }
   }
-  if (found.other_families) pair.families = found.other_families->interval.interval;
-  return pair;
+  if (means.size() < 2) return;
+  const AllPairs tested = all_pairs(means);
+  found.method = tested.one_spread ? "Tukey" : "Welch and Holm";
+  for (const PairDifference& one : tested.pairs) {
+    const std::size_t a = found.variants[places[static_cast<std::size_t>(one.a)]],
+                      b = found.variants[places[static_cast<std::size_t>(one.b)]];
+    const auto pair = std::ranges::find_if(
+        found.pairs, [&](const VariantPair& other) { return other.a == a && other.b == b; });
+    pair->trainings = one.interval;
+    pair->p = one.p;
+  }
 }
 
 // What the table of `sweep collect` goes by.
@@ -114,15 +112,7 @@ VariantComparison compare_variants(const ReportInput& input, const std::string& 
   if (found.variants.size() < 2) return found;
   try {
     require_same_data(input, found);
-    const auto count = static_cast<double>(found.variants.size());
-    const double level = 1 - (1 - kIntervalLevel) / (count * (count - 1) / 2);
-    for (std::size_t i = 0; i < found.variants.size(); ++i) {
-      for (std::size_t j = i + 1; j < found.variants.size(); ++j) {
-        found.pairs.push_back(
-            pair_of(input, found.variants[i], found.variants[j], found.out_of_fold, level));
-      }
-    }
-    adjust(found.pairs);
+    add_pairs(input, found);
   } catch (const Error& error) {
     found.refusal = error.what();
     found.pairs.clear();

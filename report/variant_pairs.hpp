@@ -14,8 +14,8 @@ namespace tpudist {
 struct VariantPair {
   std::size_t a = 0, b = 0;  // places in ReportInput::variants
   double difference = 0;
-  // These graphs, other trainings: simultaneous 95 % interval and p, adjusted for all pairs (Holm). Both
-  // variants need two trainings.
+  // These graphs, other trainings: simultaneous 95 % interval and p, adjusted for all pairs
+  // (all_pairs). Both variants need two trainings.
   std::optional<Interval> trainings = {};
   std::optional<double> p = {};
   std::optional<Interval> families = {};  // other families, 95 % for this pair alone
@@ -29,6 +29,7 @@ struct VariantComparison {
   std::vector<std::size_t> variants;  // with scores, in the order of ReportInput::variants
   std::size_t best = 0;               // the one with the highest score
   std::vector<VariantPair> pairs;     // a before b; none of a single variant
+  std::string method;  // of p: "Tukey", or "Welch and Holm"
   std::string refusal;  // why they cannot be compared (other data, other rows); then without pairs
 
   // best minus another one, in terms of the pair that is listed: 1, or -1 where best is its b.

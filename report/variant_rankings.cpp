@@ -73,7 +73,6 @@ RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entr
                     .fold = entry.fold,
                     .members = static_cast<int>(scores.size()),
                     .score = 0,
-                    .trainings = {},
                     .sized = false,
                     .limits = {},
                     .slowdown = {},
@@ -87,32 +86,6 @@ RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entr
   if (ceilings) graph.limits = score_limits(collection, combined, rows);
   sample_ranks(graph, combined, targets);
   return graph;
-}
-
-using Seeds = std::pair<std::int64_t, std::int64_t>;
-
-Seeds seeds_of(const PredictionsHeader& header, std::size_t member) {
-  const PredictedRun& run = header.runs[static_cast<std::size_t>(header.members[member].run)];
-  return {run.init_seed, run.order_seed};
-}
-
-// The score of each training's members by themselves.
-std::vector<double> training_scores(const PredictionsHeader& header,
-                                    const std::vector<Seeds>& trainings, const UsableScores& usable,
-                                    const Values& targets) {
-  std::vector<double> scores;
-  for (const Seeds& seeds : trainings) {
-    std::vector<Values> own;
-    for (std::size_t i = 0; i < usable.scores.size(); ++i) {
-      if (seeds_of(header, static_cast<std::size_t>(usable.members[i])) == seeds)
-        own.push_back(usable.scores[i]);
-    }
-    scores.push_back(own.empty()
-                         ? std::nan("")
-                         : primary_metric(header.collection,
-                                          combine(own, {.rule = CombinationRule::mean}), targets));
-  }
-  return scores;
 }
 
 }  // namespace
@@ -131,11 +104,6 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
   const JoinedPredictions joined(std::move(files));
   const PredictionsHeader& header = joined.header();
   EnsembleSizes sizes(header.collection);
-  std::set<Seeds> trainings;
-  for (std::size_t m = 0; m < header.members.size(); ++m) {
-    if (!header.members[m].failed) trainings.insert(seeds_of(header, m));
-  }
-  rankings.trainings.assign(trainings.begin(), trainings.end());
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictedGraph& entry = header.graphs[g];
     if (entry.split == "test") continue;
@@ -143,7 +111,6 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
     const UsableScores usable = usable_scores(entry, rows);
     if (usable.scores.empty()) continue;
     RankedGraph ranked = rank_graph(header.collection, entry, usable.scores, rows, ceilings);
-    ranked.trainings = training_scores(header, rankings.trainings, usable, rows.targets());
     if (entry.fold < 0) ranked.sized = sizes.add_graph(usable.scores, rows.targets());
     rankings.graphs.push_back(std::move(ranked));
   }

@@ -21,8 +21,6 @@ struct RankedGraph {
   int fold = -1;     // that it lies in; -1: none
   int members = 0;   // that rank it
   double score = 0;  // primary metric of their combination (z_score)
-  // [VariantRankings::trainings] the same of each training's members by themselves; NaN: none ranks it.
-  std::vector<double> trainings;
   bool sized = false;            // whether it counts in VariantRankings::sizes and without
   ScoreLimits limits;            // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination
@@ -46,8 +44,6 @@ struct VariantRankings {
   // [sized_members] mean over the same graphs of the metric of all members but one.
   std::vector<double> without;
   std::vector<std::string> missing;  // runs without predictions, one line each
-  // Seeds of parameters and order, rising: the members that share both are of one training.
-  std::vector<std::pair<std::int64_t, std::int64_t>> trainings;
 };
 
 // Reads the predictions of all runs together, graph by graph. With `ceilings` noise ceilings are estimated,
