@@ -183,7 +183,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   return figure;
 }
 
-// "2 of 9 runs have not finished (1 running at step 40 of 60, ...)".
+// How many runs have not finished, as the first of what is missing.
 void tell_unfinished(const ReportInput& input, ReportSection& section) {
   std::size_t unfinished = 0, scored = 0;
   for (const RunRecord& run : input.results.runs) {
