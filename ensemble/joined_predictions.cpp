@@ -35,7 +35,22 @@ std::string source_of(const PredictionsFile& file, std::size_t run) {
 struct SeenMember {
   std::string path;
   std::uint64_t variant_hash = 0, parameter_hash = 0;
+  std::set<int> numbers;  // of all members of its run, whose weights the hash is of
 };
+
+// [runs] the numbers of their members.
+std::vector<std::set<int>> numbers_of(const PredictionsHeader& header) {
+  std::vector<std::set<int>> numbers(header.runs.size());
+  for (const PredictedMember& member : header.members)
+    numbers[static_cast<std::size_t>(member.run)].insert(member.number);
+  return numbers;
+}
+
+// Whether hashes tell that a member of the same recipe and seeds has other weights here: they are of
+// the same members of a run, and differ.
+bool has_other_weights(const SeenMember& a, const SeenMember& b) {
+  return a.parameter_hash != 0 && b.parameter_hash != 0 && a.numbers == b.numbers;
+}
 
 }  // namespace
 
@@ -92,6 +107,7 @@ void JoinedPredictions::join_members() {
   for (const auto& file : files_) {
     const PredictionsHeader& header = file->header();
     const std::string path = file->path().string();
+    const std::vector<std::set<int>> numbers = numbers_of(header);
     const int first_run = static_cast<int>(header_.runs.size());
     first_member_.push_back(static_cast<int>(header_.members.size()));
     for (std::size_t r = 0; r < header.runs.size(); ++r) {
@@ -100,7 +116,8 @@ void JoinedPredictions::join_members() {
     }
     for (PredictedMember member : header.members) {
       const PredictedRun& run = header.runs[static_cast<std::size_t>(member.run)];
-      const SeenMember own{path, run.variant_hash, run.parameter_hash};
+      const SeenMember own{path, run.variant_hash, run.parameter_hash,
+                           numbers[static_cast<std::size_t>(member.run)]};
       const auto refuse = [&](const SeenMember& other, std::string_view why) {
         throw ConfigError(
             fmt::format("member {} of the seeds {} and {} is in {} and in {}{}; give it once",
@@ -116,8 +133,7 @@ void JoinedPredictions::join_members() {
               same->second.path, path);
       }
       const auto [same, fresh] = by_seeds.try_emplace(key_of(run, member), own);
-      if (!fresh && (run.parameter_hash == 0 || same->second.parameter_hash == 0))
-        refuse(same->second, "");
+      if (!fresh && !has_other_weights(same->second, own)) refuse(same->second, "");
       if (!fresh && told.emplace(same->second.path, path).second)
         spdlog::warn(
             "{} and {} have one recipe and equal seeds, but other weights: they count as two "

@@ -16,7 +16,7 @@ class JoinedPredictions : public PredictionSource {
  public:
   // At least one file. Throws ConfigError, which names the files, where they cannot be joined: other
   // collections, other rows, other folds, a member of one variant that two of them have (equal
-  // weights, or equal seeds where weights are unknown), runs of one variant at different steps. Warns
+  // weights, or equal seeds unless the weights of the same members differ), runs of one variant at different steps. Warns
   // of equal weights in two variants, and of equal seeds with other weights (imported ones, say).
   explicit JoinedPredictions(std::vector<std::shared_ptr<const PredictionsFile>> files);
 

@@ -90,6 +90,12 @@ TEST_F(JoinedPredictionsTest, RefusesOneTrainingGivenTwice) {
                                 HasSubstr("b.h5, with the same weights; give it once")));
   EXPECT_THAT(with(1, 9), HasSubstr("b.h5, with the same weights; give it once"));
   EXPECT_THAT(with(0, 5), HasSubstr("b.h5; give it once"));  // nothing tells them apart
+  // A part of the run has another hash and may have the same members.
+  EXPECT_THAT(message([](PredictionsCase& other) {
+                other.header.runs[0].init_seed = 5;
+                other.header.members[2].number = 7;
+              }),
+              HasSubstr("b.h5; give it once"));
 }
 
 // Two imports have the seeds of the experiment file and differ by their weights.
