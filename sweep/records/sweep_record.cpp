@@ -79,9 +79,12 @@ void require_sound(const std::vector<SweepRun>& runs, const SweepRecord& record,
       throw DataError(fmt::format("run {} is of variant {}, but there are {}", run.index,
                                   run.variant, variants));
     }
-    if (run.experiment < 0 || run.experiment >= experiments || run.members < 1) {
-      throw DataError(fmt::format("run {} is of no experiment, or has no members", run.index));
+    const int experiment = record.variant_experiment[static_cast<std::size_t>(run.variant)];
+    if (experiment < 0 || experiment >= experiments || run.experiment != experiment) {
+      throw DataError(fmt::format("run {} and its variant are of different experiments, or of none",
+                                  run.index));
     }
+    if (run.members < 1) throw DataError(fmt::format("run {} has no members", run.index));
     const auto [other, is_new] = seen.emplace(run.id, run.index);
     if (!is_new) {
       throw DataError(

@@ -276,6 +276,11 @@ TEST(SweepFolderTest, DamagedFilesAreNamed) {
   std::ofstream(sweep.result_file(run)) << "{\"format\": \"tpudist sweep re";
   EXPECT_THAT(testing::message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(sweep.result_file(run).string() + ": damaged"));
+  SweepRecord record = sweep.record();
+  record.variant_experiment[1] = 5;
+  write_record(sweep.path() / "sweep.json", record);
+  EXPECT_THAT(testing::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+              HasSubstr("sweep.json: damaged: run 1 and its variant"));
   std::ofstream(sweep.path() / "sweep.json") << "{}";
   EXPECT_THAT(testing::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
               HasSubstr("sweep.json: damaged"));
