@@ -35,6 +35,7 @@ import time
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MOST_MARKED = 10
 MOST_WORDS = 40
+RUNNING = set()  # sessions of commands
 STAMP = ".snippets"  # in folders that may be emptied
 NETWORK = "{model: {blocks: [{layer: sage, width: 8, aggregation: max}], readout: {scale: 0.03}}}"
 SMALL = """include: full/%s
@@ -135,15 +136,24 @@ def blocks_of(document, text):
     return blocks, prose
 
 
+def stop(*_):
+    for session in RUNNING:
+        os.killpg(session, signal.SIGKILL)
+    os._exit(1)
+
+
 def run(command, folder, environment, seconds=200):
     """Runs a command in a session of its own, so that all of its processes end when its time is over."""
     with subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+        RUNNING.add(process.pid)
         try:
             text, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
+        finally:
+            RUNNING.discard(process.pid)
         return subprocess.CompletedProcess(command, process.returncode, text)
 
 
@@ -380,6 +390,8 @@ def main():
     parser.add_argument("--refresh", action="store_true", help="run a document for real, and take its outputs")
     parser.add_argument("documents", nargs="*", help="default: all")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     if arguments.refresh and not arguments.documents:
         parser.error("--refresh needs a document, e.g. docs/tutorial.md")
     work = pathlib.Path(arguments.work)
