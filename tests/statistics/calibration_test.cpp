@@ -209,7 +209,7 @@ TEST(AllPairs, ShrinkTowardsTheTruth) {
       shrunk += std::pow(pairs.shrunk[s] - centre, 2);
     }
   }
-  EXPECT_LT(shrunk, 0.75 * raw);
+  EXPECT_LT(shrunk, 0.85 * raw);
 }
 
 }  // namespace
