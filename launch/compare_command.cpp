@@ -66,7 +66,7 @@ void run(const Arguments& arguments) {
 void add_compare_command(Command app) {
   auto arguments = std::make_shared<Arguments>();
   const Command command =
-      app.add_command("compare", "Say how sure the difference between two systems is");
+      app.add_command("compare", "Say which of two variants is better, and how sure that is");
   command.footer(
       "A and B are folders of runs, files of predictions, sweeps with one variant, or variants of "
       "a "

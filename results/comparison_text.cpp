@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/text.hpp"
 #include "statistics/interval_text.hpp"
@@ -21,6 +22,15 @@ std::string score_text(const SystemScores& system) {
   const int count = system.scores.run_count();
   return fmt::format("{}, {} training{}{}", name_of(system.score), count, count == 1 ? "" : "s",
                      system.members > 1 ? fmt::format(" of {} members", system.members) : "");
+}
+
+// At most three of them, and how many more.
+std::string labels_text(std::vector<std::string> labels) {
+  constexpr std::size_t kShown = 3;
+  if (labels.size() <= kShown) return join(labels, ", ");
+  const std::size_t more = labels.size() - kShown;
+  labels.resize(kShown);
+  return fmt::format("{} and {} more", join(labels, ", "), more);
 }
 
 std::string left_out_lines(const SystemScores& system) {
@@ -186,7 +196,7 @@ std::string comparison_text(const SystemPair& pair, const Comparison& found) {
   std::string text = verdict_text(found) + "\n" + heading(pair.a);
   const auto side = [](char name, double score, const SystemScores& system) {
     return fmt::format("  {}      {:.4f}  {}: {}\n", name, score, score_text(system),
-                       join(system.labels, ", "));
+                       labels_text(system.labels));
   };
   text += side('A', found.a, pair.a) + side('B', found.b, pair.b);
   text += fmt::format("  A - B  {:+.4f}\n", found.difference);

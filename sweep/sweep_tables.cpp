@@ -210,7 +210,7 @@ std::string optimism_lines(const SweepRecord& record, const StageResults& stage)
     }
     text += fmt::format(
         "the best of {} equal variants{} would look {:.4f} better than it is, by the SD between "
-        "its {:.1f} trainings\n",
+        "its {:.3g} trainings\n",
         variants, of, expected_optimism(variants, std::sqrt(squares / with)),
         static_cast<double>(trainings) / with);
   }

@@ -83,6 +83,24 @@ class TimedSteps {
     }
   }
 
+  // Scores the validation split once as training will, where that is not long. `costs`: of rank 0.
+  void evaluate(const EvaluationCosts& costs) {
+    constexpr double kLongest = 30;  // seconds
+    const std::optional<ScoringCost>& cost = costs.each ? costs.each : costs.last;
+    const bool sampled =
+        costs.each || experiment_.train.last_evaluation == LastEvaluation::sampled;
+    std::int64_t most_rows = sampled ? experiment_.train.evaluate_rows : 0;
+    if (!cost || measured_.seconds_for(cost->work) > kLongest * context_.world.size())
+      most_rows = -1;
+    context_.world.broadcast(std::span(&most_rows, 1), 0);  // as rank 0 says
+    if (most_rows < 0 || !validation_.has_graphs()) return;
+    context_.enter("timed evaluation", state_.step);
+    const auto begin = Clock::now();
+    validation_.evaluate(state_.scored_weights(), state_.alive(), most_rows);
+    if (cost)
+      measured_.add_evaluation(cost->work / context_.world.size(), seconds_since(begin));
+  }
+
   const MeasuredSteps& measured() const { return measured_; }
   double state_bytes() const { return static_cast<double>(3 * sizeof(float) * state_.flat.size()); }
 
@@ -116,6 +134,10 @@ void MeasuredSteps::add(const StepWork& work, double seconds, const StepTimes& t
   work_ += work_of(work, network_);
 }
 
+void MeasuredSteps::add_evaluation(double work, double seconds) {
+  if (seconds_for(work) > 0) scoring_scale_ = seconds / seconds_for(work);
+}
+
 double TimeForecast::total() const {
   return static_cast<double>(steps) * step + static_cast<double>(evaluations) * evaluation + last;
 }
@@ -133,7 +155,7 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
                            int ranks, const EvaluationCosts& costs, double state_bytes,
                            std::int64_t done) {
   const auto seconds = [&](const std::optional<ScoringCost>& cost) {
-    return cost ? measured.seconds_for(cost->work) / ranks : 0;
+    return cost ? measured.seconds_of_scoring(cost->work) / ranks : 0;
   };
   TimeForecast forecast{.steps = experiment.train.steps - done, .step = step};
   if (costs.each) forecast.evaluations = evaluations_after(experiment, done);
@@ -155,6 +177,7 @@ std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& p
   TimedSteps timed(experiment, context);
   const double set_up = seconds_since(begin);
   timed.take();
+  timed.evaluate(plan.evaluations);
   if (context.world.rank() != 0) return "";
   const MeasuredSteps& measured = timed.measured();
   const bool same_ranks = ranks == context.world.size();

@@ -27,11 +27,16 @@ class MeasuredSteps {
   double work() const { return work_ / count_; }  // UnitEstimate::step_work
   // That this rank computes for, with all its threads. 0 where it had no work.
   double seconds_for(double work) const { return work_ > 0 ? work * compute_ / work_ : 0; }
+  // The same of scoring, by an evaluation that was timed where there was one.
+  double seconds_of_scoring(double work) const { return scoring_scale_ * seconds_for(work); }
+  // An evaluation of so much work took `seconds` on this rank.
+  void add_evaluation(double work, double seconds);
 
  private:
   const NetworkWork network_;
   int count_ = 0;
   double seconds_ = 0, compute_ = 0, optimizer_ = 0, work_ = 0;
+  double scoring_scale_ = 1;  // scoring shares more states than steps do
 };
 
 // What is left of a training, in seconds.
