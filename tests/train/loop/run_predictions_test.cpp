@@ -104,8 +104,10 @@ TEST(RunPredictions, DrawTheSameRowsInEveryRun) {
   }
   EXPECT_EQ(a.header().runs[0].variant_hash, b.header().runs[0].variant_hash);
   EXPECT_NE(a.header().runs[0].settings_hash, b.header().runs[0].settings_hash);
-  // Without an evaluation scores.json holds the scores out of fold alone.
-  EXPECT_EQ(scores_of(folder / "a").size(), 1u);
+  // Without an evaluation scores.json holds the scores out of fold, and the parameters' hash.
+  EXPECT_FALSE(scores_of(folder / "a").contains("ensemble"));
+  EXPECT_TRUE(scores_of(folder / "a").contains("out_of_fold"));
+  EXPECT_TRUE(scores_of(folder / "a").contains("parameters"));
 }
 
 TEST(RunPredictions, AreTheSameForAnyNumberOfThreadsAndForRunsOfSomeMembers) {
