@@ -120,7 +120,8 @@ bool takes_settings(const CLI::App& app) {
 // `words[at]` is the option; its value, if it has one, is in it or follows.
 [[noreturn]] void refuse_option(const CLI::App& app, const std::string& path,
                                 const std::vector<std::string>& words, std::size_t at) {
-  const std::string& word = words[at];
+  std::string word = words[at];
+  std::replace(word.begin(), word.end(), '\n', ' ');
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())

@@ -58,7 +58,7 @@ void run(const Arguments& arguments) {
   }
   if (list.empty())
     throw ConfigError("there are no graphs that both sides have scores of: " + join(missing, "; "));
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, list.dump(2) + "\n");
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace

@@ -64,10 +64,11 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
         "chosen on the graphs it is measured on and is optimistic\n",
         stopped.member, stopped.step, stopped.best_score, stopped.best_step);
   }
-  if (outcome.average_hash) print("\naverages: {}", to_hex(*outcome.average_hash));
+  // In one piece: mpirun may put what goes to standard error between two.
   print(
-      "\nsteps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
+      "\n{}steps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
+      outcome.average_hash ? fmt::format("averages: {}\n", to_hex(*outcome.average_hash)) : "",
       outcome.steps, outcome.train_seconds, outcome.wait_seconds,
       outcome.train_seconds > 0 ? 100 * outcome.wait_seconds / outcome.train_seconds : 0.0,
       format_bytes(peak_resident_bytes()), run.string(), to_hex(outcome.parameter_hash));

@@ -120,7 +120,7 @@ class Headline {
     std::vector<Lead> beaten, tied;
     bool tested = true;
     for (const Lead& lead : leads_) {
-      (lead.pair->shown() ? beaten : tied).push_back(lead);
+      (lead.pair->shown() && lead.value() > 0 ? beaten : tied).push_back(lead);
       tested = tested && lead.pair->p.has_value();
     }
     if (!tested) {
@@ -158,7 +158,8 @@ class Headline {
     if (next.pair->families) {
       const double low = next.low(*next.pair->families), high = next.high(*next.pair->families);
       texts_.push_back(fmt::format(
-          "On other model families the difference may be {}{}.", signed_range(low, high),
+          "On other model families the difference {}may be {}{}.",
+          tested ? "" : "of these trained models ", signed_range(low, high),
           low > 0 ? "" : fmt::format(", so {} may be better there", name_of(next.other))));
     }
   }

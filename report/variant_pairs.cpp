@@ -54,6 +54,9 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
     means.push_back(run_means(own.back()));
     places.push_back(i);
   }
+  // By the graphs that all have: on its own graphs one may lack the hardest.
+  const auto best = std::ranges::max_element(own, {}, mean_score);
+  found.best = found.variants[static_cast<std::size_t>(best - own.begin())];
   for (std::size_t i = 0; i < own.size(); ++i) {
     for (std::size_t j = i + 1; j < own.size(); ++j) {
       VariantPair pair{.a = found.variants[i], .b = found.variants[j]};

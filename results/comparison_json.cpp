@@ -29,7 +29,7 @@ Json test_json(const PermutationTest& test) {
 
 Json other_families_json(const Comparison::OtherFamilies& own) {
   return {{"interval", family_interval_json(own.interval)},
-          {"p", own.p},
+          {"p", own.interval.runs == 1 ? Json() : Json(own.p)},
           {"these_models", test_json(own.signs)},
           {"chance_to_win_again", own.shake_up.chance},
           {"expected_regret", own.shake_up.regret}};

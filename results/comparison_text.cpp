@@ -41,9 +41,10 @@ std::string left_out_lines(const SystemScores& system) {
 }
 
 std::string heading(const SystemScores& system) {
-  return fmt::format("{}, {}, {}: {} graphs of {} families\n", system.collection, system.metric,
-                     title_of(system.judged), system.scores.graph_count(),
-                     system.scores.family_count());
+  const int graphs = system.scores.graph_count(), families = system.scores.family_count();
+  return fmt::format("{}, {}, {}: {} graph{} of {} famil{}\n", system.collection, system.metric,
+                     title_of(system.judged), graphs, graphs == 1 ? "" : "s", families,
+                     families == 1 ? "y" : "ies");
 }
 
 std::string line(std::string_view what, std::string_view text) {
@@ -100,14 +101,17 @@ std::string other_families_text(const Comparison& found) {
       "95 % interval",
       ends(own.interval.interval, fmt::format("CR2 over {} families{}", found.families,
                                               own.interval.run_variance > 0 ? ", and runs" : "")));
-  text += line("t test", fmt::format("p {:.3g}", own.p));
+  if (!one_run) text += line("t test", fmt::format("p {:.3g}", own.p));
   text +=
       line("these trained models", p_text(own.signs, fmt::format("{} families", found.families)) +
                                        (own.signs.can_tell() ? ", signs by family" : ""));
-  text += line("on as many new families",
-               fmt::format("{} wins again with a chance of {:.0f} %; expected regret {:.4f}",
-                           found.difference >= 0 ? "A" : "B", 100 * own.shake_up.chance,
-                           own.shake_up.regret));
+  const double chance = 100 * own.shake_up.chance;
+  if (found.difference != 0)
+    text += line("on as many new families",
+                 fmt::format("{} wins again with a chance of {}; expected regret {:.4f}",
+                             found.difference > 0 ? "A" : "B",
+                             chance > 99 ? "more than 99 %" : fmt::format("{:.0f} %", chance),
+                             own.shake_up.regret));
   return text + "  " + rare_failure_line(found.families) + "\n";
 }
 

@@ -170,7 +170,9 @@ class MatrixBuilder {
     for (const RunRecord* run : runs_) {
       const MatrixRow row = row_of(*run);
       const auto [at, fresh] = places.try_emplace(
-          {row.variant, row.variant_hash, row.init_seed, row.order_seed}, list.size());
+          {row.variant_hash == 0 ? row.variant : "", row.variant_hash, row.init_seed,
+           row.order_seed},
+          list.size());
       if (fresh) list.push_back({row, {}});
       Training& training = list[at->second];
       for (std::size_t m = 0; m < run->scores->members.size(); ++m) {
@@ -188,6 +190,7 @@ class MatrixBuilder {
     for (Training& training : list) {
       std::ranges::sort(training.parts, {}, [](const Part& part) { return part.what().number; });
       for (const Part& part : training.parts) training.row.members.push_back(part.what().number);
+      training.row.member_count = static_cast<int>(training.parts.size());
       if (!training.in_one_run())
         training.row.label = fmt::format("{} {}", training.row.variant, seeds_text(training.row));
     }
@@ -285,13 +288,13 @@ class MatrixBuilder {
     for (Training& training : list) {
       if (of_folds()) {
         const std::string missing = missing_folds(training, folds);
-        training.row.label = fmt::format("{} {}", training.row.variant, seeds_text(training.row));
         if (!missing.empty()) {
           matrix_.left_out.push_back(fmt::format("{}: the member of fold {} has no scores yet",
                                                  training.row.label, missing));
           continue;
         }
-      } else if (training.parts.size() < most) {
+      }
+      if (training.parts.size() < most) {
         matrix_.left_out.push_back(fmt::format("{}: {} of {} members have scores",
                                                training.row.label, training.parts.size(), most));
         continue;

@@ -28,6 +28,7 @@ struct MatrixRow {
   // The numbers of its members. Of MatrixRows::out_of_fold [folds]: the first one that holds out the
   // fold.
   std::vector<int> members;
+  int member_count = 1;  // of a training
 };
 
 struct MatrixGraph {

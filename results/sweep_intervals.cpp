@@ -6,7 +6,8 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
+#include <set>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/means.hpp"
@@ -21,7 +22,7 @@ namespace {
 // What there is to say of one variant.
 struct Variant {
   std::string label;
-  int experiment = 0;  // variants of other experiments are never compared
+  int group = 0;  // SweepRecord::variant_group: variants of others are never compared
   SystemScores valid, out_of_fold;
   std::string error;  // why there is nothing
 };
@@ -38,7 +39,9 @@ std::vector<Variant> variants_of(const ResultSet& results) {
     if (runs.empty()) continue;
     Variant& variant = variants.emplace_back();
     variant.label = label;
-    variant.experiment = results.sweep->variant_experiment[v];
+    const SweepRecord& sweep = *results.sweep;
+    variant.group = v < sweep.variant_group.size() ? sweep.variant_group[v]
+                                                   : sweep.variant_experiment[v];
     try {
       variant.valid = system_scores(runs, JudgedGraphs::valid);
       variant.out_of_fold = system_scores(runs, JudgedGraphs::out_of_fold);
@@ -58,10 +61,12 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-// Variants that can be compared on the same graphs, with two trainings each; the best first.
+// Variants with two trainings each, on the graphs that all of them have; the best first.
 struct Rivals {
   JudgedGraphs judged = JudgedGraphs::valid;
   std::vector<std::string> labels;
+  std::vector<std::string> left_out;  // variants without two trainings
+  std::size_t graphs = 0;
   std::vector<std::vector<double>> run_means;
   AllPairs found;
 };
@@ -70,29 +75,56 @@ const SystemScores& scores_of(const Variant& variant, JudgedGraphs judged) {
   return judged == JudgedGraphs::valid ? variant.valid : variant.out_of_fold;
 }
 
+// The graphs of `scores` whose names are in `names`, in their order.
+RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names) {
+  RunScores kept;
+  for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
+    if (!names.contains(scores.graphs[g])) continue;
+    kept.graphs.push_back(scores.graphs[g]);
+    kept.scores.push_back(scores.scores[g]);
+  }
+  return kept;
+}
+
+Rivals rivals_among(const std::vector<const Variant*>& group, JudgedGraphs judged) {
+  Rivals rivals;
+  rivals.judged = judged;
+  std::vector<const Variant*> several;
+  std::set<std::string> common;
+  for (const Variant* variant : group) {
+    const RunScores& own = scores_of(*variant, judged).scores;
+    if (!variant->error.empty() || own.run_count() < 2) {
+      rivals.left_out.push_back(variant->label);
+      continue;
+    }
+    const std::set<std::string> names(own.graphs.begin(), own.graphs.end());
+    if (several.empty()) common = names;
+    std::erase_if(common, [&](const std::string& name) { return !names.contains(name); });
+    several.push_back(variant);
+  }
+  if (several.size() < 2 || common.empty()) return rivals;
+  rivals.graphs = common.size();
+  std::vector<std::pair<std::string, std::vector<double>>> means;
+  for (const Variant* variant : several)
+    means.emplace_back(variant->label,
+                       run_means(on_graphs(scores_of(*variant, judged).scores, common)));
+  std::ranges::stable_sort(means, std::greater(), [](const auto& own) { return mean(own.second); });
+  for (auto& [label, own] : means) {
+    rivals.labels.push_back(label);
+    rivals.run_means.push_back(std::move(own));
+  }
+  rivals.found = all_pairs(rivals.run_means);
+  return rivals;
+}
+
 std::vector<Rivals> rivals_of(const std::vector<Variant>& variants) {
   std::vector<Rivals> list;
   for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
-    using Key = std::tuple<int, std::string, std::vector<std::string>>;
-    std::map<Key, std::vector<const Variant*>> groups;
-    for (const Variant& variant : variants) {
-      const SystemScores& own = scores_of(variant, judged);
-      if (variant.error.empty() && own.scores.run_count() > 1)
-        groups[{variant.experiment, own.collection, own.scores.graphs}].push_back(&variant);
-    }
-    for (auto& [key, group] : groups) {
-      if (group.size() < 2) continue;
-      const auto score = [&](const Variant* variant) {
-        return mean_score(scores_of(*variant, judged).scores);
-      };
-      std::ranges::stable_sort(group, std::greater(), score);
-      Rivals rivals{judged, {}, {}, {}};
-      for (const Variant* variant : group) {
-        rivals.labels.push_back(variant->label);
-        rivals.run_means.push_back(run_means(scores_of(*variant, judged).scores));
-      }
-      rivals.found = all_pairs(rivals.run_means);
-      list.push_back(std::move(rivals));
+    std::map<int, std::vector<const Variant*>> groups;
+    for (const Variant& variant : variants) groups[variant.group].push_back(&variant);
+    for (const auto& [number, group] : groups) {
+      Rivals rivals = rivals_among(group, judged);
+      if (!rivals.labels.empty()) list.push_back(std::move(rivals));
     }
   }
   return list;
@@ -111,16 +143,19 @@ std::string rivals_text(const Rivals& rivals) {
   const auto differs = [](const PairDifference& pair) { return pair.p < kSignificance; };
   const auto differing = std::ranges::count_if(found.pairs, differs);
   std::string text = fmt::format(
-      "{}, all pairs of {} variants at once: {} of {} differ (other runs, these graphs; mean of "
+      "{}, all pairs of {} variants at once: {} of {} differ (other runs, these {} graphs; mean of "
       "members; {})\n",
       rivals.judged == JudgedGraphs::valid ? "valid split" : "out of fold", rivals.labels.size(),
-      differing, found.pairs.size(), found.one_spread ? "Tukey" : "Welch and Holm");
+      differing, found.pairs.size(), rivals.graphs, found.one_spread ? "Tukey" : "Welch and Holm");
   const bool clear = std::ranges::all_of(found.pairs, [&](const PairDifference& pair) {
     return pair.a != 0 || differs(pair);
   });
-  text += clear ? fmt::format("  {} is better than every other variant\n", rivals.labels.front())
-                : fmt::format("  no variant is shown to be the best; {} scores highest\n",
+  text += clear ? fmt::format("  {} is better than {}\n", rivals.labels.front(),
+                              rivals.left_out.empty() ? "every other variant" : "the others of these")
+                : fmt::format("  no variant is shown to be the best; {} scores highest of these\n",
                               rivals.labels.front());
+  for (const std::string& label : rivals.left_out)
+    text += fmt::format("  not compared: {}, which has no two complete trainings\n", label);
   for (const PairDifference& pair : found.pairs) {
     if (pair.a == 0) text += "  " + pair_text(rivals, pair) + "\n";
   }
@@ -142,6 +177,7 @@ nlohmann::json rivals_json(const Rivals& rivals) {
   return {{"graphs", rivals.judged == JudgedGraphs::valid ? "valid" : "out_of_fold"},
           {"method", rivals.found.one_spread ? "tukey" : "holm"},
           {"variants", rivals.labels},
+          {"not_compared", rivals.left_out},
           {"pairs", pairs},
           {"shrunk", rivals.found.shrunk}};
 }

@@ -59,7 +59,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
   result.left_out = matrix.left_out;
   for (const MatrixRow& row : matrix.rows) {
     result.labels.push_back(row.label);
-    result.members = std::max(result.members, static_cast<int>(row.members.size()));
+    result.members = std::max(result.members, row.member_count);
   }
   result.scores = run_scores(matrix);
   result.notes = shared_orders(runs, matrix);
@@ -87,7 +87,7 @@ void keep_graphs(RunScores& scores, const std::vector<std::string>& names, const
 // Keeps the graphs that the other has, too.
 void keep_common(SystemScores& system, const std::vector<std::string>& others) {
   keep_graphs(system.scores, others, [&](const std::string& name) {
-    system.left_out.push_back(name + ": the other side has no score of it");
+    system.left_out.push_back(name + ": left out on the other side");
   });
   for (auto* beside : {&system.together, &system.members_of_one}) {
     if (*beside) keep_graphs(**beside, system.scores.graphs, [](const std::string&) {});
@@ -122,7 +122,10 @@ SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
   SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
   if (result.members < 2) return result;
   const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
-  if (together.rows.size() == result.labels.size()) result.together = run_scores(together);
+  RunScores combined = run_scores(together);
+  const bool alike = together.rows.size() == result.labels.size();
+  if (alike && (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
+    result.together = std::move(combined);
   if (score == TrainingScore::members_together) {
     if (!result.together) {
       const std::string reason = together.left_out.empty() ? "no scores" : together.left_out.front();

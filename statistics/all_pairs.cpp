@@ -103,7 +103,7 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
   const VarianceEstimate pooled = pooled_variance(spreads);
   const int count = static_cast<int>(spreads.size());
   AllPairs result;
-  result.one_spread = spreads_are_equal(spreads, pooled);
+  result.one_spread = count > 2 && spreads_are_equal(spreads, pooled);
   const double number = count * (count - 1) / 2.0;
   const double range =
       result.one_spread ? range_quantile(kIntervalLevel, count, pooled.degrees) : 0;

@@ -69,9 +69,11 @@ struct FamilyDifferences {
   VarianceEstimate family;
   std::vector<VarianceEstimate> terms;  // of satterthwaite, V_fam first
   double added = 0;                     // by runs
-  // Of both sides, for one run of each: RunVariance::falling_*. 0 where a side has one run.
-  double falling_with_runs = 0, falling_with_both = 0;
-  double seen_with_both = 0;  // of the latter, with the runs at hand: within V_fam
+  // RunVariance::falling_* of each side that has two runs.
+  struct Falling {
+    double runs = 0, with_runs = 0, with_both = 0;
+  };
+  std::vector<Falling> falling;
 
   FamilyDifferences(const RunScores& a, const RunScores& b)
       : differences{a.families, graph_means(a)} {
@@ -93,24 +95,26 @@ struct FamilyDifferences {
          {runs.run_term(), runs.interaction_term(), runs.training_term()})
       terms.push_back(term);
     added += runs.missing();
-    falling_with_runs += runs.falling_with_runs();
-    falling_with_both += runs.falling_with_both();
-    seen_with_both += runs.falling_with_both() / runs.runs;
+    falling.push_back({runs.runs, runs.falling_with_runs(), runs.falling_with_both()});
   }
 };
 
-// Families needed with `runs` of each side. Graphs' own differences, and what runs do to single
-// graphs, fall with the number of families; what runs do to all graphs alike does not.
-NeededRange families_needed(const RunScores& a, const RunScores& b, double difference, int runs) {
+// Families needed with `factor` times the runs of each side. Graphs' own differences, and what runs
+// do to single graphs, fall with the number of families; what runs do to all graphs alike does not.
+NeededRange families_needed(const RunScores& a, const RunScores& b, double difference, int factor) {
   const FamilyDifferences found(a, b);
   const auto families = static_cast<double>(a.family_count());
-  const double own = std::max(0.0, found.family.variance - found.seen_with_both);
+  double seen = 0;  // of what falls with both, with the runs at hand: within V_fam
+  for (const auto& side : found.falling) seen += side.with_both / side.runs;
+  const double own = std::max(0.0, found.family.variance - seen);
   return needed_number(difference, found.family.degrees, [&](int number, double scale) {
     const double more = number / families;
-    const std::array terms{
-        VarianceEstimate{scale * (own + found.falling_with_both / runs) / more,
-                         std::max(1.0, found.family.degrees * more)},
-        VarianceEstimate{scale * found.falling_with_runs / runs, 2.0 * std::max(1, runs - 1)}};
+    std::vector<VarianceEstimate> terms{
+        {scale * (own + seen / factor) / more, std::max(1.0, found.family.degrees * more)}};
+    for (const auto& side : found.falling) {
+      const double runs = factor * side.runs;
+      terms.push_back({scale * side.with_runs / runs, runs - 1});
+    }
     return satterthwaite(terms);
   });
 }
@@ -161,16 +165,18 @@ DifferencePlan plan_difference(const RunScores& a, const RunScores& b, double di
   DifferencePlan plan{difference, {}, {}, {}};
   const int runs = std::min(a.run_count(), b.run_count());
   if (runs > 1) {
-    const double of_one = std::pow(mean_interval(run_means(a)).error, 2) * a.run_count() +
-                          std::pow(mean_interval(run_means(b)).error, 2) * b.run_count();
+    const double of_a = std::pow(mean_interval(run_means(a)).error, 2) * a.run_count(),
+                 of_b = std::pow(mean_interval(run_means(b)).error, 2) * b.run_count();
     const double degrees = difference_interval(run_means(a), run_means(b)).degrees;
     plan.runs = needed_number(difference, degrees, [&](int number, double scale) {
-      return VarianceEstimate{scale * of_one / number, 2.0 * (number - 1)};
+      const std::array terms{VarianceEstimate{scale * of_a / number, number - 1.0},
+                             VarianceEstimate{scale * of_b / number, number - 1.0}};
+      return satterthwaite(terms);
     });
   }
   if (a.family_count() < 2) return plan;
-  plan.families = families_needed(a, b, difference, runs);
-  if (runs > 1) plan.families_with_more_runs = families_needed(a, b, difference, 10 * runs);
+  plan.families = families_needed(a, b, difference, 1);
+  if (runs > 1) plan.families_with_more_runs = families_needed(a, b, difference, 10);
   return plan;
 }
 

@@ -67,7 +67,7 @@ struct PairDifference {
   double p = 1;       // adjusted for all pairs
 };
 struct AllPairs {
-  // By one spread for all systems and Tukey's studentised range (Tukey 1953, Kramer 1956), where
+  // Of two systems Welch's t, as in `compare`. By one spread for all systems and Tukey's studentised range (Tukey 1953, Kramer 1956), where
   // each has three runs and Bartlett's test sees nothing against it (p above 0.5); else Welch's t by
   // Holm (1979), with intervals by Bonferroni.
   bool one_spread = true;

@@ -30,7 +30,7 @@ struct MemberRecord {
 // a healthy member has Student's t with one degree less than all of them together, and its quantile
 // at 1 - `level` / members replaces `deviations` where it is larger: 8.1 where five members stand
 // alone, 4.6 for five folds of three. Three members alone tell too little: hardly any is rejected.
-// At most a third of the members is judged, one by one, the lowest first, each without those before
+// At most a third of the members, rounded up, is judged, one by one, the lowest first, each without those before
 // it, and all are left out up to the last that is far enough: several failed members do not hide
 // each other (Rosner, "Percentage points for a generalized ESD many-outlier procedure",
 // Technometrics 1983).

@@ -111,7 +111,8 @@ TEST(RunCommandLine, AWrongLineIsToldInOneLineOfPlainWords) {
   EXPECT_EQ(complaint({"rank", ".", "--kind"}), "--kind needs a value" + help);
   EXPECT_EQ(complaint({"rank", ".", "--top", "1.5"}), "cannot read --top = 1.5" + help);
   EXPECT_EQ(complaint({"rank"}), "inputs is required" + help);
-  EXPECT_EQ(complaint({"rank", ".", "--wrong\nline"}), "not expected: --wrong line" + help);
+  EXPECT_EQ(complaint({"rank", ".", "--wrong\nline"}),
+            "program rank has no option --wrong line; `program rank --help` lists them");
   EXPECT_EQ(complaint({}), "a command is required; see `program --help`");
 }
 

@@ -76,7 +76,8 @@ TEST(InspectFolds, WarnsOfAFileThatSplitsAFamily) {
   const Outcome written = testing::run_program(inspect_them + "--folds 2 --json 2>/dev/null");
   std::string text = "graphs:\n", family;
   std::map<std::string, int> seen;
-  for (const auto& graph : nlohmann::json::parse(written.output).at(0).at("graphs")) {
+  const auto folds = nlohmann::json::parse(written.output);
+  for (const auto& graph : folds.at(0).at("graphs")) {
     const std::string own = graph.at("family");
     if (++seen[own] == 2 && family.empty()) family = own;
     text += fmt::format("  '{}': {}\n", graph.at("name").get<std::string>(),

@@ -72,7 +72,7 @@ TEST_F(Ranks, ScoreIntoTheSameFilesWhateverTheirNumber) {
   };
   same("evaluate " + run, {"json"});
   same("predict " + run + " --split valid", {"csv", "scores"});
-  same("ensemble " + run + " " + run + " --split valid", {"csv", "json"});
+  same("ensemble " + run + " --split valid", {"csv", "json"});
 }
 
 TEST_F(Ranks, PredictTheSameOutOfFoldWhateverTheirNumber) {

@@ -64,7 +64,9 @@ TEST_F(WeightsCommand, ImportsWhatItExportedWithEqualScores) {
   ASSERT_EQ(imported.exit_code, 0) << imported.output;
   EXPECT_EQ(scores("imported"), scores("run"));
   EXPECT_EQ(run("predict imported --split test --csv out.csv 2>&1").exit_code, 0);
-  EXPECT_EQ(run("ensemble imported run --split valid 2>&1").exit_code, 0);
+  EXPECT_EQ(run("ensemble imported --split valid 2>&1").exit_code, 0);
+  // The weights that it was imported from are the same training.
+  EXPECT_EQ(run("ensemble imported run --split valid 2>&1").exit_code, 2);
   const Outcome resumed = run("train tiny.yaml --run-dir imported --resume 2>&1");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_THAT(resumed.output, HasSubstr("steps: 3"));
