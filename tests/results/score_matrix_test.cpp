@@ -113,5 +113,16 @@ TEST(ScoreMatrixTest, RunsWithoutScoresGiveAnEmptyMatrix) {
   EXPECT_THAT(matrix.left_out, ElementsAre(HasSubstr("waiting")));
 }
 
+// A training is known by its settings and seeds, whatever label a sweep gives it.
+TEST(ScoreMatrixTest, ATrainingUnderTwoLabelsIsOne) {
+  std::vector<RunRecord> runs = TwoRuns().read();
+  runs[1].init_seed = runs[0].init_seed;
+  runs[1].order_seed = runs[0].order_seed;
+  runs[1].variant = "rate=0.1";
+  const ScoreMatrix matrix = score_matrix(runs, MatrixRows::trainings);
+  EXPECT_EQ(matrix.rows.size(), 1u);
+  EXPECT_THAT(matrix.left_out, ::testing::Contains(HasSubstr("is in")));
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -74,6 +74,20 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
   EXPECT_TRUE(pairs[0].at("shrunk").empty());  // of two variants
 }
 
+// A variant without two complete trainings is named and not passed over.
+TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
+  const TempDir folder;
+  ResultSet results = read_results({write_sweep(folder / "sweep")});
+  results.sweep->labels.push_back("late");
+  results.sweep->variant_experiment.push_back(0);
+  if (!results.sweep->variant_group.empty()) results.sweep->variant_group.push_back(0);
+  RunRecord late = results.runs.front();
+  late.variant = "late";
+  results.runs.push_back(late);
+  EXPECT_THAT(sweep_interval_text(results),
+              HasSubstr("not compared: late, which has no two complete trainings"));
+}
+
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
   const TempDir folder;
   const std::string sweep = write_sweep(folder / "sweep").string();

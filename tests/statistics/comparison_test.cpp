@@ -146,5 +146,26 @@ TEST(AllPairs, OfTwoAreNotShrunkAndOfOneRunAreRefused) {
   EXPECT_THROW(all_pairs(single), Error);
 }
 
+// `sweep collect` and `compare` say the same of two variants.
+TEST(AllPairs, OfTwoAreWelchs) {
+  const AllPairs found = all_pairs(std::span(kSystems).first(2));
+  const Interval welch = difference_interval(kSystems[0], kSystems[1]);
+  EXPECT_NEAR(found.pairs[0].interval.low, welch.low, 1e-12);
+  EXPECT_NEAR(found.pairs[0].interval.high, welch.high, 1e-12);
+}
+
+// More runs of one side alone help, too.
+TEST(PlanDifference, CountsTheRunsOfEachSide) {
+  const RunScores a = golden_scores(1);
+  RunScores b = golden_scores(11), more = b;
+  for (auto& own : more.scores) {
+    for (int i = 0; i < 5; ++i) own.insert(own.end(), own.begin(), own.begin() + 3);
+  }
+  const auto families = [&](const RunScores& other) {
+    return plan_difference(a, other, 0.05).families->number.value_or(10'001);
+  };
+  EXPECT_LE(families(more), families(b));
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -1,0 +1,32 @@
+#include "report/variant_pairs.hpp"
+
+#include <gmock/gmock.h>
+
+namespace tpudist {
+namespace {
+
+ReportedVariant variant_of(const std::string& title, std::vector<std::vector<double>> scores) {
+  ReportedVariant variant;
+  variant.title = title;
+  variant.collection = "layout:xla:random";
+  for (std::size_t g = 0; g < scores.size(); ++g) {
+    variant.valid.graphs.push_back("g" + std::to_string(g));
+    variant.valid.families.push_back("f" + std::to_string(g));
+  }
+  variant.valid.scores = std::move(scores);
+  return variant;
+}
+
+// The first one lacks the hardest graph, so that its own mean is the highest.
+TEST(VariantPairs, NameTheBestOnTheGraphsThatAllHave) {
+  ReportInput input;
+  input.variants = {variant_of("a", {{0.75, 0.76}}),
+                    variant_of("b", {{0.85, 0.86}, {0.2, 0.21}})};
+  const VariantComparison found = compare_variants(input, "layout:xla:random");
+  EXPECT_EQ(found.best, 1u);
+  ASSERT_EQ(found.pairs.size(), 1u);
+  EXPECT_NEAR(found.pairs[0].difference, -0.1, 1e-12);
+}
+
+}  // namespace
+}  // namespace tpudist
