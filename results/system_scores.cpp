@@ -117,8 +117,13 @@ std::string_view name_of(TrainingScore score) {
 SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
                            TrainingScore score) {
   require_one_variant(runs);
-  if (judged == JudgedGraphs::out_of_fold)
-    return scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
+  if (judged == JudgedGraphs::out_of_fold) {
+    SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
+    if (score == TrainingScore::members_together && !result.labels.empty())
+      result.notes.push_back("members together are compared on validation graphs only; out of fold "
+                             "this is the mean of members");
+    return result;
+  }
   SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
   if (result.members < 2) return result;
   const ScoreMatrix together = score_matrix(runs, MatrixRows::together);

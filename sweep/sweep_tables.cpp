@@ -120,9 +120,8 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
   }
   if (undefined) {
     text +=
-        "* a score is undefined (all predictions of a graph are equal), or a member failed: the "
-        "mean "
-        "is over fewer graphs or trainings\n";
+        "* a score is undefined (all predictions of a graph are equal), or a member failed: the mean "
+        "is over the graphs or trainings that there are, intervals below over graphs that all have\n";
   }
   if (of_folds) {
     text += "results of an older version do not say how many graphs a fold has: means of folds\n";
