@@ -36,6 +36,10 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+}
+
 std::string format_seconds(double seconds) {
   if (!(seconds >= 0) || seconds > 1e12) return "?";
   if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tpudist {
 
@@ -13,6 +14,8 @@ std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b);
 std::string format_bytes(std::uint64_t bytes);
 // "31,091,253".
 std::string format_count(std::int64_t count);
+// "1 step", "1,000 steps".
+std::string counted(std::int64_t count, std::string_view what);
 // "12 ms", "3.4 s", "5:07", "2:05:07", "3d 02:05:07". Negative or not a number: "?".
 std::string format_seconds(double seconds);
 

@@ -10,22 +10,25 @@
 namespace tpudist {
 namespace {
 
-// An argument as a word of a POSIX shell.
-std::string quoted(const std::string& argument) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
-  std::string text = "'";
-  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 // Bytes that are no text would break the JSON that the line goes into.
 std::string text_or_unknown(std::string text) {
   return text.empty() || !is_utf8(text) ? "unknown" : text;
 }
 
 }  // namespace
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  const bool is_plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos;
+  return is_plain ? text : shell_quoted(text);
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
 
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -34,7 +37,7 @@ std::string command_line() {
   if (bytes.empty()) return "unknown";
   std::vector<std::string> words = split(bytes, '\0');
   words.front() = words.front().substr(words.front().rfind('/') + 1);
-  for (std::string& word : words) word = quoted(word);
+  for (std::string& word : words) word = shell_word(word);
   return text_or_unknown(join(words, " "));
 }
 

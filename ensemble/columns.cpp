@@ -16,14 +16,6 @@ namespace {
 // Recipe, seed.init, seed.order.
 using TrainingKey = std::tuple<std::uint64_t, std::int64_t, std::int64_t>;
 
-// [runs] numbers of their members.
-std::vector<std::set<int>> numbers_of(const PredictionsHeader& header) {
-  std::vector<std::set<int>> numbers(header.runs.size());
-  for (const PredictedMember& member : header.members)
-    numbers[static_cast<std::size_t>(member.run)].insert(member.number);
-  return numbers;
-}
-
 std::string seeded_name(const PredictedRun& run) {
   return fmt::format("{} seed {}/{}", run.name, run.init_seed, run.order_seed);
 }
@@ -31,7 +23,7 @@ std::string seeded_name(const PredictedRun& run) {
 // [runs] what a run is called where there are several: by its seeds, or by its folder where another
 // run of these seeds has a member of the same number.
 std::vector<std::string> run_names(const PredictionsHeader& header) {
-  const std::vector<std::set<int>> numbers = numbers_of(header);
+  const std::vector<std::set<int>> numbers = member_numbers(header);
   std::map<std::pair<std::string, int>, int> named;  // how often
   for (std::size_t r = 0; r < header.runs.size(); ++r) {
     for (const int number : numbers[r]) ++named[{seeded_name(header.runs[r]), number}];
@@ -88,12 +80,19 @@ int Column::member_for(const PredictionsHeader& header, const PredictedGraph& gr
   return -1;
 }
 
+std::vector<std::set<int>> member_numbers(const PredictionsHeader& header) {
+  std::vector<std::set<int>> numbers(header.runs.size());
+  for (const PredictedMember& member : header.members)
+    numbers[static_cast<std::size_t>(member.run)].insert(member.number);
+  return numbers;
+}
+
 std::vector<int> trainings_of(const PredictionsHeader& header) {
   struct Known {
     int training = 0;
     std::set<int> numbers;  // of members that it has so far
   };
-  const std::vector<std::set<int>> numbers = numbers_of(header);
+  const std::vector<std::set<int>> numbers = member_numbers(header);
   std::map<TrainingKey, std::vector<Known>> known;
   std::vector<int> trainings;
   int count = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,6 +8,9 @@
 #include "ensemble/predictions.hpp"
 
 namespace tpudist {
+
+// [runs] the numbers of their members.
+std::vector<std::set<int>> member_numbers(const PredictionsHeader& header);
 
 // A training is one complete run: all members of one recipe, seed.init and seed.order, in one run
 // folder or in several. Two runs that have the same member of these but other weights (imported

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "ensemble/columns.hpp"
 
 namespace tpudist {
 namespace {
@@ -37,14 +38,6 @@ struct SeenMember {
   std::uint64_t variant_hash = 0, parameter_hash = 0;
   std::set<int> numbers;  // of all members of its run, whose weights the hash is of
 };
-
-// [runs] the numbers of their members.
-std::vector<std::set<int>> numbers_of(const PredictionsHeader& header) {
-  std::vector<std::set<int>> numbers(header.runs.size());
-  for (const PredictedMember& member : header.members)
-    numbers[static_cast<std::size_t>(member.run)].insert(member.number);
-  return numbers;
-}
 
 // Whether hashes tell that a member of the same recipe and seeds has other weights here: they are of
 // the same members of a run, and differ.
@@ -107,7 +100,7 @@ void JoinedPredictions::join_members() {
   for (const auto& file : files_) {
     const PredictionsHeader& header = file->header();
     const std::string path = file->path().string();
-    const std::vector<std::set<int>> numbers = numbers_of(header);
+    const std::vector<std::set<int>> numbers = member_numbers(header);
     const int first_run = static_cast<int>(header_.runs.size());
     first_member_.push_back(static_cast<int>(header_.members.size()));
     for (std::size_t r = 0; r < header.runs.size(); ++r) {

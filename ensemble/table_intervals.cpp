@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/numbers.hpp"
 #include "ensemble/interval_json.hpp"
 #include "statistics/interval_text.hpp"
 
@@ -15,10 +16,6 @@ namespace {
 // The score of members together that an interval is around.
 double honest_score(const TableJudgement& table) {
   return table.takes_selection() ? table.selection->nested : table.kept;
-}
-
-std::string count(int number, std::string_view one) {
-  return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
 }
 
 // The line of these graphs, and what is to be said of one training.
@@ -107,8 +104,8 @@ std::string table_interval_text(const TableJudgement& table) {
          these_graphs_text(
              found.these_graphs, one_training,
              "jackknife of " + (one_training
-                                    ? count(found.columns, table.out_of_fold ? "column" : "member")
-                                    : count(found.trainings, "training"))) +
+                                    ? counted(found.columns, table.out_of_fold ? "column" : "member")
+                                    : counted(found.trainings, "training"))) +
          families_text(found.families);
 }
 

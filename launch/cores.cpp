@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/numbers.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -34,10 +36,6 @@ std::string all_of(const std::vector<std::string>& masks) {
       all[core] = std::max(all[core], mask[core]);
   }
   return all;
-}
-
-std::string counted(int count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "core/process.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {
@@ -18,17 +19,11 @@ void visit_all(const CommandText& command, const Visit& visit, const std::string
     visit_all(below, visit, path + " " + below.name);
 }
 
-std::string quoted(std::string_view text) {
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 // The paths of all commands, each quoted, with `separator` between.
 std::string all_paths(const CommandText& program, std::string_view separator) {
   std::vector<std::string> paths;
   visit_all(program, [&](const CommandText&, const std::string& path) {
-    if (!path.empty()) paths.push_back(quoted(path));
+    if (!path.empty()) paths.push_back(shell_quoted(path));
   });
   return join(paths, separator);
 }
@@ -67,13 +62,13 @@ std::string bash_completion(const CommandText& program) {
     for (const OptionText& option : command.options) {
       if (option.argument || option.value.empty()) continue;
       std::vector<std::string> patterns;
-      for (const std::string& name : option.names) patterns.push_back(quoted(path + ":" + name));
+      for (const std::string& name : option.names) patterns.push_back(shell_quoted(path + ":" + name));
       values += fmt::format("    {}) words={} ;;\n", join(patterns, "|"),
-                            quoted(join(option.words, " ")));
+                            shell_quoted(join(option.words, " ")));
     }
-    options += fmt::format("    {}) words={} ;;\n", quoted(path), quoted(words_of(command, true)));
+    options += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(words_of(command, true)));
     if (const std::string own = words_of(command, false); !own.empty())
-      words += fmt::format("    {}) words={} ;;\n", quoted(path), quoted(own));
+      words += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(own));
   });
   constexpr std::string_view kScript =
       R"(# Completion of PROGRAM for bash, made by `PROGRAM completion bash`.
@@ -108,11 +103,11 @@ complete -o bashdefault -o default -F _PROGRAM PROGRAM
 std::string zsh_completion(const CommandText& program) {
   std::string cases;
   visit_all(program, [&](const CommandText& command, const std::string& path) {
-    cases += fmt::format("    {})\n", quoted(path));
+    cases += fmt::format("    {})\n", shell_quoted(path));
     if (!command.commands.empty()) {
       cases += "      commands=(";
       for (const CommandText& below : command.commands)
-        cases += "\n        " + quoted(below.name + ":" + line_of(below.what));
+        cases += "\n        " + shell_quoted(below.name + ":" + line_of(below.what));
       cases += ")\n      _describe command commands\n";
     }
     // What may stand for an argument, the words of the command itself among them.
@@ -129,9 +124,9 @@ std::string zsh_completion(const CommandText& program) {
       std::string what = replaced(line_of(option.what), "[", "\\[");
       what = replaced(replaced(what, "]", "\\]"), ":", "\\:");
       for (const std::string& name : option.names)
-        arguments += " \\\n        " + quoted(fmt::format("{}[{}]{}", name, what, value));
+        arguments += " \\\n        " + shell_quoted(fmt::format("{}[{}]{}", name, what, value));
     }
-    cases += fmt::format("      _arguments{} \\\n        {} ;;\n", arguments, quoted(others));
+    cases += fmt::format("      _arguments{} \\\n        {} ;;\n", arguments, shell_quoted(others));
   });
   constexpr std::string_view kScript = R"(#compdef PROGRAM
 # Completion of PROGRAM for zsh, made by `PROGRAM completion zsh`.
@@ -157,9 +152,9 @@ std::string fish_completion(const CommandText& program) {
   visit_all(program, [&](const CommandText& command, const std::string& path) {
     const std::string begin =
         fmt::format("complete -c {} -n {}", program.name,
-                    quoted(fmt::format("__{}_at \"{}\"", program.name, path)));
+                    shell_quoted(fmt::format("__{}_at \"{}\"", program.name, path)));
     for (const CommandText& below : command.commands)
-      lines += fmt::format("{} -f -a {} -d {}\n", begin, below.name, quoted(line_of(below.what)));
+      lines += fmt::format("{} -f -a {} -d {}\n", begin, below.name, shell_quoted(line_of(below.what)));
     for (const OptionText& option : command.options) {
       std::string line = begin;
       for (const std::string& name : option.names) {
@@ -168,13 +163,13 @@ std::string fish_completion(const CommandText& program) {
       }
       if (!option.words.empty()) {
         line += fmt::format(" {} -a {}", option.argument ? "-f" : "-x",
-                            quoted(join(option.words, " ")));
+                            shell_quoted(join(option.words, " ")));
       } else if (option.argument) {
         continue;
       } else if (!option.value.empty()) {
         line += " -r";
       }
-      lines += fmt::format("{} -d {}\n", line, quoted(line_of(option.what)));
+      lines += fmt::format("{} -d {}\n", line, shell_quoted(line_of(option.what)));
     }
   });
   constexpr std::string_view kScript =

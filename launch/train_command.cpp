@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "dist/stop_signal.hpp"
 #include "launch/commands.hpp"
@@ -72,18 +72,6 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
       outcome.steps, outcome.train_seconds, outcome.wait_seconds,
       outcome.train_seconds > 0 ? 100 * outcome.wait_seconds / outcome.train_seconds : 0.0,
       format_bytes(peak_resident_bytes()), run.string(), to_hex(outcome.parameter_hash));
-}
-
-// As a word of the shell.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "/._-+=:,@%";
-  const auto is_plain = [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || kPlain.find(c) != std::string_view::npos;
-  };
-  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string next_commands(const std::filesystem::path& run) {

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/numbers.hpp"
 #include "core/text.hpp"
 #include "report/score_summary.hpp"
 
 namespace tpudist {
 namespace {
-
-std::string count_text(int count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 std::string families_text(int families) {
   return families == 1 ? "1 family" : fmt::format("{} families", families);
@@ -83,8 +80,8 @@ class Headline {
   std::string score_text(const ScoreSummary& summary) const {
     return fmt::format(
         "{} {:.4f} (mean of members, {}, {}{} of {})", best().metric, summary.mean,
-        count_text(summary.trainings, "training"),
-        count_text(summary.graphs, found_.out_of_fold ? "graph" : "validation graph"),
+        counted(summary.trainings, "training"),
+        counted(summary.graphs, found_.out_of_fold ? "graph" : "validation graph"),
         found_.out_of_fold ? " out of fold" : "", families_text(summary.families));
   }
 

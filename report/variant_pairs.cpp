@@ -1,6 +1,7 @@
 #include "report/variant_pairs.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.hpp"
 #include "results/system_scores.hpp"
@@ -11,22 +12,6 @@ namespace {
 
 const RunScores& scores_of(const ReportedVariant& variant, bool out_of_fold) {
   return out_of_fold ? variant.held_out : variant.valid;
-}
-
-// The graphs of `scores` that all others have, too, in their order.
-RunScores common_graphs(const RunScores& scores, const std::vector<const RunScores*>& others) {
-  RunScores common;
-  for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
-    if (!std::ranges::all_of(others, [&](const RunScores* other) {
-          return std::ranges::find(other->graphs, scores.graphs[g]) != other->graphs.end();
-        }))
-      continue;
-    common.graphs.push_back(scores.graphs[g]);
-    common.families.push_back(scores.families[g]);
-    if (!scores.folds.empty()) common.folds.push_back(scores.folds[g]);
-    common.scores.push_back(scores.scores[g]);
-  }
-  return common;
 }
 
 // Refuses variants that were scored on other data or other rows.
@@ -44,12 +29,13 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
   std::vector<const RunScores*> all;
   for (const std::size_t v : found.variants)
     all.push_back(&scores_of(input.variants[v], found.out_of_fold));
+  const std::set<std::string> common = common_graphs(all);
+  if (common.empty()) throw ConfigError("no graph was scored by all variants");
   std::vector<RunScores> own;
   std::vector<std::vector<double>> means;  // of variants with several trainings
   std::vector<std::size_t> places;         // of those among found.variants
   for (std::size_t i = 0; i < all.size(); ++i) {
-    own.push_back(common_graphs(*all[i], all));
-    if (own.back().graphs.empty()) throw ConfigError("no graph was scored by all variants");
+    own.push_back(on_graphs(*all[i], common));
     if (own.back().run_count() < 2) continue;
     means.push_back(run_means(own.back()));
     places.push_back(i);

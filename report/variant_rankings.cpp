@@ -4,7 +4,6 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <tuple>
 
 #include "data/schema/model_family.hpp"
@@ -44,21 +43,14 @@ void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targ
   }
 }
 
-// Members that were trained without the graph and scored all of it.
-struct UsableScores {
-  std::vector<Values> scores;  // normalised
-  std::vector<int> members;    // their places in the header
-};
-
-UsableScores usable_scores(const PredictedGraph& entry, const GraphPredictions& rows) {
-  UsableScores usable;
+// Scores of the members that were trained without the graph and scored all of it, normalised.
+std::vector<Values> usable_scores(const PredictedGraph& entry, const GraphPredictions& rows) {
+  std::vector<Values> usable;
   for (std::size_t m = 0; m < rows.scores.size(); ++m) {
     const Values& scores = rows.scores[m];
     const bool finite =
         std::ranges::all_of(scores, [](double score) { return std::isfinite(score); });
-    if (!entry.held_out[m] || !finite || scores.empty()) continue;
-    usable.scores.push_back(normalised(scores, {}));
-    usable.members.push_back(static_cast<int>(m));
+    if (entry.held_out[m] && finite && !scores.empty()) usable.push_back(normalised(scores, {}));
   }
   return usable;
 }
@@ -70,7 +62,6 @@ RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entr
                     .family = model_family(entry.name),
                     .split = entry.split,
                     .rows = entry.rows,
-                    .fold = entry.fold,
                     .members = static_cast<int>(scores.size()),
                     .score = 0,
                     .sized = false,
@@ -108,10 +99,10 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
     const PredictedGraph& entry = header.graphs[g];
     if (entry.split == "test") continue;
     const GraphPredictions rows = joined.read(static_cast<int>(g));
-    const UsableScores usable = usable_scores(entry, rows);
-    if (usable.scores.empty()) continue;
-    RankedGraph ranked = rank_graph(header.collection, entry, usable.scores, rows, ceilings);
-    if (entry.fold < 0) ranked.sized = sizes.add_graph(usable.scores, rows.targets());
+    const std::vector<Values> scores = usable_scores(entry, rows);
+    if (scores.empty()) continue;
+    RankedGraph ranked = rank_graph(header.collection, entry, scores, rows, ceilings);
+    if (entry.fold < 0) ranked.sized = sizes.add_graph(scores, rows.targets());
     rankings.graphs.push_back(std::move(ranked));
   }
   std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {

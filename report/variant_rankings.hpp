@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ensemble/score_limits.hpp"
@@ -18,7 +17,6 @@ inline constexpr std::int64_t kSlowdownCounts[] = {1, 2, 5, 10, 20, 50, 100};
 struct RankedGraph {
   std::string name, family, split;
   std::int64_t rows = 0;
-  int fold = -1;     // that it lies in; -1: none
   int members = 0;   // that rank it
   double score = 0;  // primary metric of their combination (z_score)
   bool sized = false;            // whether it counts in VariantRankings::sizes and without

@@ -75,39 +75,26 @@ const SystemScores& scores_of(const Variant& variant, JudgedGraphs judged) {
   return judged == JudgedGraphs::valid ? variant.valid : variant.out_of_fold;
 }
 
-// The graphs of `scores` whose names are in `names`, in their order.
-RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names) {
-  RunScores kept;
-  for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
-    if (!names.contains(scores.graphs[g])) continue;
-    kept.graphs.push_back(scores.graphs[g]);
-    kept.scores.push_back(scores.scores[g]);
-  }
-  return kept;
-}
-
 Rivals rivals_among(const std::vector<const Variant*>& group, JudgedGraphs judged) {
   Rivals rivals;
   rivals.judged = judged;
-  std::vector<const Variant*> several;
-  std::set<std::string> common;
+  std::vector<std::string> labels;
+  std::vector<const RunScores*> several;
   for (const Variant* variant : group) {
     const RunScores& own = scores_of(*variant, judged).scores;
     if (!variant->error.empty() || own.run_count() < 2) {
       rivals.left_out.push_back(variant->label);
       continue;
     }
-    const std::set<std::string> names(own.graphs.begin(), own.graphs.end());
-    if (several.empty()) common = names;
-    std::erase_if(common, [&](const std::string& name) { return !names.contains(name); });
-    several.push_back(variant);
+    labels.push_back(variant->label);
+    several.push_back(&own);
   }
+  const std::set<std::string> common = common_graphs(several);
   if (several.size() < 2 || common.empty()) return rivals;
   rivals.graphs = common.size();
   std::vector<std::pair<std::string, std::vector<double>>> means;
-  for (const Variant* variant : several)
-    means.emplace_back(variant->label,
-                       run_means(on_graphs(scores_of(*variant, judged).scores, common)));
+  for (std::size_t v = 0; v < several.size(); ++v)
+    means.emplace_back(labels[v], run_means(on_graphs(*several[v], common)));
   std::ranges::stable_sort(means, std::greater(), [](const auto& own) { return mean(own.second); });
   for (auto& [label, own] : means) {
     rivals.labels.push_back(label);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <ranges>
+#include <set>
 
 #include "core/error.hpp"
 #include "results/same_training.hpp"
@@ -66,31 +69,14 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
   return result;
 }
 
-void erase_graph(RunScores& scores, std::size_t g) {
-  const auto at = static_cast<std::ptrdiff_t>(g);
-  scores.graphs.erase(scores.graphs.begin() + at);
-  scores.families.erase(scores.families.begin() + at);
-  if (!scores.folds.empty()) scores.folds.erase(scores.folds.begin() + at);
-  scores.scores.erase(scores.scores.begin() + at);
-}
-
-// Keeps the graphs of `names`; the others are given to `tell`.
-template <typename Tell>
-void keep_graphs(RunScores& scores, const std::vector<std::string>& names, const Tell& tell) {
-  for (std::size_t g = scores.graphs.size(); g-- > 0;) {
-    if (std::ranges::find(names, scores.graphs[g]) != names.end()) continue;
-    tell(scores.graphs[g]);
-    erase_graph(scores, g);
+// Keeps the graphs of `common`, which the other side has, too.
+void keep_common(SystemScores& system, const std::set<std::string>& common) {
+  for (const std::string& name : system.scores.graphs | std::views::reverse) {
+    if (!common.contains(name)) system.left_out.push_back(name + ": left out on the other side");
   }
-}
-
-// Keeps the graphs that the other has, too.
-void keep_common(SystemScores& system, const std::vector<std::string>& others) {
-  keep_graphs(system.scores, others, [&](const std::string& name) {
-    system.left_out.push_back(name + ": left out on the other side");
-  });
+  system.scores = on_graphs(system.scores, common);
   for (auto* beside : {&system.together, &system.members_of_one}) {
-    if (*beside) keep_graphs(**beside, system.scores.graphs, [](const std::string&) {});
+    if (*beside) *beside = on_graphs(**beside, common);
     if (*beside && (*beside)->graphs != system.scores.graphs) beside->reset();
   }
 }
@@ -166,9 +152,10 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
   score_matrix(all, MatrixRows::out_of_fold);
   SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
   pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
-  const std::vector<std::string> of_a = pair.a.scores.graphs;
-  keep_common(pair.a, pair.b.scores.graphs);
-  keep_common(pair.b, of_a);
+  const std::set<std::string> common =
+      common_graphs(std::array<const RunScores*, 2>{&pair.a.scores, &pair.b.scores});
+  keep_common(pair.a, common);
+  keep_common(pair.b, common);
   return pair;
 }
 

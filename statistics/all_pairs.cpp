@@ -71,11 +71,6 @@ void adjust_by_holm(std::vector<PairDifference>& pairs) {
   }
 }
 
-double p_of_t(double difference, const VarianceEstimate& variance) {
-  if (variance.variance == 0) return difference == 0 ? 1 : 0;
-  return two_sided_p(difference / std::sqrt(variance.variance), variance.degrees);
-}
-
 // A system's mean keeps the share tau^2 / (tau^2 + its own error^2) of its distance from the mean of
 // all, with tau^2 what the means vary by beyond their errors.
 std::vector<double> shrunk_means(std::span<const Spread> spreads, const VarianceEstimate& pooled,
@@ -116,15 +111,14 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
         const double error = std::sqrt(pooled.variance * (1 / a.runs + 1 / b.runs));
         const double half = range / std::sqrt(2.0) * error;
         pair.interval = {difference, error, pooled.degrees, difference - half, difference + half};
-        pair.p = error == 0 ? p_of_t(difference, {})
+        pair.p = error == 0 ? t_test_p(pair.interval)
                             : 1 - range_probability(std::sqrt(2.0) * std::abs(difference) / error,
                                                     count, pooled.degrees);
       } else {
         pair.interval = difference_interval(run_means[static_cast<std::size_t>(i)],
                                             run_means[static_cast<std::size_t>(j)],
                                             1 - kSignificance / number);
-        pair.p = p_of_t(difference, {pair.interval.error * pair.interval.error,
-                                     pair.interval.degrees});
+        pair.p = t_test_p(pair.interval);
       }
     }
   }

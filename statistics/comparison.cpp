@@ -47,18 +47,12 @@ std::vector<double> family_sums(const GraphValues& differences) {
   return values;
 }
 
-double p_of(double difference, const VarianceEstimate& variance) {
-  if (variance.variance == 0) return difference == 0 ? 1 : 0;
-  return two_sided_p(difference / std::sqrt(variance.variance), variance.degrees);
-}
-
 std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScores& a, const RunScores& b) {
   if (a.run_count() < 2 || b.run_count() < 2) return std::nullopt;
   const std::vector<double> of_a = run_means(a), of_b = run_means(b);
   Comparison::TheseGraphs result;
   result.interval = difference_interval(of_a, of_b);
-  const double error = result.interval.error;
-  result.p = p_of(result.interval.value, {error * error, result.interval.degrees});
+  result.p = t_test_p(result.interval);
   result.labels = label_test(of_a, of_b, kLabelKey);
   return result;
 }
@@ -136,7 +130,7 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
                      std::min(a.run_count(), b.run_count()),
                      found.family,
                      found.added};
-  result.p = p_of(difference, all);
+  result.p = t_test_p(result.interval.interval);
   result.signs = sign_test(family_sums(found.differences), kLabelKey);
   result.shake_up = shake_up(difference, all);
   return result;

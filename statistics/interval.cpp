@@ -35,6 +35,11 @@ Interval t_interval(double value, const VarianceEstimate& variance, double level
   return {value, error, variance.degrees, value - half, value + half};
 }
 
+double t_test_p(const Interval& estimate) {
+  if (estimate.error == 0) return estimate.value == 0 ? 1 : 0;
+  return two_sided_p(estimate.value / estimate.error, estimate.degrees);
+}
+
 Interval mean_interval(std::span<const double> values, double level) {
   return t_interval(mean(values), mean_variance(values), level);
 }

@@ -24,6 +24,9 @@ struct Interval {
 // Throws Error where the degrees of freedom are not above 0.
 Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
 
+// Two-sided p of the estimate's t against 0; without any error 1 for 0 and 0 else.
+double t_test_p(const Interval& estimate);
+
 // Mean +- t(n - 1) s / sqrt(n) of n independent values, at least 2; Error otherwise.
 Interval mean_interval(std::span<const double> values, double level = kIntervalLevel);
 

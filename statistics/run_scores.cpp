@@ -39,6 +39,29 @@ void RunScores::check() const {
   }
 }
 
+RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names) {
+  RunScores kept;
+  for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
+    if (!names.contains(scores.graphs[g])) continue;
+    kept.graphs.push_back(scores.graphs[g]);
+    kept.families.push_back(scores.families[g]);
+    if (!scores.folds.empty()) kept.folds.push_back(scores.folds[g]);
+    kept.scores.push_back(scores.scores[g]);
+  }
+  return kept;
+}
+
+std::set<std::string> common_graphs(std::span<const RunScores* const> scores) {
+  std::set<std::string> common;
+  if (!scores.empty()) common.insert(scores[0]->graphs.begin(), scores[0]->graphs.end());
+  for (const RunScores* own : scores) {
+    std::erase_if(common, [&](const std::string& name) {
+      return std::ranges::find(own->graphs, name) == own->graphs.end();
+    });
+  }
+  return common;
+}
+
 std::vector<double> graph_means(const RunScores& scores) {
   std::vector<double> means;
   for (const std::vector<double>& own : scores.scores) means.push_back(mean(own));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,11 @@ struct RunScores {
   // runs, lists of other lengths, a score that is not finite.
   void check() const;
 };
+
+// The graphs of these names, in their order.
+RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names);
+// The names that all of them have; none of none.
+std::set<std::string> common_graphs(std::span<const RunScores* const> scores);
 
 // Mean over runs. [G]
 std::vector<double> graph_means(const RunScores& scores);

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "sweep/slurm_scripts.hpp"
 
@@ -16,16 +17,6 @@ namespace tpudist {
 namespace {
 
 namespace fs = std::filesystem;
-
-// In single quotes where a shell would take it apart.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kSafe =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,%@";
-  if (!word.empty() && word.find_first_not_of(kSafe) == std::string::npos) return word;
-  std::string text = "'";
-  for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 // "0-4,7" of rising numbers.
 std::string ranges(const std::vector<int>& numbers) {
@@ -137,7 +128,7 @@ void write_slurm_scripts(const SweepFolder& folder) {
 std::string command_line(const SlurmJob& job, const std::vector<std::string>& after_ids) {
   std::vector<std::string> words{"sbatch"};
   if (!after_ids.empty()) words.push_back("--dependency=afterany:" + join(after_ids, ":"));
-  for (const std::string& argument : job.arguments) words.push_back(quoted(argument));
+  for (const std::string& argument : job.arguments) words.push_back(shell_word(argument));
   return join(words, " ");
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/hash.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "data/shards/shard_reader.hpp"
 
@@ -36,13 +37,6 @@ std::string pattern_of(const std::string& name) {
     }
   }
   return pattern + "\"";
-}
-
-// In single quotes, as a shell takes it.
-std::string quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ std::string exclusion_of(const CheckedCollection& checked, std::string_view spli
       patterns.push_back(pattern_of(graph.name));
   }
   if (patterns.empty() || split == "test") return {};
-  return quoted(fmt::format("data.exclude.{}=[{}]", split, join(patterns, ", ")));
+  return shell_quoted(fmt::format("data.exclude.{}=[{}]", split, join(patterns, ", ")));
 }
 
 }  // namespace tpudist

@@ -40,10 +40,6 @@ double work_of(const StepWork& work, const NetworkWork& network) {
   return sum;
 }
 
-std::string counted(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
-}
-
 // Takes steps as training does, from the start, and keeps what all but the first of them took.
 class TimedSteps {
  public:
