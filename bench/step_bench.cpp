@@ -17,9 +17,10 @@
 #include "core/memory.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/self_communicator.hpp"
+#include "models/kernels/tensor_memory.hpp"
+#include "models/kernels/threads.hpp"
 #include "models/losses/list_mle.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "models/kernels/threads.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/scoring/evaluation.hpp"
@@ -351,6 +352,7 @@ int main(int argc, char** argv) {
   tpudist::Arguments arguments;
   tpudist::read_arguments(app, arguments);
   CLI11_PARSE(app, argc, argv);
+  tpudist::keep_tensor_memory();  // as tpudist's main function does
   try {
     const std::unique_ptr<tpudist::Communicator> self = tpudist::make_self_communicator();
     tpudist::ThreadPool pool(arguments.threads, tpudist::use_one_thread_per_worker);

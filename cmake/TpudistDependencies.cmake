@@ -34,7 +34,6 @@ find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(METIS REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # headers only: Boost.Math
 tpudist_find_c_library(xxhash libxxhash xxhash.h xxhash)
 tpudist_find_c_library(libzip libzip zip.h zip)

@@ -30,7 +30,7 @@ std::vector<int> ended_ranks(std::span<const RankSilence> ranks, int self) {
   const std::string& space = ranks[static_cast<std::size_t>(self)].place.space;
   std::vector<int> ended;
   for (std::size_t rank = 0; rank < ranks.size() && !space.empty(); ++rank) {
-    const RankPlace& place = ranks[rank].place;
+    const RankStatus& place = ranks[rank].place;
     if (!ranks[rank].known || place.failed || place.space != space) continue;
     if (is_gone(place.process)) ended.push_back(static_cast<int>(rank));
   }

@@ -38,7 +38,7 @@ bool read(const Fields& fields, std::string_view key, bool& value) {
 
 }  // namespace
 
-std::string to_text(const RankPlace& p) {
+std::string to_text(const RankStatus& p) {
   return fmt::format(
       "beat {}\nrank {}\nhost {}\nprocess {}\nspace {}\nphase {}\nstep {}\ncollective {}\ncall "
       "{}\nbytes {}\n"
@@ -47,14 +47,14 @@ std::string to_text(const RankPlace& p) {
       p.waiting, p.patient, p.failed, p.finished, p.silent, p.beat);
 }
 
-std::optional<RankPlace> parse_place(std::string_view text) {
+std::optional<RankStatus> parse_place(std::string_view text) {
   Fields fields;
   for (const std::string& line : split(text, '\n')) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos) continue;
     fields[line.substr(0, space)] = std::string(trim(line.substr(space + 1)));
   }
-  RankPlace p;
+  RankStatus p;
   std::uint64_t end = 0;
   const bool whole = read(fields, "beat", p.beat) && read(fields, "end", end) && p.beat == end &&
                      read(fields, "rank", p.rank) && read(fields, "host", p.host) &&
@@ -68,7 +68,7 @@ std::optional<RankPlace> parse_place(std::string_view text) {
   return p;
 }
 
-std::string describe(const RankPlace& place) {
+std::string describe(const RankStatus& place) {
   std::string text = place.phase;
   if (place.step >= 0) text += fmt::format(", step {}", place.step);
   if (place.collective == 0) return text + ", before the first collective";
@@ -88,8 +88,8 @@ void RankActivity::fail() {
   failed_ = true;
 }
 
-RankPlace RankActivity::place() const {
-  RankPlace place;
+RankStatus RankActivity::place() const {
+  RankStatus place;
   place.phase = phase_;
   place.step = step_;
   place.collective = collective_;

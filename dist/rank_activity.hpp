@@ -9,7 +9,7 @@
 namespace tpudist {
 
 // What a rank was doing when it was asked. Plain data; what other ranks read of it in a file.
-struct RankPlace {
+struct RankStatus {
   int rank = 0;  // in the job
   std::string host;
   std::int64_t process = 0;
@@ -28,12 +28,12 @@ struct RankPlace {
 };
 
 // A few lines of text, `key value` each, for people and for parse_place.
-std::string to_text(const RankPlace& place);
+std::string to_text(const RankStatus& place);
 // Nothing where the text is not that of one place as a whole, as when it is read while it is written.
-std::optional<RankPlace> parse_place(std::string_view text);
+std::optional<RankStatus> parse_place(std::string_view text);
 
 // "training, step 12" and the like, and where the rank waits.
-std::string describe(const RankPlace& place);
+std::string describe(const RankStatus& place);
 
 // Says what this rank is doing, so that a Watchdog can see whether it gets on. Written by the
 // threads that work, at the cost of a few atomic stores for each unit and each collective; read by
@@ -57,7 +57,7 @@ class RankActivity {
   std::int64_t failed_behind() const { return failed_behind_; }
 
   // phase, step, collective, call, bytes, waiting, patient, failed and finished are filled in.
-  RankPlace place() const;
+  RankStatus place() const;
 
   // One collective call, from its construction to its destruction. `activity` may be null. One at a
   // time, in the thread that calls MPI.

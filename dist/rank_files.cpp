@@ -35,7 +35,7 @@ RankFiles::~RankFiles() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void RankFiles::write(const RankPlace& place) {
+void RankFiles::write(const RankStatus& place) {
   if (descriptor_ < 0) return;
   std::string text = to_text(place);
   text.resize(kBytes, '\n');
@@ -44,8 +44,8 @@ void RankFiles::write(const RankPlace& place) {
   if (written < 0) warn(std::strerror(errno));
 }
 
-std::vector<std::optional<RankPlace>> RankFiles::read_others() const {
-  std::vector<std::optional<RankPlace>> places(static_cast<std::size_t>(ranks_));
+std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
+  std::vector<std::optional<RankStatus>> places(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
     // A FIFO of that name must not hold us.

@@ -22,9 +22,9 @@ class RankFiles {
   RankFiles(const RankFiles&) = delete;
   RankFiles& operator=(const RankFiles&) = delete;
 
-  void write(const RankPlace& place);
+  void write(const RankStatus& place);
   // [ranks] those of the other ranks that could be read as a whole.
-  std::vector<std::optional<RankPlace>> read_others() const;
+  std::vector<std::optional<RankStatus>> read_others() const;
 
  private:
   void warn(const char* what);

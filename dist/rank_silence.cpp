@@ -46,7 +46,7 @@ std::string format_silence(double seconds) {
 
 std::string line_of(std::span<const RankSilence> ranks, std::size_t rank) {
   const RankSilence& silence = ranks[rank];
-  const RankPlace& place = silence.place;
+  const RankStatus& place = silence.place;
   return fmt::format("rank {} ({}, process {}): {}{}", place.rank, place.host, place.process,
                      describe(place),
                      silence.answers ? "" : "; its process is stopped, gone or cut off");
@@ -74,7 +74,7 @@ SilenceMeter::SilenceMeter(int ranks, int self, double patience)
       ranks_(static_cast<std::size_t>(ranks)),
       unheard_(ranks_.size(), 0) {}
 
-void SilenceMeter::take(RankSilence& rank, double seconds, const std::optional<RankPlace>& place) {
+void SilenceMeter::take(RankSilence& rank, double seconds, const std::optional<RankStatus>& place) {
   double& unheard = unheard_[static_cast<std::size_t>(&rank - ranks_.data())];
   if (!place || (rank.known && place->beat == rank.place.beat)) {
     rank.seconds += seconds;
@@ -89,8 +89,8 @@ void SilenceMeter::take(RankSilence& rank, double seconds, const std::optional<R
   rank.answers = unheard < patience_;
 }
 
-void SilenceMeter::pass(double seconds, const RankPlace& own,
-                        std::span<const std::optional<RankPlace>> others) {
+void SilenceMeter::pass(double seconds, const RankStatus& own,
+                        std::span<const std::optional<RankStatus>> others) {
   const auto self = static_cast<std::size_t>(self_);
   RankSilence& mine = ranks_[self];
   const bool got_on = !mine.known || own.finished != mine.place.finished || own.patient;
@@ -162,7 +162,7 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
   std::vector<int> waiting, unknown;
   bool all_late_arrived = true;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const RankPlace& place = ranks[rank].place;
+    const RankStatus& place = ranks[rank].place;
     if (!ranks[rank].known) {
       unknown.push_back(static_cast<int>(rank));
     } else if (std::ranges::find(late, static_cast<int>(rank)) != late.end()) {
@@ -196,7 +196,7 @@ std::string hang_report(std::span<const RankSilence> ranks, int self, double tim
 
 std::string loss_report(std::span<const RankSilence> ranks, int self, const std::vector<int>& lost,
                         std::string_view why, std::string_view checkpoint) {
-  const RankPlace& own = ranks[static_cast<std::size_t>(self)].place;
+  const RankStatus& own = ranks[static_cast<std::size_t>(self)].place;
   return fmt::format("tpudist: error: {} {}: rank {} waits in collective {} ({}) in vain\n",
                      list_of(ranks, lost), why, own.rank, own.collective, own.call) +
          details(ranks, lost, self, checkpoint);

@@ -15,7 +15,7 @@ struct RankSilence {
   bool known = false;   // whether `place` was ever read
   bool answers = true;  // whether it still tells of itself
   double seconds = 0;   // since it finished anything, as far as is known
-  RankPlace place;
+  RankStatus place;
 };
 
 // Measures for how long the ranks of a run have finished nothing. Ranks are asked again and again;
@@ -30,8 +30,8 @@ class SilenceMeter {
 
   // `seconds` have passed. `others` [ranks], that of `self` is passed over; nothing where a rank's
   // place could not be read. Empty: nobody could be asked.
-  void pass(double seconds, const RankPlace& own,
-            std::span<const std::optional<RankPlace>> others = {});
+  void pass(double seconds, const RankStatus& own,
+            std::span<const std::optional<RankStatus>> others = {});
 
   // Seconds in which no rank finished anything. Ranks that wait patiently do not count; of a rank
   // that is not known only this rank's own silence is. 0 where all wait patiently.
@@ -43,7 +43,7 @@ class SilenceMeter {
   bool speaks() const;
 
  private:
-  void take(RankSilence& rank, double seconds, const std::optional<RankPlace>& place);
+  void take(RankSilence& rank, double seconds, const std::optional<RankStatus>& place);
 
   const int self_;
   const double patience_;

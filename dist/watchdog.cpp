@@ -106,9 +106,9 @@ bool Watchdog::pause(double seconds) {
   return !stops_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_; });
 }
 
-RankPlace Watchdog::own_place() {
+RankStatus Watchdog::own_place() {
   static const std::string host = host_name(), space = process_space();
-  RankPlace place = activity_.place();
+  RankStatus place = activity_.place();
   place.rank = options_.rank;
   place.host = host;
   place.process = ::getpid();
@@ -128,9 +128,9 @@ void Watchdog::exchange() {
       files = files_;
     }
     if (!files) continue;
-    const RankPlace own = own_place();
+    const RankStatus own = own_place();
     files->write(own);
-    std::vector<std::optional<RankPlace>> places;
+    std::vector<std::optional<RankStatus>> places;
     if (own.silent > 1.5 * interval_ || own.patient || own.failed) places = files->read_others();
     const std::lock_guard lock(mutex_);
     if (files != files_) continue;
@@ -151,7 +151,7 @@ void Watchdog::judge() {
 }
 
 void Watchdog::look(double passed) {
-  const RankPlace own = own_place();
+  const RankStatus own = own_place();
   Heard heard;
   {
     const std::lock_guard lock(mutex_);
@@ -192,7 +192,7 @@ void Watchdog::warn(double silence) {
                options_.timeout);
 }
 
-void Watchdog::look_for_lost(double passed, const RankPlace& own) {
+void Watchdog::look_for_lost(double passed, const RankStatus& own) {
   const std::span<const RankSilence> ranks = meter_->ranks();
   const int self = meter_->self();
   std::vector<int> ended, mute;

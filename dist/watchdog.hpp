@@ -67,7 +67,7 @@ class Watchdog {
  private:
   using Clock = std::chrono::steady_clock;
   struct Heard {  // from other ranks
-    std::vector<std::optional<RankPlace>> places;
+    std::vector<std::optional<RankStatus>> places;
     std::uint64_t round = 0;
   };
 
@@ -75,10 +75,10 @@ class Watchdog {
   void exchange();
   void look(double passed);
   void warn(double silence);
-  void look_for_lost(double passed, const RankPlace& own);
+  void look_for_lost(double passed, const RankStatus& own);
   std::string newest_checkpoint();
   void end(const std::string& report);
-  RankPlace own_place();
+  RankStatus own_place();
   bool pause(double seconds);
 
   RankActivity& activity_;

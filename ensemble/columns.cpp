@@ -72,7 +72,7 @@ std::string column_name(int number, const ColumnMembers& column) {
 
 }  // namespace
 
-int Column::member_for(const PredictionsHeader& header, const PredictedGraph& graph) const {
+int Column::member_for(const PredictionsHeader& header, const PredictionEntry& graph) const {
   if (members.size() == 1) return members.front();
   for (const int member : members) {
     if (header.members[static_cast<std::size_t>(member)].fold == graph.fold) return member;

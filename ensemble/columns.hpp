@@ -27,7 +27,7 @@ struct Column {
 
   // The member that speaks for a graph: the one that holds out its fold, or the only one; -1 where
   // none does.
-  int member_for(const PredictionsHeader& header, const PredictedGraph& graph) const;
+  int member_for(const PredictionsHeader& header, const PredictionEntry& graph) const;
 };
 
 // Every member by itself. Where there are several runs its name tells the run.

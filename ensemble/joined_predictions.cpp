@@ -143,15 +143,15 @@ void JoinedPredictions::join_graphs() {
   for (std::size_t f = 0; f < files_.size(); ++f) {
     const PredictionsHeader& header = files_[f]->header();
     for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-      const PredictedGraph& graph = header.graphs[g];
+      const PredictionEntry& graph = header.graphs[g];
       const auto [at, fresh] = index.try_emplace({graph.split, graph.name}, places_.size());
       if (fresh) {
-        PredictedGraph joined = graph;
+        PredictionEntry joined = graph;
         joined.held_out.assign(header_.members.size(), false);
         header_.graphs.push_back(std::move(joined));
         places_.emplace_back(files_.size(), -1);
       }
-      PredictedGraph& joined = header_.graphs[at->second];
+      PredictionEntry& joined = header_.graphs[at->second];
       if (joined.configs != graph.configs || joined.rows != graph.rows) {
         throw ConfigError(fmt::format(
             "{}: {} has {} rows of {} configurations, elsewhere {} of {}; the data differ",
@@ -166,9 +166,9 @@ void JoinedPredictions::join_graphs() {
   }
 }
 
-GraphPredictions JoinedPredictions::read(int graph) const {
-  const PredictedGraph& entry = header_.graphs.at(static_cast<std::size_t>(graph));
-  GraphPredictions joined;
+PredictionRows JoinedPredictions::read(int graph) const {
+  const PredictionEntry& entry = header_.graphs.at(static_cast<std::size_t>(graph));
+  PredictionRows joined;
   joined.scores.assign(header_.members.size(),
                        std::vector<double>(static_cast<std::size_t>(entry.rows),
                                            std::numeric_limits<double>::quiet_NaN()));
@@ -176,7 +176,7 @@ GraphPredictions JoinedPredictions::read(int graph) const {
   for (std::size_t f = 0; f < files_.size(); ++f) {
     const int place = places_[static_cast<std::size_t>(graph)][f];
     if (place < 0) continue;
-    GraphPredictions own = files_[f]->read(place);
+    PredictionRows own = files_[f]->read(place);
     if (first) {
       joined.configs = own.configs;
       joined.runtime = own.runtime;

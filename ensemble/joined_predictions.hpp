@@ -22,7 +22,7 @@ class JoinedPredictions : public PredictionSource {
 
   const PredictionsHeader& header() const override { return header_; }
   // Throws DataError where files have other rows or run times of the graph.
-  GraphPredictions read(int graph) const override;
+  PredictionRows read(int graph) const override;
 
  private:
   void check_alike() const;

@@ -51,11 +51,11 @@ std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
   std::map<std::string, GraphSet> sets;
   const bool folds = holds_out(header);
   std::set<std::string> trained_on{"train"};
-  for (const PredictedGraph& graph : header.graphs) {
+  for (const PredictionEntry& graph : header.graphs) {
     if (graph.fold >= 0) trained_on.insert(graph.split);
   }
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictedGraph& graph = header.graphs[g];
+    const PredictionEntry& graph = header.graphs[g];
     const bool out_of_fold = folds && trained_on.contains(graph.split);
     if (out_of_fold && std::ranges::find(graph.held_out, true) == graph.held_out.end()) continue;
     GraphSet& set = sets[graph.split];
@@ -69,7 +69,7 @@ std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
 }
 
 // Whether what a member says of a graph counts in this set.
-bool counts(const GraphSet& set, const PredictedGraph& graph, std::size_t member) {
+bool counts(const GraphSet& set, const PredictionEntry& graph, std::size_t member) {
   return !set.out_of_fold || graph.held_out[member];
 }
 
@@ -116,8 +116,8 @@ class Judge {
       records[m].last_loss = member.last_loss;
     }
     for (const int g : set.graphs) {
-      const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(g)];
-      const GraphPredictions predictions = source_.read(g);
+      const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
+      const PredictionRows predictions = source_.read(g);
       const Values targets = predictions.targets();
       for (std::size_t m = 0; m < records.size(); ++m) {
         const Values& scores = predictions.scores[m];
@@ -162,8 +162,7 @@ class Judge {
 
   // Scores of the columns of a graph; empty where a column has none, or its member is not in `which`.
   std::vector<Values> column_scores(const std::vector<Column>& columns, const GraphSet& set,
-                                    const PredictedGraph& graph,
-                                    const GraphPredictions& predictions,
+                                    const PredictionEntry& graph, const PredictionRows& predictions,
                                     const std::vector<bool>& which) const {
     std::vector<Values> scores(columns.size());
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -197,8 +196,8 @@ class Judge {
   // Of `kept` with some weights: the score, how far members agree on it, its limits, and the score
   // without each column and without each training.
   void judge_combination(const std::vector<Column>& columns, const std::vector<Values>& kept,
-                         const Values& weights, const GraphPredictions& predictions,
-                         GraphJudgement& judged, Without& without) const {
+                         const Values& weights, const PredictionRows& predictions,
+                         GraphEvaluation& judged, Without& without) const {
     const Values targets = predictions.targets();
     const Values consensus = combined(kept, weights);
     judged.kept = metric_of(consensus, targets);
@@ -226,14 +225,14 @@ class Judge {
                         kendall_tau_b(consensus, targets) < kContradiction;
   }
 
-  GraphJudgement judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,
-                             Without& without, std::vector<JudgedGraph>& selectable) const {
-    const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(g)];
-    const GraphPredictions predictions = source_.read(g);
+  GraphEvaluation judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,
+                              Without& without, std::vector<SelectionGraph>& selectable) const {
+    const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
+    const PredictionRows predictions = source_.read(g);
     const Values targets = predictions.targets();
     const std::vector<Values> able = column_scores(columns, set, graph, predictions, able_),
                               kept = column_scores(columns, set, graph, predictions, result_.used);
-    GraphJudgement judged;
+    GraphEvaluation judged;
     judged.name = graph.name;
     judged.family = model_family(graph.name);
     judged.rows = graph.rows;
@@ -241,7 +240,7 @@ class Judge {
     judged.all = metric_of(combined(able), targets);
     judge_combination(columns, kept, Values(columns.size(), 1.0), predictions, judged, without);
     if (options_.greedy) {
-      JudgedGraph one{judged.family, {}, targets};
+      SelectionGraph one{judged.family, {}, targets};
       for (const Values& scores : kept)
         one.scores.push_back(scores.empty() ? Values() : averaged_form(scores));
       selectable.push_back(std::move(one));
@@ -273,15 +272,15 @@ class Judge {
       table.weights.push_back(taken ? 1 : 0);
     }
     Without without(columns);
-    std::vector<JudgedGraph> selectable;
+    std::vector<SelectionGraph> selectable;
     for (const int g : set.graphs)
       table.graphs.push_back(judge_graph(columns, set, g, without, selectable));
     if (options_.greedy) select(table, std::move(selectable));
     if (table.takes_selection()) {
       without = Without(columns);
       for (std::size_t i = 0; i < set.graphs.size(); ++i) {
-        const PredictedGraph& graph = header_.graphs[static_cast<std::size_t>(set.graphs[i])];
-        const GraphPredictions predictions = source_.read(set.graphs[i]);
+        const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(set.graphs[i])];
+        const PredictionRows predictions = source_.read(set.graphs[i]);
         judge_combination(columns, column_scores(columns, set, graph, predictions, result_.used),
                           table.weights, predictions, table.graphs[i], without);
       }
@@ -295,19 +294,20 @@ class Judge {
                         TableJudgement& table) {
     const auto mean_of = [&](const auto& value) {
       Values values;
-      for (const GraphJudgement& graph : table.graphs) values.push_back(value(graph));
+      for (const GraphEvaluation& graph : table.graphs) values.push_back(value(graph));
       return mean_of_known(values);
     };
-    table.all = mean_of([](const GraphJudgement& graph) { return graph.all; });
-    table.kept = mean_of([](const GraphJudgement& graph) { return graph.kept; });
+    table.all = mean_of([](const GraphEvaluation& graph) { return graph.all; });
+    table.kept = mean_of([](const GraphEvaluation& graph) { return graph.kept; });
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      table.means.push_back(mean_of([&](const GraphJudgement& graph) { return graph.columns[c]; }));
+      table.means.push_back(
+          mean_of([&](const GraphEvaluation& graph) { return graph.columns[c]; }));
       table.gains.push_back(table.weights[c] > 0 ? table.kept - mean_of_known(without.columns[c])
                                                  : kNone);
     }
     Values trainings;
     for (std::size_t t = 0; t < without.trainings.size(); ++t) {
-      trainings.push_back(mean_of([&](const GraphJudgement& graph) {
+      trainings.push_back(mean_of([&](const GraphEvaluation& graph) {
         Values own;
         for (std::size_t c = 0; c < columns.size(); ++c) {
           if (columns[c].training == static_cast<int>(t)) own.push_back(graph.columns[c]);
@@ -323,23 +323,23 @@ class Judge {
   }
 
   // Columns that lack a graph, because a member was rejected or failed, cannot be chosen.
-  void select(TableJudgement& table, std::vector<JudgedGraph> graphs) const {
+  void select(TableJudgement& table, std::vector<SelectionGraph> graphs) const {
     std::vector<std::size_t> complete;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       if (std::ranges::none_of(graphs, [&](const auto& graph) { return graph.scores[c].empty(); }))
         complete.push_back(c);
     }
     const bool measured = std::ranges::any_of(
-        table.graphs, [](const GraphJudgement& graph) { return !std::isnan(graph.kept); });
+        table.graphs, [](const GraphEvaluation& graph) { return !std::isnan(graph.kept); });
     if (complete.empty() || !measured) return;
-    for (JudgedGraph& graph : graphs) {
+    for (SelectionGraph& graph : graphs) {
       std::vector<Values> own;
       for (const std::size_t c : complete) own.push_back(std::move(graph.scores[c]));
       graph.scores = std::move(own);
     }
     // Without a choice columns that cannot be chosen are combined, too.
     Values plain;
-    for (const GraphJudgement& graph : table.graphs) plain.push_back(graph.kept);
+    for (const GraphEvaluation& graph : table.graphs) plain.push_back(graph.kept);
     constexpr int kRounds = 20;
     table.selection = select_members(
         graphs,

@@ -9,7 +9,7 @@
 
 #include "ensemble/columns.hpp"
 #include "ensemble/prediction_source.hpp"
-#include "ensemble/score_limits.hpp"
+#include "ensemble/score_caveats.hpp"
 #include "statistics/combination.hpp"
 #include "statistics/member_selection.hpp"
 #include "statistics/rejection.hpp"
@@ -25,7 +25,7 @@ struct JudgementOptions {
 };
 
 // One graph: the primary metric of the collection, NaN where it is undefined or has no scores.
-struct GraphJudgement {
+struct GraphEvaluation {
   std::string name, family;
   std::int64_t rows = 0;
   std::vector<double> columns;  // [C]
@@ -34,7 +34,7 @@ struct GraphJudgement {
   // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
-  ScoreLimits limits;       // of `kept`
+  ScoreCaveats limits;      // of `kept`
 };
 
 // A graph is flagged where members agree (at least kAgreement) on a ranking that its run times contradict
@@ -51,7 +51,7 @@ struct TableJudgement {
   // that are not taken, and where there is but one.
   std::vector<double> gains;
   std::vector<double> weights;  // [C] with which they are taken; 0 where rejected or not chosen
-  std::vector<GraphJudgement> graphs;
+  std::vector<GraphEvaluation> graphs;
   // Of members together, means over graphs: with those rejected, and of what is taken.
   double all = 0, kept = 0;
   // Mean of members: on a graph the mean over the columns of a training, then the mean over graphs,

@@ -62,7 +62,7 @@ std::string table_notes(const Judgement& judgement, const TableJudgement& table)
                   chosen.takes_selection ? "is above" : "is not above", chosen.gain_noise,
                   chosen.takes_selection ? "the selection is taken" : "all are combined alike"));
   }
-  for (const GraphJudgement& graph : table.graphs) {
+  for (const GraphEvaluation& graph : table.graphs) {
     if (!graph.suspicious) continue;
     text += fmt::format(
         "flagged  {}: members agree (tau {}) on a ranking that its run times contradict ({}); they "
@@ -76,7 +76,7 @@ std::string table_notes(const Judgement& judgement, const TableJudgement& table)
 std::string limits_of(const TableJudgement& table, std::string_view metric) {
   if (metric != "kendall_tau") return {};
   std::vector<LimitedScore> graphs;
-  for (const GraphJudgement& graph : table.graphs)
+  for (const GraphEvaluation& graph : table.graphs)
     graphs.push_back({graph.name, graph.kept, graph.limits});
   return limits_text(graphs, metric);
 }
@@ -105,10 +105,10 @@ std::string means_text(const TableJudgement& table) {
 
 std::string table_text(const TableJudgement& table, std::string_view metric) {
   std::size_t width = 5;  // "graph"
-  for (const GraphJudgement& graph : table.graphs) width = std::max(width, graph.name.size());
+  for (const GraphEvaluation& graph : table.graphs) width = std::max(width, graph.name.size());
   std::string text = fmt::format("{}, members together\n\n{:<{}}  {:>9}  {:>11}  {:>9}\n",
                                  table.title, "graph", width, "configs", metric, "agreement");
-  for (const GraphJudgement& graph : table.graphs) {
+  for (const GraphEvaluation& graph : table.graphs) {
     text += fmt::format("{:<{}}  {:>9}  {:>11}  {:>9}\n", graph.name, width, graph.rows,
                         number(graph.kept), number(graph.agreement));
   }
@@ -165,7 +165,7 @@ nlohmann::json judgement_json(const Judgement& judgement) {
                          {"gain", finite_or_null(table.gains[c])},
                          {"weight", table.weights[c]}});
     }
-    for (const GraphJudgement& graph : table.graphs) {
+    for (const GraphEvaluation& graph : table.graphs) {
       graphs.push_back({{"name", graph.name},
                         {"family", graph.family},
                         {"configs", graph.rows},

@@ -29,9 +29,9 @@ std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& prediction
   std::vector<OutOfFoldScore> sums;  // [M], `score` is the sum
   for (const PredictedMember& member : header.members) sums.push_back({member.number, member.fold});
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictedGraph& graph = header.graphs[g];
+    const PredictionEntry& graph = header.graphs[g];
     if (graph.fold < 0) continue;
-    const GraphPredictions scored = predictions.read(static_cast<int>(g));
+    const PredictionRows scored = predictions.read(static_cast<int>(g));
     const std::vector<double> targets = scored.targets();
     for (std::size_t m = 0; m < sums.size(); ++m) {
       const PredictedMember& member = header.members[m];

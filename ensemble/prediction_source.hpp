@@ -10,7 +10,7 @@ class PredictionSource {
   virtual ~PredictionSource() = default;
   virtual const PredictionsHeader& header() const = 0;
   // The predictions for graph `graph` of the header. Throws what reading throws.
-  virtual GraphPredictions read(int graph) const = 0;
+  virtual PredictionRows read(int graph) const = 0;
 };
 
 }  // namespace tpudist

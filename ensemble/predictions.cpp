@@ -6,14 +6,14 @@
 
 namespace tpudist {
 
-std::vector<double> GraphPredictions::targets() const {
+std::vector<double> PredictionRows::targets() const {
   std::vector<double> result(runtime.begin(), runtime.end());
   for (std::size_t r = 0; r < normalizer.size(); ++r)
     result[r] /= static_cast<double>(normalizer[r]);
   return result;
 }
 
-std::uint64_t data_hash(const PredictedGraph& graph, const GraphPredictions& rows) {
+std::uint64_t data_hash(const PredictionEntry& graph, const PredictionRows& rows) {
   Hasher hasher;
   hasher.update(graph.name);
   hasher.update(graph.split);

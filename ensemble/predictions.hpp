@@ -35,12 +35,12 @@ struct PredictedMember {
   int number = 0;       // within the ensemble (EnsembleConfig::number_of)
   int fold = -1;        // that it holds out; -1: none
   bool failed = false;  // its loss or gradient was not finite: it has no scores
-  // Mean training loss of its first and last steps; NaN where unknown (LossEnds).
+  // Mean training loss of its first and last steps; NaN where unknown (InitialAndFinalLoss).
   double first_loss = kUnknown, last_loss = kUnknown;
 };
 
 // A graph that was scored.
-struct PredictedGraph {
+struct PredictionEntry {
   std::string name, split;  // "train", "valid" or "test"
   std::int64_t nodes = 0;
   std::int64_t configs = 0;  // measured rows of the graph
@@ -57,11 +57,11 @@ struct PredictionsHeader {
   std::int64_t most_rows = 0;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;
-  std::vector<PredictedGraph> graphs;
+  std::vector<PredictionEntry> graphs;
 };
 
 // The predictions for one graph.
-struct GraphPredictions {
+struct PredictionRows {
   std::vector<std::int32_t> configs;     // [r] configuration numbers, rising
   std::vector<std::int64_t> runtime;     // [r] measured, ns; 0 in test splits
   std::vector<std::int64_t> normalizer;  // [r] tile only, else empty
@@ -77,6 +77,6 @@ struct GraphPredictions {
 
 // XXH3 over the scored configurations of a graph and their run times: equal where two runs ranked
 // the same data.
-std::uint64_t data_hash(const PredictedGraph& graph, const GraphPredictions& rows);
+std::uint64_t data_hash(const PredictionEntry& graph, const PredictionRows& rows);
 
 }  // namespace tpudist

@@ -51,9 +51,9 @@ PredictionsWriter::PredictionsWriter(const std::filesystem::path& path, Predicti
 
 PredictionsWriter::~PredictionsWriter() = default;
 
-void PredictionsWriter::add(int graph, const GraphPredictions& predictions) {
+void PredictionsWriter::add(int graph, const PredictionRows& predictions) {
   const auto g = static_cast<std::size_t>(graph);
-  const PredictedGraph& entry = header_.graphs.at(g);
+  const PredictionEntry& entry = header_.graphs.at(g);
   const auto rows = static_cast<std::size_t>(entry.rows);
   const std::size_t members = header_.members.size();
   const bool fits =
@@ -125,10 +125,10 @@ PredictionsFile::PredictionsFile(const std::filesystem::path& path) : path_(path
   score_ = PlainDataset::open(rows, "score", ElementType::f32, {all, members}, in);
 }
 
-GraphPredictions PredictionsFile::read(int graph) const {
+PredictionRows PredictionsFile::read(int graph) const {
   const auto g = static_cast<std::size_t>(graph);
-  const PredictedGraph& entry = header_.graphs.at(g);
-  GraphPredictions predictions;
+  const PredictionEntry& entry = header_.graphs.at(g);
+  PredictionRows predictions;
   predictions.configs = config_.read<std::int32_t>(begin_[g], entry.rows);
   predictions.runtime = runtime_.read<std::int64_t>(begin_[g], entry.rows);
   if (group_) predictions.group = group_->read<std::int32_t>(begin_[g], entry.rows);

@@ -26,7 +26,7 @@ class PredictionsWriter {
 
   // The predictions for graph `graph` of the header, once for each, in any order. Throws Error where
   // they do not fit the header, IoError.
-  void add(int graph, const GraphPredictions& predictions);
+  void add(int graph, const PredictionRows& predictions);
 
   // Seals the file and gives it its name. Throws Error when a graph is missing, IoError.
   void finish();
@@ -52,7 +52,7 @@ class PredictionsFile : public PredictionSource {
   const PredictionsHeader& header() const override { return header_; }
 
   // Throws DataError when configuration numbers are not those of the graph, IoError.
-  GraphPredictions read(int graph) const override;
+  PredictionRows read(int graph) const override;
 
  private:
   std::filesystem::path path_;

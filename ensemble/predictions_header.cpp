@@ -111,13 +111,13 @@ std::int64_t read_count(const Hdf5Id& file, const std::string& name, const std::
 }
 
 void write_graphs(const Hdf5Id& file, const PredictionsHeader& header, const std::string& where) {
-  const std::vector<PredictedGraph>& graphs = header.graphs;
+  const std::vector<PredictionEntry>& graphs = header.graphs;
   const auto count = static_cast<std::int64_t>(graphs.size()),
              members = static_cast<std::int64_t>(header.members.size());
   std::vector<std::uint8_t> held_out;  // [graphs, members]
-  for (const PredictedGraph& graph : graphs)
+  for (const PredictionEntry& graph : graphs)
     held_out.insert(held_out.end(), graph.held_out.begin(), graph.held_out.end());
-  using G = PredictedGraph;
+  using G = PredictionEntry;
   const Hdf5Id group = create_group(file, "/graphs", where);
   const std::string at = where + ":/graphs";
   write_texts(group, "name", column<std::string>(graphs, &G::name), at);
@@ -129,8 +129,8 @@ void write_graphs(const Hdf5Id& file, const PredictionsHeader& header, const std
   write_plain<std::uint8_t>(group, "held_out", held_out, {count, members}, at);
 }
 
-std::vector<PredictedGraph> read_graphs(const Hdf5Id& file, std::int64_t graphs,
-                                        std::int64_t members, const std::string& where) {
+std::vector<PredictionEntry> read_graphs(const Hdf5Id& file, std::int64_t graphs,
+                                         std::int64_t members, const std::string& where) {
   const Hdf5Id group = open_group(file, "/graphs", where);
   const std::string at = where + ":/graphs";
   const auto names = read_texts(group, "name", graphs, at),
@@ -142,7 +142,7 @@ std::vector<PredictedGraph> read_graphs(const Hdf5Id& file, std::int64_t graphs,
   const auto begin = read_plain<std::int64_t>(group, "begin", {graphs + 1}, at);
   if (std::ranges::any_of(held_out, [](std::uint8_t flag) { return flag > 1; }))
     throw DataError(at + ": held_out must be 0 or 1");
-  std::vector<PredictedGraph> list;
+  std::vector<PredictionEntry> list;
   for (std::size_t g = 0; g < names.size(); ++g) {
     const auto flags = std::span(held_out).subspan(g * static_cast<std::size_t>(members),
                                                    static_cast<std::size_t>(members));
@@ -174,7 +174,7 @@ std::string fault_of(const PredictionsHeader& header) {
       return fmt::format("member {} holds out fold {} of {}", member.number, member.fold, folds);
   }
   std::set<std::pair<std::string, std::string>> names;
-  for (const PredictedGraph& graph : header.graphs) {
+  for (const PredictionEntry& graph : header.graphs) {
     if (graph.name.empty() || std::ranges::find(kSplits, graph.split) == std::end(kSplits))
       return fmt::format("graph '{}' of split '{}' cannot be", graph.name, graph.split);
     if (!names.emplace(graph.split, graph.name).second)
@@ -190,7 +190,7 @@ std::string fault_of(const PredictionsHeader& header) {
 
 std::vector<std::int64_t> row_begins(const PredictionsHeader& header) {
   std::vector<std::int64_t> begins{0};
-  for (const PredictedGraph& graph : header.graphs) begins.push_back(begins.back() + graph.rows);
+  for (const PredictionEntry& graph : header.graphs) begins.push_back(begins.back() + graph.rows);
   return begins;
 }
 

@@ -40,7 +40,7 @@ void run(const Arguments& arguments) {
   std::vector<std::string> missing;
   const TrainingScore score = arguments.score == "together" ? TrainingScore::members_together
                                                             : TrainingScore::mean_of_members;
-  for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
+  for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
     const SystemPair pair = system_pair(a, b, judged, score);
     if (pair.a.labels.empty() || pair.b.labels.empty() || pair.a.scores.graphs.empty()) {
       missing.push_back(missing_text(pair));
@@ -58,7 +58,9 @@ void run(const Arguments& arguments) {
   }
   if (list.empty())
     throw ConfigError("there are no graphs that both sides have scores of: " + join(missing, "; "));
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!arguments.json.empty())
+    write_file_atomically(
+        arguments.json, list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ int share_of_cores(const std::vector<std::string>& masks, int rank) {
   return std::max(1, static_cast<int>(share + 1e-6));
 }
 
-std::vector<std::string> core_masks(Communicator& world, const NodePlace& place) {
+std::vector<std::string> core_masks(Communicator& world, const NodeTopology& place) {
   const std::string node = fmt::format("{} ", place.node);
   std::vector<std::string> masks;
   for (const std::string& line : all_gather_text(world, node + mask_of(0))) {
@@ -60,7 +60,7 @@ std::vector<std::string> core_masks(Communicator& world, const NodePlace& place)
   return masks;
 }
 
-int share_of_cores(Communicator& world, const NodePlace& place) {
+int share_of_cores(Communicator& world, const NodeTopology& place) {
   return share_of_cores(core_masks(world, place), place.local_rank);
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 
 namespace tpudist {
 
@@ -13,10 +13,10 @@ int share_of_cores(const std::vector<std::string>& masks, int rank);
 
 // The CPU affinities that mpirun, srun or a container has set for the ranks of this rank's node, as above,
 // in the order of their local ranks. Collective.
-std::vector<std::string> core_masks(Communicator& world, const NodePlace& place);
+std::vector<std::string> core_masks(Communicator& world, const NodeTopology& place);
 
 // That share for this rank. Collective.
-int share_of_cores(Communicator& world, const NodePlace& place);
+int share_of_cores(Communicator& world, const NodeTopology& place);
 
 // Cores that mpirun could have given to the ranks of its node, where it bound them to some; else 0.
 int cores_of_binding_mpirun();

@@ -12,7 +12,7 @@
 #include "dist/device_memory.hpp"
 #include "dist/mpi_session.hpp"
 #include "dist/nccl_communicator.hpp"
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 #include "doctor/doctor_report.hpp"
 #include "doctor/speeds.hpp"
 #include "doctor/surroundings.hpp"
@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, std::string>> versions() {
   return versions;
 }
 
-RankFacts own_facts(Communicator& world, const NodePlace& place) {
+RankFacts own_facts(Communicator& world, const NodeTopology& place) {
   RankFacts facts = find_surroundings();
   facts.rank = world.rank();
   facts.node = place.node;
@@ -51,7 +51,7 @@ RankFacts own_facts(Communicator& world, const NodePlace& place) {
   return facts;
 }
 
-void time_nccl(Communicator& world, const NodePlace& place, JobFacts& facts) {
+void time_nccl(Communicator& world, const NodeTopology& place, JobFacts& facts) {
   if (place.device < 0 || world.size() == 1) return;
   const auto nccl = make_nccl_communicator(world, place.device);
   for (AllReduceSpeed& speed : time_all_reduce(*nccl)) facts.all_reduce.push_back(speed);
@@ -60,7 +60,7 @@ void time_nccl(Communicator& world, const NodePlace& place, JobFacts& facts) {
 // Collective.
 JobFacts examine(Communicator& world, const std::filesystem::path& folder) {
   JobFacts facts;
-  const NodePlace place = place_rank(world, "auto");
+  const NodeTopology place = place_rank(world, "auto");
   const std::string own = rank_facts_text(own_facts(world, place));
   for (const std::string& text : all_gather_text(world, own))
     facts.ranks.push_back(parse_rank_facts(text));

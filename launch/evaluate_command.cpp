@@ -34,7 +34,7 @@ void run(const Arguments& arguments) {
                     {"--split", arguments.split},
                     {"--trace", arguments.trace.string()},
                     {"--combine, --select and --keep-all", arguments.judgement.to_text()}};
-  std::ranges::move(agreed_values(trained), std::back_inserter(options.agreed));
+  std::ranges::move(values_to_agree(trained), std::back_inserter(options.agreed));
   run_job(options, [&](JobContext& context) {
     check_outputs({arguments.json, arguments.trace}, context.world);
     const TracedJob traced(context, arguments.trace);

@@ -19,7 +19,7 @@
 #include "core/output_path.hpp"
 #include "core/version.hpp"
 #include "dist/mpi_session.hpp"
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 #include "launch/build_info.hpp"
 #include "launch/cores.hpp"
 #include "launch/display.hpp"
@@ -106,7 +106,7 @@ struct CountedWork {
 };
 
 // On rank 0, the first of its node.
-void tell_of_cores(const std::vector<std::string>& masks, int threads) {
+void log_cores(const std::vector<std::string>& masks, int threads) {
   if (const auto text = core_warning(masks, 0, threads, cores_of_binding_mpirun()); !text.empty())
     spdlog::warn("{}", text);
   if (const auto text = crowd_note(masks); !text.empty()) spdlog::info("{}", text);
@@ -117,11 +117,11 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   require_one_world(world);
   require_same_work(world, options);
   require_same_kernels(world, options.mixed_cpus);
-  const NodePlace place = place_rank(world, options.device);
+  const NodeTopology place = place_rank(world, options.device);
   const std::vector<std::string> cores = core_masks(world, place);
   const int threads =
       options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank);
-  if (world.rank() == 0) tell_of_cores(cores, threads);
+  if (world.rank() == 0) log_cores(cores, threads);
   ThreadPool pool(threads, [&] {
     use_one_thread_per_worker();
     count_finished_work(&watchdog.activity().finished());
@@ -154,7 +154,7 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
   }
 }
 
-int tell_all_ranks(const Failure& failure) {
+int report_to_all_ranks(const Failure& failure) {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (launched_ranks() == 1 || finalized) return print_failure(failure);

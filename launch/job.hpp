@@ -35,7 +35,7 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
 // Tells of a failure outside of `run_job`, and returns its exit code. Where this process is one of
 // several ranks it starts MPI first, so that equal failures of all ranks are printed once and ranks
 // that wait for this one are ended; then it does not return.
-int tell_all_ranks(const Failure& failure);
+int report_to_all_ranks(const Failure& failure);
 
 // What is printed of the errors of some of `ranks` ranks: a line for each different one, with the
 // ranks that have it unless all have. Errors that ranks only heard of are left out where the rank

@@ -6,6 +6,7 @@
 #include "launch/exit_code.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
+#include "models/kernels/tensor_memory.hpp"
 
 namespace {
 
@@ -46,13 +47,14 @@ int run(int argc, char** argv) {
         tpudist::add_verbosity_options(app);
         line.parse({argv + 1, argv + argc});
       },
-      tpudist::tell_all_ranks);
+      tpudist::report_to_all_ranks);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   tpudist::prepare_standard_streams();
+  tpudist::keep_tensor_memory();
   const int rank = tpudist::launched_rank();
   tpudist::set_up_logging(rank, rank + 1);  // until MPI says how many there are
   return tpudist::finish_output(run(argc, argv));

@@ -75,7 +75,7 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
                     {"--combine, --select and --keep-all", arguments.judgement.to_text()},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
-    std::ranges::move(agreed_values(run), std::back_inserter(options.agreed));
+    std::ranges::move(values_to_agree(run), std::back_inserter(options.agreed));
   }
   return options;
 }

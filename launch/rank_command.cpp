@@ -41,7 +41,7 @@ JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>
                     {"--temperature", std::to_string(arguments.combine.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
   for (const TrainedRun& run : runs) {
-    std::ranges::move(agreed_values(run), std::back_inserter(options.agreed));
+    std::ranges::move(values_to_agree(run), std::back_inserter(options.agreed));
   }
   return options;
 }

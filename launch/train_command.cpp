@@ -21,8 +21,8 @@
 #include "launch/output.hpp"
 #include "launch/traced_job.hpp"
 #include "sweep/sweep_file.hpp"
-#include "train/experiment/agreed_values.hpp"
 #include "train/experiment/load_experiment.hpp"
+#include "train/experiment/values_to_agree.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
 
@@ -99,12 +99,12 @@ std::string settings_text(const Experiment& experiment, const std::filesystem::p
                                                hidden));
 }
 
-std::vector<AgreedValue> agreed_values(const Arguments& arguments, const Experiment& experiment) {
+std::vector<AgreedValue> values_to_agree(const Arguments& arguments, const Experiment& experiment) {
   std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
                                   {"--run-dir", arguments.run_dir.string()},
                                   {"--trace", arguments.trace.string()},
                                   {"--resume", arguments.resume ? "given" : "not given"}};
-  std::ranges::move(agreed_values(experiment), std::back_inserter(values));
+  std::ranges::move(values_to_agree(experiment), std::back_inserter(values));
   return values;
 }
 
@@ -130,7 +130,7 @@ void run(const Arguments& arguments) {
   bool stopped = false;
   const JobOptions options{experiment.dist.device, experiment.dist.threads,
                            experiment.dist.mixed_cpus, experiment.dist.timeout,
-                           agreed_values(arguments, experiment)};
+                           values_to_agree(arguments, experiment)};
   run_job(options, [&](JobContext& context) {
     const bool root = context.world.rank() == 0;
     run_on_all_ranks(context.world, [&] {
@@ -191,8 +191,9 @@ void add_train_command(Command app) {
   command.add_flag("--resume", arguments->resume,
                    "Go on from the run's newest checkpoint; starts a new run when there is none");
   const Option trace = add_trace_option(command, arguments->trace);
-  const Option dry_run = command.add_flag("--dry-run", arguments->dry_run,
-                                          "Print the plan of work, memory and time, and write nothing");
+  const Option dry_run =
+      command.add_flag("--dry-run", arguments->dry_run,
+                       "Print the plan of work, memory and time, and write nothing");
   dry_run.excludes(trace);
   command
       .add_option("--ranks", arguments->ranks,

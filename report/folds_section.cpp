@@ -33,7 +33,7 @@ std::map<std::pair<std::string, int>, FoldScore> fold_scores(const ReportedVaria
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       const PredictedMember& member = run.scores->members[m];
       FoldScore cell{.member = member.number, .graphs = 0, .score = 0};
-      for (const ScoredGraph& graph : run.scores->graphs) {
+      for (const GraphResult& graph : run.scores->graphs) {
         if (member.fold < 0 || graph.fold != member.fold || !graph.out_of_fold[m] ||
             std::isnan(graph.members[m]))
           continue;

@@ -109,13 +109,13 @@ class GraphFigure {
     const bool several = trainings.run_count() > 1;
     const RunScores spread = several ? trainings : run_scores(matrix);
     if (spread.run_count() > 1) (several ? trainings_ : members_) = true;
-    const std::vector<GraphSummary> summaries = summarise_graphs(spread);
+    const std::vector<GraphScoreSummary> summaries = summarise_graphs(spread);
     for (std::size_t g = 0; g < matrix.graphs.size(); ++g)
       add_graph(variant, matrix.graphs[g], summaries[g], spread.scores[g]);
   }
 
   void add_graph(const ReportedVariant& variant, const MatrixGraph& graph,
-                 const GraphSummary& summary, const std::vector<double>& values) {
+                 const GraphScoreSummary& summary, const std::vector<double>& values) {
     const double none = std::nan(""), together = together_on(variant, graph.name);
     IntervalRow row{.label = graph.name,
                     .value = summary.mean,

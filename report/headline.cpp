@@ -50,15 +50,15 @@ class Headline {
     }
     std::ranges::stable_sort(leads_, {}, [](const Lead& lead) { return lead.value(); });
     if (found_.variants.size() == 1) {
-      tell_one();
+      log_one();
     } else if (leads_.empty()) {
-      tell_unpaired();
+      log_unpaired();
       return std::move(texts_);
     } else {
-      tell_best();
+      log_best();
     }
-    tell_together();
-    tell_choice();
+    log_together();
+    log_choice();
     return std::move(texts_);
   }
 
@@ -78,14 +78,13 @@ class Headline {
 
   // "Kendall tau 0.7219 (mean of members, 3 trainings, 7 validation graphs of 4 families)"
   std::string score_text(const ScoreSummary& summary) const {
-    return fmt::format(
-        "{} {:.4f} (mean of members, {}, {}{} of {})", best().metric, summary.mean,
-        counted(summary.trainings, "training"),
-        counted(summary.graphs, found_.out_of_fold ? "graph" : "validation graph"),
-        found_.out_of_fold ? " out of fold" : "", families_text(summary.families));
+    return fmt::format("{} {:.4f} (mean of members, {}, {}{} of {})", best().metric, summary.mean,
+                       counted(summary.trainings, "training"),
+                       counted(summary.graphs, found_.out_of_fold ? "graph" : "validation graph"),
+                       found_.out_of_fold ? " out of fold" : "", families_text(summary.families));
   }
 
-  void tell_one() {
+  void log_one() {
     const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
     texts_.push_back(fmt::format("{} reaches {}.", best().name(), score_text(summary)));
     if (summary.trainings > 1) {
@@ -106,12 +105,12 @@ class Headline {
     }
   }
 
-  void tell_unpaired() {
+  void log_unpaired() {
     texts_.push_back("The variants are not compared: they were not scored on the same data.");
     if (!found_.refusal.empty()) texts_.push_back(found_.refusal + ".");
   }
 
-  void tell_best() {
+  void log_best() {
     const ScoreSummary summary = summarise_members(best(), found_.out_of_fold).value();
     const Lead& next = leads_.front();
     std::vector<Lead> beaten, tied;
@@ -161,7 +160,7 @@ class Headline {
     }
   }
 
-  void tell_together() {
+  void log_together() {
     const auto own = summarise_together(best());
     if (!own) return;
     std::string text = fmt::format("Its members together reach {:.4f}{}", own->mean,
@@ -177,7 +176,7 @@ class Headline {
     texts_.push_back(text + ".");
   }
 
-  void tell_choice() {
+  void log_choice() {
     if (!input_.results.sweep) return;
     for (const Stage& stage : input_.results.sweep->stages) {
       if (stage.name != input_.results.stage) continue;

@@ -23,7 +23,7 @@ double mean_or_none(double sum, double count) {
 RunScore final_scores(const RunRecord& run) {
   RunScore score;
   double members = 0, member_count = 0, together = 0, together_count = 0, held = 0, held_count = 0;
-  for (const ScoredGraph& graph : run.scores->graphs) {
+  for (const GraphResult& graph : run.scores->graphs) {
     double sum = 0, count = 0;
     for (std::size_t m = 0; m < graph.members.size(); ++m) {
       if (graph.out_of_fold[m] && std::isfinite(graph.members[m])) sum += graph.members[m], ++count;

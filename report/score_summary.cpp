@@ -93,12 +93,12 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   return summary;
 }
 
-std::vector<GraphSummary> summarise_graphs(const RunScores& scores) {
-  std::vector<GraphSummary> list;
+std::vector<GraphScoreSummary> summarise_graphs(const RunScores& scores) {
+  std::vector<GraphScoreSummary> list;
   for (const std::vector<double>& values : scores.scores) {
     double sum = 0;
     for (const double value : values) sum += value;
-    GraphSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
+    GraphScoreSummary summary{sum / static_cast<double>(values.size()), std::nullopt};
     if (values.size() > 1) summary.interval = ends_of(mean_interval(values));
     list.push_back(summary);
   }

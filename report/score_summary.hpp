@@ -29,10 +29,10 @@ std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bo
 std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant);
 
 // Of each graph: the mean over rows, and its 95 % interval where rows are at least two.
-struct GraphSummary {
+struct GraphScoreSummary {
   double mean = 0;
   std::optional<ChartInterval> interval;
 };
-std::vector<GraphSummary> summarise_graphs(const RunScores& scores);
+std::vector<GraphScoreSummary> summarise_graphs(const RunScores& scores);
 
 }  // namespace tpudist

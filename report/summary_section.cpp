@@ -184,7 +184,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
 }
 
 // How many runs have not finished, as the first of what is missing.
-void tell_unfinished(const ReportInput& input, ReportSection& section) {
+void log_unfinished(const ReportInput& input, ReportSection& section) {
   std::size_t unfinished = 0, scored = 0;
   for (const RunRecord& run : input.results.runs) {
     if (run.condition == RunCondition::finished) continue;
@@ -210,7 +210,7 @@ ReportSection summary_section(const ReportInput& input) {
     if (!run.error.empty())
       section.missing.push_back(fmt::format("{} failed: {}", run.label, run.error));
   }
-  tell_unfinished(input, section);
+  log_unfinished(input, section);
   for (const ReportedVariant& variant : input.variants) {
     for (const std::string& note : variant.notes) section.missing.push_back(note);
   }

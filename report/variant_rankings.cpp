@@ -44,7 +44,7 @@ void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targ
 }
 
 // Scores of the members that were trained without the graph and scored all of it, normalised.
-std::vector<Values> usable_scores(const PredictedGraph& entry, const GraphPredictions& rows) {
+std::vector<Values> usable_scores(const PredictionEntry& entry, const PredictionRows& rows) {
   std::vector<Values> usable;
   for (std::size_t m = 0; m < rows.scores.size(); ++m) {
     const Values& scores = rows.scores[m];
@@ -55,8 +55,8 @@ std::vector<Values> usable_scores(const PredictedGraph& entry, const GraphPredic
   return usable;
 }
 
-RankedGraph rank_graph(const std::string& collection, const PredictedGraph& entry,
-                       const std::vector<Values>& scores, const GraphPredictions& rows,
+RankedGraph rank_graph(const std::string& collection, const PredictionEntry& entry,
+                       const std::vector<Values>& scores, const PredictionRows& rows,
                        bool ceilings) {
   RankedGraph graph{.name = entry.name,
                     .family = model_family(entry.name),
@@ -96,9 +96,9 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
   const PredictionsHeader& header = joined.header();
   EnsembleSizes sizes(header.collection);
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictedGraph& entry = header.graphs[g];
+    const PredictionEntry& entry = header.graphs[g];
     if (entry.split == "test") continue;
-    const GraphPredictions rows = joined.read(static_cast<int>(g));
+    const PredictionRows rows = joined.read(static_cast<int>(g));
     const std::vector<Values> scores = usable_scores(entry, rows);
     if (scores.empty()) continue;
     RankedGraph ranked = rank_graph(header.collection, entry, scores, rows, ceilings);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ensemble/score_limits.hpp"
+#include "ensemble/score_caveats.hpp"
 #include "results/run_record.hpp"
 
 namespace tpudist {
@@ -17,10 +17,10 @@ inline constexpr std::int64_t kSlowdownCounts[] = {1, 2, 5, 10, 20, 50, 100};
 struct RankedGraph {
   std::string name, family, split;
   std::int64_t rows = 0;
-  int members = 0;   // that rank it
-  double score = 0;  // primary metric of their combination (z_score)
+  int members = 0;               // that rank it
+  double score = 0;              // primary metric of their combination (z_score)
   bool sized = false;            // whether it counts in VariantRankings::sizes and without
-  ScoreLimits limits;            // of the combination: noise ceiling, ties, sampling deviation
+  ScoreCaveats limits;           // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination
   // Of at most 400 configurations, evenly taken by measured rank: rank / rows, measured and predicted.
   std::vector<double> measured, predicted;

@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 Json names_json(const SystemScores& system) {
   return {{"collection", system.collection},
           {"metric", system.metric},
-          {"graphs", system.judged == JudgedGraphs::valid ? "valid" : "out_of_fold"},
+          {"graphs", system.judged == EvaluatedOn::valid ? "valid" : "out_of_fold"},
           {"score_of", name_of(system.score)},
           {"runs", system.labels},
           {"members", system.members},
@@ -51,7 +51,8 @@ Json intervals_json(const RunScores& scores) {
 Json needed_json(const std::optional<NeededRange>& found) {
   const auto number = [](const NeededNumber& value) { return value ? Json(*value) : Json(); };
   if (!found) return {};
-  return {{"number", number(found->number)}, {"low", number(found->low)},
+  return {{"number", number(found->number)},
+          {"low", number(found->low)},
           {"high", number(found->high)}};
 }
 
@@ -69,16 +70,15 @@ Json system_json(const SystemScores& system) {
 }
 
 Json comparison_json(const SystemPair& pair, const Comparison& found) {
-  return {
-      {"a", system_json(pair.a)},
-      {"b", system_json(pair.b)},
-      {"verdict", verdict_text(found)},
-      {"difference", found.difference},
-      {"graphs", found.graphs},
-      {"families", found.families},
-      {"these_graphs", found.these_graphs ? these_graphs_json(*found.these_graphs) : Json()},
-      {"other_families",
-       found.other_families ? other_families_json(*found.other_families) : Json()}};
+  return {{"a", system_json(pair.a)},
+          {"b", system_json(pair.b)},
+          {"verdict", verdict_text(found)},
+          {"difference", found.difference},
+          {"graphs", found.graphs},
+          {"families", found.families},
+          {"these_graphs", found.these_graphs ? these_graphs_json(*found.these_graphs) : Json()},
+          {"other_families",
+           found.other_families ? other_families_json(*found.other_families) : Json()}};
 }
 
 Json plan_json(const DifferencePlan& plan) {

@@ -13,8 +13,8 @@
 namespace tpudist {
 namespace {
 
-std::string_view title_of(JudgedGraphs judged) {
-  return judged == JudgedGraphs::valid ? "valid split" : "training graphs, out of fold";
+std::string_view title_of(EvaluatedOn judged) {
+  return judged == EvaluatedOn::valid ? "valid split" : "training graphs, out of fold";
 }
 
 // "mean of members, 3 trainings of 5 members"
@@ -67,11 +67,11 @@ std::string p_text(const PermutationTest& test, std::string_view what) {
 
 std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
   if (!found.these_graphs) {
-    std::string text = "these graphs\n" +
-                       line("95 % interval", "not enough: " + one_training_line());
+    std::string text =
+        "these graphs\n" + line("95 % interval", "not enough: " + one_training_line());
     if (pair.a.members_of_one && pair.b.members_of_one) {
-      const Interval members = difference_interval(run_means(*pair.a.members_of_one),
-                                                   run_means(*pair.b.members_of_one));
+      const Interval members =
+          difference_interval(run_means(*pair.a.members_of_one), run_means(*pair.b.members_of_one));
       text += "these graphs, other members of these trainings\n" +
               line("95 % interval", ends(members, "Welch over members"));
     }
@@ -81,12 +81,13 @@ std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
   std::string text = "these graphs, other runs\n";
   text += line("95 % interval", ends(own.interval, "Welch over trainings"));
   if (own.labels)
-    return text + line("exchanging labels", p_text(*own.labels, fmt::format("{} and {} trainings",
-                                                                            found.runs_a,
-                                                                            found.runs_b)));
-  return text + line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
-                                           "too much to exchange labels)",
-                                           own.p));
+    return text + line("exchanging labels",
+                       p_text(*own.labels,
+                              fmt::format("{} and {} trainings", found.runs_a, found.runs_b)));
+  return text +
+         line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
+                                    "too much to exchange labels)",
+                                    own.p));
 }
 
 std::string other_families_text(const Comparison& found) {
@@ -94,9 +95,8 @@ std::string other_families_text(const Comparison& found) {
     return "other families\n" + line("95 % interval", "not enough: all graphs are of one family");
   const auto& own = *found.other_families;
   const bool one_run = own.interval.runs == 1;
-  std::string text = one_run
-                         ? "other families, these models only where a side has one training\n"
-                         : "other families, other runs\n";
+  std::string text = one_run ? "other families, these models only where a side has one training\n"
+                             : "other families, other runs\n";
   text += line(
       "95 % interval",
       ends(own.interval.interval, fmt::format("CR2 over {} families{}", found.families,
@@ -167,8 +167,8 @@ std::string plan_text(const DifferencePlan& plan) {
                     : line("these graphs", "not enough: " + one_training_line());
   if (!plan.families)
     return text + line("other families", "not enough: all graphs are of one family");
-  text += line_of_needed("other families", "families like these, with these trainings",
-                         *plan.families);
+  text +=
+      line_of_needed("other families", "families like these, with these trainings", *plan.families);
   if (plan.families_with_more_runs)
     text += line_of_needed("", "with ten times as many trainings", *plan.families_with_more_runs);
   return text;
@@ -184,8 +184,9 @@ std::string system_text(const SystemScores& system) {
       text += "  " + run_line(*run_interval(*system.together), "members together") + "\n";
   } else {
     if (system.members_of_one)
-      text += "  " + member_line(mean_interval(run_means(*system.members_of_one)),
-                                 score_text(system)) + "\n";
+      text += "  " +
+              member_line(mean_interval(run_means(*system.members_of_one)), score_text(system)) +
+              "\n";
     text += "  " + one_training_line() + "\n";
     if (system.together)
       text += fmt::format("  members together: {:.4f}\n", mean_score(*system.together));

@@ -20,8 +20,8 @@ bool all_finite(const std::vector<double>& values) {
   return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
 }
 
-void combine_members(ScoredGraph& graph, const std::string& collection,
-                     const GraphPredictions& rows, const std::vector<double>& targets) {
+void combine_members(GraphResult& graph, const std::string& collection, const PredictionRows& rows,
+                     const std::vector<double>& targets) {
   const auto scored = [&](std::size_t m) {
     return !rows.scores[m].empty() && all_finite(rows.scores[m]);
   };
@@ -37,9 +37,9 @@ void combine_members(ScoredGraph& graph, const std::string& collection,
       chosen.empty() ? kNone : primary_metric(collection, combine(chosen, {}), targets);
 }
 
-ScoredGraph score_graph(const PredictionsHeader& header, const PredictedGraph& entry,
-                        const GraphPredictions& rows) {
-  ScoredGraph graph{.name = entry.name,
+GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& entry,
+                        const PredictionRows& rows) {
+  GraphResult graph{.name = entry.name,
                     .family = model_family(entry.name),
                     .split = entry.split,
                     .nodes = entry.nodes,
@@ -64,14 +64,14 @@ ScoredGraph score_graph(const PredictionsHeader& header, const PredictedGraph& e
 
 void set_data_hash(MemberScores& scores) {
   Hasher hasher;
-  for (const ScoredGraph& graph : scores.graphs) {
+  for (const GraphResult& graph : scores.graphs) {
     if (graph.data_hash == 0) return;
     hasher.update(graph.data_hash);
   }
   scores.data_hash = hasher.digest();
 }
 
-bool ScoredGraph::combined_out_of_fold() const {
+bool GraphResult::combined_out_of_fold() const {
   for (std::size_t m = 0; m < members.size(); ++m) {
     if (out_of_fold[m] && !std::isnan(members[m])) return true;
   }
@@ -89,11 +89,11 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
                       .parameter_hash = 0};
   if (header.runs.size() == 1) scores.parameter_hash = header.runs.front().parameter_hash;
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictedGraph& entry = header.graphs[g];
+    const PredictionEntry& entry = header.graphs[g];
     if (entry.split == "test") continue;
     scores.graphs.push_back(score_graph(header, entry, predictions.read(static_cast<int>(g))));
   }
-  std::ranges::sort(scores.graphs, {}, [](const ScoredGraph& graph) {
+  std::ranges::sort(scores.graphs, {}, [](const GraphResult& graph) {
     const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);
     return std::tuple(split, graph.name);
   });

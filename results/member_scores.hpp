@@ -12,7 +12,7 @@ namespace tpudist {
 
 // A graph that members of a run scored: the primary metric of the collection (Kendall tau-b or tile
 // score).
-struct ScoredGraph {
+struct GraphResult {
   std::string name, family, split;
   std::int64_t nodes = 0;       // 0: unknown
   std::int64_t configs = 0;     // measured rows of the graph
@@ -39,7 +39,7 @@ struct MemberScores {
   std::string metric;          // primary_metric_of(collection)
   std::int64_t most_rows = 0;  // of a graph that were scored at most; 0: all
   std::vector<PredictedMember> members;
-  std::vector<ScoredGraph> graphs;  // in the order of splits (train, valid, test) and names
+  std::vector<GraphResult> graphs;  // in the order of splits (train, valid, test) and names
   // XXH3 over the names and data of all graphs in this order; 0 where that of a graph is unknown.
   std::uint64_t data_hash = 0;
   std::uint64_t parameter_hash = 0;  // of the weights that scored; 0: unknown, or of several runs

@@ -46,7 +46,7 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
   }
   const Json& graphs = json.at("ensemble").at("graphs");
   for (std::size_t g = 0; g < graphs.size(); ++g) {
-    ScoredGraph graph;
+    GraphResult graph;
     graph.name = graphs.at(g).at("name").get<std::string>();
     graph.family = model_family(graph.name);
     graph.split = json.at("split").get<std::string>();

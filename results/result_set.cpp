@@ -108,7 +108,7 @@ std::string settings_text(const RunRecord& run, const std::vector<std::string>& 
 }
 
 // Runs of one name, of no sweep, that were trained by other settings are other variants.
-void tell_variants_apart(std::vector<RunRecord>& runs) {
+void log_variants_apart(std::vector<RunRecord>& runs) {
   std::map<std::pair<std::string, std::string>, std::vector<RunRecord*>> experiments;
   for (RunRecord& run : runs) {
     if (run.index < 0 && !run.config.empty())
@@ -243,7 +243,7 @@ ResultSet read_results(const std::vector<fs::path>& inputs) {
     results.sweep.reset();
     results.stage.clear();
   }
-  tell_variants_apart(results.runs);
+  log_variants_apart(results.runs);
   set_labels(results.runs);
   results.title = results.sweep              ? results.sweep->name
                   : results.runs.size() == 1 ? results.runs.front().name

@@ -38,7 +38,7 @@ std::uint64_t parameters_of(const RunRecord& run) {
 bool other_scores(const RunRecord& a, const RunRecord& b) {
   if (!a.scores || !b.scores || a.scores->most_rows != b.scores->most_rows) return false;
   return !std::ranges::equal(a.scores->graphs, b.scores->graphs,
-                             [](const ScoredGraph& x, const ScoredGraph& y) {
+                             [](const GraphResult& x, const GraphResult& y) {
                                return x.name == y.name && same_values(x.members, y.members);
                              });
 }

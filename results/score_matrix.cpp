@@ -50,12 +50,12 @@ class MatrixBuilder {
   bool of_folds() const { return matrix_.kind == MatrixRows::out_of_fold; }
 
   // Whether graphs of this kind are among the matrix's.
-  bool wanted(const ScoredGraph& graph) const {
+  bool wanted(const GraphResult& graph) const {
     return of_folds() ? graph.fold >= 0 : graph.split == "valid" && graph.fold < 0;
   }
 
   void add_run(const RunRecord& run) {
-    if (run.scores && std::ranges::any_of(run.scores->graphs, [&](const ScoredGraph& graph) {
+    if (run.scores && std::ranges::any_of(run.scores->graphs, [&](const GraphResult& graph) {
           return wanted(graph);
         })) {
       runs_.push_back(&run);
@@ -89,9 +89,9 @@ class MatrixBuilder {
 
   // All graphs that any run scored. Out of fold a run has some of them only.
   void list_graphs() {
-    std::map<std::string, std::pair<const ScoredGraph*, const RunRecord*>> found;
+    std::map<std::string, std::pair<const GraphResult*, const RunRecord*>> found;
     for (const RunRecord* run : runs_) {
-      for (const ScoredGraph& graph : run->scores->graphs) {
+      for (const GraphResult& graph : run->scores->graphs) {
         if (!wanted(graph)) continue;
         const auto [at, fresh] = found.try_emplace(graph.name, &graph, run);
         const auto& [other, its_run] = at->second;
@@ -107,7 +107,7 @@ class MatrixBuilder {
       }
     }
     for (const auto& [name, place] : found) {
-      const ScoredGraph& graph = *place.first;
+      const GraphResult& graph = *place.first;
       matrix_.graphs.push_back(
           {name, graph.family, graph.split, graph.rows, of_folds() ? graph.fold : -1});
       if (of_folds()) continue;
@@ -122,8 +122,8 @@ class MatrixBuilder {
     }
   }
 
-  const ScoredGraph* graph_of(const RunRecord& run, const std::string& name) const {
-    for (const ScoredGraph& graph : run.scores->graphs) {
+  const GraphResult* graph_of(const RunRecord& run, const std::string& name) const {
+    for (const GraphResult& graph : run.scores->graphs) {
       if (graph.name == name && wanted(graph)) return &graph;
     }
     return nullptr;
@@ -169,10 +169,9 @@ class MatrixBuilder {
     std::map<Key, std::size_t> places;
     for (const RunRecord* run : runs_) {
       const MatrixRow row = row_of(*run);
-      const auto [at, fresh] = places.try_emplace(
-          {row.variant_hash == 0 ? row.variant : "", row.variant_hash, row.init_seed,
-           row.order_seed},
-          list.size());
+      const auto [at, fresh] = places.try_emplace({row.variant_hash == 0 ? row.variant : "",
+                                                   row.variant_hash, row.init_seed, row.order_seed},
+                                                  list.size());
       if (fresh) list.push_back({row, {}});
       Training& training = list[at->second];
       for (std::size_t m = 0; m < run->scores->members.size(); ++m) {
@@ -207,7 +206,7 @@ class MatrixBuilder {
     for (std::size_t m = 0; m < run.scores->members.size(); ++m) {
       std::vector<double> scores;
       for (const MatrixGraph& graph : matrix_.graphs) {
-        const ScoredGraph& scored = *graph_of(run, graph.name);
+        const GraphResult& scored = *graph_of(run, graph.name);
         scores.push_back(scored.out_of_fold[m] ? scored.members[m] : kNone);
       }
       MatrixRow row = row_of(run);
@@ -225,7 +224,7 @@ class MatrixBuilder {
     int count = 0;
     for (const Part& part : training.parts) {
       if (part.what().failed || (of_folds() && part.what().fold != graph.fold)) continue;
-      const ScoredGraph* scored = graph_of(*part.run, graph.name);
+      const GraphResult* scored = graph_of(*part.run, graph.name);
       if (!scored || !scored->out_of_fold[part.member]) return kNone;
       sum += scored->members[part.member];
       ++count;
@@ -254,7 +253,7 @@ class MatrixBuilder {
     }
     const MemberScores joined = read_member_scores(JoinedPredictions(std::move(files)));
     for (const MatrixGraph& graph : matrix_.graphs) {
-      const auto at = std::ranges::find_if(joined.graphs, [&](const ScoredGraph& other) {
+      const auto at = std::ranges::find_if(joined.graphs, [&](const GraphResult& other) {
         return other.name == graph.name && wanted(other);
       });
       scores.push_back(at == joined.graphs.end() ? kNone : at->combined);

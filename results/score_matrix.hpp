@@ -12,9 +12,9 @@ namespace tpudist {
 // What makes a row of a ScoreMatrix. A training is all members of one variant that share
 // `seed.init` and `seed.order`, in one run or, where a sweep splits them, in several.
 enum class MatrixRows {
-  members,    // each member, on validation graphs that it never saw
-  trainings,  // each training: on such graphs the mean of its members' scores
-  together,   // each training: the score of its members' combined ranking (ScoredGraph::combined)
+  members,      // each member, on validation graphs that it never saw
+  trainings,    // each training: on such graphs the mean of its members' scores
+  together,     // each training: the score of its members' combined ranking (GraphResult::combined)
   out_of_fold,  // each training, on all graphs that lie in folds: the mean of the scores of those of
                 // its members that hold the graph's fold out
 };

@@ -40,11 +40,11 @@ std::vector<Variant> variants_of(const ResultSet& results) {
     Variant& variant = variants.emplace_back();
     variant.label = label;
     const SweepRecord& sweep = *results.sweep;
-    variant.group = v < sweep.variant_group.size() ? sweep.variant_group[v]
-                                                   : sweep.variant_experiment[v];
+    variant.group =
+        v < sweep.variant_group.size() ? sweep.variant_group[v] : sweep.variant_experiment[v];
     try {
-      variant.valid = system_scores(runs, JudgedGraphs::valid);
-      variant.out_of_fold = system_scores(runs, JudgedGraphs::out_of_fold);
+      variant.valid = system_scores(runs, EvaluatedOn::valid);
+      variant.out_of_fold = system_scores(runs, EvaluatedOn::out_of_fold);
     } catch (const Error& error) {
       variant.error = error.what();
     }
@@ -63,7 +63,7 @@ std::string indented(const std::string& text) {
 
 // Variants with two trainings each, on the graphs that all of them have; the best first.
 struct Rivals {
-  JudgedGraphs judged = JudgedGraphs::valid;
+  EvaluatedOn judged = EvaluatedOn::valid;
   std::vector<std::string> labels;
   std::vector<std::string> left_out;  // variants without two trainings
   std::size_t graphs = 0;
@@ -71,11 +71,11 @@ struct Rivals {
   AllPairs found;
 };
 
-const SystemScores& scores_of(const Variant& variant, JudgedGraphs judged) {
-  return judged == JudgedGraphs::valid ? variant.valid : variant.out_of_fold;
+const SystemScores& scores_of(const Variant& variant, EvaluatedOn judged) {
+  return judged == EvaluatedOn::valid ? variant.valid : variant.out_of_fold;
 }
 
-Rivals rivals_among(const std::vector<const Variant*>& group, JudgedGraphs judged) {
+Rivals rivals_among(const std::vector<const Variant*>& group, EvaluatedOn judged) {
   Rivals rivals;
   rivals.judged = judged;
   std::vector<std::string> labels;
@@ -106,7 +106,7 @@ Rivals rivals_among(const std::vector<const Variant*>& group, JudgedGraphs judge
 
 std::vector<Rivals> rivals_of(const std::vector<Variant>& variants) {
   std::vector<Rivals> list;
-  for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
+  for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
     std::map<int, std::vector<const Variant*>> groups;
     for (const Variant& variant : variants) groups[variant.group].push_back(&variant);
     for (const auto& [number, group] : groups) {
@@ -132,15 +132,15 @@ std::string rivals_text(const Rivals& rivals) {
   std::string text = fmt::format(
       "{}, all pairs of {} variants at once: {} of {} differ (other runs, these {} graphs; mean of "
       "members; {})\n",
-      rivals.judged == JudgedGraphs::valid ? "valid split" : "out of fold", rivals.labels.size(),
+      rivals.judged == EvaluatedOn::valid ? "valid split" : "out of fold", rivals.labels.size(),
       differing, found.pairs.size(), rivals.graphs, found.one_spread ? "Tukey" : "Welch and Holm");
-  const bool clear = std::ranges::all_of(found.pairs, [&](const PairDifference& pair) {
-    return pair.a != 0 || differs(pair);
-  });
-  text += clear ? fmt::format("  {} is better than {}\n", rivals.labels.front(),
-                              rivals.left_out.empty() ? "every other variant" : "the others of these")
-                : fmt::format("  no variant is shown to be the best; {} scores highest of these\n",
-                              rivals.labels.front());
+  const bool clear = std::ranges::all_of(
+      found.pairs, [&](const PairDifference& pair) { return pair.a != 0 || differs(pair); });
+  text += clear
+              ? fmt::format("  {} is better than {}\n", rivals.labels.front(),
+                            rivals.left_out.empty() ? "every other variant" : "the others of these")
+              : fmt::format("  no variant is shown to be the best; {} scores highest of these\n",
+                            rivals.labels.front());
   for (const std::string& label : rivals.left_out)
     text += fmt::format("  not compared: {}, which has no two complete trainings\n", label);
   for (const PairDifference& pair : found.pairs) {
@@ -149,8 +149,8 @@ std::string rivals_text(const Rivals& rivals) {
   if (found.shrunk.empty()) return text;
   text += "  what other runs would reach on average (shrunk towards the mean of all variants):\n";
   for (std::size_t v = 0; v < rivals.labels.size(); ++v)
-    text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v],
-                        mean(rivals.run_means[v]), rivals.labels[v]);
+    text += fmt::format("    {:.4f}, seen {:.4f}  {}\n", found.shrunk[v], mean(rivals.run_means[v]),
+                        rivals.labels[v]);
   return text;
 }
 
@@ -161,7 +161,7 @@ nlohmann::json rivals_json(const Rivals& rivals) {
                      {"b", rivals.labels[static_cast<std::size_t>(pair.b)]},
                      {"interval", interval_json(pair.interval)},
                      {"p", pair.p}});
-  return {{"graphs", rivals.judged == JudgedGraphs::valid ? "valid" : "out_of_fold"},
+  return {{"graphs", rivals.judged == EvaluatedOn::valid ? "valid" : "out_of_fold"},
           {"method", rivals.found.one_spread ? "tukey" : "holm"},
           {"variants", rivals.labels},
           {"not_compared", rivals.left_out},

@@ -18,8 +18,8 @@ namespace {
 void require_one_variant(std::span<const RunRecord> runs) {
   for (const RunRecord& run : runs) {
     const RunRecord& first = runs.front();
-    const bool other_hash = run.hashes && first.hashes &&
-                            run.hashes->variant_hash != first.hashes->variant_hash;
+    const bool other_hash =
+        run.hashes && first.hashes && run.hashes->variant_hash != first.hashes->variant_hash;
     const std::vector<std::string> changed = different_settings(first, run);
     if (!other_hash && changed.empty()) continue;
     throw ConfigError(fmt::format(
@@ -29,16 +29,15 @@ void require_one_variant(std::span<const RunRecord> runs) {
         changed.empty() ? "" : fmt::format(" ({})", changed.front())));
   }
   for (const SameTraining& same : same_trainings(runs))
-    throw ConfigError(fmt::format(
-        "{} and {} are one and the same training ({}); give runs of different seeds",
-        runs[same.first].path.string(), runs[same.second].path.string(), same.why));
+    throw ConfigError(
+        fmt::format("{} and {} are one and the same training ({}); give runs of different seeds",
+                    runs[same.first].path.string(), runs[same.second].path.string(), same.why));
 }
 
 // Trainings by `seed.order` where members share slates.
 std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
-  if (std::ranges::any_of(runs, [](const RunRecord& run) {
-        return run.setting("batch.order") == "per_member";
-      }))
+  if (std::ranges::any_of(
+          runs, [](const RunRecord& run) { return run.setting("batch.order") == "per_member"; }))
     return {};
   std::map<std::int64_t, const MatrixRow*> known;
   for (const MatrixRow& row : matrix.rows) {
@@ -54,7 +53,7 @@ std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const Sc
 }
 
 SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matrix,
-                       JudgedGraphs judged) {
+                       EvaluatedOn judged) {
   SystemScores result;
   result.collection = matrix.collection;
   result.metric = matrix.metric;
@@ -100,14 +99,15 @@ std::string_view name_of(TrainingScore score) {
   return score == TrainingScore::mean_of_members ? "mean of members" : "members together";
 }
 
-SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
+SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
                            TrainingScore score) {
   require_one_variant(runs);
-  if (judged == JudgedGraphs::out_of_fold) {
+  if (judged == EvaluatedOn::out_of_fold) {
     SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
     if (score == TrainingScore::members_together && !result.labels.empty())
-      result.notes.push_back("members together are compared on validation graphs only; out of fold "
-                             "this is the mean of members");
+      result.notes.push_back(
+          "members together are compared on validation graphs only; out of fold "
+          "this is the mean of members");
     return result;
   }
   SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
@@ -115,11 +115,13 @@ SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
   const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
   RunScores combined = run_scores(together);
   const bool alike = together.rows.size() == result.labels.size();
-  if (alike && (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
+  if (alike &&
+      (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
     result.together = std::move(combined);
   if (score == TrainingScore::members_together) {
     if (!result.together) {
-      const std::string reason = together.left_out.empty() ? "no scores" : together.left_out.front();
+      const std::string reason =
+          together.left_out.empty() ? "no scores" : together.left_out.front();
       throw ConfigError("members cannot be put together: " + reason);
     }
     result.score = score;
@@ -134,7 +136,7 @@ SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
 }
 
 SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
-                       JudgedGraphs judged, TrainingScore score) {
+                       EvaluatedOn judged, TrainingScore score) {
   std::vector<RunRecord> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
   std::vector<std::string> notes;
@@ -144,9 +146,10 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
     if (different_settings(first, second).empty())
       throw ConfigError(fmt::format("{} stands on both sides (as {}: {}); name it on one",
                                     first.path.string(), second.path.string(), same.why));
-    notes.push_back(fmt::format("{} and {} are one training ({}): what their settings differ in had "
-                                "no effect",
-                                first.path.string(), second.path.string(), same.why));
+    notes.push_back(
+        fmt::format("{} and {} are one training ({}): what their settings differ in had "
+                    "no effect",
+                    first.path.string(), second.path.string(), same.why));
   }
   score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);

@@ -13,7 +13,7 @@
 namespace tpudist {
 
 // The graphs that a system is judged on.
-enum class JudgedGraphs {
+enum class EvaluatedOn {
   valid,        // validation graphs that no member trained on
   out_of_fold,  // all graphs that lie in folds, each by members that never saw it
 };
@@ -29,7 +29,7 @@ std::string_view name_of(TrainingScore score);  // "mean of members", "members t
 // The scores of one system: all trainings of one variant. Plain data.
 struct SystemScores {
   std::string collection, metric;
-  JudgedGraphs judged = JudgedGraphs::valid;
+  EvaluatedOn judged = EvaluatedOn::valid;
   TrainingScore score = TrainingScore::mean_of_members;
   std::vector<std::string> labels;  // [R] of the trainings
   int members = 0;                  // of a training, at most
@@ -50,7 +50,7 @@ RunScores run_scores(const ScoreMatrix& matrix);
 
 // Of one system. Throws ConfigError where runs are of several variants or collections, saw other
 // data, or two are one and the same training (equal parameters), and says which.
-SystemScores system_scores(std::span<const RunRecord> runs, JudgedGraphs judged,
+SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
                            TrainingScore score = TrainingScore::mean_of_members);
 
 // Two systems on the graphs that both have scores of. A graph that one of them lacks is named in its
@@ -60,6 +60,6 @@ struct SystemPair {
   SystemScores a, b;
 };
 SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
-                       JudgedGraphs judged, TrainingScore score = TrainingScore::mean_of_members);
+                       EvaluatedOn judged, TrainingScore score = TrainingScore::mean_of_members);
 
 }  // namespace tpudist

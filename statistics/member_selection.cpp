@@ -17,7 +17,7 @@ namespace {
 using Values = std::vector<double>;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-std::size_t check(std::span<const JudgedGraph> graphs) {
+std::size_t check(std::span<const SelectionGraph> graphs) {
   if (graphs.empty()) throw Error(ErrorKind::failed, "members cannot be judged without a graph");
   const std::size_t members = graphs.front().scores.size();
   if (members == 0) throw Error(ErrorKind::failed, "there is no member to judge");
@@ -34,7 +34,7 @@ std::size_t check(std::span<const JudgedGraph> graphs) {
   return members;
 }
 
-Values weighted_sum(const JudgedGraph& graph, std::span<const double> weights) {
+Values weighted_sum(const SelectionGraph& graph, std::span<const double> weights) {
   Values sum(graph.targets.size(), 0.0);
   for (std::size_t m = 0; m < weights.size(); ++m) {
     if (weights[m] == 0) continue;
@@ -43,35 +43,35 @@ Values weighted_sum(const JudgedGraph& graph, std::span<const double> weights) {
   return sum;
 }
 
-double metric_of(const JudgedGraph& graph, std::span<const double> weights,
+double metric_of(const SelectionGraph& graph, std::span<const double> weights,
                  const RankingMetric& metric) {
   return metric(weighted_sum(graph, weights), graph.targets);
 }
 
 // [G]
-Values metrics_of(std::span<const JudgedGraph> graphs, std::span<const double> weights,
+Values metrics_of(std::span<const SelectionGraph> graphs, std::span<const double> weights,
                   const RankingMetric& metric) {
   Values values;
-  for (const JudgedGraph& graph : graphs) values.push_back(metric_of(graph, weights, metric));
+  for (const SelectionGraph& graph : graphs) values.push_back(metric_of(graph, weights, metric));
   return values;
 }
 
-double mean_metric(std::span<const JudgedGraph> graphs, std::span<const double> weights,
+double mean_metric(std::span<const SelectionGraph> graphs, std::span<const double> weights,
                    const RankingMetric& metric) {
   return mean_of_known(metrics_of(graphs, weights, metric));
 }
 
 // How often each member is taken, on the graphs of all families but `left_out`. The sums of the members
 // taken so far are kept, so that a round costs one addition and one metric for each member and graph.
-Values greedy_weights(std::span<const JudgedGraph> graphs, const std::string* left_out,
+Values greedy_weights(std::span<const SelectionGraph> graphs, const std::string* left_out,
                       const RankingMetric& metric, int rounds) {
-  std::vector<const JudgedGraph*> used;
-  for (const JudgedGraph& graph : graphs) {
+  std::vector<const SelectionGraph*> used;
+  for (const SelectionGraph& graph : graphs) {
     if (!left_out || graph.family != *left_out) used.push_back(&graph);
   }
   const std::size_t members = graphs.front().scores.size();
   std::vector<Values> sums;
-  for (const JudgedGraph* graph : used) sums.emplace_back(graph->targets.size(), 0.0);
+  for (const SelectionGraph* graph : used) sums.emplace_back(graph->targets.size(), 0.0);
   Values taken(members, 0.0), candidate;
   for (int round = 0; round < rounds; ++round) {
     std::size_t best = 0;
@@ -96,7 +96,7 @@ Values greedy_weights(std::span<const JudgedGraph> graphs, const std::string* le
 }
 
 // [G] each graph by the weights that the other families chose.
-Values nested_metrics(std::span<const JudgedGraph> graphs, const std::set<std::string>& families,
+Values nested_metrics(std::span<const SelectionGraph> graphs, const std::set<std::string>& families,
                       const RankingMetric& metric, int rounds) {
   Values values(graphs.size());
   for (const std::string& family : families) {
@@ -109,7 +109,7 @@ Values nested_metrics(std::span<const JudgedGraph> graphs, const std::set<std::s
 }
 
 // Standard error of the mean gain, what it must exceed, and whether it does.
-void judge_gain(MemberSelection& selection, std::span<const JudgedGraph> graphs,
+void judge_gain(MemberSelection& selection, std::span<const SelectionGraph> graphs,
                 std::span<const double> plain) {
   GraphValues gains;
   for (std::size_t g = 0; g < graphs.size(); ++g) {
@@ -129,11 +129,11 @@ void judge_gain(MemberSelection& selection, std::span<const JudgedGraph> graphs,
 
 }  // namespace
 
-MemberSelection select_members(std::span<const JudgedGraph> graphs, const RankingMetric& metric,
+MemberSelection select_members(std::span<const SelectionGraph> graphs, const RankingMetric& metric,
                                int rounds, std::span<const double> plain) {
   const std::size_t members = check(graphs);
   std::set<std::string> families;
-  for (const JudgedGraph& graph : graphs) families.insert(graph.family);
+  for (const SelectionGraph& graph : graphs) families.insert(graph.family);
   if (families.size() < 2)
     throw ConfigError(
         "members can be selected only where one family can be left out: the graphs are of one "
@@ -155,7 +155,7 @@ MemberSelection select_members(std::span<const JudgedGraph> graphs, const Rankin
   return selection;
 }
 
-std::vector<double> leave_one_out_gains(std::span<const JudgedGraph> graphs,
+std::vector<double> leave_one_out_gains(std::span<const SelectionGraph> graphs,
                                         const RankingMetric& metric) {
   const std::size_t members = check(graphs);
   if (members == 1) return {kNone};

@@ -8,7 +8,7 @@
 namespace tpudist {
 
 // What members say of one graph, and what was measured.
-struct JudgedGraph {
+struct SelectionGraph {
   std::string family;  // graphs of one family are left out together
   std::vector<std::vector<double>>
       scores;  // [M][c] in the form that is averaged (normalised()), lower is faster
@@ -42,12 +42,12 @@ struct MemberSelection {
 // family_variance of the graphs' gains: among members that are alike the gain is luck. `plain` [G]: the
 // metric of each graph without a choice; empty: that of all members with equal weights. Throws Error
 // where there is no graph or sizes differ, and ConfigError where all graphs are of one family.
-MemberSelection select_members(std::span<const JudgedGraph> graphs, const RankingMetric& metric,
+MemberSelection select_members(std::span<const SelectionGraph> graphs, const RankingMetric& metric,
                                int rounds = 20, std::span<const double> plain = {});
 
 // What each member is worth: the mean metric of all members minus that of all but this one, equal
 // weights. [M]; a single member's gain is NaN.
-std::vector<double> leave_one_out_gains(std::span<const JudgedGraph> graphs,
+std::vector<double> leave_one_out_gains(std::span<const SelectionGraph> graphs,
                                         const RankingMetric& metric);
 
 }  // namespace tpudist

@@ -23,7 +23,7 @@ struct ConfigNode::Impl {
   const YamlValue* map;  // null where the document does not give it
   ConfigRecord& record;
   std::string path;
-  YamlPlace place;  // of this map, or of the nearest one around it that is given
+  YamlLocation place;  // of this map, or of the nearest one around it that is given
 
   std::string name_of(std::string_view key) const {
     return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);

@@ -51,7 +51,8 @@ std::string format_entries(const std::vector<ConfigEntry>& entries) {
 
 std::vector<ConfigEntry> read_resolved_entries(std::string_view yaml, std::string_view name) {
   YamlMistakes mistakes;
-  const auto source = std::make_shared<YamlPlace::Source>(YamlPlace::Source{std::string(name), 0});
+  const auto source =
+      std::make_shared<YamlLocation::Source>(YamlLocation::Source{std::string(name), 0});
   const YamlValue tree = parse_yaml(yaml, source, mistakes);
   if (!mistakes.empty()) throw ConfigError(mistakes.to_string());
   if (!tree.is_map()) throw ConfigError(fmt::format("{}: is not a map of keys", name));

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxScalarBytes = std::size_t{1} << 20;
 constexpr int kMaxFiles = 64;
 
-[[noreturn]] void fail(const YamlPlace& place, const std::string& message) {
+[[noreturn]] void fail(const YamlLocation& place, const std::string& message) {
   throw ConfigError(fmt::format("{}: {}", place.to_string(), message));
 }
 
@@ -107,7 +107,7 @@ class FileLoader {
   YamlValue parse(std::string_view text, std::string name) {
     const std::filesystem::path folder = std::filesystem::path(name).parent_path();
     const auto source =
-        std::make_shared<YamlPlace::Source>(YamlPlace::Source{std::move(name), sources_++});
+        std::make_shared<YamlLocation::Source>(YamlLocation::Source{std::move(name), sources_++});
     YamlValue value = parse_yaml(text, source, mistakes_);
     if (value.kind == YamlValue::Kind::null) {
       value.kind = YamlValue::Kind::map;
@@ -237,8 +237,8 @@ class Overrides {
   }
 
   YamlMistakes& mistakes_;
-  std::shared_ptr<const YamlPlace::Source> source_ = std::make_shared<YamlPlace::Source>(
-      YamlPlace::Source{"command line", std::numeric_limits<int>::max()});
+  std::shared_ptr<const YamlLocation::Source> source_ = std::make_shared<YamlLocation::Source>(
+      YamlLocation::Source{"command line", std::numeric_limits<int>::max()});
 };
 
 YamlValue resolve(YamlValue root, const std::vector<std::string>& overrides,

@@ -39,7 +39,7 @@ struct Size {
 // Builds a tree from the parser's events.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::shared_ptr<const YamlPlace::Source> source, YamlMistakes& mistakes)
+  TreeBuilder(std::shared_ptr<const YamlLocation::Source> source, YamlMistakes& mistakes)
       : source_(std::move(source)), mistakes_(mistakes) {}
 
   YamlValue take() { return std::move(root_); }
@@ -92,7 +92,7 @@ class TreeBuilder : public YAML::EventHandler {
     std::unordered_map<std::string, int> lines = {};  // of the keys so far
   };
 
-  YamlPlace place(const YAML::Mark& mark) const {
+  YamlLocation place(const YAML::Mark& mark) const {
     return {source_, mark.line + 1, mark.column + 1};
   }
 
@@ -177,7 +177,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  std::shared_ptr<const YamlPlace::Source> source_;
+  std::shared_ptr<const YamlLocation::Source> source_;
   YamlMistakes& mistakes_;
   int documents_ = 0;
   Size size_;
@@ -189,8 +189,8 @@ class TreeBuilder : public YAML::EventHandler {
 // The YAML library takes some control characters for its own signs, and quietly replaces what is
 // not UTF-8.
 void check_characters(std::string_view text,
-                      const std::shared_ptr<const YamlPlace::Source>& source) {
-  YamlPlace place{source, 1, 1};
+                      const std::shared_ptr<const YamlLocation::Source>& source) {
+  YamlLocation place{source, 1, 1};
   for (const char c : text) {
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r') ||
         c == 0x7F) {
@@ -205,16 +205,16 @@ void check_characters(std::string_view text,
 
 }  // namespace
 
-std::string YamlPlace::to_string() const {
+std::string YamlLocation::to_string() const {
   return line == 0 ? source->name : fmt::format("{}:{}:{}", source->name, line, column);
 }
 
-bool YamlPlace::operator<(const YamlPlace& other) const {
+bool YamlLocation::operator<(const YamlLocation& other) const {
   return std::tuple(source->order, line, column) <
          std::tuple(other.source->order, other.line, other.column);
 }
 
-void YamlMistakes::add(YamlPlace place, std::string message) {
+void YamlMistakes::add(YamlLocation place, std::string message) {
   list_.push_back({std::move(place), std::move(message)});
 }
 
@@ -250,7 +250,7 @@ YamlEntry* YamlValue::find(std::string_view key) {
   return const_cast<YamlEntry*>(std::as_const(*this).find(key));
 }
 
-YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlPlace::Source> source,
+YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::Source> source,
                      YamlMistakes& mistakes) {
   check_characters(text, source);
   TreeBuilder builder(source, mistakes);
@@ -260,9 +260,9 @@ YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlPlace::Sou
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    const YamlPlace place = error.mark.is_null()
-                                ? YamlPlace{source}
-                                : YamlPlace{source, error.mark.line + 1, error.mark.column + 1};
+    const YamlLocation place =
+        error.mark.is_null() ? YamlLocation{source}
+                             : YamlLocation{source, error.mark.line + 1, error.mark.column + 1};
     throw ConfigError(fmt::format("{}: {}", place.to_string(), error.msg));
   }
   return builder.take();

@@ -9,7 +9,7 @@
 namespace tpudist {
 
 // A place in a YAML text, or a source as a whole (line 0).
-struct YamlPlace {
+struct YamlLocation {
   struct Source {
     std::string name;  // as shown to the user, e.g. "experiments/nlp.yaml"
     int order = 0;     // mistakes are listed in this order
@@ -18,20 +18,20 @@ struct YamlPlace {
   int line = 0, column = 0;  // from 1
 
   std::string to_string() const;  // "experiments/nlp.yaml:3:5"
-  bool operator<(const YamlPlace& other) const;
+  bool operator<(const YamlLocation& other) const;
 };
 
 // Everything that is wrong with a configuration, so that all of it can be reported at once.
 class YamlMistakes {
  public:
-  void add(YamlPlace place, std::string message);
+  void add(YamlLocation place, std::string message);
   bool empty() const { return list_.empty(); }
   // One line each, sorted by place, at most 50 of them; equal lines once.
   std::string to_string() const;
 
  private:
   struct Mistake {
-    YamlPlace place;
+    YamlLocation place;
     std::string message;
   };
   std::vector<Mistake> list_;
@@ -48,7 +48,7 @@ struct YamlValue {
   std::string text;                // scalar
   std::vector<YamlValue> items;    // list
   std::vector<YamlEntry> entries;  // map, keys differ
-  YamlPlace place;
+  YamlLocation place;
 
   bool is_map() const { return kind == Kind::map; }
   const YamlEntry* find(std::string_view key) const;
@@ -57,7 +57,7 @@ struct YamlValue {
 
 struct YamlEntry {
   std::string key;
-  YamlPlace place;
+  YamlLocation place;
   YamlValue value;
 };
 
@@ -65,7 +65,7 @@ struct YamlEntry {
 // mistake (the first one stays). Throws ConfigError `file:line:column: message` for what is not
 // YAML, for tags, merge keys, anchors that loop, several documents, nesting over 64, and values
 // that are larger than 100,000 nodes or 16 MiB after aliases are expanded.
-YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlPlace::Source> source,
+YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::Source> source,
                      YamlMistakes& mistakes);
 
 // `over` laid over `base`: maps key by key, anything else as a whole. Keys keep the order of

@@ -162,7 +162,7 @@ CacheFile::~CacheFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-const std::byte* CacheFile::bytes_at(const ArrayPlace& place, std::size_t element) const {
+const std::byte* CacheFile::bytes_at(const StoredArray& place, std::size_t element) const {
   if (place.offset % kAlignment != 0 || place.offset > bytes() ||
       place.count > (bytes() - place.offset) / element)
     throw DataError(path_.string() + ": an array is not within the file");

@@ -14,7 +14,7 @@
 namespace tpudist {
 
 // Where an array lies in a cache file.
-struct ArrayPlace {
+struct StoredArray {
   std::uint64_t offset = 0;  // from the file's beginning, a multiple of 64
   std::uint64_t count = 0;   // elements
 };
@@ -59,14 +59,14 @@ class CacheFile : public std::enable_shared_from_this<CacheFile> {
 
   // The array in place; it keeps the file mapped. Throws DataError where it is not within the file.
   template <typename T>
-  Array<T> array(const ArrayPlace& place) const {
+  Array<T> array(const StoredArray& place) const {
     const std::byte* begin = bytes_at(place, sizeof(T));
     return {std::span(reinterpret_cast<const T*>(begin), place.count), shared_from_this()};
   }
 
  private:
   CacheFile() = default;
-  const std::byte* bytes_at(const ArrayPlace& place, std::size_t element) const;
+  const std::byte* bytes_at(const StoredArray& place, std::size_t element) const;
 
   std::filesystem::path path_;
   std::span<const std::byte> bytes_, directory_;

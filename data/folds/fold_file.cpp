@@ -7,7 +7,7 @@
 
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
-#include "core/exact_pattern.hpp"
+#include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
 #include "core/text.hpp"
 
@@ -47,10 +47,10 @@ FoldFile FoldFile::parse(std::string_view yaml, std::string_view name) {
   file.name_ = name;
   YamlMistakes mistakes;
   const auto source =
-      std::make_shared<const YamlPlace::Source>(YamlPlace::Source{std::string(name), 0});
+      std::make_shared<const YamlLocation::Source>(YamlLocation::Source{std::string(name), 0});
   const YamlValue root = parse_yaml(yaml, source, mistakes);
   if (!root.is_map()) {
-    mistakes.add(YamlPlace{.source = source, .line = 0, .column = 0},
+    mistakes.add(YamlLocation{.source = source, .line = 0, .column = 0},
                  "a fold file is a map with `graphs` or `families` or both");
   }
   for (const YamlEntry& section : root.entries) {
@@ -163,7 +163,7 @@ std::string fold_file_text(const FoldTable& table) {
     return std::tie(a->fold, a->family) < std::tie(b->fold, b->family);
   });
   for (const FoldedGraph* graph : order) {
-    text += fmt::format("  {}: {}  # {}, {} nodes\n", format_yaml_text(exact_pattern(graph->name)),
+    text += fmt::format("  {}: {}  # {}, {} nodes\n", format_yaml_text(escape_glob(graph->name)),
                         graph->fold, graph->family, graph->nodes);
   }
   return text;

@@ -44,7 +44,7 @@ class FoldFile {
     bool of_family = false;
     std::string pattern;
     int fold = 0;
-    YamlPlace place;
+    YamlLocation place;
   };
   std::vector<const Line*> lines_of(const FoldedGraph& graph) const;
 

@@ -21,9 +21,9 @@ struct GraphRecord {
   std::int64_t nodes = 0, edges = 0;  // of what the reduction left
   std::int64_t width = 0;
   std::int64_t coded = 0;
-  std::int64_t config_type = 0;            // ElementType of codes or features
-  std::array<ArrayPlace, kArrays> arrays;  // in the order of for_each_array
-  ArrayPlace configs;
+  std::int64_t config_type = 0;             // ElementType of codes or features
+  std::array<StoredArray, kArrays> arrays;  // in the order of for_each_array
+  StoredArray configs;
 };
 static_assert(std::is_trivially_copyable_v<GraphRecord>);
 
@@ -61,7 +61,7 @@ GraphRecord write_arrays(const OpenGraph& g, CacheFileWriter& writer) {
   record.coded = g.coded;
   std::size_t i = 0;
   for_each_array(g, [&](const auto& values) {
-    ArrayPlace& place = record.arrays[i++];
+    StoredArray& place = record.arrays[i++];
     place = {writer.reserve(values.bytes()), values.size()};
     writer.write(place.offset, bytes_of(values));
   });
@@ -80,7 +80,7 @@ ConfigChunk configs_in(const CacheFile& file, const GraphRecord& record) {
   const auto type = static_cast<ElementType>(record.config_type);
   if (!record.coded) {
     all.type = type;
-    ArrayPlace bytes = record.configs;
+    StoredArray bytes = record.configs;
     bytes.count *= element_bytes(type);
     all.features = file.array<std::byte>(bytes);
   } else if (type == ElementType::u16) {

@@ -91,7 +91,7 @@ CallSignature call_signature(const UnitInput& input, const StagedUnit& staged, i
                           static_cast<std::int64_t>(input.graphs.size())};
   add_graphs(signature, input);
   add_layers(signature, *input.plan);
-  for (const ArrayPlace& place : staged.arrays) {
+  for (const UnitArray& place : staged.arrays) {
     signature.push_back(static_cast<std::int64_t>(place.type));
     signature.push_back(place.count);
   }

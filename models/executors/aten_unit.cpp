@@ -32,7 +32,7 @@ at::ScalarType type_of(const std::int64_t*) {
 class ArrayTraversal {
  public:
   ArrayTraversal() = default;
-  ArrayTraversal(const std::vector<ArrayPlace>& places, const at::Tensor& buffer)
+  ArrayTraversal(const std::vector<UnitArray>& places, const at::Tensor& buffer)
       : places_(places), buffer_(buffer) {}
 
   template <typename T>
@@ -100,12 +100,12 @@ class ArrayTraversal {
 
  private:
   at::Tensor next_view() {
-    const ArrayPlace& place = places_[next_++];
+    const UnitArray& place = places_[next_++];
     const std::int64_t bytes = place.count * static_cast<std::int64_t>(at::elementSize(place.type));
     return buffer_.narrow(0, place.begin, bytes).view(place.type);
   }
 
-  std::vector<ArrayPlace> places_;
+  std::vector<UnitArray> places_;
   std::vector<const void*> sources_;
   std::int64_t bytes_ = 0;
   at::Tensor buffer_;

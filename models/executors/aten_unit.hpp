@@ -49,7 +49,7 @@ struct DeviceUnit {
 };
 
 // Where one array lies in a unit's buffer.
-struct ArrayPlace {
+struct UnitArray {
   at::ScalarType type = at::kByte;
   std::int64_t count = 0;
   std::int64_t begin = 0;  // in bytes
@@ -58,8 +58,8 @@ struct ArrayPlace {
 // The arrays of a unit (the plan's integers and weights, and the states) one behind the other in
 // one host buffer, so that one copy takes them to the device. Immutable.
 struct StagedUnit {
-  at::Tensor buffer;               // uint8; page-locked for a CUDA device
-  std::vector<ArrayPlace> arrays;  // in the order in which view_unit takes them
+  at::Tensor buffer;              // uint8; page-locked for a CUDA device
+  std::vector<UnitArray> arrays;  // in the order in which view_unit takes them
 };
 
 // Packs a complete unit for a device. `config_features`: F of its states.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "models/kernels/tensor_memory.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_network.hpp"
 #include "models/network/composed_pass.hpp"
@@ -19,7 +18,7 @@
 namespace tpudist {
 namespace {
 
-using Part = std::shared_ptr<const UnitPart>;
+using Part = std::shared_ptr<const PreparedPlan>;
 
 // Where a loss ignores a shift at some scores only, the forward pass runs all rows, and the backward
 // pass can leave out what is not needed if it runs the needed rows forward again. That pays for a
@@ -29,13 +28,11 @@ constexpr double kPayingShare = 0.6;
 class ComposedExecutor : public Executor {
  public:
   ComposedExecutor(const NetworkConfig& config, std::int64_t config_features, bool recompute,
-                   ThreadPool& pool, const DevicePlace& place)
+                   ThreadPool& pool, const DeviceContext& place)
       : network_(config, config_features, place),
         place_(place),
         recompute_(recompute),
-        pool_(pool) {
-    keep_tensor_memory();
-  }
+        pool_(pool) {}
 
   std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input) const override {
     use_one_thread_per_worker();
@@ -55,7 +52,7 @@ class ComposedExecutor : public Executor {
     const at::NoGradGuard no_graph;
     const Part unit = whole(input);
     UnitScores scores = no_scores(members, input);
-    for (const Some& some : passes_of(members))
+    for (const MemberGroup& some : passes_of(members))
       write_scores(network_.scores(call_of(members, some, *unit, false)), some, scores);
     return scores;
   }
@@ -69,8 +66,8 @@ class ComposedExecutor : public Executor {
     const bool again = common && runs_again(*input.plan);
     UnitScores scores = no_scores(members, input);
     std::vector<std::optional<ComposedPass>> passes;
-    const std::vector<Some> groups = passes_of(members);
-    for (const Some& some : groups) {
+    const std::vector<MemberGroup> groups = passes_of(members);
+    for (const MemberGroup& some : groups) {
       passes.emplace_back(std::in_place, network_, call_of(members, some, *unit, true),
                           recompute_ || again);
       write_scores(passes.back()->forward(), some, scores);
@@ -87,12 +84,12 @@ class ComposedExecutor : public Executor {
 
  private:
   // Members of a call that one pass computes together, counted from the call's first.
-  struct Some {
+  struct MemberGroup {
     int first = 0, count = 0;
   };
-  std::vector<Some> passes_of(const MemberRange& members) const {
+  std::vector<MemberGroup> passes_of(const MemberRange& members) const {
     if (place_.has_operators() && members.count > 0) return {{0, members.count}};
-    std::vector<Some> each;
+    std::vector<MemberGroup> each;
     for (int m = 0; m < members.count; ++m) each.push_back({m, 1});
     return each;
   }
@@ -126,7 +123,7 @@ class ComposedExecutor : public Executor {
     return input.prepared ? input.prepared->needed(make) : make();
   }
 
-  NetworkCall call_of(const MemberRange& members, const Some& some, const UnitPart& unit,
+  NetworkCall call_of(const MemberRange& members, const MemberGroup& some, const PreparedPlan& unit,
                       bool trained) const {
     const std::int64_t length = network_.parameters().length(), first = members.first + some.first;
     std::span<const std::uint64_t> keys = members.dropout_keys;
@@ -139,13 +136,13 @@ class ComposedExecutor : public Executor {
     return {unit, network_.weights_of(host.to(place_.device), trained), pool_, keys};
   }
 
-  static void write_scores(const at::Tensor& scores, const Some& some, UnitScores& all) {
+  static void write_scores(const at::Tensor& scores, const MemberGroup& some, UnitScores& all) {
     const at::Tensor values = scores.detach().t().contiguous().cpu();  // [members, configurations]
     std::copy_n(values.const_data_ptr<double>(), values.numel(),
                 all.delta.begin() + some.first * all.configs);
   }
 
-  static bool ignores_shift(const ScoreGradient& gradient, const Some& some) {
+  static bool ignores_shift(const ScoreGradient& gradient, const MemberGroup& some) {
     bool all = true;
     for (int m = some.first; m < some.first + some.count; ++m)
       all = all && gradient.is_translation_invariant(m);
@@ -153,8 +150,8 @@ class ComposedExecutor : public Executor {
   }
 
   // Writes gradients[some.first] and following; on a device they come back in one copy.
-  void backward(ComposedPass& pass, const UnitPart& unit, const ScoreGradient& score_gradient,
-                const Some& some, std::span<const std::span<float>> gradients) const {
+  void backward(ComposedPass& pass, const PreparedPlan& unit, const ScoreGradient& score_gradient,
+                const MemberGroup& some, std::span<const std::span<float>> gradients) const {
     const std::int64_t configs = unit.plan->configs, length = network_.parameters().length();
     const at::Tensor host =
         at::from_blob(const_cast<double*>(score_gradient.values.data()) + some.first * configs,
@@ -177,7 +174,7 @@ class ComposedExecutor : public Executor {
   }
 
   ComposedNetwork network_;
-  DevicePlace place_;
+  DeviceContext place_;
   bool recompute_;
   ThreadPool& pool_;
 };
@@ -186,11 +183,11 @@ class ComposedExecutor : public Executor {
 
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  std::int64_t config_features, bool recompute,
-                                                 ThreadPool& pool, const DevicePlace& place) {
+                                                 ThreadPool& pool, const DeviceContext& place) {
   return std::make_unique<ComposedExecutor>(config, config_features, recompute, pool, place);
 }
 
-DevicePlace place_on(int device_index) {
+DeviceContext place_on(int device_index) {
   if (device_index < 0) return {};
 #ifdef TPUDIST_WITH_CUDA_KERNELS
   return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_kernel_operators};

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "models/executors/executor.hpp"
-#include "models/network/device_place.hpp"
+#include "models/network/device_context.hpp"
 #include "models/network/network_config.hpp"
 
 namespace tpudist {
@@ -15,11 +15,11 @@ namespace tpudist {
 // it.
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  std::int64_t config_features, bool recompute,
-                                                 ThreadPool& pool, const DevicePlace& place = {});
+                                                 ThreadPool& pool, const DeviceContext& place = {});
 
 // The place of a CUDA device by its index; -1: the CPU. Throws ConfigError for a device where the
 // program has none of the project's CUDA kernels.
-DevicePlace place_on(int device_index);
+DeviceContext place_on(int device_index);
 
 // The parameters of such a network.
 ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features);

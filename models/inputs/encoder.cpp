@@ -45,7 +45,7 @@ std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& 
 
 // Rows of an embedding [M, n, w] as [rows, M, w].
 at::Tensor embed(const at::Tensor& weight, const StateIndex& index, const Backend& backend) {
-  return take_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, backend);
+  return gather_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, backend);
 }
 
 // `per_row` codes of each row, side by side: [rows, M, per_row * w].
@@ -256,18 +256,18 @@ at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
 RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
                         const LayerWeights& weights, const Backend& backend) const {
   const at::Tensor inputs = nodes(unit, weights, backend);
-  const TakeIndex node(plan.node, plan.rows_of_node),
+  const GatherView node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
   // The Linear over [node | state] is a sum of two, each computed once for what rows share.
   const at::Tensor& weight = weights["encoder.join.weight"];
   const std::int64_t in = node_channels();
-  std::vector<TakenTerm> terms{
+  std::vector<GatheredTerm> terms{
       {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], backend), node}};
   if (config_.early_join) {
     const at::Tensor own = weight.narrow(1, in, state_channels());
     terms.push_back({linear_rows(states, own, at::Tensor(), backend), state});
   }
-  return activate_rows(sum_of_taken(terms, backend), config_.activation, backend);
+  return activate_rows(sum_of_gathered(terms, backend), config_.activation, backend);
 }
 
 }  // namespace tpudist

@@ -7,7 +7,7 @@ namespace {
 
 class ActivationLayer : public Layer {
  public:
-  ActivationLayer(const LayerPlace& place, Activation activation)
+  ActivationLayer(const LayerContext& place, Activation activation)
       : channels_(place.channels), activation_(activation) {}
 
   std::string description() const override {
@@ -26,7 +26,7 @@ class ActivationLayer : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_activation(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_activation(ConfigNode block, const LayerContext& place) {
   return std::make_shared<ActivationLayer>(
       place, activation_of(block.choice("kind", "relu", activation_names())));
 }

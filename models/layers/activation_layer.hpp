@@ -6,6 +6,6 @@
 namespace tpudist {
 
 // {layer: activation, kind}
-std::shared_ptr<const Layer> read_activation(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_activation(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

@@ -4,8 +4,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "models/layers/activate.hpp"
-#include "models/operators/fork_rows.hpp"
 #include "models/operators/map_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {
@@ -20,7 +20,7 @@ void open_gate(const std::vector<at::Tensor>& rows, const at::Tensor& d_y,
 
 class ChannelAttention : public Layer {
  public:
-  ChannelAttention(const LayerPlace& place, std::int64_t reduction)
+  ChannelAttention(const LayerContext& place, std::int64_t reduction)
       : prefix_(place.prefix + "channel_attention."),
         channels_(place.channels),
         inner_(std::max<std::int64_t>(1, place.channels / reduction)) {}
@@ -42,7 +42,7 @@ class ChannelAttention : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const std::vector<at::Tensor> uses = fork_rows(x, 2, call.backend);
+    const std::vector<at::Tensor> uses = split_uses(x, 2, call.backend);
     const at::Tensor inner =
         activate_rows(apply_linear(uses[0], weights, prefix_ + "squeeze", call.backend),
                       Activation::relu, call.backend);
@@ -62,7 +62,7 @@ class ChannelAttention : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_channel_attention(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_channel_attention(ConfigNode block, const LayerContext& place) {
   return std::make_shared<ChannelAttention>(place, block.integer("reduction", 8, {1, 4096}));
 }
 

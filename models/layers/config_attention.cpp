@@ -2,17 +2,17 @@
 
 #include <ATen/ATen.h>
 
-#include "models/operators/fork_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {
 
 class ConfigAttention : public Layer {
  public:
-  ConfigAttention(const LayerPlace& place, double temperature)
+  ConfigAttention(const LayerContext& place, double temperature)
       : name_(place.prefix + "config_attention.temperature"),
         channels_(place.channels),
         step_(place.step),
@@ -36,7 +36,7 @@ class ConfigAttention : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const std::vector<at::Tensor> own =
-        fork_rows(take_rows(x, call.plan.layers[step_]->self, call.backend), 2, call.backend);
+        split_uses(gather_rows(x, call.plan.layers[step_]->self, call.backend), 2, call.backend);
     const at::Tensor gated =
         softmax_gate(own[1], weights[name_].squeeze(1), *call.context.groups[step_], call.backend);
     return join_channels({own[0], gated}, call.backend);
@@ -51,7 +51,7 @@ class ConfigAttention : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_config_attention(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_config_attention(ConfigNode block, const LayerContext& place) {
   return std::make_shared<ConfigAttention>(place, block.number("temperature", 0.5, {1e-6, 1e6}));
 }
 

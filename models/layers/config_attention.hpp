@@ -9,6 +9,6 @@ namespace tpudist {
 // Slow?": [x | x * softmax over the configurations of (x / T)] with a learned T that starts at
 // `temperature`, so that there are twice as many channels behind it. Whole slates only: it refuses
 // config_chunk, and scoring needs evaluate.slate.
-std::shared_ptr<const Layer> read_config_attention(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_config_attention(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

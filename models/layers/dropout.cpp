@@ -10,7 +10,7 @@ namespace {
 
 class Dropout : public Layer {
  public:
-  Dropout(const LayerPlace& place, double rate, Dropped dropped, bool per_element)
+  Dropout(const LayerContext& place, double rate, Dropped dropped, bool per_element)
       : channels_(place.channels),
         depth_(place.step),
         number_(place.drops),
@@ -53,7 +53,7 @@ class Dropout : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerContext& place) {
   const double rate = block.number("rate", 0.2, {0, 0.99});
   const bool nodes = block.choice("drop", "channels", {"channels", "nodes"}) == "nodes";
   const bool per_element = block.choice("scope", "row", {"row", "element"}) == "element";

@@ -15,6 +15,6 @@ namespace tpudist {
 //   plans train the same network.
 // - scope: element draws for every (node, configuration), as PyTorch does on a batch of graphs.
 //   Training takes dense plans then. Equal configurations of a graph are one.
-std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_dropout(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

@@ -31,7 +31,7 @@ at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
 
 class Gcn : public Layer {
  public:
-  Gcn(const LayerPlace& place, std::int64_t width, EdgeKind direction, Activation activation)
+  Gcn(const LayerContext& place, std::int64_t width, EdgeKind direction, Activation activation)
       : prefix_(place.prefix + "gcn."),
         in_(place.channels),
         width_(width),
@@ -67,13 +67,13 @@ class Gcn : public Layer {
         linear_rows(x, weights[prefix_ + "lin.weight"], at::Tensor(), call.backend);
     const at::Tensor scaled =
         map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
-                 {take_rows(product, counting.self, call.backend), degree_factors(counting, x)}, {},
-                 call.backend);
+                 {gather_rows(product, counting.self, call.backend), degree_factors(counting, x)},
+                 {}, call.backend);
     const EdgeSet& edges = adding.edges[0];
     const at::Tensor around =
         aggregate_rows(edges.aggregate, scaled, Aggregation::sum, call.backend);
     const at::Tensor sum =
-        sum_of_taken({{scaled, adding.self}, {around, edges.neighbourhood}}, call.backend);
+        sum_of_gathered({{scaled, adding.self}, {around, edges.neighbourhood}}, call.backend);
     return map_rows(
         [activation = activation_](const auto& rows, const auto& parameters) {
           return activate(rows[0] * rows[1] + parameters[0], activation);
@@ -91,7 +91,7 @@ class Gcn : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& place) {
   block.require("width");
   const std::int64_t width = block.integer("width", 64, {1, kMaxWidth});
   const bool from_consumers =

@@ -14,6 +14,6 @@ namespace tpudist {
 // takes two plan layers. Behind the first one a row knows its number of neighbours, which rows of
 // equal states need not share; the second one adds up. The plan holds multiplicities only, and the
 // divisors are factors of the rows.
-std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

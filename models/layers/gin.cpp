@@ -22,7 +22,7 @@ struct GinConfig {
 
 class Gin : public Layer {
  public:
-  Gin(const GinConfig& config, const LayerPlace& place)
+  Gin(const GinConfig& config, const LayerContext& place)
       : config_(config), prefix_(place.prefix + "gin."), in_(place.channels), step_(place.step) {}
 
   std::string description() const override {
@@ -60,7 +60,7 @@ class Gin : public Layer {
                     const LayerCall& call) const override {
     const PlanLayer& step = *call.plan.layers[step_];
     const at::Tensor weight = weights[prefix_ + "nn.0.weight"];
-    std::vector<TakenTerm> terms{
+    std::vector<GatheredTerm> terms{
         {linear_rows(own(x, weights, call), weight, weights[prefix_ + "nn.0.bias"], call.backend),
          step.self}};
     for (const EdgeSet& edges : step.edges) {
@@ -69,7 +69,7 @@ class Gin : public Layer {
           {linear_rows(around, weight, at::Tensor(), call.backend), edges.neighbourhood});
     }
     const at::Tensor hidden =
-        activate_rows(sum_of_taken(terms, call.backend), Activation::relu, call.backend);
+        activate_rows(sum_of_gathered(terms, call.backend), Activation::relu, call.backend);
     return activate_rows(apply_linear(hidden, weights, prefix_ + "nn.2", call.backend),
                          config_.activation, call.backend);
   }
@@ -96,7 +96,7 @@ class Gin : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& place) {
   GinConfig config;
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});

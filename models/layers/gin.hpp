@@ -12,6 +12,6 @@ namespace tpudist {
 //
 // Neighbours along several directions are added up. `hidden` is the width of the MLP's hidden layer,
 // `eps` where the weight of the own state begins; it stays there unless `train_eps` is true.
-std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

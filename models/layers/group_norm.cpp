@@ -20,7 +20,7 @@ ParameterEntry norm_entry(const std::string& name, std::int64_t channels, double
 class NodeNorm : public Layer {
  public:
   // `shift`: whether the share of the mean that is taken off is learned.
-  NodeNorm(const LayerPlace& place, const char* name, bool shift, bool affine, double eps)
+  NodeNorm(const LayerContext& place, const char* name, bool shift, bool affine, double eps)
       : name_(name),
         prefix_(place.prefix + name + "."),
         channels_(place.channels),
@@ -49,7 +49,7 @@ class NodeNorm : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const at::Tensor own = take_rows(x, call.plan.layers[step_]->self, call.backend);
+    const at::Tensor own = gather_rows(x, call.plan.layers[step_]->self, call.backend);
     const at::Tensor y =
         normalise_groups(own, shift_ ? weights[prefix_ + "mean_scale"] : at::Tensor(), eps_,
                          *call.context.groups[step_], call.backend);
@@ -73,12 +73,12 @@ double read_eps(ConfigNode block) {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_instance_norm(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_instance_norm(ConfigNode block, const LayerContext& place) {
   const bool affine = block.boolean("affine", false);
   return std::make_shared<NodeNorm>(place, "instance_norm", false, affine, read_eps(block));
 }
 
-std::shared_ptr<const Layer> read_graph_norm(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_graph_norm(ConfigNode block, const LayerContext& place) {
   return std::make_shared<NodeNorm>(place, "graph_norm", true, true, read_eps(block));
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 class JoinStates : public Layer {
  public:
-  JoinStates(const LayerPlace& place, std::int64_t width)
+  JoinStates(const LayerContext& place, std::int64_t width)
       : prefix_(place.prefix + "join_config."),
         in_(place.channels),
         state_(place.state_channels),
@@ -38,7 +38,7 @@ class JoinStates : public Layer {
     const at::Tensor states =
         linear_rows(call.states, weights[prefix_ + "states.weight"], at::Tensor(), call.backend);
     const StateIndex& index = *call.context.state_index[step_];
-    return sum_of_taken(
+    return sum_of_gathered(
         {{rows, call.plan.layers[step_]->self}, {states, {index.index, index.transposed}}},
         call.backend);
   }
@@ -51,7 +51,7 @@ class JoinStates : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_join_states(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_join_states(ConfigNode block, const LayerContext& place) {
   block.require("width");
   return std::make_shared<JoinStates>(place, block.integer("width", 64, {1, kMaxWidth}));
 }

@@ -65,7 +65,7 @@ struct LayerCall {
 };
 
 // Where a layer stands in its network.
-struct LayerPlace {
+struct LayerContext {
   std::string prefix;               // of its parameters' names, e.g. "blocks.3."
   std::int64_t channels = 0;        // before the layer
   std::int64_t state_channels = 0;  // of LayerCall::states

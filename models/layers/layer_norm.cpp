@@ -9,7 +9,7 @@ namespace {
 
 class LayerNorm : public Layer {
  public:
-  LayerNorm(const LayerPlace& place, bool affine, double eps)
+  LayerNorm(const LayerContext& place, bool affine, double eps)
       : prefix_(place.prefix + "layer_norm."),
         channels_(place.channels),
         affine_(affine),
@@ -48,7 +48,7 @@ class LayerNorm : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_layer_norm(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_layer_norm(ConfigNode block, const LayerContext& place) {
   const bool affine = block.boolean("affine", true);
   return std::make_shared<LayerNorm>(place, affine, block.number("eps", 1e-5, {1e-30, 1}));
 }

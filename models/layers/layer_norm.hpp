@@ -6,6 +6,6 @@
 namespace tpudist {
 
 // {layer: layer_norm, affine, eps}: torch.nn.LayerNorm over the channels of each row.
-std::shared_ptr<const Layer> read_layer_norm(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_layer_norm(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

@@ -9,7 +9,7 @@ namespace {
 
 class Linear : public Layer {
  public:
-  Linear(const LayerPlace& place, std::int64_t width, bool bias, const LinearStart& start,
+  Linear(const LayerContext& place, std::int64_t width, bool bias, const LinearStart& start,
          Activation activation)
       : name_(place.prefix + "linear"),
         in_(place.channels),
@@ -54,7 +54,7 @@ class Linear : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_linear(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_linear(ConfigNode block, const LayerContext& place) {
   block.require("width");
   const std::int64_t width = block.integer("width", 64, {1, kMaxWidth});
   const bool bias = block.boolean("bias", true);

@@ -6,6 +6,6 @@
 namespace tpudist {
 
 // {layer: linear, width, bias, initialise: fan_in | xavier, bias_value, activation}
-std::shared_ptr<const Layer> read_linear(ConfigNode block, const LayerPlace& place);
+std::shared_ptr<const Layer> read_linear(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

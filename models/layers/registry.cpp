@@ -23,7 +23,7 @@ namespace {
 
 struct Entry {
   const char* name;
-  std::shared_ptr<const Layer> (*read)(ConfigNode block, const LayerPlace& place);
+  std::shared_ptr<const Layer> (*read)(ConfigNode block, const LayerContext& place);
 };
 
 // A further layer is one more line here.
@@ -57,7 +57,7 @@ const Entry* entry_of(ConfigNode block) {
 }
 
 // What stands for a layer that cannot be made: it keeps the channels.
-std::shared_ptr<const Layer> make_placeholder(const LayerPlace& place) {
+std::shared_ptr<const Layer> make_placeholder(const LayerContext& place) {
   SageConfig config;
   config.width = place.channels;
   return make_sage(config, place);
@@ -71,7 +71,7 @@ std::vector<std::string> layer_names() {
   return names;
 }
 
-std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerPlace& place) {
+std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerContext& place) {
   const Entry* const entry = entry_of(block);
   if (!entry) return make_placeholder(place);
   auto layer = entry->read(block, place);
@@ -87,7 +87,8 @@ std::shared_ptr<const Layer> read_layer(ConfigNode block, LayerPlace& place) {
 }
 
 std::vector<std::shared_ptr<const Layer>> read_layers(std::vector<ConfigNode> blocks,
-                                                      const std::string& list, LayerPlace& place) {
+                                                      const std::string& list,
+                                                      LayerContext& place) {
   std::vector<std::shared_ptr<const Layer>> layers;
   for (ConfigNode block : blocks) {
     const std::int64_t repeat = block.integer("repeat", 1, {1, 64});

@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include "models/layers/registry.hpp"
-#include "models/operators/fork_rows.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {
@@ -17,7 +17,7 @@ using Layers = std::vector<std::shared_ptr<const Layer>>;
 
 class Residual : public Layer {
  public:
-  Residual(const LayerPlace& place, Layers blocks, Skip skip)
+  Residual(const LayerContext& place, Layers blocks, Skip skip)
       : name_(place.prefix + "skip"),
         in_(place.channels),
         step_(place.step),
@@ -62,18 +62,18 @@ class Residual : public Layer {
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const std::vector<at::Tensor> uses = fork_rows(x, 2, call.backend);
+    const std::vector<at::Tensor> uses = split_uses(x, 2, call.backend);
     RowStates y = uses[0], skip = uses[1];
     int step = step_;
     for (const auto& block : blocks_) {
       y = block->forward(y, weights, call);
       for (std::size_t taken = block->steps().size(); taken > 0; --taken)
-        skip = take_rows(skip, call.plan.layers[step++]->self, call.backend);
+        skip = gather_rows(skip, call.plan.layers[step++]->self, call.backend);
     }
     if (skip_ == Skip::project)
       skip = linear_rows(skip, weights[name_ + ".weight"], at::Tensor(), call.backend);
     if (skip_ == Skip::concat) return join_channels({y, skip}, call.backend);
-    return sum_of_taken({{skip, {}}, {y, {}}}, call.backend);
+    return sum_of_gathered({{skip, {}}, {y, {}}}, call.backend);
   }
 
  private:
@@ -88,9 +88,9 @@ class Residual : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_residual(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_residual(ConfigNode block, const LayerContext& place) {
   const std::string name = block.choice("skip", "identity", {"identity", "project", "concat"});
-  LayerPlace inner = place;
+  LayerContext inner = place;
   const std::vector<ConfigNode> given = block.items("blocks");
   Layers blocks = read_layers(given, place.prefix + "blocks.", inner);
   if (given.empty()) block.mistake("blocks", "give the blocks that the residual goes around");

@@ -6,17 +6,17 @@
 
 #include "models/layers/activate.hpp"
 #include "models/layers/directions.hpp"
-#include "models/operators/fork_rows.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {
 
 class Sage : public Layer {
  public:
-  Sage(const SageConfig& config, const LayerPlace& place)
+  Sage(const SageConfig& config, const LayerContext& place)
       : config_(config), prefix_(place.prefix + "sage."), in_(place.channels), step_(place.step) {}
 
   const SageConfig& config() const { return config_; }
@@ -62,7 +62,7 @@ class Sage : public Layer {
     const PlanLayer& step = *call.plan.layers[step_];
     // One use of x for each convolution and its edge sets, and one for the residual.
     const int convolutions = config_.concat ? static_cast<int>(sets()) : 1;
-    std::vector<at::Tensor> uses = fork_rows(
+    std::vector<at::Tensor> uses = split_uses(
         x, convolutions + static_cast<int>(sets()) + (adds_input() ? 1 : 0), call.backend);
     at::Tensor y;
     if (config_.concat) {
@@ -83,7 +83,7 @@ class Sage : public Layer {
           },
           {y}, {}, call.backend);
     }
-    if (adds_input()) y = sum_of_taken({{y, {}}, {uses.back(), step.self}}, call.backend);
+    if (adds_input()) y = sum_of_gathered({{y, {}}, {uses.back(), step.self}}, call.backend);
     return activate_rows(y, config_.activation, call.backend);
   }
 
@@ -104,7 +104,7 @@ class Sage : public Layer {
     const PlanLayer& step = *call.plan.layers[step_];
     const std::string self = prefix_ + name_of("self", part);
     const at::Tensor self_bias = sets() == 0 ? weights[self + ".bias"] : at::Tensor();
-    std::vector<TakenTerm> terms{
+    std::vector<GatheredTerm> terms{
         {linear_rows(x[0], weights[self + ".weight"], self_bias, call.backend), step.self}};
     for (std::size_t i = 0; i < edge_sets.size(); ++i) {
       const std::size_t set = edge_sets[i];
@@ -117,7 +117,7 @@ class Sage : public Layer {
                        bias_with(set) ? weights[name + ".bias"] : at::Tensor(), call.backend),
            edges.neighbourhood});
     }
-    return sum_of_taken(terms, call.backend);
+    return sum_of_gathered(terms, call.backend);
   }
 
   SageConfig config_;
@@ -128,11 +128,11 @@ class Sage : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerPlace& place) {
+std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerContext& place) {
   return std::make_shared<Sage>(config, place);
 }
 
-std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerPlace& place) {
+std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerContext& place) {
   return make_sage(read_sage_config(block), place);
 }
 

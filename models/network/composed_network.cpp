@@ -39,7 +39,7 @@ std::vector<std::vector<std::uint64_t>> keys_of_unit(const UnitInput& input,
 }  // namespace
 
 ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
-                                 const DevicePlace& place)
+                                 const DeviceContext& place)
     : config_(config),
       shape_(config.plan_shape()),
       place_(place),
@@ -95,9 +95,9 @@ void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
   }
 }
 
-std::shared_ptr<const UnitPart> ComposedNetwork::prepare(const UnitInput& input,
-                                                         std::shared_ptr<const Plan> plan,
-                                                         at::ScalarType dtype) const {
+std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& input,
+                                                             std::shared_ptr<const Plan> plan,
+                                                             at::ScalarType dtype) const {
   if (plan != input.plan) {
     UnitInput part = input;
     part.plan = plan;
@@ -108,7 +108,7 @@ std::shared_ptr<const UnitPart> ComposedNetwork::prepare(const UnitInput& input,
     const std::int64_t states = std::max<std::int64_t>(plan->states, 1);
     keys = keys_of_unit(input, static_cast<std::int64_t>(input.states.size()) / states);
   }
-  auto part = std::make_shared<UnitPart>(UnitPart{
+  auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   if (place_.has_operators()) {
     DeviceArrays arrays = arrays_of(*part);
@@ -163,7 +163,7 @@ at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const Networ
                       call.backend());
   }
   const StateIndex& state = *call.unit.tensors.state_of_config;
-  return take_rows(x, {state.index, state.transposed}, call.backend()).to(at::kDouble);
+  return gather_rows(x, {state.index, state.transposed}, call.backend()).to(at::kDouble);
 }
 
 at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& call) const {
@@ -198,7 +198,7 @@ at::Tensor ComposedNetwork::pooled(const Flow& before, const NetworkCall& call) 
 
 ComposedNetwork::Flow ComposedNetwork::run(int segment, const Flow& before,
                                            const NetworkCall& call) const {
-  const UnitPart& unit = call.unit;
+  const PreparedPlan& unit = call.unit;
   if (segment == 0) {
     const at::Tensor states = encoder_.states(unit.tensors, call.weights, call.backend());
     return {encoder_.rows(unit.tensors, states, *unit.plan, call.weights, call.backend()), states};

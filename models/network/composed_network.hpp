@@ -10,7 +10,7 @@
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
-#include "models/network/device_place.hpp"
+#include "models/network/device_context.hpp"
 #include "models/network/network_config.hpp"
 #include "models/network/prepared_unit.hpp"
 #include "models/parameters/parameter_table.hpp"
@@ -22,8 +22,8 @@ namespace tpudist {
 // One call of a network on a unit. All but the weights is borrowed for the call and for the graph that
 // it records.
 struct NetworkCall {
-  const UnitPart& unit;  // with the weights' dtype
-  LayerWeights weights;  // of M members
+  const PreparedPlan& unit;  // with the weights' dtype
+  LayerWeights weights;      // of M members
   ThreadPool& pool;
   std::span<const std::uint64_t> dropout_keys = {};  // [M], or empty: nothing is dropped
 
@@ -40,14 +40,15 @@ class ComposedNetwork {
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. Throws ConfigError where the head
   // takes states of configurations and the collection has states of nodes.
   ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
-                  const DevicePlace& place = {});
+                  const DeviceContext& place = {});
 
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
 
   // Prepares a unit on `plan`, which is the unit's own or a part of it.
-  std::shared_ptr<const UnitPart> prepare(const UnitInput& input, std::shared_ptr<const Plan> plan,
-                                          at::ScalarType dtype) const;
+  std::shared_ptr<const PreparedPlan> prepare(const UnitInput& input,
+                                              std::shared_ptr<const Plan> plan,
+                                              at::ScalarType dtype) const;
   // Whether scores are sums over rows, so that a part of the plan gives their differences
   // (models/plans/needed_part.hpp).
   bool adds_up_rows() const;
@@ -84,7 +85,7 @@ class ComposedNetwork {
 
   NetworkConfig config_;
   PlanShape shape_;
-  DevicePlace place_;
+  DeviceContext place_;
   Encoder encoder_;
   std::vector<std::shared_ptr<const Layer>> blocks_;
   std::vector<Aggregation> pools_;

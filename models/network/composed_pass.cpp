@@ -37,7 +37,8 @@ at::Tensor ComposedPass::forward() {
   return flow.rows.detach();
 }
 
-void ComposedPass::backward(const UnitPart& unit, const at::Tensor& d_scores, const Sink& sink) {
+void ComposedPass::backward(const PreparedPlan& unit, const at::Tensor& d_scores,
+                            const Sink& sink) {
   const at::AutoGradMode with_graph(true);
   const NetworkCall call{unit, call_.weights, call_.pool, call_.dropout_keys};
   Flow gradient{d_scores, {}};

@@ -28,7 +28,7 @@ class ComposedPass {
   // Gives the gradient of every trained parameter to `sink`, from d loss / d score [configurations, M]
   // in double. `unit`: the call's; or, of a pass that recomputes, the needed part of its plan, where the
   // loss ignores a shift. Call it at most once, after forward().
-  void backward(const UnitPart& unit, const at::Tensor& d_scores, const Sink& sink);
+  void backward(const PreparedPlan& unit, const at::Tensor& d_scores, const Sink& sink);
 
  private:
   using Flow = ComposedNetwork::Flow;

@@ -46,7 +46,7 @@ void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig&
 }
 
 void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
-  LayerPlace place;
+  LayerContext place;
   place.channels = network.encoder.width;
   place.state_channels = Encoder(network.encoder, config_features).state_channels();
   auto blocks = read_layers(model.items("blocks"), "blocks.", place);
@@ -160,7 +160,7 @@ bool NetworkConfig::adds_up_rows() const {
 std::vector<std::shared_ptr<const Layer>> NetworkConfig::all_blocks() const {
   if (!blocks.empty()) return blocks;
   std::vector<std::shared_ptr<const Layer>> made;
-  LayerPlace place;
+  LayerContext place;
   place.channels = encoder.width;
   for (const SageConfig& layer : layers) {
     place.prefix = "blocks." + std::to_string(made.size()) + ".";

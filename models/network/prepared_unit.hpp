@@ -14,7 +14,7 @@
 namespace tpudist {
 
 // A plan with what the layers of a network need of a unit to run on it. Immutable.
-struct UnitPart {
+struct PreparedPlan {
   std::shared_ptr<const Plan> plan;
   UnitTensors tensors;
   PlanContext context;
@@ -26,22 +26,22 @@ struct UnitPart {
 // made when it is first asked for. Thread-safe.
 class PreparedUnit {
  public:
-  using Make = std::function<std::shared_ptr<const UnitPart>()>;
+  using Make = std::function<std::shared_ptr<const PreparedPlan>()>;
 
-  std::shared_ptr<const UnitPart> whole(const Make& make) const { return whole_.get(make); }
-  std::shared_ptr<const UnitPart> needed(const Make& make) const { return needed_.get(make); }
+  std::shared_ptr<const PreparedPlan> whole(const Make& make) const { return whole_.get(make); }
+  std::shared_ptr<const PreparedPlan> needed(const Make& make) const { return needed_.get(make); }
 
  private:
   class Once {
    public:
-    std::shared_ptr<const UnitPart> get(const Make& make) const {
+    std::shared_ptr<const PreparedPlan> get(const Make& make) const {
       std::call_once(once_, [&] { part_ = make(); });
       return part_;
     }
 
    private:
     mutable std::once_flag once_;
-    mutable std::shared_ptr<const UnitPart> part_;
+    mutable std::shared_ptr<const PreparedPlan> part_;
   };
 
   Once whole_, needed_;

@@ -11,7 +11,7 @@ void add_index(const std::unique_ptr<StateIndex>& index, DeviceArrays& arrays) {
 
 }  // namespace
 
-DeviceArrays arrays_of(const UnitPart& part) {
+DeviceArrays arrays_of(const PreparedPlan& part) {
   DeviceArrays arrays;
   const Plan& plan = *part.plan;
   arrays.add(plan.node);

@@ -8,6 +8,6 @@
 namespace tpudist {
 
 // Notes all integers that the operators of a network take of a unit. `part` must outlive the result.
-DeviceArrays arrays_of(const UnitPart& part);
+DeviceArrays arrays_of(const PreparedPlan& part);
 
 }  // namespace tpudist

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "models/operators/drop_rows.hpp"
+#include "models/operators/gather_view.hpp"
 #include "models/operators/row_groups.hpp"
-#include "models/operators/take_index.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
 
@@ -27,9 +27,10 @@ class DeviceOperators {
  public:
   virtual ~DeviceOperators() = default;
 
-  // sum_of_taken of `rows` rows. Its gradients are products with the transposed indices.
-  virtual at::Tensor sum_of_taken(const std::vector<at::Tensor>& x,
-                                  const std::vector<TakeIndex>& index, std::int64_t rows) const = 0;
+  // sum_of_gathered of `rows` rows. Its gradients are products with the transposed indices.
+  virtual at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x,
+                                     const std::vector<GatherView>& index,
+                                     std::int64_t rows) const = 0;
   // The product of a matrix with dense rows, and these rows divided by the matrix's sums of weights.
   virtual at::Tensor multiply(const Csr& matrix, std::int64_t replicas,
                               const at::Tensor& x) const = 0;

@@ -5,7 +5,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "models/kernels/dropped_rows.hpp"
-#include "models/kernels/taken_rows.hpp"
+#include "models/kernels/gather_rows.hpp"
 #include "models/operators/kernel_groups.hpp"
 #include "models/operators/kernel_readout.hpp"
 #include "models/operators/kernel_stream.hpp"
@@ -21,10 +21,10 @@ class KernelOperators : public DeviceOperators {
  public:
   explicit KernelOperators(DeviceArrays arrays) : arrays_(std::move(arrays)) {}
 
-  at::Tensor sum_of_taken(const std::vector<at::Tensor>& x, const std::vector<TakeIndex>& index,
-                          std::int64_t rows) const override {
+  at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
+                             std::int64_t rows) const override {
     at::Tensor y = rows_like(x.front(), rows);
-    AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_taken", [&] {
+    AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
       for (std::size_t t = 0; t < x.size(); ++t) {
         const std::int32_t* const taken =
             index[t].is_identity() ? nullptr : arrays_.find(index[t].index);

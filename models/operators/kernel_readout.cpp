@@ -23,7 +23,7 @@ struct Parts {
 // The largest rows of all cells and slates, and how many nodes reach them.
 struct Maxima {
   Maxima(const ReadoutPointers& readout, const at::Tensor& x) : best(readout, x), ties(readout, x) {
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest_of_parts", [&] {
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "segment_max_of_parts", [&] {
       const scalar_t* const in = x.const_data_ptr<scalar_t>();
       launch_pool_max(readout.cells, columns(x), in, best.pointers().cells, ties.pointers().cells,
                       stream_of(x));

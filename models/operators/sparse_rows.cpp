@@ -40,10 +40,10 @@ at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& 
   return y;
 }
 
-class SumOfTaken : public torch::autograd::Function<SumOfTaken> {
+class SumOfGathered : public torch::autograd::Function<SumOfGathered> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList x,
-                            std::vector<TakeIndex> index, const Backend& backend) {
+                            std::vector<GatherView> index, const Backend& backend) {
     std::int64_t rows = 0;
     std::vector<std::int64_t> transposed;
     for (std::size_t t = 0; t < x.size(); ++t) {
@@ -53,11 +53,11 @@ class SumOfTaken : public torch::autograd::Function<SumOfTaken> {
     }
     context->saved_data["transposed"] = transposed;
     keep_backend(context, backend);
-    if (backend.device) return backend.device->sum_of_taken(x.vec(), index, rows);
+    if (backend.device) return backend.device->sum_of_gathered(x.vec(), index, rows);
     at::Tensor y = rows_like(x[0], rows);
     const std::int64_t width = width_of(y);
     for_row_blocks(backend.pool, rows, [&](std::int64_t first, std::int64_t count) {
-      AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_taken", [&] {
+      AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
         scalar_t* const out = y.mutable_data_ptr<scalar_t>() + first * width;
         for (std::size_t t = 0; t < x.size(); ++t) {
           const std::int32_t* const taken =
@@ -152,8 +152,8 @@ class LargestRows : public torch::autograd::Function<LargestRows> {
     at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
     for_row_blocks(backend.pool, best.size(0), [&](std::int64_t first, std::int64_t count) {
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
-        largest_entries(matrix.forward, matrix.replicas, first, count, x.const_data_ptr<scalar_t>(),
-                        width_of(x), best.mutable_data_ptr<scalar_t>() + first * width_of(x));
+        segment_max(matrix.forward, matrix.replicas, first, count, x.const_data_ptr<scalar_t>(),
+                    width_of(x), best.mutable_data_ptr<scalar_t>() + first * width_of(x));
       });
     });
     return best;
@@ -173,7 +173,7 @@ class LargestRows : public torch::autograd::Function<LargestRows> {
       });
     });
     for_row_blocks(pool, x.size(0), [&](std::int64_t first, std::int64_t count) {
-      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest_backward", [&] {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "segment_max_backward", [&] {
         gradient_of_largest(matrix.transposed, matrix.replicas, first, count,
                             x.const_data_ptr<scalar_t>() + first * width,
                             best.const_data_ptr<scalar_t>(), share.const_data_ptr<scalar_t>(),
@@ -186,20 +186,20 @@ class LargestRows : public torch::autograd::Function<LargestRows> {
 
 }  // namespace
 
-at::Tensor take_rows(const at::Tensor& x, const TakeIndex& index, const Backend& backend) {
+at::Tensor gather_rows(const at::Tensor& x, const GatherView& index, const Backend& backend) {
   if (index.is_identity()) return x;
-  return sum_of_taken({{x, index}}, backend);
+  return sum_of_gathered({{x, index}}, backend);
 }
 
-at::Tensor sum_of_taken(const std::vector<TakenTerm>& terms, const Backend& backend) {
+at::Tensor sum_of_gathered(const std::vector<GatheredTerm>& terms, const Backend& backend) {
   variable_list x;
-  std::vector<TakeIndex> index;
-  for (const TakenTerm& term : terms) {
+  std::vector<GatherView> index;
+  for (const GatheredTerm& term : terms) {
     x.push_back(term.x.contiguous());
     index.push_back(term.index);
   }
-  if (x.empty()) throw Error(ErrorKind::failed, "sum_of_taken: there are no terms");
-  return SumOfTaken::apply(at::TensorList(x), index, backend);
+  if (x.empty()) throw Error(ErrorKind::failed, "sum_of_gathered: there are no terms");
+  return SumOfGathered::apply(at::TensorList(x), index, backend);
 }
 
 at::Tensor aggregate_rows(const SparseMatrix& matrix, const at::Tensor& x, Aggregation aggregation,

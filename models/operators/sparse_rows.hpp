@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/operators/backend.hpp"
-#include "models/operators/take_index.hpp"
+#include "models/operators/gather_view.hpp"
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
 
@@ -18,15 +18,15 @@
 namespace tpudist {
 
 // y[i] = x[index[i]]
-at::Tensor take_rows(const at::Tensor& x, const TakeIndex& index, const Backend& backend);
+at::Tensor gather_rows(const at::Tensor& x, const GatherView& index, const Backend& backend);
 
-// One term of sum_of_taken.
-struct TakenTerm {
+// One term of sum_of_gathered.
+struct GatheredTerm {
   at::Tensor x;
-  TakeIndex index;
+  GatherView index;
 };
 // y[i] = the sum over the terms of x[index[i]], added in their order; all terms have as many rows.
-at::Tensor sum_of_taken(const std::vector<TakenTerm>& terms, const Backend& backend);
+at::Tensor sum_of_gathered(const std::vector<GatheredTerm>& terms, const Backend& backend);
 
 // y[n] = what the aggregation makes of the rows of neighbourhood n. The weights of the matrix must be
 // multiplicities (LayerShape::aggregation sum or max); the mean divides by their sum. Equal largest

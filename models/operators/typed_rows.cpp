@@ -4,8 +4,8 @@
 
 namespace tpudist {
 
-void largest_entries(const Csr& matrix, std::int64_t replicas, std::int64_t first,
-                     std::int64_t count, const double* x, std::int64_t width, double* y) {
+void segment_max(const Csr& matrix, std::int64_t replicas, std::int64_t first, std::int64_t count,
+                 const double* x, std::int64_t width, double* y) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = (first + i) / replicas, replica = (first + i) % replicas;
     const std::int64_t begin = matrix.begin[row], end = matrix.begin[row + 1];

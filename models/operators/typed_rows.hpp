@@ -64,12 +64,12 @@ void divide_by_totals(const Csr& matrix, std::int64_t replicas, std::int64_t fir
 }
 
 // The three below are spmm_max_rows, spmm_max_shares and spmm_max_backward_rows.
-inline void largest_entries(const Csr& matrix, std::int64_t replicas, std::int64_t first,
-                            std::int64_t count, const float* x, std::int64_t width, float* y) {
+inline void segment_max(const Csr& matrix, std::int64_t replicas, std::int64_t first,
+                        std::int64_t count, const float* x, std::int64_t width, float* y) {
   spmm_max_rows(matrix, first, count, {x, width}, width, {y, width}, replicas);
 }
-void largest_entries(const Csr& matrix, std::int64_t replicas, std::int64_t first,
-                     std::int64_t count, const double* x, std::int64_t width, double* y);
+void segment_max(const Csr& matrix, std::int64_t replicas, std::int64_t first, std::int64_t count,
+                 const double* x, std::int64_t width, double* y);
 
 inline void share_of_largest(const Csr& matrix, std::int64_t replicas, std::int64_t first,
                              std::int64_t count, const float* x, const float* best,

@@ -47,9 +47,9 @@ std::vector<SlateOffsets> number_through(std::span<const RefinedSlate> slates, P
   return offsets;
 }
 
-RawPlan refine(std::span<const GraphSlates> graphs, std::span<const RefinedSlate> slates,
-               std::span<const SlateOffsets> offsets, int hash_bits) {
-  RawPlan raw;
+UnorderedPlan refine(std::span<const GraphSlates> graphs, std::span<const RefinedSlate> slates,
+                     std::span<const SlateOffsets> offsets, int hash_bits) {
+  UnorderedPlan raw;
   std::vector<SlateRefiner> refiners;
   refiners.reserve(graphs.size());
   for (const GraphSlates& graph : graphs) {
@@ -113,7 +113,7 @@ struct Orders {
 };
 
 // Finds from the last layer down what the differences between the scores of a slate depend on.
-Orders order_rows(const RawPlan& raw) {
+Orders order_rows(const UnorderedPlan& raw) {
   Orders orders;
   const std::size_t depth = raw.layers.size();
   orders.rows.resize(depth + 1);
@@ -234,7 +234,7 @@ std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShap
 }
 
 // Joins the readouts of all graphs, in the order of the slates.
-Readout make_readout(const RawPlan& raw, std::span<const GraphSlates> graphs,
+Readout make_readout(const UnorderedPlan& raw, std::span<const GraphSlates> graphs,
                      std::span<const RefinedSlate> slates, const Order& rows, bool mean) {
   Readout readout;
   const auto row_count = static_cast<std::int64_t>(rows.place.size());
@@ -285,7 +285,7 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   Plan plan;
   const std::vector<SlateOffsets> offsets = number_through(slates, plan);
   const std::vector<GraphSlates> graphs = collect_by_graph(slates, offsets);
-  const RawPlan raw = refine(graphs, slates, offsets, hash_bits);
+  const UnorderedPlan raw = refine(graphs, slates, offsets, hash_bits);
   const Orders orders = order_rows(raw);
   const PlanShape& shape = slates[0].graph->shape();
   plan.needed_first_rows = orders.rows[0].needed;

@@ -49,7 +49,7 @@ SlateRefiner::NodeStates SlateRefiner::label_configs(std::size_t config_index) {
   return states;
 }
 
-void SlateRefiner::start(RawPlan& plan) {
+void SlateRefiner::start(UnorderedPlan& plan) {
   PairTable table(hash_bits_);
   for (const std::int32_t node : graph_.reached(0)) {
     const NodeStates& states = states_of(node);

@@ -38,7 +38,7 @@ struct RawReadout {
 };
 
 // A plan whose rows stand in the order in which refinement found them.
-struct RawPlan {
+struct UnorderedPlan {
   std::vector<std::int32_t> node, state;  // of the first rows
   std::vector<RawLayer> layers;
   std::vector<RawReadout> readouts;  // [graphs]
@@ -67,7 +67,7 @@ class SlateRefiner {
 
   // Colours the first rows by (class of the node, class of the state) and appends their nodes and
   // states to the plan.
-  void start(RawPlan& plan);
+  void start(UnorderedPlan& plan);
   // Colours the rows behind layer `layer` and appends them to `raw_layer`. This graph's rows before
   // the layer begin at `base`.
   void advance(int layer, std::int64_t base, RawLayer& raw_layer);

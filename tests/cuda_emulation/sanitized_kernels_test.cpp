@@ -2,6 +2,6 @@
 #include "tests/cuda_emulation/aggregate_test.cpp"
 #include "tests/cuda_emulation/dropped_rows_test.cpp"
 #include "tests/cuda_emulation/emulation_test.cpp"
+#include "tests/cuda_emulation/gather_rows_test.cpp"
 #include "tests/cuda_emulation/group_rows_test.cpp"
 #include "tests/cuda_emulation/pooled_rows_test.cpp"
-#include "tests/cuda_emulation/taken_rows_test.cpp"

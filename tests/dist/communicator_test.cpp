@@ -13,7 +13,7 @@
 #include "dist/mpi_communicator.hpp"
 #include "dist/mpi_session.hpp"
 #include "dist/nccl_communicator.hpp"
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 #include "dist/self_communicator.hpp"
 
 namespace tpudist {
@@ -272,7 +272,7 @@ TEST_F(MpiTest, PassesOnEveryKindOfError) {
 
 TEST_F(MpiTest, PlacesRanksOnTheirNode) {
   for (const char* device : {"cpu", "auto"}) {
-    const NodePlace place = place_rank(*world_, device);
+    const NodeTopology place = place_rank(*world_, device);
     EXPECT_EQ(place.node, 0);
     EXPECT_EQ(place.nodes, 1);
     EXPECT_EQ(place.local_rank, world_->rank());

@@ -12,9 +12,9 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // A rank that has finished so much, and waits in a collective where `waiting`.
-RankPlace place(int rank, std::uint64_t beat, std::uint64_t finished, std::int64_t collective,
-                bool waiting) {
-  RankPlace p;
+RankStatus place(int rank, std::uint64_t beat, std::uint64_t finished, std::int64_t collective,
+                 bool waiting) {
+  RankStatus p;
   p.rank = rank;
   p.host = "here";
   p.process = 100 + rank;
@@ -30,10 +30,10 @@ RankPlace place(int rank, std::uint64_t beat, std::uint64_t finished, std::int64
   return p;
 }
 
-using Places = std::vector<std::optional<RankPlace>>;
+using Places = std::vector<std::optional<RankStatus>>;
 
-TEST(RankPlace, ComesBackFromText) {
-  RankPlace before = place(3, 12, 99, 5, true);
+TEST(RankStatus, ComesBackFromText) {
+  RankStatus before = place(3, 12, 99, 5, true);
   before.host = "a host";
   before.phase = "choice of a run";
   before.silent = 1.5;
@@ -43,7 +43,7 @@ TEST(RankPlace, ComesBackFromText) {
   EXPECT_EQ(to_text(*after), to_text(before));
 }
 
-TEST(RankPlace, IsRefusedWhenHalfOfItIsOfAnotherTime) {
+TEST(RankStatus, IsRefusedWhenHalfOfItIsOfAnotherTime) {
   const std::string old = to_text(place(0, 1, 1, 1, false)), now = to_text(place(0, 2, 2, 1, true));
   ASSERT_EQ(old.size(), now.size());
   EXPECT_FALSE(parse_place(now.substr(0, 40) + old.substr(40)));
@@ -66,7 +66,7 @@ TEST(SilenceMeter, CountsOwnSilenceWhereNothingIsKnownOfOthers) {
 TEST(SilenceMeter, IsNotSilentWhileAnyRankGetsOn) {
   SilenceMeter meter(2, 0, 5);
   for (std::uint64_t i = 1; i <= 100; ++i) {
-    RankPlace other = place(1, i, i, 3, false);  // beats, and finishes something each time
+    RankStatus other = place(1, i, i, 3, false);  // beats, and finishes something each time
     meter.pass(1, place(0, i, 4, 4, true), Places{{}, other});
   }
   EXPECT_EQ(meter.ranks()[0].seconds, 99);
@@ -76,7 +76,7 @@ TEST(SilenceMeter, IsNotSilentWhileAnyRankGetsOn) {
 TEST(SilenceMeter, TakesTheWordOfARankThatAnswersAndCountsForOneThatDoesNot) {
   SilenceMeter meter(3, 0, 5);
   for (std::uint64_t i = 1; i <= 20; ++i) {
-    RankPlace slow = place(1, i, 8, 3, false);
+    RankStatus slow = place(1, i, 8, 3, false);
     slow.silent = static_cast<double>(i) + 30;
     meter.pass(1, place(0, i, 4, 4, true), Places{{}, slow, place(2, 1, 8, 3, false)});
   }
@@ -90,13 +90,13 @@ TEST(SilenceMeter, TakesTheWordOfARankThatAnswersAndCountsForOneThatDoesNot) {
 TEST(SilenceMeter, DoesNotCountRanksThatWaitPatiently) {
   SilenceMeter meter(2, 0, 5);
   for (std::uint64_t i = 1; i <= 20; ++i) {
-    RankPlace own = place(0, i, 4, 4, true);
+    RankStatus own = place(0, i, 4, 4, true);
     own.patient = true;
     meter.pass(1, own, Places{{}, place(1, 1, 8, 3, false)});
   }
   EXPECT_EQ(meter.ranks()[0].seconds, 0);
   EXPECT_EQ(meter.silence(), 19);  // the other one is stuck
-  RankPlace other = place(1, 50, 8, 3, true), own = place(0, 50, 4, 4, true);
+  RankStatus other = place(1, 50, 8, 3, true), own = place(0, 50, 4, 4, true);
   other.patient = own.patient = true;
   meter.pass(1, own, Places{{}, other});
   EXPECT_EQ(meter.silence(), 0);  // all are patient
@@ -115,9 +115,9 @@ TEST(SilenceMeter, LeavesTheWordToTheFirstRankThatAnswers) {
 }
 
 // What three ranks know of each other.
-std::vector<RankSilence> known(std::vector<RankPlace> places) {
+std::vector<RankSilence> known(std::vector<RankStatus> places) {
   std::vector<RankSilence> ranks;
-  for (RankPlace& p : places)
+  for (RankStatus& p : places)
     ranks.push_back({.known = true, .answers = true, .seconds = 61, .place = p});
   return ranks;
 }

@@ -165,8 +165,8 @@ pid_t start_sleeper() {
   return process;
 }
 
-RankPlace second_rank(pid_t process, const std::string& space) {
-  RankPlace place;
+RankStatus second_rank(pid_t process, const std::string& space) {
+  RankStatus place;
   place.rank = 1;
   place.host = "here";
   place.process = process;
@@ -256,7 +256,7 @@ TEST(Watchdog, WatchesWithoutFilesWhereNoneCanBeWritten) {
 TEST(RankFiles, TellTheirPlaces) {
   const TempDir folder;
   RankFiles first(folder / "ranks", 0, 3), second(folder / "ranks", 1, 3);
-  RankPlace place;
+  RankStatus place;
   place.rank = 4;
   place.phase = "a long phase of many words";
   place.beat = 7;

@@ -55,7 +55,7 @@ TEST_F(JoinedPredictionsTest, PutsMembersSideBySide) {
   EXPECT_EQ(joined.header().members[4].run, 1);
   EXPECT_EQ(joined.header().members[4].number, 1);
   ASSERT_THAT(joined.header().graphs, SizeIs(3));
-  const GraphPredictions bert = joined.read(0);
+  const PredictionRows bert = joined.read(0);
   EXPECT_EQ(bert.scores[0], (std::vector<double>{1, 3, 2}));
   EXPECT_THAT(bert.scores[3], Each(IsNan()));
   EXPECT_FALSE(joined.header().graphs[0].held_out[3]);

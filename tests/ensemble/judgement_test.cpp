@@ -35,7 +35,7 @@ class Predictions : public PredictionSource {
     for (int m = 0; m < members; ++m)
       header_.members.push_back({.number = m, .fold = folds > 0 ? m % folds : -1});
     for (int g = 0; g < (folds > 0 ? 2 * folds : 4); ++g) {
-      PredictedGraph graph;
+      PredictionEntry graph;
       graph.name = "net" + std::string(1, static_cast<char>('a' + g)) + "_batch_8";
       graph.split = folds > 0 ? "train" : "valid";
       graph.configs = graph.rows = kRows;
@@ -49,8 +49,8 @@ class Predictions : public PredictionSource {
   const PredictionsHeader& header() const override { return header_; }
   PredictionsHeader& header() { return header_; }
 
-  GraphPredictions read(int g) const override {
-    GraphPredictions predictions;
+  PredictionRows read(int g) const override {
+    PredictionRows predictions;
     predictions.configs.resize(kRows);
     std::iota(predictions.configs.begin(), predictions.configs.end(), 0);
     predictions.runtime.resize(kRows);
@@ -93,7 +93,7 @@ TEST(Judgement, CombinesAllMembersWhereNoneIsRejected) {
     EXPECT_GT(table.kept, table.means[m]);
     EXPECT_GT(table.gains[m], 0);
   }
-  for (const GraphJudgement& graph : table.graphs) {
+  for (const GraphEvaluation& graph : table.graphs) {
     EXPECT_GT(graph.agreement, 0.7);
     EXPECT_FALSE(graph.suspicious);
   }
@@ -148,7 +148,7 @@ TEST(Judgement, CombinesSeedsOfTheSameFoldOnly) {
   EXPECT_THAT(table.graphs, SizeIs(4));
   // Fold 1 is harder, and nobody is rejected for that.
   EXPECT_THAT(judgement.rejected, IsEmpty());
-  for (const GraphJudgement& graph : table.graphs) {
+  for (const GraphEvaluation& graph : table.graphs) {
     EXPECT_FALSE(std::isnan(graph.columns[0]));
     EXPECT_FALSE(std::isnan(graph.kept));
   }
@@ -192,7 +192,7 @@ TEST(Judgement, ScoresGainsAndIntervalsAreThoseOfTheSelection) {
   EXPECT_GT(table.kept, table.all);
   EXPECT_GT(table.weights[0], 0);
   double graphs = 0;
-  for (const GraphJudgement& graph : table.graphs) {
+  for (const GraphEvaluation& graph : table.graphs) {
     graphs += graph.kept / static_cast<double>(table.graphs.size());
     EXPECT_GT(graph.agreement, 0.9);  // of those that were taken
   }
@@ -277,14 +277,14 @@ TEST(Judgement, GivesNoScoresWithoutRunTimes) {
   class Unmeasured : public Predictions {
    public:
     using Predictions::Predictions;
-    GraphPredictions read(int g) const override {
-      GraphPredictions predictions = Predictions::read(g);
+    PredictionRows read(int g) const override {
+      PredictionRows predictions = Predictions::read(g);
       std::ranges::fill(predictions.runtime, 0);
       return predictions;
     }
   };
   Unmeasured predictions({5, 5, 5}, 0);
-  for (PredictedGraph& graph : predictions.header().graphs) graph.split = "test";
+  for (PredictionEntry& graph : predictions.header().graphs) graph.split = "test";
   const Judgement judgement = judge(predictions, {.greedy = true});
   EXPECT_THAT(judgement.tables.front().kept, IsNan());
   EXPECT_THAT(member_weights(judgement), ElementsAre(1, 1, 1));

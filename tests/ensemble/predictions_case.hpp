@@ -14,7 +14,7 @@ inline constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 // graphs, each scored by the member that holds it out, and one validation graph.
 struct PredictionsCase {
   PredictionsHeader header;
-  std::vector<GraphPredictions> graphs;
+  std::vector<PredictionRows> graphs;
 
   explicit PredictionsCase(const std::string& collection = "layout:xla:random") {
     header.collection = collection;
@@ -46,12 +46,12 @@ struct PredictionsCase {
                .normalizer = {},
                .scores = {{3, 2, 1}, {1, 2, 3}, none}}};
     if (collection.starts_with("tile:")) {
-      for (GraphPredictions& predictions : graphs) predictions.normalizer = {10, 10, 5};
+      for (PredictionRows& predictions : graphs) predictions.normalizer = {10, 10, 5};
     }
   }
 
-  static PredictedGraph graph(const std::string& name, const std::string& split, int fold) {
-    PredictedGraph graph;
+  static PredictionEntry graph(const std::string& name, const std::string& split, int fold) {
+    PredictionEntry graph;
     graph.name = name;
     graph.split = split;
     graph.nodes = 7;

@@ -43,14 +43,14 @@ TEST(PredictionsFile, GivesBackWhatWasWritten) {
   EXPECT_TRUE(file.header().members[2].failed);
   ASSERT_EQ(file.header().graphs.size(), 3u);
   for (int g = 0; g < 3; ++g) {
-    const PredictedGraph &is = file.header().graphs[g], &was = given.header.graphs[g];
+    const PredictionEntry &is = file.header().graphs[g], &was = given.header.graphs[g];
     EXPECT_EQ(is.name, was.name);
     EXPECT_EQ(is.split, was.split);
     EXPECT_EQ(is.fold, was.fold);
     EXPECT_EQ(is.rows, 3);
     EXPECT_EQ(is.configs, 4);
     EXPECT_EQ(is.held_out, was.held_out);
-    const GraphPredictions read = file.read(g);
+    const PredictionRows read = file.read(g);
     EXPECT_EQ(read.configs, given.graphs[g].configs);
     EXPECT_EQ(read.runtime, given.graphs[g].runtime);
     EXPECT_THAT(read.normalizer, IsEmpty());

@@ -24,7 +24,7 @@ TableJudgement table() {
   table.kept = 0.7;
   table.without_training = {kNone};
   const auto graph = [&](const char* name, const char* family, double score) {
-    GraphJudgement& added = table.graphs.emplace_back();
+    GraphEvaluation& added = table.graphs.emplace_back();
     added.name = name;
     added.family = family;
     added.kept = score;
@@ -98,7 +98,7 @@ TEST(TableIntervals, FamiliesAreOfThisModelAndOfMeasuredGraphs) {
 TEST(FinalInterval, IsOfCollectionsWithEqualWeight) {
   TableJudgement second = table();
   second.kept = 0.5;
-  for (GraphJudgement& graph : second.graphs) graph.kept -= 0.2;
+  for (GraphEvaluation& graph : second.graphs) graph.kept -= 0.2;
   const std::string text = final_interval_text(std::array{table(), second});
   // The mean of 0.7 and 0.5; two independent jackknives with two degrees of freedom each.
   EXPECT_THAT(text, AllOf(HasSubstr("0.6000 ("), HasSubstr("t(4))"),

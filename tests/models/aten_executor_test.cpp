@@ -8,15 +8,15 @@
 
 #include "core/tpugraphs.hpp"
 #include "models/executors/aten_executor.hpp"
-#include "models/operators/aten_operators.hpp"
 #include "models/executors/aten_replay.hpp"
 #include "models/executors/aten_unit.hpp"
 #include "models/executors/cpu_executor.hpp"
 #include "models/executors/executor.hpp"
 #include "models/inputs/graph_input.hpp"
-#include "models/network/network_layout.hpp"
-#include "models/plans/csr.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/network/network_layout.hpp"
+#include "models/operators/aten_operators.hpp"
+#include "models/plans/csr.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/plans/make_csr.hpp"
 #include "tests/models/repeated_case.hpp"
@@ -169,8 +169,7 @@ NetworkConfig mixed_network(Aggregation aggregation) {
     layer.mix = {std::move(directions), aggregation};
     return layer;
   };
-  const auto forth = EdgeKind::consumer_to_producer,
-             back = EdgeKind::producer_to_consumer;
+  const auto forth = EdgeKind::consumer_to_producer, back = EdgeKind::producer_to_consumer;
   NetworkConfig config;
   config.encoder = {4, 8, 16};
   config.layers = {sage(16, {forth, back}), sage(16, {forth}), sage(7, {back})};
@@ -284,7 +283,7 @@ TEST(AtenUnit, SendsSharedStepsOnceOnAlignedPlaces) {
     const StagedUnit staged = stage_unit(unit, kLayoutConfigFeatures, at::kCPU);
     arrays.push_back(staged.arrays.size());
     std::int64_t end = 0;
-    for (const ArrayPlace& place : staged.arrays) {
+    for (const UnitArray& place : staged.arrays) {
       EXPECT_EQ(place.begin % 256, 0);
       EXPECT_GE(place.begin, end);
       end = place.begin + place.count * static_cast<std::int64_t>(at::elementSize(place.type));

@@ -24,7 +24,7 @@ TEST(MemberScoresTest, TellsEachGraphWithItsMembersAndTheirCombination) {
   const MemberScores scores = scores_of(PredictionsCase());
   EXPECT_EQ(scores.metric, "kendall_tau");
   ASSERT_EQ(scores.graphs.size(), 3u);
-  const ScoredGraph &bert = scores.graphs[0], &resnet = scores.graphs[1], &unet = scores.graphs[2];
+  const GraphResult &bert = scores.graphs[0], &resnet = scores.graphs[1], &unet = scores.graphs[2];
   EXPECT_EQ(bert.name, "bert");
   EXPECT_EQ(bert.family, "bert");
   EXPECT_EQ(bert.fold, 0);
@@ -64,7 +64,9 @@ TEST(MemberScoresTest, AScoreThatIsNotFiniteIsNone) {
 
 TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
   const TempDir folder;
-  write_text(folder / "scores.json", R"({"split": "valid", "most_rows": 8, "held_out_only": false, "parameters": "00000000000000ab",
+  write_text(
+      folder / "scores.json",
+      R"({"split": "valid", "most_rows": 8, "held_out_only": false, "parameters": "00000000000000ab",
     "ensemble": {"graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
                              "data_hash": "00000000000000cd"}]},
     "members": [{"number": 3, "used": true, "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.5}]},

@@ -22,10 +22,10 @@ inline PredictionsCase system_run(int seed, double noise, std::uint64_t variant 
   run.graphs.clear();
   CounterRng random(header.parameter_hash);
   const auto add = [&](const std::string& name, const std::string& split, int fold) {
-    PredictedGraph graph = PredictionsCase::graph(name, split, fold);
+    PredictionEntry graph = PredictionsCase::graph(name, split, fold);
     graph.configs = graph.rows = 30;
     graph.held_out.pop_back();
-    GraphPredictions predictions;
+    PredictionRows predictions;
     for (int row = 0; row < 30; ++row) {
       predictions.configs.push_back(row);
       predictions.runtime.push_back(1000 + 10 * row);

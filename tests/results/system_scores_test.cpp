@@ -30,9 +30,8 @@ class Systems : public ::testing::Test {
   }
 
   std::string refusal(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
-    return testing::message_of<Error>([&] {
-      system_pair(read_system(a), read_system(b), JudgedGraphs::valid);
-    });
+    return testing::message_of<Error>(
+        [&] { system_pair(read_system(a), read_system(b), EvaluatedOn::valid); });
   }
 
   TempDir folder_;
@@ -40,7 +39,7 @@ class Systems : public ::testing::Test {
 };
 
 TEST_F(Systems, AreComparedByTrainings) {
-  const SystemPair pair = system_pair(read_system(a_), read_system(b_), JudgedGraphs::valid);
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), EvaluatedOn::valid);
   EXPECT_EQ(pair.a.score, TrainingScore::mean_of_members);
   EXPECT_EQ(pair.a.scores.run_count(), 3);
   EXPECT_EQ(pair.a.scores.graph_count(), 6);
@@ -50,14 +49,14 @@ TEST_F(Systems, AreComparedByTrainings) {
   const Comparison found = compare(pair.a.scores, pair.b.scores);
   EXPECT_GT(found.difference, 0.05);
   const std::string text = comparison_text(pair, found);
-  EXPECT_THAT(text, AllOf(::testing::StartsWith("A is better on these graphs: +"),
-                          HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
-                          HasSubstr("mean of members, 3 trainings of 2 members"),
-                          HasSubstr("members together: A 0."),
-                          HasSubstr("spreads of trainings differ too much"),
-                          HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
-                          HasSubstr("cannot see failures rarer than about 1 in 4"),
-                          HasSubstr("A wins again")));
+  EXPECT_THAT(
+      text,
+      AllOf(::testing::StartsWith("A is better on these graphs: +"),
+            HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
+            HasSubstr("mean of members, 3 trainings of 2 members"),
+            HasSubstr("members together: A 0."), HasSubstr("spreads of trainings differ too much"),
+            HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
+            HasSubstr("cannot see failures rarer than about 1 in 4"), HasSubstr("A wins again")));
   const auto json = comparison_json(pair, found);
   EXPECT_TRUE(json.at("these_graphs").at("exchanged_labels").is_null());
   EXPECT_EQ(json.at("a").at("runs").size(), 3u);
@@ -65,7 +64,7 @@ TEST_F(Systems, AreComparedByTrainings) {
 }
 
 TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
-  const SystemPair pair = system_pair(read_system(a_), read_system(b_), JudgedGraphs::valid,
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), EvaluatedOn::valid,
                                       TrainingScore::members_together);
   EXPECT_EQ(pair.a.scores.run_count(), 3);
   EXPECT_FALSE(pair.a.together);
@@ -76,15 +75,17 @@ TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
 // Members are no other runs: what they say is named so, and has no p value.
 TEST_F(Systems, OfOneTrainingEachSayWhatIsMissing) {
   const SystemPair pair =
-      system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}), JudgedGraphs::valid);
+      system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}), EvaluatedOn::valid);
   ASSERT_TRUE(pair.a.members_of_one);
   EXPECT_EQ(pair.a.members_of_one->run_count(), 2);
   EXPECT_EQ(pair.a.scores.run_count(), 1);
-  EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
-              AllOf(HasSubstr("one training of a side"), HasSubstr("another seed.init and seed.order"),
-                    HasSubstr("these graphs, other members of these trainings"), Not(HasSubstr("other runs")),
-                    HasSubstr("these models only where a side has one training"),
-                    Not(HasSubstr("exchanging labels"))));
+  EXPECT_THAT(
+      comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
+      AllOf(HasSubstr("one training of a side"), HasSubstr("another seed.init and seed.order"),
+            HasSubstr("these graphs, other members of these trainings"),
+            Not(HasSubstr("other runs")),
+            HasSubstr("these models only where a side has one training"),
+            Not(HasSubstr("exchanging labels"))));
   EXPECT_THAT(system_text(pair.a),
               AllOf(HasSubstr("one training says nothing of others"),
                     HasSubstr("other members of this training"), HasSubstr("this model only")));
@@ -99,7 +100,7 @@ TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
       split.push_back(testing::write_split_run(folder_ / ("s" + name), seed, 4, member).string());
     }
   }
-  for (const JudgedGraphs judged : {JudgedGraphs::valid, JudgedGraphs::out_of_fold}) {
+  for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
     const SystemScores fused = system_scores(read_system(a_), judged),
                        own = system_scores(read_system(split), judged);
     EXPECT_EQ(own.scores.scores, fused.scores.scores);
@@ -118,14 +119,13 @@ TEST_F(Systems, ThatShareAnOrderOfSlatesSaySo) {
   testing::write_text(folder_ / "c" / "config.yaml", text);
   run.write(folder_ / "c" / "predictions.h5");
   const std::vector<std::string> inputs{a_[0], (folder_ / "c").string()};
-  EXPECT_THAT(system_text(system_scores(read_system(inputs), JudgedGraphs::valid)),
+  EXPECT_THAT(system_text(system_scores(read_system(inputs), EvaluatedOn::valid)),
               HasSubstr("share seed.order 1: they saw the same slates"));
-  EXPECT_TRUE(system_scores(read_system(a_), JudgedGraphs::valid).notes.empty());
+  EXPECT_TRUE(system_scores(read_system(a_), EvaluatedOn::valid).notes.empty());
 }
 
 TEST_F(Systems, HaveTrainingsOutOfFold) {
-  const SystemScores found =
-      system_scores(read_system(a_), JudgedGraphs::out_of_fold);
+  const SystemScores found = system_scores(read_system(a_), EvaluatedOn::out_of_fold);
   EXPECT_EQ(found.scores.run_count(), 3);
   EXPECT_EQ(found.scores.graph_count(), 2);
   EXPECT_TRUE(found.scores.is_out_of_fold());
@@ -141,8 +141,7 @@ TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
   testing::write_text(folder_ / "two" / "config.yaml", testing::config_text(9, 0, 2));
   run.write(folder_ / "two" / "predictions.h5");
   const std::string input = (folder_ / "two").string();
-  const SystemScores found =
-      system_scores(read_system({&input, 1}), JudgedGraphs::valid);
+  const SystemScores found = system_scores(read_system({&input, 1}), EvaluatedOn::valid);
   EXPECT_EQ(found.scores.graph_count(), 5);
   EXPECT_THAT(found.left_out, ::testing::Contains(HasSubstr("inception_v3_batch_128_train")));
   EXPECT_THAT(refusal(a_, {input}), HasSubstr("the data differ"));

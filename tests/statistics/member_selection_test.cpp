@@ -15,10 +15,10 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 // A graph; member m's scores are the targets with noise of its own size.
-JudgedGraph graph(const std::string& family, std::uint64_t key, const std::vector<double>& noise,
-                  int configs = 60) {
+SelectionGraph graph(const std::string& family, std::uint64_t key, const std::vector<double>& noise,
+                     int configs = 60) {
   CounterRng rng(key);
-  JudgedGraph result;
+  SelectionGraph result;
   result.family = family;
   for (int k = 0; k < configs; ++k) result.targets.push_back(rng.normal());
   for (const double size : noise) {
@@ -29,8 +29,8 @@ JudgedGraph graph(const std::string& family, std::uint64_t key, const std::vecto
   return result;
 }
 
-std::vector<JudgedGraph> graphs(const std::vector<double>& noise, int count = 6) {
-  std::vector<JudgedGraph> result;
+std::vector<SelectionGraph> graphs(const std::vector<double>& noise, int count = 6) {
+  std::vector<SelectionGraph> result;
   for (int g = 0; g < count; ++g)
     result.push_back(
         graph("family" + std::to_string(g / 2), 100 + static_cast<std::uint64_t>(g), noise));
@@ -53,7 +53,7 @@ TEST(SelectMembers, PrefersGoodMembersToBadOnes) {
 int taken_by_luck(const std::vector<int>& families, std::size_t members) {
   int taken = 0;
   for (std::uint64_t trial = 0; trial < 400; ++trial) {
-    std::vector<JudgedGraph> judged;
+    std::vector<SelectionGraph> judged;
     for (std::size_t f = 0; f < families.size(); ++f) {
       for (int g = 0; g < families[f]; ++g)
         judged.push_back(graph("f" + std::to_string(f), mix_key({trial, judged.size()}),
@@ -77,8 +77,8 @@ TEST(SelectMembers, IsHardlyEverTakenAmongMembersThatAreAlike) {
 
 // The nested gains 0.1, 0.2 and 0.3 of three families: mean 0.2, error 0.1 / sqrt(3).
 TEST(SelectMembers, AsksForAGainAboveItsNoise) {
-  const std::vector<JudgedGraph> judged = [] {
-    std::vector<JudgedGraph> list;
+  const std::vector<SelectionGraph> judged = [] {
+    std::vector<SelectionGraph> list;
     for (int g = 0; g < 3; ++g) list.push_back({"f" + std::to_string(g), {{0, 1}}, {0, 1}});
     return list;
   }();
@@ -96,14 +96,14 @@ TEST(SelectMembers, AsksForAGainAboveItsNoise) {
 }
 
 TEST(SelectMembers, TakesTheFirstOfEqualMembers) {
-  std::vector<JudgedGraph> judged = graphs({0.5});
-  for (JudgedGraph& one : judged) one.scores.push_back(one.scores[0]);
+  std::vector<SelectionGraph> judged = graphs({0.5});
+  for (SelectionGraph& one : judged) one.scores.push_back(one.scores[0]);
   EXPECT_THAT(select_members(judged, kendall_tau_b, 1).in_sample,
               select_members(judged, kendall_tau_b, 1).plain);
 }
 
 TEST(SelectMembers, RefusesWhatCannotBeNested) {
-  std::vector<JudgedGraph> judged = graphs({0.5, 0.5}, 2);
+  std::vector<SelectionGraph> judged = graphs({0.5, 0.5}, 2);
   EXPECT_THROW(select_members(judged, kendall_tau_b), Error);  // one family
   EXPECT_THROW(select_members({}, kendall_tau_b), Error);
   judged.push_back(graph("other", 1, {0.5}));
@@ -114,9 +114,9 @@ TEST(SelectMembers, RefusesWhatCannotBeNested) {
 }
 
 TEST(SelectMembers, LeavesOutGraphsWithoutAMetric) {
-  std::vector<JudgedGraph> judged = graphs({0.3, 3.0});
+  std::vector<SelectionGraph> judged = graphs({0.3, 3.0});
   const MemberSelection before = select_members(judged, kendall_tau_b);
-  JudgedGraph constant = graph("constant", 9, {0.3, 3.0});
+  SelectionGraph constant = graph("constant", 9, {0.3, 3.0});
   constant.targets.assign(constant.targets.size(), 1.0);
   judged.push_back(constant);
   EXPECT_DOUBLE_EQ(select_members(judged, kendall_tau_b).plain, before.plain);

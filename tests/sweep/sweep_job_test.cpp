@@ -28,7 +28,7 @@ SweepOutcome run(
   const auto world = make_self_communicator();
   ThreadPool pool(1, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   return run_sweep(folder, {{}, index, go_on}, context, stop);
 }
 

@@ -20,7 +20,7 @@ inline TrainOutcome run(
   const auto world = make_self_communicator();
   ThreadPool pool(threads, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress, nullptr, nullptr, files};
+  JobContext context{*world, pool, NodeTopology{}, progress, nullptr, nullptr, files};
   return train(experiment, folder, resume, context, stop);
 }
 

@@ -7,7 +7,7 @@
 #include "core/thread_pool.hpp"
 #include "core/trace.hpp"
 #include "dist/communicator.hpp"
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 #include "dist/watchdog.hpp"
 
 namespace tpudist {
@@ -16,7 +16,7 @@ namespace tpudist {
 struct JobContext {
   Communicator& world;  // host memory
   ThreadPool& pool;     // this rank's threads
-  NodePlace place;      // node and GPU of this rank
+  NodeTopology place;   // node and GPU of this rank
   ProgressSink& progress;
   Watchdog* watchdog = nullptr;  // null: nobody watches
   Trace* trace = nullptr;        // null: nobody traces

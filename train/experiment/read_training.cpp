@@ -1,7 +1,7 @@
 #include "train/experiment/read_training.hpp"
 
 #include "train/experiment/limits.hpp"
-#include "train/experiment/read_endurance.hpp"
+#include "train/experiment/read_fault_tolerance.hpp"
 
 namespace tpudist {
 namespace {

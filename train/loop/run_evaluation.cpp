@@ -12,7 +12,7 @@
 #include "core/trace.hpp"
 #include "dist/agreement.hpp"
 #include "ensemble/predictions_file.hpp"
-#include "train/loop/left_members.hpp"
+#include "train/loop/dropped_members.hpp"
 #include "train/loop/run_predictions.hpp"
 
 namespace tpudist {
@@ -29,8 +29,8 @@ RunEvaluation::RunEvaluation(const Experiment& experiment, const TrainingSetup& 
       context_(context),
       validation_(experiment, setup, context) {}
 
-void RunEvaluation::tell_held_out() const {
-  if (root()) validation_.tell_held_out();
+void RunEvaluation::log_held_out() const {
+  if (root()) validation_.log_held_out();
 }
 
 void RunEvaluation::step() {
@@ -86,7 +86,7 @@ std::int64_t RunEvaluation::last_rows() const {
 }
 
 // In one pass over the validation split where evaluation and predictions want the same rows of it.
-void RunEvaluation::finish(TrainOutcome& outcome, const std::function<Boundary()>& wish) {
+void RunEvaluation::finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish) {
   context_.enter("evaluation", state_.step);
   const bool evaluates =
       validation_.has_graphs() && experiment_.train.last_evaluation != LastEvaluation::none;
@@ -94,29 +94,29 @@ void RunEvaluation::finish(TrainOutcome& outcome, const std::function<Boundary()
                        experiment_.predictions.most_rows == last_rows();
   if (evaluates && !at_once) {
     outcome.evaluation = evaluate(last_rows());
-    tell_scores(outcome, /*predicted=*/false);
+    log_scores(outcome, /*predicted=*/false);
   }
   if (experiment_.predictions.wanted) predict(outcome, at_once, wish);
 }
 
 // With `evaluates` the predictions are what the last evaluation goes by.
 void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
-                            const std::function<Boundary()>& wish) {
+                            const std::function<StepDecision()>& wish) {
   context_.enter("predictions", state_.step);
   const TraceSpan span(context_.trace, "predictions", state_.step);
   Evaluation evaluation;
   if (evaluates) evaluation = validation_.start(state_.alive(), last_rows());
-  Boundary wished = Boundary::go_on;
+  StepDecision wished = StepDecision::go_on;
   const auto stops = [&] {
     wished = wish();
-    return wished != Boundary::go_on;
+    return wished != StepDecision::go_on;
   };
   const AlignedFloats weights = state_.scored_weights();
   const WrittenPredictions written = write_predictions(
       run_.predictions(), setup_, {weights, state_.alive(), state_.step, run_.metrics()},
       {stops, evaluates ? &evaluation : nullptr}, context_);
   outcome.stopped = written.stopped;
-  outcome.out_of_time = written.stopped && wished == Boundary::out_of_time;
+  outcome.out_of_time = written.stopped && wished == StepDecision::out_of_time;
   if (written.stopped) return;
   if (!written.header) {
     if (root()) spdlog::warn("no predictions: there are no folds, and no validation graphs");
@@ -127,12 +127,12 @@ void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
     outcome.evaluation = std::move(evaluation);
   }
   if (root()) spdlog::info("wrote {}", run_.predictions().string());
-  tell_scores(outcome, /*predicted=*/true);
+  log_scores(outcome, /*predicted=*/true);
 }
 
 // Writes scores.json, with how good the predictions of held-out graphs are where they were written,
 // read from their file as it is.
-void RunEvaluation::tell_scores(TrainOutcome& outcome, bool predicted) {
+void RunEvaluation::log_scores(TrainOutcome& outcome, bool predicted) {
   nlohmann::json out_of_fold;
   run_on_all_ranks(context_.world, [&] {
     if (!root() || !predicted) return;

@@ -28,7 +28,7 @@ class RunEvaluation {
                 JobContext& context);
 
   // Logs, on rank 0, which graphs members are scored on that train on the validation split.
-  void tell_held_out() const;
+  void log_held_out() const;
 
   // What all evaluations and predictions of the run come to. Not collective.
   EvaluationCosts costs() const { return validation_.costs(); }
@@ -39,7 +39,7 @@ class RunEvaluation {
   // Behind the last step: fills in `evaluation` and `out_of_fold`, and writes scores.json and the
   // predictions. `wish` says on each rank whether it is to stop, which sets `stopped` and
   // `out_of_time`: then there are no predictions.
-  void finish(TrainOutcome& outcome, const std::function<Boundary()>& wish);
+  void finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish);
 
  private:
   bool root() const { return context_.world.rank() == 0; }
@@ -47,8 +47,8 @@ class RunEvaluation {
   Evaluation evaluate(std::int64_t rows);
   void record(const Evaluation& evaluation);
   void stop_members(const Evaluation& evaluation);
-  void predict(TrainOutcome& outcome, bool evaluates, const std::function<Boundary()>& wish);
-  void tell_scores(TrainOutcome& outcome, bool predicted);
+  void predict(TrainOutcome& outcome, bool evaluates, const std::function<StepDecision()>& wish);
+  void log_scores(TrainOutcome& outcome, bool predicted);
 
   const Experiment& experiment_;
   const TrainingSetup& setup_;

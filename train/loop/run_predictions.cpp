@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/aligned.hpp"
-#include "core/exact_pattern.hpp"
+#include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
@@ -16,7 +16,7 @@
 #include "train/scoring/prediction_records.hpp"
 #include "train/scoring/scoring.hpp"
 #include "train/state/checkpoint.hpp"
-#include "train/state/loss_ends.hpp"
+#include "train/state/initial_and_final_loss.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/unit_builder.hpp"
 
@@ -93,7 +93,7 @@ class RunPrediction {
         parameter_hash(trained_.flat, members(), setup_.network.parameters());
     header_.runs = {run_record(experiment_, trained_.step, hash,
                                training_folds_hash(setup_.folds, setup_.data))};
-    std::vector<LossEnds> losses(static_cast<std::size_t>(members()));
+    std::vector<InitialAndFinalLoss> losses(static_cast<std::size_t>(members()));
     run_on_all_ranks(context_.world, [&] {
       if (root()) losses = read_loss_ends(trained_.metrics, members());
     });
@@ -129,9 +129,9 @@ class RunPrediction {
   }
 
   // The scores of a part's members at their places among all of the run's; the others have none.
-  std::vector<GraphPrediction> of_all_members(std::vector<GraphPrediction> scored,
-                                              const std::vector<int>& members) const {
-    for (GraphPrediction& prediction : scored) {
+  std::vector<ScoresByMember> of_all_members(std::vector<ScoresByMember> scored,
+                                             const std::vector<int>& members) const {
+    for (ScoresByMember& prediction : scored) {
       std::vector<std::vector<double>> scores(static_cast<std::size_t>(this->members()));
       for (std::size_t i = 0; i < members.size(); ++i)
         scores[static_cast<std::size_t>(members[i])] = std::move(prediction.scores[i]);
@@ -161,7 +161,7 @@ class RunPrediction {
                                  {experiment_.evaluate_block, header_.most_rows}, context_);
       run_on_all_ranks(context_.world, [&] {
         if (!root()) return;
-        for (const GraphPrediction& prediction : scored) {
+        for (const ScoresByMember& prediction : scored) {
           writer_->add(next_ + prediction.graph,
                        scores_record(dataset, prediction, part.members, members()));
         }
@@ -207,7 +207,7 @@ std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const
     if (fold >= 0) part.data.include.clear();
     for (int g = 0; fold >= 0 && g < training.size(); ++g) {
       if (fold_of[static_cast<std::size_t>(g)] == fold && training.entry(g).split == split)
-        part.data.include.push_back(exact_pattern(training.graph(g).name));
+        part.data.include.push_back(escape_glob(training.graph(g).name));
     }
     const bool empty = part.members.empty() || (fold >= 0 && part.data.include.empty());
     if (!empty) parts.push_back(std::move(part));

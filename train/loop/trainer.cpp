@@ -16,9 +16,9 @@
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
+#include "train/loop/dropped_members.hpp"
 #include "train/loop/largest_unit.hpp"
 #include "train/loop/layer_report.hpp"
-#include "train/loop/left_members.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
@@ -92,10 +92,10 @@ class TrainingRun {
   }
 
   // What this rank wants at a step boundary.
-  Boundary wish() {
+  StepDecision wish() {
     const bool out_of_time = limit_.is_over();
-    if (stop_requested_()) return Boundary::stop;
-    return out_of_time ? Boundary::out_of_time : Boundary::go_on;
+    if (stop_requested_()) return StepDecision::stop;
+    return out_of_time ? StepDecision::out_of_time : StepDecision::go_on;
   }
 
   // The same for all of the run's members, and on all ranks.
@@ -195,12 +195,12 @@ class TrainingRun {
         error = std::current_exception();
       }
     }
-    const Boundary own = wish();
+    const StepDecision own = wish();
     const TraceSpan span(context_.trace, "agree on step", state_.step + 1);
-    const Boundary agreed = agree(context_.world, own, error);
-    if (agreed == Boundary::go_on) return next;
+    const StepDecision agreed = agree(context_.world, own, error);
+    if (agreed == StepDecision::go_on) return next;
     outcome.stopped = true;
-    outcome.out_of_time = agreed == Boundary::out_of_time;
+    outcome.out_of_time = agreed == StepDecision::out_of_time;
     return std::nullopt;
   }
 
@@ -235,7 +235,7 @@ class TrainingRun {
     });
     report_.start(state_.step);
     watch_ranks();
-    evaluation_.tell_held_out();
+    evaluation_.log_held_out();
     const std::string split = split_family_warning(setup_.folds);
     if (root() && !split.empty()) spdlog::warn("{}", split);
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {

@@ -58,7 +58,7 @@ Evaluation Validation::evaluate(std::span<const float> flat, const std::vector<b
   return evaluation;
 }
 
-void Validation::tell_held_out() const {
+void Validation::log_held_out() const {
   if (by_.empty()) return;
   constexpr std::size_t kListed = 10;  // graphs of a fold; folds.yaml has all of them
   std::vector<std::vector<std::string>> graphs(static_cast<std::size_t>(setup_.folds.folds));

@@ -36,7 +36,7 @@ class Validation {
                       std::int64_t most_rows) const;
 
   // Logs, where members train on the split, which graphs the members of each fold are scored on.
-  void tell_held_out() const;
+  void log_held_out() const;
 
  private:
   void require_same_on_all_ranks() const;

@@ -15,7 +15,7 @@ namespace {
 
 // The members of all runs, with those named that cannot take part.
 std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& runs,
-                                          const GraphPrediction& prediction) {
+                                          const ScoresByMember& prediction) {
   std::vector<RankingMember> members;
   for (const TrainedRun* run : runs) {
     for (std::size_t m = 0; m < run->use.size(); ++m) {
@@ -80,7 +80,7 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   const RunScorers scorers(all, module.dataset, context);
   context.enter("ranking");
   context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");
-  const GraphPrediction prediction = scorers.score({0, 1}, {}, context).front();
+  const ScoresByMember prediction = scorers.score({0, 1}, {}, context).front();
   context.progress.finish();
 
   ModuleRanking result;

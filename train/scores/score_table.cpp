@@ -12,18 +12,18 @@ namespace tpudist {
 namespace {
 
 constexpr ScoreColumn kLayoutColumns[] = {
-    {"kendall_tau", &GraphScores::kendall_tau}, {"opa", &GraphScores::opa},
-    {"slowdown_1", &GraphScores::slowdown_1},   {"slowdown_5", &GraphScores::slowdown_5},
-    {"slowdown_10", &GraphScores::slowdown_10}, {"slowdown_100", &GraphScores::slowdown_100},
+    {"kendall_tau", &GraphMetrics::kendall_tau}, {"opa", &GraphMetrics::opa},
+    {"slowdown_1", &GraphMetrics::slowdown_1},   {"slowdown_5", &GraphMetrics::slowdown_5},
+    {"slowdown_10", &GraphMetrics::slowdown_10}, {"slowdown_100", &GraphMetrics::slowdown_100},
 };
 constexpr ScoreColumn kTileColumns[] = {
-    {"tile_score", &GraphScores::tile_score},
-    {"kendall_tau", &GraphScores::kendall_tau},
-    {"opa", &GraphScores::opa},
-    {"slowdown_1", &GraphScores::slowdown_1},
-    {"slowdown_5", &GraphScores::slowdown_5},
-    {"slowdown_10", &GraphScores::slowdown_10},
-    {"slowdown_100", &GraphScores::slowdown_100},
+    {"tile_score", &GraphMetrics::tile_score},
+    {"kendall_tau", &GraphMetrics::kendall_tau},
+    {"opa", &GraphMetrics::opa},
+    {"slowdown_1", &GraphMetrics::slowdown_1},
+    {"slowdown_5", &GraphMetrics::slowdown_5},
+    {"slowdown_10", &GraphMetrics::slowdown_10},
+    {"slowdown_100", &GraphMetrics::slowdown_100},
 };
 
 bool is_slowdown(const ScoreColumn& column) {
@@ -35,7 +35,7 @@ std::string cell(const ScoreColumn& column, double value) {
   return is_slowdown(column) ? fmt::format("{:.2f}%", 100 * value) : fmt::format("{:.4f}", value);
 }
 
-nlohmann::json values_json(const GraphScores& scores, bool is_tile) {
+nlohmann::json values_json(const GraphMetrics& scores, bool is_tile) {
   nlohmann::json json;
   for (const ScoreColumn& column : score_columns(is_tile)) {
     const double value = scores.*column.value;
@@ -53,13 +53,13 @@ std::span<const ScoreColumn> score_columns(bool is_tile) {
   return kLayoutColumns;
 }
 
-double primary_score(const GraphScores& scores, bool is_tile) {
+double primary_score(const GraphMetrics& scores, bool is_tile) {
   return scores.*score_columns(is_tile).front().value;
 }
 
-GraphScores score_graph(std::span<const double> scores, std::span<const double> targets,
-                        bool is_tile) {
-  GraphScores result;
+GraphMetrics score_graph(std::span<const double> scores, std::span<const double> targets,
+                         bool is_tile) {
+  GraphMetrics result;
   result.configs = static_cast<std::int64_t>(scores.size());
   result.kendall_tau = kendall_tau_b(scores, targets);
   result.opa = ordered_pair_accuracy(scores, targets);
@@ -71,14 +71,14 @@ GraphScores score_graph(std::span<const double> scores, std::span<const double> 
   return result;
 }
 
-MeanScores mean_scores_of(std::span<const GraphScores> graphs, bool is_tile) {
+MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile) {
   MeanScores result;
   result.mean.name = "mean";
-  for (const GraphScores& graph : graphs) result.mean.configs += graph.configs;
+  for (const GraphMetrics& graph : graphs) result.mean.configs += graph.configs;
   for (const ScoreColumn& column : score_columns(is_tile)) {
     double sum = 0;
     std::int64_t undefined = 0;
-    for (const GraphScores& graph : graphs) {
+    for (const GraphMetrics& graph : graphs) {
       const double value = graph.*column.value;
       if (std::isnan(value))
         ++undefined;
@@ -92,22 +92,22 @@ MeanScores mean_scores_of(std::span<const GraphScores> graphs, bool is_tile) {
   return result;
 }
 
-std::string score_table_text(std::span<const GraphScores> graphs, bool is_tile) {
+std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile) {
   const auto columns = score_columns(is_tile);
   const MeanScores means = mean_scores_of(graphs, is_tile);
   std::size_t name_width = 5;  // "graph"
-  for (const GraphScores& graph : graphs) name_width = std::max(name_width, graph.name.size());
+  for (const GraphMetrics& graph : graphs) name_width = std::max(name_width, graph.name.size());
 
   std::string text = fmt::format("{:<{}}  {:>9}", "graph", name_width, "configs");
   for (const ScoreColumn& column : columns) text += fmt::format("  {:>12}", column.name);
   text += '\n';
-  const auto add_line = [&](const GraphScores& scores) {
+  const auto add_line = [&](const GraphMetrics& scores) {
     text += fmt::format("{:<{}}  {:>9}", scores.name, name_width, scores.configs);
     for (const ScoreColumn& column : columns)
       text += fmt::format("  {:>12}", cell(column, scores.*column.value));
     text += '\n';
   };
-  for (const GraphScores& graph : graphs) add_line(graph);
+  for (const GraphMetrics& graph : graphs) add_line(graph);
   add_line(means.mean);
 
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -118,7 +118,7 @@ std::string score_table_text(std::span<const GraphScores> graphs, bool is_tile) 
   return text;
 }
 
-nlohmann::json score_table_json(std::span<const GraphScores> graphs, bool is_tile) {
+nlohmann::json score_table_json(std::span<const GraphMetrics> graphs, bool is_tile) {
   const auto columns = score_columns(is_tile);
   const MeanScores means = mean_scores_of(graphs, is_tile);
   nlohmann::json json;
@@ -128,7 +128,7 @@ nlohmann::json score_table_json(std::span<const GraphScores> graphs, bool is_til
   for (std::size_t i = 0; i < columns.size(); ++i)
     json["undefined"][std::string(columns[i].name)] = means.undefined[i];
   json["graphs"] = nlohmann::json::array();
-  for (const GraphScores& graph : graphs) {
+  for (const GraphMetrics& graph : graphs) {
     nlohmann::json entry = values_json(graph, is_tile);
     entry["name"] = graph.name;
     entry["configs"] = graph.configs;

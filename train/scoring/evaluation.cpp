@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-std::vector<double> targets_of(const Dataset& dataset, const GraphPrediction& prediction) {
+std::vector<double> targets_of(const Dataset& dataset, const ScoresByMember& prediction) {
   std::vector<double> targets;
   for (std::int64_t row : prediction.rows) targets.push_back(dataset.target(prediction.graph, row));
   return targets;
@@ -24,7 +24,7 @@ std::vector<double> targets_of(const Dataset& dataset, const GraphPrediction& pr
 
 // Whether a member that is combined scored the graph, or nobody is combined at all: then equal scores
 // of 0 stand for it.
-bool is_scored(const GraphPrediction& prediction, const std::vector<bool>& use) {
+bool is_scored(const ScoresByMember& prediction, const std::vector<bool>& use) {
   bool any = false;
   for (std::size_t m = 0; m < use.size(); ++m) {
     if (use[m] && !prediction.scores[m].empty()) return true;
@@ -33,9 +33,9 @@ bool is_scored(const GraphPrediction& prediction, const std::vector<bool>& use) 
   return !any;
 }
 
-GraphScores scored(std::span<const double> scores, std::span<const double> targets,
-                   const Dataset& dataset, int graph, bool is_tile) {
-  GraphScores result = score_graph(scores, targets, is_tile);
+GraphMetrics scored(std::span<const double> scores, std::span<const double> targets,
+                    const Dataset& dataset, int graph, bool is_tile) {
+  GraphMetrics result = score_graph(scores, targets, is_tile);
   result.name = dataset.graph(graph).name;
   return result;
 }
@@ -121,7 +121,7 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
   return evaluation;
 }
 
-void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
+void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool) {
   const std::vector<bool>& use = evaluation.used;
   const std::size_t before = evaluation.ensemble.size(), members = use.size();
@@ -132,14 +132,14 @@ void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& pred
       static_cast<std::int64_t>(predictions.size() * (members + 1)), [&](std::int64_t i) {
         const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
                           m = static_cast<std::size_t>(i) % (members + 1);
-        const GraphPrediction& prediction = predictions[g];
+        const ScoresByMember& prediction = predictions[g];
         if (m == members) {
           evaluation.data_hashes[before + g] =
               data_hash(graph_record(dataset.entry(prediction.graph), evaluation.most_rows, -1, {}),
                         scores_record(dataset, prediction, {}, 0));
         }
-        // What was not scored is undefined, which the defaults of GraphScores say.
-        GraphScores& slot =
+        // What was not scored is undefined, which the defaults of GraphMetrics say.
+        GraphMetrics& slot =
             m < members ? evaluation.members[m][before + g] : evaluation.ensemble[before + g];
         slot.name = dataset.graph(prediction.graph).name;
         if (m < members ? prediction.scores[m].empty() : !is_scored(prediction, use)) return;
@@ -160,13 +160,13 @@ void sort_graphs(Evaluation& evaluation) {
   std::vector<std::size_t> order(evaluation.ensemble.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t g) { return evaluation.ensemble[g].name; });
-  const auto sorted = [&](const std::vector<GraphScores>& graphs) {
-    std::vector<GraphScores> result;
+  const auto sorted = [&](const std::vector<GraphMetrics>& graphs) {
+    std::vector<GraphMetrics> result;
     for (const std::size_t g : order) result.push_back(graphs[g]);
     return result;
   };
   evaluation.ensemble = sorted(evaluation.ensemble);
-  for (std::vector<GraphScores>& member : evaluation.members) member = sorted(member);
+  for (std::vector<GraphMetrics>& member : evaluation.members) member = sorted(member);
   std::vector<std::uint64_t> hashes;
   if (evaluation.data_hashes.empty()) return;
   for (const std::size_t g : order) hashes.push_back(evaluation.data_hashes[g]);

@@ -36,12 +36,12 @@ struct Evaluation {
   std::int64_t most_rows = 0;         // of a graph that were scored at most; 0 = every measured row
   std::vector<MemberName> names;      // [M]
   std::vector<ScoringSlates> slates;  // [M] in which the member's scores were computed
-  std::vector<std::vector<GraphScores>> members;  // [M][graphs]
-  std::vector<std::uint64_t> data_hashes;         // [graphs] data_hash of the scored rows
-  std::vector<GraphScores> ensemble;  // [graphs], of members together: those that did not fail
-  std::vector<bool> used;             // [M] members that are combined
-  std::vector<double> weights;        // [M] with which; 0 of those that are not
-  std::vector<std::string> left_out;  // [M] why a member is not combined
+  std::vector<std::vector<GraphMetrics>> members;  // [M][graphs]
+  std::vector<std::uint64_t> data_hashes;          // [graphs] data_hash of the scored rows
+  std::vector<GraphMetrics> ensemble;  // [graphs], of members together: those that did not fail
+  std::vector<bool> used;              // [M] members that are combined
+  std::vector<double> weights;         // [M] with which; 0 of those that are not
+  std::vector<std::string> left_out;   // [M] why a member is not combined
   Combination combination;
 
   // Mean over graphs of the collection's main metric (Kendall tau, or the tile score), per member.
@@ -60,7 +60,7 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
                             std::int64_t most_rows = 0, const Combination& combination = {});
 
 // Adds graphs of the dataset, behind those that are there.
-void add_graphs(Evaluation& evaluation, const std::vector<GraphPrediction>& predictions,
+void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 
 // Puts the graphs into the order of their names, which differ.

@@ -51,18 +51,18 @@ AlignedFloats weights_of(std::span<const float> flat, std::size_t all,
   return weights;
 }
 
-std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
-                                          int members, const Dataset& dataset, GraphRange graphs,
-                                          const ScoringMembers& by, const UnitBuilder& units,
-                                          const ScoringOptions& options, JobContext& context) {
+std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
+                                         int members, const Dataset& dataset, GraphRange graphs,
+                                         const ScoringMembers& by, const UnitBuilder& units,
+                                         const ScoringOptions& options, JobContext& context) {
   if (by.empty())
     return score_graphs(network, flat, members, dataset, graphs, units, options, context);
-  std::vector<GraphPrediction> predictions;
+  std::vector<ScoresByMember> predictions;
   for (const GraphRange range : alike(graphs, by)) {
     const std::vector<int> own = flagged(by[static_cast<std::size_t>(range.first)]);
     if (own.empty()) {
       for (int g = range.first; g < range.first + range.count; ++g) {
-        GraphPrediction& nobody = predictions.emplace_back();
+        ScoresByMember& nobody = predictions.emplace_back();
         nobody.graph = g;
         nobody.rows = choose_rows(dataset, g, options.most_rows);
         nobody.scores.resize(static_cast<std::size_t>(members));
@@ -70,8 +70,8 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
       continue;
     }
     const AlignedFloats weights = weights_of(flat, static_cast<std::size_t>(members), own);
-    for (GraphPrediction& scored : score_graphs(network, weights, static_cast<int>(own.size()),
-                                                dataset, range, units, options, context)) {
+    for (ScoresByMember& scored : score_graphs(network, weights, static_cast<int>(own.size()),
+                                               dataset, range, units, options, context)) {
       std::vector<std::vector<double>> scores(static_cast<std::size_t>(members));
       for (std::size_t i = 0; i < own.size(); ++i)
         scores[static_cast<std::size_t>(own[i])] = std::move(scored.scores[i]);

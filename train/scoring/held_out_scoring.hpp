@@ -26,10 +26,10 @@ AlignedFloats weights_of(std::span<const float> flat, std::size_t all,
                          std::span<const int> members);
 
 // As score_graphs, each graph by the members that `by` flags; the scores of the others are empty.
-std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
-                                          int members, const Dataset& dataset, GraphRange graphs,
-                                          const ScoringMembers& by, const UnitBuilder& units,
-                                          const ScoringOptions& options, JobContext& context);
+std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
+                                         int members, const Dataset& dataset, GraphRange graphs,
+                                         const ScoringMembers& by, const UnitBuilder& units,
+                                         const ScoringOptions& options, JobContext& context);
 
 // As total_scores, of the members that `by` flags.
 std::int64_t total_scores(const Dataset& dataset, int members, const ScoringMembers& by,

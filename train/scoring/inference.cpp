@@ -12,11 +12,11 @@
 #include "core/log.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "ensemble/predictions_file.hpp"
-#include "train/experiment/agreed_values.hpp"
 #include "train/experiment/same_settings.hpp"
+#include "train/experiment/values_to_agree.hpp"
+#include "train/scoring/in_memory_predictions.hpp"
 #include "train/scoring/prediction_records.hpp"
 #include "train/scoring/run_scorers.hpp"
-#include "train/scoring/scored_graphs.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
@@ -141,7 +141,7 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
 }
 
 // Judges the members and combines those that are left, or those that `chosen` says.
-CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& dataset,
+CollectionResult combined_result(const InMemoryPredictions& scored, const Dataset& dataset,
                                  const std::vector<const TrainedRun*>& runs,
                                  const ScoreRequest& request, std::optional<Judgement> chosen,
                                  ThreadPool& pool) {
@@ -153,7 +153,7 @@ CollectionResult combined_result(const ScoredGraphs& scored, const Dataset& data
   const Judgement& judgement = result.judgement;
   const std::vector<double> weights =
       result.chosen ? carried_weights(*result.chosen, judgement) : member_weights(judgement);
-  for (const GraphPrediction& prediction : scored.predictions()) {
+  for (const ScoresByMember& prediction : scored.predictions()) {
     result.graphs.push_back(dataset.graph(prediction.graph).name);
     if (request.means)
       result.mean.push_back(combined_scores(prediction, weights, request.combination));
@@ -195,7 +195,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   const RunScorers scorers(runs, dataset, context);
   const bool root = context.world.rank() == 0;
   std::optional<PredictionsHeader> header;  // on rank 0, as what follows
-  std::optional<ScoredGraphs> scored;
+  std::optional<InMemoryPredictions> scored;
   std::optional<PredictionsWriter> file;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
@@ -302,14 +302,14 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
   }
 }
 
-std::vector<AgreedValue> agreed_values(const TrainedRun& run) {
+std::vector<AgreedValue> values_to_agree(const TrainedRun& run) {
   const std::string path = run.path.string();
   Hasher hasher;
   hasher.update(std::span<const float>(run.flat));
   for (const bool use : run.use) hasher.update(static_cast<int>(use));
   std::vector<AgreedValue> values{{path + ": step", std::to_string(run.step)},
                                   {path + ": parameters", to_hex(hasher.digest())}};
-  for (const AgreedValue& value : agreed_values(run.experiment)) {
+  for (const AgreedValue& value : values_to_agree(run.experiment)) {
     values.push_back({fmt::format("{}: {}", path, value.name), value.value});
   }
   return values;

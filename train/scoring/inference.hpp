@@ -50,7 +50,7 @@ Network make_network(const Experiment& experiment, int device, ThreadPool& pool)
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
 // What all ranks of a job must have in common of a run that they score with.
-std::vector<AgreedValue> agreed_values(const TrainedRun& run);
+std::vector<AgreedValue> values_to_agree(const TrainedRun& run);
 
 // What to score: a split, from another shard folder than the run's own if one is given.
 struct ScoreRequest {

@@ -33,7 +33,8 @@ PredictedRun run_record(const Experiment& experiment, std::int64_t step,
 
 std::vector<PredictedMember> member_records(const Experiment& experiment,
                                             const std::vector<bool>& alive,
-                                            const std::vector<LossEnds>& losses, int run) {
+                                            const std::vector<InitialAndFinalLoss>& losses,
+                                            int run) {
   std::vector<PredictedMember> members;
   for (int m = 0; m < experiment.ensemble.members; ++m) {
     const auto at = static_cast<std::size_t>(m);
@@ -43,9 +44,9 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
   return members;
 }
 
-PredictedGraph graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
-                            std::vector<bool> held_out) {
-  PredictedGraph graph;
+PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
+                             std::vector<bool> held_out) {
+  PredictionEntry graph;
   graph.name = entry.name;
   graph.split = entry.split;
   graph.nodes = entry.nodes;
@@ -56,9 +57,9 @@ PredictedGraph graph_record(const GraphEntry& entry, std::int64_t most_rows, int
   return graph;
 }
 
-GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& prediction,
-                               std::span<const int> which, int members) {
-  GraphPredictions record;
+PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction,
+                             std::span<const int> which, int members) {
+  PredictionRows record;
   const RunTimes& times = dataset.run_times(prediction.graph);
   for (const std::int64_t row : prediction.rows) {
     const auto config = static_cast<std::size_t>(dataset.config_of(prediction.graph, row));

@@ -9,7 +9,7 @@
 #include "ensemble/predictions.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scoring/scoring.hpp"
-#include "train/state/loss_ends.hpp"
+#include "train/state/initial_and_final_loss.hpp"
 
 namespace tpudist {
 
@@ -26,16 +26,17 @@ PredictedRun run_record(const Experiment& experiment, std::int64_t step,
 // `alive` [M], `losses` [M]; `run`: index of the run in the file.
 std::vector<PredictedMember> member_records(const Experiment& experiment,
                                             const std::vector<bool>& alive,
-                                            const std::vector<LossEnds>& losses, int run);
+                                            const std::vector<InitialAndFinalLoss>& losses,
+                                            int run);
 
 // A graph of a data set that keeps every measured row. `fold`: that it lies in, -1 where it lies in
 // none; `held_out` [M of the file].
-PredictedGraph graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
-                            std::vector<bool> held_out);
+PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
+                             std::vector<bool> held_out);
 
 // Scores of `prediction`, whose member i is member which[i] of the file's `members`; the others, and
 // those that did not score the graph, have none.
-GraphPredictions scores_record(const Dataset& dataset, const GraphPrediction& prediction,
-                               std::span<const int> which, int members);
+PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction,
+                             std::span<const int> which, int members);
 
 }  // namespace tpudist

@@ -29,8 +29,8 @@ class RunScorers::Scorer {
   int members() const { return static_cast<int>(run_.use.size()); }
 
   // `by`: of this run's members.
-  std::vector<GraphPrediction> score(GraphRange graphs, const ScoringMembers& by,
-                                     JobContext& context) const {
+  std::vector<ScoresByMember> score(GraphRange graphs, const ScoringMembers& by,
+                                    JobContext& context) const {
     return score_graphs(network_, run_.flat, members(), dataset_, graphs, by, units_,
                         {run_.experiment.evaluate_block, 0}, context);
   }
@@ -52,15 +52,15 @@ RunScorers::RunScorers(const std::vector<const TrainedRun*>& runs, const Dataset
 
 RunScorers::~RunScorers() = default;
 
-std::vector<GraphPrediction> RunScorers::score(GraphRange graphs, const ScoringMembers& by,
-                                               JobContext& context) const {
-  std::vector<GraphPrediction> all =
+std::vector<ScoresByMember> RunScorers::score(GraphRange graphs, const ScoringMembers& by,
+                                              JobContext& context) const {
+  std::vector<ScoresByMember> all =
       scorers_.front()->score(graphs, columns(by, 0, scorers_.front()->members()), context);
   int first = scorers_.front()->members();
   for (std::size_t s = 1; s < scorers_.size(); ++s) {
     const ScoringMembers own = columns(by, first, scorers_[s]->members());
     first += scorers_[s]->members();
-    std::vector<GraphPrediction> more = scorers_[s]->score(graphs, own, context);
+    std::vector<ScoresByMember> more = scorers_[s]->score(graphs, own, context);
     for (std::size_t g = 0; g < all.size(); ++g) {
       for (auto& scores : more[g].scores) all[g].scores.push_back(std::move(scores));
     }

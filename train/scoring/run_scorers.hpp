@@ -26,8 +26,8 @@ class RunScorers {
 
   // Scores all rows of these graphs with the members that `by` flags ([graphs of the dataset][M];
   // empty: all), those that failed included.
-  std::vector<GraphPrediction> score(GraphRange graphs, const ScoringMembers& by,
-                                     JobContext& context) const;
+  std::vector<ScoresByMember> score(GraphRange graphs, const ScoringMembers& by,
+                                    JobContext& context) const;
 
  private:
   class Scorer;

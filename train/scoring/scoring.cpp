@@ -96,7 +96,7 @@ struct SharedBlocks {
 };
 
 SharedBlocks share_blocks(const std::vector<DistinctRows>& distinct,
-                          const std::vector<GraphScoring>& scoring, int members,
+                          const std::vector<BlockEstimate>& scoring, int members,
                           const Communicator& world) {
   SharedBlocks shared;
   shared.blocks = cut_blocks(distinct, scoring, members, kPiecesOfARank * world.size());
@@ -143,7 +143,7 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
 // those of equal configurations.
 void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
                  const std::vector<DistinctRows>& distinct, const SlatePermutations& permutations,
-                 std::vector<GraphPrediction>& predictions) {
+                 std::vector<ScoresByMember>& predictions) {
   std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
   for (std::size_t g = 0; g < predictions.size(); ++g) {
     by_graph[g].assign(static_cast<std::size_t>(members),
@@ -191,25 +191,25 @@ std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most
   return scores;
 }
 
-std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
-                                          int members, const Dataset& dataset, GraphRange graphs,
-                                          const UnitBuilder& units, const ScoringOptions& options,
-                                          JobContext& context) {
-  std::vector<GraphPrediction> predictions(static_cast<std::size_t>(graphs.count));
+std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
+                                         int members, const Dataset& dataset, GraphRange graphs,
+                                         const UnitBuilder& units, const ScoringOptions& options,
+                                         JobContext& context) {
+  std::vector<ScoresByMember> predictions(static_cast<std::size_t>(graphs.count));
   std::vector<DistinctRows> distinct(predictions.size());
   context.pool.parallel_for(graphs.count, [&](std::int64_t i) {
-    GraphPrediction& prediction = predictions[static_cast<std::size_t>(i)];
+    ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
     prediction.graph = graphs.first + static_cast<int>(i);
     prediction.rows = choose_rows(dataset, prediction.graph, options.most_rows);
     distinct[static_cast<std::size_t>(i)] =
         distinct_rows(dataset, prediction.graph, prediction.rows);
   });
   std::int64_t scores = 0;
-  for (const GraphPrediction& prediction : predictions)
+  for (const ScoresByMember& prediction : predictions)
     scores += members * static_cast<std::int64_t>(prediction.rows.size());
 
   const SlatePermutations permutations(dataset, distinct, options.block.slates);
-  const std::vector<GraphScoring> scoring = permutations.repeat(
+  const std::vector<BlockEstimate> scoring = permutations.repeat(
       estimate_scoring(units, dataset, distinct, options.block, context.pool, context.world));
   const SharedBlocks shared = share_blocks(permutations.rows(), scoring, members, context.world);
   std::vector<double> own;
@@ -222,7 +222,7 @@ std::vector<GraphPrediction> score_graphs(const Network& network, std::span<cons
   return predictions;
 }
 
-std::vector<double> combined_scores(const GraphPrediction& prediction,
+std::vector<double> combined_scores(const ScoresByMember& prediction,
                                     const std::vector<double>& weights,
                                     const Combination& combination) {
   const auto is_empty = [](const std::vector<double>& scores) { return scores.empty(); };

@@ -14,7 +14,7 @@
 namespace tpudist {
 
 // Scores of configurations of one graph by members; a larger score means slower.
-struct GraphPrediction {
+struct ScoresByMember {
   int graph = 0;                   // index in the dataset
   std::vector<std::int64_t> rows;  // [c] rows that were scored, rising
   // [M][c], empty for a member that did not score the graph
@@ -45,14 +45,14 @@ std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most
 // once in each permutation of `options.block.slates`.
 // Collective; every rank gets all predictions. The caller starts and finishes context.progress,
 // which advances by the scores of all ranks.
-std::vector<GraphPrediction> score_graphs(const Network& network, std::span<const float> flat,
-                                          int members, const Dataset& dataset, GraphRange graphs,
-                                          const UnitBuilder& units, const ScoringOptions& options,
-                                          JobContext& context);
+std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
+                                         int members, const Dataset& dataset, GraphRange graphs,
+                                         const UnitBuilder& units, const ScoringOptions& options,
+                                         JobContext& context);
 
 // One score for each configuration from the members that scored, with their weights [M]; 0 where no
 // such member has weight. [c]
-std::vector<double> combined_scores(const GraphPrediction& prediction,
+std::vector<double> combined_scores(const ScoresByMember& prediction,
                                     const std::vector<double>& weights,
                                     const Combination& combination);
 

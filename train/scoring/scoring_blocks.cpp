@@ -72,9 +72,9 @@ DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const st
   return distinct;
 }
 
-GraphScoring estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
-                              const DistinctRows& graph, const ScoringBlock& block) {
-  GraphScoring scoring;
+BlockEstimate estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                               const DistinctRows& graph, const ScoringBlock& block) {
+  BlockEstimate scoring;
   const auto total = static_cast<std::int64_t>(graph.rows.size());
   if (total == 0) return scoring;
   const std::int64_t nodes = dataset.graph(graph.graph).nodes;
@@ -102,10 +102,10 @@ GraphScoring estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
   return scoring;
 }
 
-std::vector<GraphScoring> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
-                                           const std::vector<DistinctRows>& graphs,
-                                           const ScoringBlock& block, ThreadPool& pool,
-                                           Communicator& world) {
+std::vector<BlockEstimate> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                                            const std::vector<DistinctRows>& graphs,
+                                            const ScoringBlock& block, ThreadPool& pool,
+                                            Communicator& world) {
   // Every rank fills in its own graphs and zeros elsewhere, so that the sums over ranks are exact.
   constexpr std::size_t kNumbers = 3;
   std::vector<double> numbers(kNumbers * graphs.size(), 0.0);
@@ -114,14 +114,14 @@ std::vector<GraphScoring> estimate_scoring(const UnitBuilder& units, const Datas
     const std::int64_t mine = (count - world.rank() + world.size() - 1) / world.size();
     pool.parallel_for(mine, [&](std::int64_t i) {
       const auto at = static_cast<std::size_t>(world.rank() + i * world.size());
-      const GraphScoring scoring = estimate_scoring(units, dataset, graphs[at], block);
+      const BlockEstimate scoring = estimate_scoring(units, dataset, graphs[at], block);
       numbers[kNumbers * at] = static_cast<double>(scoring.block);
       numbers[kNumbers * at + 1] = scoring.work;
       numbers[kNumbers * at + 2] = scoring.flop;
     });
   });
   world.all_reduce(std::span(numbers), ReduceOp::sum);
-  std::vector<GraphScoring> scoring;
+  std::vector<BlockEstimate> scoring;
   for (std::size_t at = 0; at < graphs.size(); ++at) {
     scoring.push_back({static_cast<std::int64_t>(numbers[kNumbers * at]), block.slates.wanted(),
                        numbers[kNumbers * at + 1], numbers[kNumbers * at + 2]});
@@ -130,7 +130,7 @@ std::vector<GraphScoring> estimate_scoring(const UnitBuilder& units, const Datas
 }
 
 std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
-                              const std::vector<GraphScoring>& scoring, int members,
+                              const std::vector<BlockEstimate>& scoring, int members,
                               std::int64_t wanted) {
   std::vector<Block> blocks;
   for (std::size_t g = 0; g < graphs.size(); ++g) {
@@ -179,7 +179,7 @@ ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int m
   pool.parallel_for(dataset.size(), [&](std::int64_t i) {
     const auto g = static_cast<int>(i);
     const DistinctRows graph = distinct_rows(dataset, g, choose_rows(dataset, g, most_rows));
-    const GraphScoring scoring = estimate_scoring(units, dataset, graph, block);
+    const BlockEstimate scoring = estimate_scoring(units, dataset, graph, block);
     const auto distinct = static_cast<std::int64_t>(graph.rows.size());
     const double scored = static_cast<double>(distinct) * members * block.slates.permutations;
     parts[static_cast<std::size_t>(i)] = {1, static_cast<std::int64_t>(graph.index.size()),

@@ -29,21 +29,21 @@ DistinctRows distinct_rows(const Dataset& dataset, int graph, std::span<const st
 
 // How one graph is scored, estimated from sample plans of its own rows: a pure function of the
 // graph, its rows, the network and the configured block.
-struct GraphScoring {
+struct BlockEstimate {
   std::int64_t block = 1;  // configurations that are scored in one plan, except in the last block
   bool even = false;       // blocks are nearly equal, of at most `block` configurations
   double work = 0;         // of a configuration and a member (UnitEstimate::forward_work)
   double flop = 0;         // its arithmetic alone
 };
-GraphScoring estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
-                              const DistinctRows& graph, const ScoringBlock& block);
+BlockEstimate estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                               const DistinctRows& graph, const ScoringBlock& block);
 
 // The same for several graphs. Collective: the ranks share the sample plans, and all of them get
 // the same numbers to the bit.
-std::vector<GraphScoring> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
-                                           const std::vector<DistinctRows>& graphs,
-                                           const ScoringBlock& block, ThreadPool& pool,
-                                           Communicator& world);
+std::vector<BlockEstimate> estimate_scoring(const UnitBuilder& units, const Dataset& dataset,
+                                            const std::vector<DistinctRows>& graphs,
+                                            const ScoringBlock& block, ThreadPool& pool,
+                                            Communicator& world);
 
 // A block of distinct configurations of one graph, for neighbouring members: a piece of work.
 struct Block {
@@ -55,7 +55,7 @@ struct Block {
 // Cuts all graphs into blocks, by graph and configuration, and the members of each block into runs
 // where there would be fewer than `wanted` pieces otherwise. The scores do not depend on the latter.
 std::vector<Block> cut_blocks(const std::vector<DistinctRows>& graphs,
-                              const std::vector<GraphScoring>& scoring, int members,
+                              const std::vector<BlockEstimate>& scoring, int members,
                               std::int64_t wanted);
 
 // Builds the units in which the distinct rows first .. first + count - 1 of a graph are scored, one

@@ -40,9 +40,10 @@ SlatePermutations::SlatePermutations(const Dataset& dataset,
   }
 }
 
-std::vector<GraphScoring> SlatePermutations::repeat(const std::vector<GraphScoring>& graphs) const {
-  std::vector<GraphScoring> places;
-  for (const GraphScoring& graph : graphs)
+std::vector<BlockEstimate> SlatePermutations::repeat(
+    const std::vector<BlockEstimate>& graphs) const {
+  std::vector<BlockEstimate> places;
+  for (const BlockEstimate& graph : graphs)
     places.insert(places.end(), static_cast<std::size_t>(count_), graph);
   return places;
 }

@@ -23,7 +23,7 @@ class SlatePermutations {
   // [graphs x count] the rows of each place in the order in which blocks are cut from them.
   const std::vector<DistinctRows>& rows() const { return rows_; }
   // The same for each place of a graph. [graphs] to [graphs x count].
-  std::vector<GraphScoring> repeat(const std::vector<GraphScoring>& graphs) const;
+  std::vector<BlockEstimate> repeat(const std::vector<BlockEstimate>& graphs) const;
 
   std::size_t graph_of(std::size_t place) const { return place / static_cast<std::size_t>(count_); }
   // Where the i-th row of a place stands among the distinct rows of its graph.

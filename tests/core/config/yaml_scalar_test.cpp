@@ -160,7 +160,7 @@ RC_GTEST_PROP(FormatYamlText, IsReadBackAnywhere, ()) {
   const std::string text = *awkward_text();
   const std::string yaml = format_yaml_text(text);
   YamlMistakes mistakes;
-  const auto source = std::make_shared<YamlPlace::Source>(YamlPlace::Source{"test"});
+  const auto source = std::make_shared<YamlLocation::Source>(YamlLocation::Source{"test"});
   const YamlValue root = parse_yaml(
       "a: " + yaml + "\nb: [" + yaml + ", " + yaml + "]\n" + yaml + ":\n  - x: " + yaml + "\n",
       source, mistakes);

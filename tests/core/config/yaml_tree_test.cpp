@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 using Kind = YamlValue::Kind;
 
 YamlValue parse(const std::string& text, YamlMistakes& mistakes) {
-  return parse_yaml(text, std::make_shared<YamlPlace::Source>(YamlPlace::Source{"file"}), mistakes);
+  return parse_yaml(text, std::make_shared<YamlLocation::Source>(YamlLocation::Source{"file"}),
+                    mistakes);
 }
 
 // The tree of a text without mistakes.
@@ -177,8 +178,8 @@ TEST(MergeYaml, ReplacesWhatIsNotAMapOnBothSides) {
 
 TEST(YamlMistakes, AreSortedAndCutShort) {
   YamlMistakes mistakes;
-  const auto first = std::make_shared<YamlPlace::Source>(YamlPlace::Source{"first", 0});
-  const auto second = std::make_shared<YamlPlace::Source>(YamlPlace::Source{"second", 1});
+  const auto first = std::make_shared<YamlLocation::Source>(YamlLocation::Source{"first", 0});
+  const auto second = std::make_shared<YamlLocation::Source>(YamlLocation::Source{"second", 1});
   mistakes.add({second}, "whole");
   mistakes.add({first, 9, 1}, "later");
   mistakes.add({first, 2, 5}, "earlier");

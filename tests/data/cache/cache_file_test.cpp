@@ -47,7 +47,7 @@ class CacheFileTest : public ::testing::Test {
   std::filesystem::path path_ = folder_ / "file.cache";
   ThreadPool pool_{2};
   Descriptor file_;
-  ArrayPlace places_[2];
+  StoredArray places_[2];
 };
 
 TEST_F(CacheFileTest, GivesArraysInPlace) {
@@ -70,8 +70,8 @@ TEST_F(CacheFileTest, RefusesPlacesBeyondTheFile) {
   write(42);
   const auto file = CacheFile::open(file_, path_, 42, pool_);
   const std::uint64_t most = ~std::uint64_t{0};
-  for (const ArrayPlace& place : {ArrayPlace{64, file->bytes()}, ArrayPlace{64, most},
-                                  ArrayPlace{most - 63, 1}, ArrayPlace{65, 1}}) {
+  for (const StoredArray& place : {StoredArray{64, file->bytes()}, StoredArray{64, most},
+                                   StoredArray{most - 63, 1}, StoredArray{65, 1}}) {
     EXPECT_THROW(file->array<std::int64_t>(place), DataError) << place.offset;
   }
 }

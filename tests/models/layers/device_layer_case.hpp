@@ -53,7 +53,7 @@ inline void expect_close(const at::Tensor& actual, const at::Tensor& expected, d
 }
 
 // Scores and all gradients in double; `tolerance` of the largest.
-inline void expect_equal_in_double(const LayerSpelling& spelling, const DevicePlace& place,
+inline void expect_equal_in_double(const LayerSpelling& spelling, const DeviceContext& place,
                                    double tolerance) {
   for (int variant = 0; variant < kDeviceVariants; ++variant) {
     SCOPED_TRACE(variant);
@@ -123,7 +123,7 @@ inline at::Tensor tensor_of(const std::vector<float>& values) {
 
 // What training takes, in float32; `tolerance` as above, but for a softmax of a low temperature, which
 // magnifies what is rounded away.
-inline void expect_trains_alike(const LayerSpelling& spelling, const DevicePlace& place,
+inline void expect_trains_alike(const LayerSpelling& spelling, const DeviceContext& place,
                                 double tolerance) {
   if (spelling.yaml.find("temperature") != std::string::npos) tolerance *= 10;
   for (int variant = 0; variant < kDeviceVariants; ++variant) {

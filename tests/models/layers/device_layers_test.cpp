@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;
 
-const DevicePlace kEmulated{at::kCPU, make_kernel_operators};
+const DeviceContext kEmulated{at::kCPU, make_kernel_operators};
 
 class DeviceLayers : public EveryLayer {};
 

@@ -38,7 +38,7 @@ class DropoutCase {
   explicit DropoutCase(const std::string& keys) {
     ConfigDocument document =
         ConfigDocument::parse("{layer: dropout, " + keys + "}\n", "dropout.yaml");
-    LayerPlace place;
+    LayerContext place;
     place.channels = kChannels;
     layer_ = read_layer(document.root(), place);
     document.finish();

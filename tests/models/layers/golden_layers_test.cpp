@@ -140,7 +140,7 @@ struct CaseRows {
                    .unsqueeze(1)
                    .set_requires_grad(true)),
         state(plan.state, plan.states),
-        rows(sum_of_taken(
+        rows(sum_of_gathered(
             {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
             pool)) {}
 
@@ -166,7 +166,7 @@ class GoldenLayer {
     const std::string list =
         spelling.yaml.front() == '[' ? spelling.yaml : "[" + spelling.yaml + "]";
     ConfigDocument document = ConfigDocument::parse("blocks: " + list + "\n", "case.yaml");
-    LayerPlace place;
+    LayerContext place;
     place.channels = golden.tensor("inputs.x").shape.back();
     layers_ = read_layers(document.root().items("blocks"), "blocks.", place);
     document.finish();
@@ -273,7 +273,7 @@ class GoldenReadout {
     SCOPED_TRACE(std::to_string(plan.total_rows()) + " rows");
     const CaseRows inputs(golden_, graph_, plan, pool_);
     std::vector<at::Tensor> leaves;
-    at::Tensor x = pooled(take_rows(inputs.rows, plan.layers[0]->self, pool_), plan);
+    at::Tensor x = pooled(gather_rows(inputs.rows, plan.layers[0]->self, pool_), plan);
     for (std::size_t i = 0; i < names_.size(); ++i) {
       if (i > 0) x = activate_rows(x, Activation::relu, pool_);
       leaves.push_back(leaf(names_[i] + ".weight", true));

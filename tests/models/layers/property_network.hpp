@@ -112,7 +112,7 @@ class DoubleCall {
   // `flat` [members, P]; `keys` [members] of the dropout; `centred`: see loss_numbers;
   // `place`: where the network computes.
   DoubleCall(const PropertyNetwork& network, const UnitInput& input, std::span<const float> flat,
-             std::vector<std::uint64_t> keys, bool centred = false, const DevicePlace& place = {})
+             std::vector<std::uint64_t> keys, bool centred = false, const DeviceContext& place = {})
       : network_(network),
         composed_(network.network().config(), network.network().config_features(), place),
         input_(input),
@@ -171,7 +171,7 @@ class DoubleCall {
   const UnitInput& input_;
   std::vector<std::uint64_t> keys_;
   bool centred_;
-  std::shared_ptr<const UnitPart> prepared_;
+  std::shared_ptr<const PreparedPlan> prepared_;
   LayerWeights weights_;
   std::vector<at::Tensor> leaves_;
   std::vector<std::string> names_;

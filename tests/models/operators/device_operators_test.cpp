@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "models/operators/drop_rows.hpp"
-#include "models/operators/fork_rows.hpp"
 #include "models/operators/kernel_operators.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
@@ -16,6 +15,7 @@
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/softmax_gate.hpp"
 #include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
 #include "tests/models/layers/property_network.hpp"
 
 namespace tpudist {
@@ -140,12 +140,12 @@ TEST(DeviceOperators, TakeRowsAsTheCpu) {
       std::vector<Tensor> inputs{made.rows(layer->rows_in), made.rows(layer->rows_out)};
       for (const EdgeSet& edges : layer->edges)
         inputs.push_back(made.rows(edges.aggregate.forward.rows() * edges.aggregate.replicas));
-      made.expect_same(inputs, Agreement::bits, "sum_of_taken",
+      made.expect_same(inputs, Agreement::bits, "sum_of_gathered",
                        [&](const std::vector<Tensor>& x, const Backend& backend) {
-                         std::vector<TakenTerm> terms{{x[0], layer->self}, {x[1], {}}};
+                         std::vector<GatheredTerm> terms{{x[0], layer->self}, {x[1], {}}};
                          for (std::size_t set = 0; set < layer->edges.size(); ++set)
                            terms.push_back({x[2 + set], layer->edges[set].neighbourhood});
-                         return sum_of_taken(terms, backend);
+                         return sum_of_gathered(terms, backend);
                        });
     }
   });
@@ -261,7 +261,7 @@ TEST(DeviceOperators, ForkJoinAndDifferentiateByHandAsTheCpu) {
   for_cases(kBoth, [](OperatorCase& made) {
     made.expect_same({made.rows(300, 6), made.rows(300, 2)}, Agreement::rounding, "fork and join",
                      [](const std::vector<Tensor>& in, const Backend& backend) {
-                       const auto uses = fork_rows(in[0], 3, backend);
+                       const auto uses = split_uses(in[0], 3, backend);
                        return join_channels({uses[0], in[1], uses[1], uses[2]}, backend);
                      });
     // Writes over what autograd would have kept.

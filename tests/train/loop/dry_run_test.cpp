@@ -26,7 +26,7 @@ std::string describe(const Experiment& experiment, int ranks) {
   const auto world = make_self_communicator();
   ThreadPool pool(1);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   return plan_work(experiment, ranks, context).text;
 }
 
@@ -195,7 +195,7 @@ std::string dry_run_text(const Experiment& experiment, int ranks) {
   const auto world = make_self_communicator();
   ThreadPool pool(1);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   std::string text;
   dry_run(experiment, ranks, context, [&](std::string_view part) { text += part; });
   return text;

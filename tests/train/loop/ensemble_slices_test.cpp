@@ -141,7 +141,7 @@ std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs) {
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   return score_runs(runs, {.split = "valid", .means = true}, context);
 }
 

@@ -42,7 +42,7 @@ CollectionResult evaluate(const fs::path& folder) {
   const auto world = make_self_communicator();
   ThreadPool pool(1);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   return score_runs(runs, {}, context).front();
 }
 
@@ -80,9 +80,9 @@ TEST(FoldOver, ValidationScoresAreOfTheMembersThatNeverSawAGraph) {
   const PredictionsFile file(folder / "run/predictions.h5");
   int valid = 0;
   for (std::size_t g = 0; g < file.header().graphs.size(); ++g) {
-    const PredictedGraph& graph = file.header().graphs[g];
+    const PredictionEntry& graph = file.header().graphs[g];
     ASSERT_GE(graph.fold, 0);
-    const GraphPredictions predictions = file.read(static_cast<int>(g));
+    const PredictionRows predictions = file.read(static_cast<int>(g));
     for (int m = 0; m < 3; ++m) {
       EXPECT_EQ(graph.held_out[m], graph.fold == m % 2);
       if (!graph.held_out[m]) EXPECT_THAT(predictions.scores[m], Each(IsNan()));
@@ -93,7 +93,7 @@ TEST(FoldOver, ValidationScoresAreOfTheMembersThatNeverSawAGraph) {
       if (outcome.evaluation->ensemble[e].name != graph.name) continue;
       ++valid;
       for (int m = 0; m < 3; ++m) {
-        const GraphScores& scores = outcome.evaluation->members[m][e];
+        const GraphMetrics& scores = outcome.evaluation->members[m][e];
         EXPECT_EQ(std::isnan(scores.kendall_tau), graph.fold != m % 2);
         if (graph.fold == m % 2)
           EXPECT_NEAR(

@@ -44,7 +44,7 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
   const std::filesystem::path shared = path_of_first(*world, own.path());
   ThreadPool pool(1, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   for (const LayerSpelling& spelling : test::layer_spellings()) {
     SCOPED_TRACE(spelling.name);
     const TrainOutcome together = train(experiment_around(spelling, false), shared / spelling.name,

@@ -33,7 +33,7 @@ class ReducedGraphs : public ::testing::Test {
   ThreadPool pool_{2, use_one_thread_per_worker};
   NoProgress progress_;
   std::unique_ptr<Communicator> world_ = make_self_communicator();
-  JobContext context_{*world_, pool_, NodePlace{}, progress_};
+  JobContext context_{*world_, pool_, NodeTopology{}, progress_};
   TempDir folder_;
 };
 

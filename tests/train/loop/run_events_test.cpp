@@ -92,8 +92,8 @@ TEST(Scores, KeepTheHashesThatPredictionsHave) {
   EXPECT_NE(of_json.parameter_hash, 0u);
   EXPECT_EQ(of_json.parameter_hash, of_file.parameter_hash);
   ASSERT_FALSE(of_json.graphs.empty());
-  for (const ScoredGraph& graph : of_json.graphs) {
-    const auto same = std::ranges::find_if(of_file.graphs, [&](const ScoredGraph& other) {
+  for (const GraphResult& graph : of_json.graphs) {
+    const auto same = std::ranges::find_if(of_file.graphs, [&](const GraphResult& other) {
       return other.name == graph.name && other.split == graph.split;
     });
     ASSERT_NE(same, of_file.graphs.end());

@@ -50,12 +50,12 @@ TEST(RunPredictions, AreOfTheGraphsThatMembersHoldOutAndOfTheValidationSplit) {
   const FoldTable folds = training_folds(experiment.ensemble, experiment.data.training());
   int train = 0, valid = 0;
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
-    const PredictedGraph& graph = header.graphs[g];
+    const PredictionEntry& graph = header.graphs[g];
     const bool is_train = graph.split == "train";
     ++(is_train ? train : valid);
     EXPECT_EQ(graph.rows, graph.configs);
     if (is_train) EXPECT_EQ(graph.fold, folds.find(graph.name)->fold);
-    const GraphPredictions predictions = file.read(static_cast<int>(g));
+    const PredictionRows predictions = file.read(static_cast<int>(g));
     for (int m = 0; m < 3; ++m) {
       EXPECT_EQ(graph.held_out[m], !is_train || graph.fold == m % 2);
       if (graph.held_out[m])
@@ -77,7 +77,7 @@ TEST(RunPredictions, AgreeWithTheEvaluation) {
   int graphs = 0;
   for (std::size_t g = 0; g < file.header().graphs.size(); ++g) {
     if (file.header().graphs[g].split != "valid") continue;
-    const GraphPredictions predictions = file.read(static_cast<int>(g));
+    const PredictionRows predictions = file.read(static_cast<int>(g));
     sum += primary_metric(file.header().collection, predictions.scores[1], predictions.targets());
     ++graphs;
   }
@@ -117,7 +117,7 @@ TEST(RunPredictions, AreTheSameForAnyNumberOfThreadsAndForRunsOfSomeMembers) {
       folder / "one");
   const PredictionsFile all(folder / "all/predictions.h5"), one(folder / "one/predictions.h5");
   for (std::size_t h = 0; h < one.header().graphs.size(); ++h) {
-    const PredictedGraph& graph = one.header().graphs[h];
+    const PredictionEntry& graph = one.header().graphs[h];
     for (std::size_t g = 0; g < all.header().graphs.size(); ++g) {
       if (all.header().graphs[g].name != graph.name || all.header().graphs[g].split != graph.split)
         continue;
@@ -131,7 +131,7 @@ TEST(RunPredictions, AreOfTheValidationSplitAloneWithoutFolds) {
   run(tiny_experiment({"predictions.rows=all", "ensemble.folds=none", "ensemble.vary=[init]"}),
       folder / "run");
   const PredictionsFile file(folder / "run/predictions.h5");
-  for (const PredictedGraph& graph : file.header().graphs) EXPECT_EQ(graph.split, "valid");
+  for (const PredictionEntry& graph : file.header().graphs) EXPECT_EQ(graph.split, "valid");
   EXPECT_FALSE(scores_of(folder / "run").contains("out_of_fold"));
 }
 
@@ -159,7 +159,7 @@ TEST(RunPredictions, AreWhatTheLastEvaluationGoesByWhereBothTakeTheSameRows) {
   ThreadPool pool(1, use_one_thread_per_worker);
   const auto train_with = [&](const std::string& name, std::vector<std::string> overrides) {
     Titles titles;
-    JobContext context{*world, pool, NodePlace{}, titles};
+    JobContext context{*world, pool, NodeTopology{}, titles};
     const TrainOutcome outcome = train(tiny_experiment(std::move(overrides)), folder / name, false,
                                        context, [] { return false; });
     return std::pair(titles.list, outcome.evaluation->member_means());
@@ -205,7 +205,7 @@ TEST(RunPredictions, AreInTheDryRun) {
   const auto world = make_self_communicator();
   ThreadPool pool(1);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   EXPECT_THAT(plan_work(tiny_experiment({"predictions.rows=5"}), 1, context).text,
               HasSubstr("predictions  35 rows"));
 }

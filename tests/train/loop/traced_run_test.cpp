@@ -22,7 +22,7 @@ TrainOutcome traced_run(const Experiment& experiment, const TempDir& folder) {
   ThreadPool pool(2, use_one_thread_per_worker);
   NoProgress progress;
   JobTrace job(*world);
-  JobContext context{*world, pool, NodePlace{}, progress, nullptr, &job.trace()};
+  JobContext context{*world, pool, NodeTopology{}, progress, nullptr, &job.trace()};
   const TrainOutcome outcome =
       train(experiment, folder / "traced", false, context, [] { return false; });
   job.write(*world, folder / "trace.json");

@@ -29,7 +29,7 @@ FirstStep first_step(std::vector<std::string> overrides) {
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   const TrainingSetup setup(experiment, experiment.data.training(), pool, -1, 1, *world);
   TrainingState state(experiment, setup.network);
   state.initialise(experiment, setup.network);

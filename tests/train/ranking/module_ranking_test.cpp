@@ -83,7 +83,7 @@ class ModuleRankingTest : public ::testing::Test {
   const std::unique_ptr<Communicator> world_ = make_self_communicator();
   ThreadPool pool_{2, use_one_thread_per_worker};
   NoProgress progress_;
-  JobContext context_{*world_, pool_, NodePlace{}, progress_};
+  JobContext context_{*world_, pool_, NodeTopology{}, progress_};
 };
 
 TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {

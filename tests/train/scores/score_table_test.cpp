@@ -18,7 +18,7 @@ using Values = std::vector<double>;
 const Values kScores{4, 2, 3, 1}, kTargets{40, 10, 30, 20};
 
 TEST(ScoreGraph, HoldsEveryMetricOfALayoutGraph) {
-  const GraphScores scores = score_graph(kScores, kTargets, false);
+  const GraphMetrics scores = score_graph(kScores, kTargets, false);
   EXPECT_EQ(scores.configs, 4);
   EXPECT_DOUBLE_EQ(scores.kendall_tau, 4.0 / 6);
   EXPECT_DOUBLE_EQ(scores.opa, 5.0 / 6);
@@ -31,7 +31,7 @@ TEST(ScoreGraph, HoldsEveryMetricOfALayoutGraph) {
 
 TEST(ScoreGraph, HoldsTheTileScoreOfATileGraph) {
   const Values scores{1, 2, 3, 4, 5, 6}, targets{20, 20, 20, 20, 15, 10};
-  const GraphScores result = score_graph(scores, targets, true);
+  const GraphMetrics result = score_graph(scores, targets, true);
   EXPECT_DOUBLE_EQ(result.tile_score, 0.5);
   EXPECT_EQ(primary_score(result, true), result.tile_score);
 }
@@ -41,10 +41,10 @@ TEST(ScoreGraph, PassesOnWhatTheMetricsRefuse) {
   EXPECT_THROW(score_graph(Values{1, 2, 3}, Values{1, 2}, false), Error);
 }
 
-std::vector<GraphScores> two_graphs_and_an_undefined_one() {
-  std::vector<GraphScores> graphs = {score_graph(kScores, kTargets, false),
-                                     score_graph(kTargets, kTargets, false),
-                                     score_graph(Values{1, 2}, Values{0, 0}, false)};
+std::vector<GraphMetrics> two_graphs_and_an_undefined_one() {
+  std::vector<GraphMetrics> graphs = {score_graph(kScores, kTargets, false),
+                                      score_graph(kTargets, kTargets, false),
+                                      score_graph(Values{1, 2}, Values{0, 0}, false)};
   graphs[0].name = "first_graph_of_all";
   graphs[1].name = "second";
   graphs[2].name = "unmeasured";

@@ -42,7 +42,7 @@ std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs,
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   return score_runs(runs, request, context);
 }
 
@@ -221,14 +221,14 @@ TEST(ScoreRuns, WriteTheScoresOfAllMembers) {
     const FoldTable folds =
         training_folds(runs[0].experiment.ensemble, runs[0].experiment.data.training());
     for (std::size_t g = 0; g < results[0].graphs.size(); ++g) {
-      const PredictedGraph& graph = file.header().graphs[g];
+      const PredictionEntry& graph = file.header().graphs[g];
       EXPECT_EQ(graph.split, split);
       EXPECT_EQ(graph.name, results[0].graphs[g]);
       for (int m = 0; m < 3; ++m) {
         EXPECT_EQ(graph.held_out[m],
                   split != "train" || folds.find(graph.name)->fold == m % folds.folds);
       }
-      const GraphPredictions predictions = file.read(static_cast<int>(g));
+      const PredictionRows predictions = file.read(static_cast<int>(g));
       for (std::size_t c = 0; c < predictions.configs.size(); ++c) {
         EXPECT_NEAR(
             (predictions.scores[0][c] + predictions.scores[1][c] + predictions.scores[2][c]) / 3,

@@ -44,7 +44,7 @@ TEST(Scoring, DoesNotDependOnTheRange) {
   const Experiment experiment = tiny_experiment();
   ThreadPool pool(2, use_one_thread_per_worker);
   const auto world = make_self_communicator();
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   const Dataset data = Dataset::open(experiment.data.training(), pool);
   const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
   const UnitBuilder units(data, network, experiment.plan);
@@ -137,7 +137,7 @@ TEST(Scoring, ScoresDoNotDependOnTheBlock) {
   NoProgress progress;
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   const auto score = [&](std::int64_t configs, std::int64_t plan_floats) {
     ScoringBlock block;
     block.configs = configs;
@@ -183,7 +183,7 @@ TEST(Scoring, AnEvaluationIsOneProgressOverAllGraphs) {
   RecordedProgress progress;
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   evaluate_members(scored.network, scored.flat, {true, true}, scored.data, {}, scored.units,
                    {scored.experiment.evaluate_block, 20}, context);
   EXPECT_EQ(progress.starts, 1);

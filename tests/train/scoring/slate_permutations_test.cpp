@@ -29,10 +29,10 @@ struct Scored {
     network.initialise(std::span(flat).last(flat.size() / 2), 2);
   }
 
-  std::vector<GraphPrediction> score(const ScoringSlates& slates) {
+  std::vector<ScoresByMember> score(const ScoringSlates& slates) {
     NoProgress progress;
     const auto world = make_self_communicator();
-    JobContext context{*world, pool, NodePlace{}, progress};
+    JobContext context{*world, pool, NodeTopology{}, progress};
     ScoringBlock block;
     block.slates = slates;
     block.plan_floats = 1;  // does not cut slates
@@ -135,7 +135,7 @@ TEST(SlatePermutations, AreRecordedWithTheScores) {
   Scored scored;
   NoProgress progress;
   const auto world = make_self_communicator();
-  JobContext context{*world, scored.pool, NodePlace{}, progress};
+  JobContext context{*world, scored.pool, NodeTopology{}, progress};
   const Experiment experiment =
       tiny_experiment({"evaluate.slate={configs: 12, permutations: 2, seed: 7}"});
   const Evaluation evaluation =

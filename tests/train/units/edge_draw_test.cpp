@@ -178,7 +178,7 @@ TEST(EdgeDraw, IsPartOfTheForecast) {
   ThreadPool pool(1, use_one_thread_per_worker);
   NoProgress progress;
   const auto world = make_self_communicator();
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   const auto text = [&](const char* dropout) {
     return plan_work(tiny_experiment({dropout, "train.last_evaluation=none"}), 1, context).text;
   };

@@ -28,7 +28,7 @@ ImportedRun import(const Experiment& experiment, const std::vector<std::filesyst
   const auto world = make_self_communicator();
   ThreadPool pool(1, use_one_thread_per_worker);
   NoProgress progress;
-  JobContext context{*world, pool, NodePlace{}, progress};
+  JobContext context{*world, pool, NodeTopology{}, progress};
   return import_run(experiment, files, run, context);
 }
 

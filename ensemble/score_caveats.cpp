@@ -1,4 +1,4 @@
-#include "ensemble/score_limits.hpp"
+#include "ensemble/score_caveats.hpp"
 
 #include <fmt/format.h>
 
@@ -50,11 +50,11 @@ std::string line(const LimitedScore& graph, std::size_t width) {
 
 }  // namespace
 
-ScoreLimits score_limits(std::string_view collection, std::span<const double> ranking,
-                         const GraphPredictions& predictions) {
+ScoreCaveats score_limits(std::string_view collection, std::span<const double> ranking,
+                          const PredictionRows& predictions) {
   const bool is_tile = collection.starts_with("tile:");
   const std::vector<double> targets = predictions.targets();
-  ScoreLimits limits;
+  ScoreCaveats limits;
   limits.ceiling = ceiling_of(is_tile, targets, predictions.group);
   if (ranking.empty()) return limits;
   limits.tied_share = tied_pair_share(ranking, predictions.group);
@@ -83,7 +83,7 @@ std::string limits_text(std::span<const LimitedScore> graphs, std::string_view m
   return text + "\n";
 }
 
-nlohmann::json limits_json(const ScoreLimits& limits) {
+nlohmann::json limits_json(const ScoreCaveats& limits) {
   const NoiseCeiling& ceiling = limits.ceiling;
   nlohmann::json json = {{"ceiling", nullptr},
                          {"ceiling_interval", nullptr},

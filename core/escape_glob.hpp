@@ -6,6 +6,6 @@
 namespace tpudist {
 
 // The pattern of glob_match that matches this text and no other.
-std::string exact_pattern(std::string_view text);
+std::string escape_glob(std::string_view text);
 
 }  // namespace tpudist

@@ -1,8 +1,8 @@
-#include "core/exact_pattern.hpp"
+#include "core/escape_glob.hpp"
 
 namespace tpudist {
 
-std::string exact_pattern(std::string_view text) {
+std::string escape_glob(std::string_view text) {
   std::string pattern;
   for (const char c : text) {
     if (c == '*' || c == '?' || c == '[')

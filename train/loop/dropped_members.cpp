@@ -1,4 +1,4 @@
-#include "train/loop/left_members.hpp"
+#include "train/loop/dropped_members.hpp"
 
 #include <cstddef>
 

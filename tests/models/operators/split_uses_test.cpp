@@ -1,4 +1,4 @@
-#include "models/operators/fork_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(ForkRows, AddsTheGradientsOfAllUses) {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     ThreadPool pool(3, use_one_thread_per_worker);
     const at::Tensor x = at::randn({700, 2, 3}, at::TensorOptions(type)).set_requires_grad(true);
-    const auto uses = fork_rows(x, 3, pool);
+    const auto uses = split_uses(x, 3, pool);
     ASSERT_EQ(uses.size(), 3u);
     for (const at::Tensor& use : uses) EXPECT_TRUE(use.equal(x));
     const at::Tensor y = uses[0] * 2 + uses[1] * uses[2];
@@ -29,7 +29,7 @@ TEST(ForkRows, AddsTheGradientsOfAllUses) {
 TEST(ForkRows, PassesOverUsesWithoutAGradient) {
   ThreadPool pool(1);
   const at::Tensor x = at::ones({4, 1, 2}, at::kDouble).set_requires_grad(true);
-  const auto uses = fork_rows(x, 2, pool);
+  const auto uses = split_uses(x, 2, pool);
   EXPECT_TRUE(grad({(uses[1] * 3).sum()}, {x})[0].equal(at::full_like(x, 3)));
 }
 

@@ -13,24 +13,24 @@ namespace tpudist {
 
 // What members of several runs of a collection predicted for a split, kept in memory so that they can
 // be judged before they are combined. Borrows the data set.
-class ScoredGraphs : public PredictionSource {
+class InMemoryPredictions : public PredictionSource {
  public:
   // `header`: prediction_file_header of the runs whose members stand side by side in the predictions.
-  ScoredGraphs(const Dataset& dataset, PredictionsHeader header);
+  InMemoryPredictions(const Dataset& dataset, PredictionsHeader header);
 
   // The next graphs of the data set.
-  void add(std::vector<GraphPrediction> predictions);
+  void add(std::vector<ScoresByMember> predictions);
 
   // Members are judged singly, on all graphs of the split that they scored. Those that failed have
   // no scores.
   const PredictionsHeader& header() const override { return header_; }
-  GraphPredictions read(int graph) const override;
-  const std::vector<GraphPrediction>& predictions() const { return predictions_; }
+  PredictionRows read(int graph) const override;
+  const std::vector<ScoresByMember>& predictions() const { return predictions_; }
 
  private:
   const Dataset& dataset_;
   PredictionsHeader header_;
-  std::vector<GraphPrediction> predictions_;
+  std::vector<ScoresByMember> predictions_;
 };
 
 // The header of a file with these predictions: folds, and which graph was held out by whom, as the

@@ -1,4 +1,4 @@
-#include "train/state/loss_ends.hpp"
+#include "train/state/initial_and_final_loss.hpp"
 
 #include <nlohmann/json.hpp>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace tpudist {
 
-std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int members) {
+std::vector<InitialAndFinalLoss> read_loss_ends(const std::filesystem::path& metrics, int members) {
   std::vector<std::vector<double>> losses(static_cast<std::size_t>(members));
   if (std::filesystem::exists(metrics)) {
     std::istringstream lines(read_text_file(metrics));
@@ -24,7 +24,7 @@ std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int m
       }
     }
   }
-  std::vector<LossEnds> ends(losses.size());
+  std::vector<InitialAndFinalLoss> ends(losses.size());
   for (std::size_t m = 0; m < losses.size(); ++m) {
     const std::span<const double> own = losses[m];
     if (std::ssize(own) < kLeastLosses) continue;

@@ -1,4 +1,4 @@
-#include "train/state/loss_ends.hpp"
+#include "train/state/initial_and_final_loss.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,7 +12,7 @@ namespace {
 using ::testing::IsNan;
 using testing::TempDir;
 
-TEST(LossEnds, AreMeansOfTheFirstAndTheLastTenth) {
+TEST(InitialAndFinalLoss, AreMeansOfTheFirstAndTheLastTenth) {
   const TempDir folder;
   {
     std::ofstream file(folder / "metrics.jsonl");
@@ -23,13 +23,13 @@ TEST(LossEnds, AreMeansOfTheFirstAndTheLastTenth) {
     }
     file << R"({"kind": "step", "loss": [1, )";  // torn
   }
-  const std::vector<LossEnds> ends = read_loss_ends(folder / "metrics.jsonl", 2);
+  const std::vector<InitialAndFinalLoss> ends = read_loss_ends(folder / "metrics.jsonl", 2);
   EXPECT_EQ(ends[0].first, 19.5);
   EXPECT_EQ(ends[0].last, 1.5);
   EXPECT_THAT(ends[1].first, IsNan());  // 19 losses are too few
 }
 
-TEST(LossEnds, AreUnknownWithoutAFile) {
+TEST(InitialAndFinalLoss, AreUnknownWithoutAFile) {
   const TempDir folder;
   EXPECT_THAT(read_loss_ends(folder / "metrics.jsonl", 1)[0].last, IsNan());
 }

@@ -1,4 +1,4 @@
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ std::unique_ptr<Communicator> node_of(Communicator& world) {
 }
 
 // Nodes are numbered in the order of their first ranks.
-void number_nodes(Communicator& world, Communicator& node, NodePlace& place) {
+void number_nodes(Communicator& world, Communicator& node, NodeTopology& place) {
   std::int64_t leader = world.rank();
   node.broadcast(std::span(&leader, 1), 0);
   std::vector<std::int64_t> leaders =
@@ -70,12 +70,12 @@ std::vector<int> share_devices(const std::vector<std::vector<std::string>>& visi
   return device;
 }
 
-NodePlace place_rank(Communicator& world, std::string_view device) {
+NodeTopology place_rank(Communicator& world, std::string_view device) {
   if (device != "auto" && device != "cpu" && device != "cuda") {
     throw ConfigError(fmt::format("device '{}' is not known; choose auto, cpu or cuda", device));
   }
   const std::unique_ptr<Communicator> node = node_of(world);
-  NodePlace place;
+  NodeTopology place;
   place.local_rank = node->rank();
   place.local_ranks = node->size();
   number_nodes(world, *node, place);

@@ -1,4 +1,4 @@
-#include "ensemble/score_limits.hpp"
+#include "ensemble/score_caveats.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,16 +14,16 @@ namespace {
 using ::testing::HasSubstr;
 using testing::NoisyGraph;
 
-GraphPredictions predictions_of(const NoisyGraph& graph) {
-  GraphPredictions predictions;
+PredictionRows predictions_of(const NoisyGraph& graph) {
+  PredictionRows predictions;
   predictions.runtime.assign(graph.times.begin(), graph.times.end());
   predictions.group = graph.config;
   return predictions;
 }
 
-TEST(ScoreLimits, AreThoseOfTheRowsAsRanked) {
+TEST(ScoreCaveats, AreThoseOfTheRowsAsRanked) {
   const NoisyGraph graph(NoisyGraph::smooth, 300, 0.004, 1);
-  const ScoreLimits limits = score_limits("layout:xla:random", graph.truth, predictions_of(graph));
+  const ScoreCaveats limits = score_limits("layout:xla:random", graph.truth, predictions_of(graph));
   EXPECT_EQ(*limits.ceiling.value, *noise_ceiling(graph.times, graph.config).value);
   EXPECT_EQ(limits.tied_share, 0);
   EXPECT_EQ(limits.sampling_deviation,
@@ -34,11 +34,11 @@ TEST(ScoreLimits, AreThoseOfTheRowsAsRanked) {
   EXPECT_TRUE(json.at("ceiling_reason").is_null());
 }
 
-TEST(ScoreLimits, SayWhyThereIsNoCeiling) {
-  GraphPredictions predictions;
+TEST(ScoreCaveats, SayWhyThereIsNoCeiling) {
+  PredictionRows predictions;
   predictions.runtime = {10, 20, 30};
   const std::vector<double> ranking = {1, 1, 2};
-  const ScoreLimits unknown = score_limits("layout:xla:random", ranking, predictions);
+  const ScoreCaveats unknown = score_limits("layout:xla:random", ranking, predictions);
   EXPECT_THAT(unknown.ceiling.reason, HasSubstr("do not say which configurations are equal"));
   EXPECT_DOUBLE_EQ(unknown.tied_share, 1.0 / 3);
   predictions.group = {0, 1, 2};

@@ -12,6 +12,6 @@ namespace tpudist {
 // gradients are added in this order, block by block in the threads of the pool; autograd would add the
 // gradients of one tensor with several uses in a single thread (which a device does not mind). The
 // backend must outlive the recorded graph.
-std::vector<at::Tensor> fork_rows(const at::Tensor& x, int count, const Backend& backend);
+std::vector<at::Tensor> split_uses(const at::Tensor& x, int count, const Backend& backend);
 
 }  // namespace tpudist

@@ -7,7 +7,7 @@
 namespace tpudist {
 
 // The training loss of a member where it began and where it ended. NaN where too little was logged.
-struct LossEnds {
+struct InitialAndFinalLoss {
   double first = std::numeric_limits<double>::quiet_NaN();
   double last = std::numeric_limits<double>::quiet_NaN();
 };
@@ -19,6 +19,6 @@ inline constexpr int kLeastLosses = 20;
 // [members] From a run's metrics.jsonl: means of the first and the last tenth of the steps that were
 // logged with a loss of the member, where there are at least kLeastLosses. Lines that cannot be read are
 // passed over, and so is a file that is not there. Throws IoError when it cannot be read.
-std::vector<LossEnds> read_loss_ends(const std::filesystem::path& metrics, int members);
+std::vector<InitialAndFinalLoss> read_loss_ends(const std::filesystem::path& metrics, int members);
 
 }  // namespace tpudist

@@ -9,7 +9,7 @@
 namespace tpudist {
 
 // Place of this rank on its node, by MPI_Comm_split_type(SHARED), and the GPU that follows from it.
-struct NodePlace {
+struct NodeTopology {
   int node = 0, nodes = 1;              // number of this node, in the order of their first ranks
   int local_rank = 0, local_ranks = 1;  // rank within the node
   int device = -1;                      // CUDA device index, -1 = CPU
@@ -19,7 +19,7 @@ struct NodePlace {
 // for each of its ranks) each rank takes a GPU of its own: that of its local rank, or the only one
 // that the batch system shows it. Throws ConfigError, on every rank, when "cuda" is asked for and a
 // node has fewer GPUs than ranks.
-NodePlace place_rank(Communicator& world, std::string_view device);
+NodeTopology place_rank(Communicator& world, std::string_view device);
 
 // Gives each rank of a node a GPU of its own: in rank order, the first one it sees that no other
 // has taken. `visible[rank]` holds the ids of the devices that the rank sees; the answer is an

@@ -1,4 +1,4 @@
-#include "models/operators/fork_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -24,7 +24,7 @@ at::Tensor sum_of(const variable_list& terms, ThreadPool& pool) {
   at::Tensor sum = at::empty_like(terms[0]);
   const std::int64_t width = sum.size(1) * sum.size(2);
   for_row_blocks(pool, sum.size(0), [&](std::int64_t first, std::int64_t count) {
-    AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "fork_rows", [&] {
+    AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "split_uses", [&] {
       std::vector<const scalar_t*> rows;
       for (const at::Tensor& term : terms)
         rows.push_back(term.const_data_ptr<scalar_t>() + first * width);
@@ -60,7 +60,7 @@ class ForkRows : public torch::autograd::Function<ForkRows> {
 
 }  // namespace
 
-std::vector<at::Tensor> fork_rows(const at::Tensor& x, int count, const Backend& backend) {
+std::vector<at::Tensor> split_uses(const at::Tensor& x, int count, const Backend& backend) {
   if (backend.device) return std::vector<at::Tensor>(static_cast<std::size_t>(count), x);
   return ForkRows::apply(x, static_cast<std::int64_t>(count), &backend.pool);
 }

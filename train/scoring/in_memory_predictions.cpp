@@ -1,4 +1,4 @@
-#include "train/scoring/scored_graphs.hpp"
+#include "train/scoring/in_memory_predictions.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "data/folds/fold_file.hpp"
 #include "data/schema/model_family.hpp"
 #include "train/scoring/prediction_records.hpp"
-#include "train/state/loss_ends.hpp"
+#include "train/state/initial_and_final_loss.hpp"
 #include "train/state/run_folder.hpp"
 
 namespace tpudist {
@@ -80,20 +80,20 @@ PredictionsHeader prediction_file_header(const Dataset& dataset,
   return header;
 }
 
-ScoredGraphs::ScoredGraphs(const Dataset& dataset, PredictionsHeader header)
+InMemoryPredictions::InMemoryPredictions(const Dataset& dataset, PredictionsHeader header)
     : dataset_(dataset), header_(std::move(header)) {
   for (PredictedMember& member : header_.members) member.fold = -1;
 }
 
-void ScoredGraphs::add(std::vector<GraphPrediction> predictions) {
-  for (GraphPrediction& prediction : predictions) predictions_.push_back(std::move(prediction));
+void InMemoryPredictions::add(std::vector<ScoresByMember> predictions) {
+  for (ScoresByMember& prediction : predictions) predictions_.push_back(std::move(prediction));
 }
 
-GraphPredictions ScoredGraphs::read(int graph) const {
-  const GraphPrediction& prediction = predictions_.at(static_cast<std::size_t>(graph));
+PredictionRows InMemoryPredictions::read(int graph) const {
+  const ScoresByMember& prediction = predictions_.at(static_cast<std::size_t>(graph));
   std::vector<int> all(header_.members.size());
   std::iota(all.begin(), all.end(), 0);
-  GraphPredictions record = scores_record(dataset_, prediction, all, static_cast<int>(all.size()));
+  PredictionRows record = scores_record(dataset_, prediction, all, static_cast<int>(all.size()));
   for (std::size_t m = 0; m < all.size(); ++m) {
     if (header_.members[m].failed)
       std::ranges::fill(record.scores[m], std::numeric_limits<double>::quiet_NaN());

@@ -8,11 +8,11 @@
 namespace tpudist {
 
 // An index with its transpose: row i of the result takes row index[i] >= 0. Borrowed.
-struct TakeIndex {
-  TakeIndex() = default;  // the identity
-  TakeIndex(const GatherIndex& gather)
+struct GatherView {
+  GatherView() = default;  // the identity
+  GatherView(const GatherIndex& gather)
       : index(gather.index), transposed(gather.is_identity() ? nullptr : &gather.transposed) {}
-  TakeIndex(std::span<const std::int32_t> index, const Csr& transposed)
+  GatherView(std::span<const std::int32_t> index, const Csr& transposed)
       : index(index), transposed(&transposed) {}
   bool is_identity() const { return transposed == nullptr; }
   std::span<const std::int32_t> index;

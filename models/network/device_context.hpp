@@ -12,7 +12,7 @@
 namespace tpudist {
 
 // Where a composed network computes: by default on the CPU, by its own operators.
-struct DevicePlace {
+struct DeviceContext {
   at::Device device = at::kCPU;
   // Makes the operators of a unit whose arrays were uploaded to `device`; null: the CPU's.
   std::unique_ptr<const DeviceOperators> (*make_operators)(DeviceArrays arrays) = nullptr;

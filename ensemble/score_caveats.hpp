@@ -14,7 +14,7 @@
 namespace tpudist {
 
 // What to hold beside the score of a ranking of one graph.
-struct ScoreLimits {
+struct ScoreCaveats {
   NoiseCeiling ceiling;  // what a perfect ranking would score on these rows
   // tied_pair_share of the ranking: a score with many ties is flattered. NaN without a ranking.
   double tied_share = std::numeric_limits<double>::quiet_NaN();
@@ -25,14 +25,14 @@ struct ScoreLimits {
 
 // Of one ranking [r] of the rows of `predictions`, empty where nobody ranked them. Kendall's tau is
 // that of layout collections; tile kernels have no ceiling. Throws DataError on NaN.
-ScoreLimits score_limits(std::string_view collection, std::span<const double> ranking,
-                         const GraphPredictions& predictions);
+ScoreCaveats score_limits(std::string_view collection, std::span<const double> ranking,
+                          const PredictionRows& predictions);
 
 // A graph with its score, as a line of the table.
 struct LimitedScore {
   std::string graph;
   double score = 0;  // NaN where it is undefined
-  ScoreLimits limits;
+  ScoreCaveats limits;
 };
 
 // An aligned table: score, ceiling with its interval, share of tied pairs, sampling deviation, and
@@ -41,6 +41,6 @@ std::string limits_text(std::span<const LimitedScore> graphs, std::string_view m
 
 // {"ceiling", "ceiling_interval", "ceiling_reason", "tied_share", "sampling_deviation"}; null where
 // there is none.
-nlohmann::json limits_json(const ScoreLimits& limits);
+nlohmann::json limits_json(const ScoreCaveats& limits);
 
 }  // namespace tpudist

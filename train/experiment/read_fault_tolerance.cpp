@@ -1,4 +1,4 @@
-#include "train/experiment/read_endurance.hpp"
+#include "train/experiment/read_fault_tolerance.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "dist/node_place.hpp"
+#include "dist/node_topology.hpp"
 
 #include <gmock/gmock.h>
 

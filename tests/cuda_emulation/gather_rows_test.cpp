@@ -1,9 +1,9 @@
-#include "models/kernels/taken_rows.hpp"
+#include "models/kernels/gather_rows.hpp"
 
 #include "models/operators/typed_rows.hpp"
 #include "tests/cuda_emulation/kernel_case.hpp"
 
-// The kernels of models/kernels/taken_rows.cu, and those of aggregate.cu in double, against the loops
+// The kernels of models/kernels/gather_rows.cu, and those of aggregate.cu in double, against the loops
 // of the CPU's operators: bit for bit.
 
 namespace tpudist {
@@ -93,7 +93,7 @@ void expect_aggregated(std::int64_t rows, std::int64_t width, bool weighted) {
   });
   testing::expect_equal(y, sums, "mean");
 
-  largest_entries(matrix, 1, 0, rows, values.data(), width, best.data());
+  segment_max(matrix, 1, 0, rows, values.data(), width, best.data());
   testing::run_both_ways(
       most, [&](double* to) { launch_max(device.pointers(), width, x.data(), to, nullptr); });
   testing::expect_equal(most, best, "maximum");

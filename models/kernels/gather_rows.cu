@@ -1,4 +1,4 @@
-#include "models/kernels/taken_rows.hpp"
+#include "models/kernels/gather_rows.hpp"
 
 #include "models/kernels/cuda_rows.hpp"
 
