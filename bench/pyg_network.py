@@ -45,7 +45,7 @@ class Network(torch.nn.Module):
 def list_mle(scores, targets, clip_norm=500):
     """ListMLE of one slate, see models/list_mle.hpp; equal targets in random order."""
     shuffled = torch.randperm(len(targets))
-    order = shuffled[targets[shuffled].argsort(descending=True, stable=True)]
+    order = shuffled[targets[shuffled].argsort(descending=True, stable=True)].to(scores.device)
     p = (scores / torch.clamp(scores.norm() / clip_norm, min=1))[order]
     p = p - p.max()
     tails = p.exp().flip(0).cumsum(0).flip(0)
@@ -53,22 +53,23 @@ def list_mle(scores, targets, clip_norm=500):
 
 
 class Graph:
-    """One layout graph of TpuGraphs, its static tensors made once."""
+    """One layout graph of TpuGraphs, its static tensors made once, all on the device but the run times."""
 
-    def __init__(self, npz):
+    def __init__(self, npz, device="cpu"):
+        self.device = device
         arrays = np.load(npz)
         features = torch.from_numpy(arrays["node_feat"])
-        self.features = features.sign() * features.abs().log1p()
-        self.opcodes = torch.from_numpy(arrays["node_opcode"].astype(np.int64))
+        self.features = (features.sign() * features.abs().log1p()).to(device)
+        self.opcodes = torch.from_numpy(arrays["node_opcode"].astype(np.int64)).to(device)
         # (consumer, producer) rows: messages run from the consumer to the producer.
-        self.edges = torch.from_numpy(arrays["edge_index"].astype(np.int64).T.copy())
-        self.config_nodes = torch.from_numpy(arrays["node_config_ids"].astype(np.int64))
-        self.configs = torch.from_numpy(arrays["node_config_feat"])  # [c, nc, 18]
+        self.edges = torch.from_numpy(arrays["edge_index"].astype(np.int64).T.copy()).to(device)
+        self.config_nodes = torch.from_numpy(arrays["node_config_ids"].astype(np.int64)).to(device)
+        self.configs = torch.from_numpy(arrays["node_config_feat"]).to(device)  # [c, nc, 18]
         self.targets = torch.from_numpy(arrays["config_runtime"].astype(np.float64))
 
     def distinct(self):
         """The first of each group of equal configurations, and the least run time of the group."""
-        rows = self.configs.numpy().reshape(len(self.configs), -1)
+        rows = self.configs.cpu().numpy().reshape(len(self.configs), -1)
         _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         least = np.full(len(first), np.inf)
         np.minimum.at(least, group.reshape(-1), self.targets.numpy())
@@ -78,7 +79,7 @@ class Graph:
         """One copy of the graph for each of these configurations."""
         graphs = []
         for k in configs.tolist():
-            config = torch.zeros(len(self.opcodes), CONFIG_FEATURES)
+            config = torch.zeros(len(self.opcodes), CONFIG_FEATURES, device=self.device)
             config[self.config_nodes] = self.configs[k]
             graphs.append(Data(x=self.features, opcode=self.opcodes, config=config,
                                edge_index=self.edges))

@@ -53,7 +53,7 @@ def tau_of(graph, network, arguments):
     """Kendall tau over all runs of the graph; where evenly spread runs (--probe) lie more than 0.05
     below the target, over those alone: scoring all takes as long as many steps."""
     def tau(runs):
-        scores = score_runs(graph, network, arguments.block, runs).numpy()
+        scores = score_runs(graph, network, arguments.block, runs).cpu().numpy()
         return kendall_tau_b(scores, graph.targets[runs].numpy())
 
     runs = torch.arange(len(graph.configs))
@@ -64,6 +64,11 @@ def tau_of(graph, network, arguments):
     return tau(runs)
 
 
+def synchronise(arguments):
+    if arguments.device != "cpu":
+        torch.cuda.synchronize(arguments.device)
+
+
 def timed(run, arguments, line):
     """Measures calls of `run` after the warm-up; returns what the first one gave."""
     seconds, first = [], None
@@ -72,6 +77,7 @@ def timed(run, arguments, line):
             break
         begin = time.monotonic()
         result = run()
+        synchronise(arguments)
         taken = time.monotonic() - begin
         first = result if i == 0 else first
         if i >= arguments.warm_up:
@@ -95,7 +101,7 @@ def infer(graph, network, arguments, line):
 def train_to_tau(graph, network, arguments, line):
     """Trains until the valid graph is ranked well; the time of evaluations does not count."""
     training = Training(graph, network, arguments.slates, arguments.configs)
-    valid = Graph(arguments.valid)
+    valid = Graph(arguments.valid, arguments.device)
     milestones = [round(arguments.steps * share) for share in (0.6, 0.7, 0.8, 0.9)]
     schedule = torch.optim.lr_scheduler.MultiStepLR(training.optimizer, milestones, 0.316228)
     line.update(tau=[], reached=False)
@@ -104,6 +110,7 @@ def train_to_tau(graph, network, arguments, line):
         begin = time.monotonic()
         training.step()
         schedule.step()
+        synchronise(arguments)
         total += time.monotonic() - begin
         if step % arguments.evaluate_every == 0:
             tau = tau_of(valid, network, arguments)
@@ -129,6 +136,7 @@ def parse_arguments():
     parser.add_argument("--configs", type=int, default=10, help="configurations of a slate")
     parser.add_argument("--slates", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--steps", type=int, default=20, help="most measured steps or passes")
     parser.add_argument("--seconds", type=float, default=1e9,
                         help="no step starts after so many measured seconds")
@@ -148,9 +156,10 @@ def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    graph, network = Graph(arguments.npz), Network(arguments.model)
+    graph = Graph(arguments.npz, arguments.device)
+    network = Network(arguments.model).to(arguments.device)
     line = {"mode": arguments.mode, "nodes": len(graph.opcodes), "model": arguments.model,
-            "configs": arguments.configs, "slates": arguments.slates, "threads": arguments.threads}
+            "configs": arguments.configs, "slates": arguments.slates, "threads": arguments.threads, "device": arguments.device}
     modes = {"train": train, "infer": infer, "tau": train_to_tau}
     modes[arguments.mode](graph, network, arguments, line)
     line["peak_rss_mb"] = peak_rss_mb()

@@ -40,8 +40,8 @@ struct Arguments {
   std::string shards, collection, graph;
   std::string model = "latenciaga_xla", plan = "auto", mode = "train", unit = "slates",
               loss = "clip";
-  std::string precision = "fp32", directions = "forth", aggregation = "mean";
-  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2;
+  std::string precision = "fp32", directions = "forth", aggregation = "mean", engine = "auto";
+  int configs = 10, slates = 1, members = 1, threads = 2, warm_up = 2, device = -1;
   std::int64_t steps = 20, block = 0, evaluate_every = 20;
   double seconds = 1e9, target = 0.74;
   std::uint64_t seed = 1;
@@ -85,6 +85,7 @@ Experiment experiment_of(const Arguments& arguments) {
     experiment.batch.unit_slates = arguments.slates;
   }
   experiment.network = NetworkConfig::preset(arguments.model);
+  experiment.network.general = arguments.engine == "general";
   if (arguments.precision == "bf16") experiment.network.precision = Precision::bf16;
   for (SageConfig& layer : experiment.network.layers) {
     if (arguments.directions == "both")
@@ -124,7 +125,7 @@ class StepBench {
       : arguments_(arguments),
         experiment_(experiment_of(arguments)),
         context_(context),
-        setup_(experiment_, options(), context.pool, -1, 1, context.world),
+        setup_(experiment_, options(), context.pool, arguments.device, 1, context.world),
         state_(experiment_, setup_.network) {
     state_.initialise(experiment_, setup_.network);
   }
@@ -137,6 +138,7 @@ class StepBench {
                  {"model", arguments_.model},
                  {"plan", arguments_.plan},
                  {"precision", arguments_.precision},
+                 {"device", arguments_.device},
                  {"members", arguments_.members},
                  {"threads", context_.pool.threads()}};
     if (arguments_.mode == "infer") {
@@ -341,6 +343,9 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--evaluate-every", arguments.evaluate_every, "tau: steps")->check(positive);
   app.add_option("--target", arguments.target, "tau: Kendall tau")->capture_default_str();
+  app.add_option("--engine", arguments.engine)->check(CLI::IsMember({"auto", "general"}));
+  app.add_option("--device", arguments.device, "Number of a GPU; -1: the CPU")
+      ->capture_default_str();
   app.add_option("--seed", arguments.seed)->capture_default_str();
 }
 

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Packs tpudist, the programs that check it on a GPU, and the libraries that they need but LibTorch, for a machine with
+# a GPU, the wheel of torch 2.11 and nothing else of ours. At most 60 MB. One process: mpirun stays behind.
+#
+#   scripts/gpu_bundle.sh FOLDER [PROGRAM ...]     programs beside tpudist, by default those of bench/ and the GPU tests
+#
+# On that machine:  . FOLDER/environment.sh && tpudist doctor
+#
+# TPUDIST_BUILD  the build folder; default build/release
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+(( $# >= 1 )) || { sed -n '2,9p' "$0" >&2; exit 2; }
+bundle=$1; shift
+build=${TPUDIST_BUILD:-build/release}
+programs=("$build/tpudist" "$build/tpudist-train" "$@")
+if (( $# == 0 )); then programs+=("$build/bench/step_bench"); fi
+
+mkdir -p "$bundle/bin" "$bundle/lib"
+for program in "${programs[@]}"; do
+  strip -o "$bundle/bin/$(basename "$program")" "$(realpath "$program")"
+done
+
+# The libraries that the programs and Open MPI's plugins are linked to; not those of the C and C++ compilers, of
+# LibTorch and of CUDA, which the other machine has.
+plugins=$(dirname "$(find /usr/lib /usr/local/lib -name mca_btl_self.so 2> /dev/null | head -n 1)")
+mkdir -p "$bundle/lib/openmpi"
+find "$plugins" -name 'mca_*.so' | grep -vE '_(ofi|openib|psm|psm2|ucx|flux|jsm|romio321|gridengine|monitoring)\.so|/mca_(spml|sshmem|memheap|scoll)_' \
+  | xargs cp -t "$bundle/lib/openmpi"
+share=$(dirname "$(find /usr/share -name help-mpi-runtime.txt 2> /dev/null | head -n 1)")
+mkdir -p "$bundle/share" && cp -r "$share" "$bundle/share/openmpi"
+ldd "$bundle"/bin/* "$bundle"/lib/openmpi/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u \
+  | grep -vE '/(libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc\+\+|libgomp|libcuda|libtorch[^/]*|libc10[^/]*|libshm|libcu[a-z]+|libnv[a-zA-Z]+|libnccl)\.so' \
+  | grep -v '/site-packages/' | while read -r library; do cp -L "$library" "$bundle/lib/"; done
+strip --strip-unneeded "$bundle"/lib/*.so* 2> /dev/null || true
+cp -r experiments "$bundle/"
+
+cat > "$bundle/environment.sh" << 'TEXT'
+# Source it: puts tpudist, its libraries and the LibTorch of python3's torch on the paths.
+tpudist_bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tpudist_site=$(python3 -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parent.parent)')
+export PATH=$tpudist_bundle/bin:$PATH OPAL_PREFIX=$tpudist_bundle
+export OMPI_MCA_mca_base_component_path=$tpudist_bundle/lib/openmpi OMPI_MCA_ess_singleton_isolated=1
+export LD_LIBRARY_PATH=$tpudist_bundle/lib:$tpudist_site/torch/lib$(printf ':%s' "$tpudist_site"/nvidia/*/lib):${LD_LIBRARY_PATH:-}
+TEXT
+du -sh "$bundle" | cut -f 1
