@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Which folder may include which: fails with the file and the line of each include that goes against it.
+
+    scripts/check_rooms.py [ROOT]
+
+A folder may include itself, what its line in ROOMS names, and what these may include in turn. Every target has the
+root as include folder, so the compiler alone finds nothing.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# From the bottom up: a line names only folders that stand above it.
+ROOMS = {
+    "core": "",
+    "core/config": "core",
+    "core/safetensors": "core",
+    "statistics": "core",
+    "data/schema": "core",
+    "data/npz": "core",
+    "data/hdf5": "core",
+    "data/cache": "core",
+    "data/shards": "data/schema data/hdf5",
+    "data/folds": "data/shards core/config",
+    "data/ceilings": "data/shards statistics",
+    "data/suspects": "data/shards statistics",
+    "data/synth": "data/schema data/npz statistics",
+    "data/convert": "data/npz data/shards",
+    "data/loading": "data/cache data/shards",
+    "data/modules": "data/convert data/loading",
+    "sweep/records": "core",
+    "ensemble": "data/schema data/hdf5 statistics",
+    "results": "ensemble sweep/records core/config",
+    "report/charts": "core",
+    "report": "report/charts results data/suspects",
+    "models/plans": "core",
+    "models/losses": "core/config",
+    "models/parameters": "core",
+    "models/kernels": "models/plans",
+    "models/operators": "models/kernels",
+    "models/layers": "models/operators models/parameters core/config",
+    "models/inputs": "models/layers",
+    "models/network": "models/inputs",
+    "models/executors": "models/network",
+    "models": "models/executors models/losses",
+    "dist": "core",
+    "doctor": "dist",
+    "train/events": "core/config",
+    "train/state": "train/events models/parameters data/hdf5",
+    "train/scores": "statistics data/schema",
+    "train/optimizer": "models/parameters core/config",
+    "train/experiment": "train/optimizer data/loading dist models",
+    "train/units": "train/experiment data/folds",
+    "train/scoring": "train/units train/state train/scores ensemble",
+    "train/ranking": "train/scoring data/modules",
+    "train/loop": "train/scoring",
+    "train/weights": "train/loop core/safetensors",
+    "sweep": "sweep/records train/loop statistics",
+    "launch": "data/ceilings data/convert data/synth report doctor sweep train/ranking train/weights",
+}
+
+
+def closures():
+    """Folder -> all folders that it may include."""
+    allowed = {}
+    for room, below in ROOMS.items():
+        allowed[room] = {room}
+        for name in below.split():
+            if name not in allowed:
+                sys.exit(f"check_rooms: the line of {room} names {name}, which does not stand above it")
+            allowed[room] |= allowed[name]
+    return allowed
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    files = listed.stdout.split("\n") if listed.returncode == 0 else [
+        str(path.relative_to(root)) for path in root.rglob("*.*pp") if "build" not in path.parts]
+    allowed, wrong, seen = closures(), [], set()
+    for name in files:
+        path = root / name
+        room = str(pathlib.PurePath(name).parent)
+        if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh"} or not path.exists() or name.startswith(("tests/", "bench/")):
+            continue
+        seen.add(room)
+        if room not in allowed:
+            wrong.append(f"{name}: the folder {room} has no line in ROOMS of scripts/check_rooms.py")
+            continue
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            include = re.match(r'#include "([^"]+)/[^"/]+"', line)
+            if include and include[1] not in allowed[room]:
+                wrong.append(f"{name}:{number}: {room}/ may not include {include[1]}/")
+    wrong += [f"scripts/check_rooms.py: {room} has no sources" for room in ROOMS if room not in seen]
+    print("\n".join(wrong) if wrong else f"{len(seen)} folders include only what they may")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
