@@ -29,7 +29,7 @@ find "$plugins" -name 'mca_*.so' | grep -vE '_(ofi|openib|psm|psm2|ucx|flux|jsm|
 share=$(dirname "$(find /usr/share -name help-mpi-runtime.txt 2> /dev/null | head -n 1)")
 mkdir -p "$bundle/share" && cp -r "$share" "$bundle/share/openmpi"
 ldd "$bundle"/bin/* "$bundle"/lib/openmpi/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u \
-  | grep -vE '/(libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc\+\+|libgomp|libcuda|libtorch[^/]*|libc10[^/]*|libshm|libcu[a-z]+|libnv[a-zA-Z]+|libnccl)\.so' \
+  | grep -vE '/(libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc\+\+|libgomp|libcuda|libtorch[^/]*|libc10[^/]*|libshm|libcu(blas|blasLt|dart|dnn|fft|file|pti|rand|solver|sparse)[^/]*|libnv[a-zA-Z]+|libnccl)\.so' \
   | grep -v '/site-packages/' | while read -r library; do cp -L "$library" "$bundle/lib/"; done
 strip --strip-unneeded "$bundle"/lib/*.so* 2> /dev/null || true
 cp -r experiments "$bundle/"
