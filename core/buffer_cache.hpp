@@ -11,8 +11,8 @@ namespace tpudist {
 
 class BufferCache;
 
-// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. It goes back to
-// the cache when it is destroyed. Move-only.
+// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. It goes back
+// to the cache when it is destroyed. Move-only.
 class Buffer {
  public:
   Buffer() = default;

@@ -16,10 +16,9 @@ struct SlurmOptions {
   std::string time, partition;       // empty: the scripts' or the cluster's default
   std::vector<std::string> options;  // more options of sbatch, one word each
   int parallel = 0;                  // most tasks of an array that run at once; 0: no limit
-  int largest_array =
-      1000;             // tasks per array; the default of Slurm's MaxArraySize is 1001
-  bool go_on = false;   // begin later stages although runs of the stage before failed
-  int min_members = 0;  // needed for the ensemble; 0: as `tpudist ensemble` has it
+  int largest_array = 1000;          // tasks per array; the default of Slurm's MaxArraySize is 1001
+  bool go_on = false;                // begin later stages although runs of the stage before failed
+  int min_members = 0;               // needed for the ensemble; 0: as `tpudist ensemble` has it
   std::string split = "valid", csv;  // of the ensemble; empty: no CSV
 };
 

@@ -28,9 +28,8 @@ void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& ex
 struct ScoredOn {
   std::string collection;
   std::int64_t rows = 0;  // most rows per graph; 0: all, -1: none
-  std::string
-      graphs;  // hash of their names and data; if the data are unknown, of the experiment's
-               // selection
+  std::string graphs;  // hash of their names and data; if the data are unknown, of the experiment's
+                       // selection
   bool operator==(const ScoredOn&) const = default;
 };
 ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data);

@@ -16,7 +16,7 @@ struct SynthOptions {
   std::vector<Collection> collections;  // empty: all of the preset
   std::vector<std::int64_t> graphs;     // train, valid, test; empty: as in the preset
   std::int64_t configs = 0;             // per graph; 0: as in the preset
-  std::filesystem::path truth;  // folder for the test split's run times; empty: not written
+  std::filesystem::path truth;          // folder for the test split's run times; empty: not written
   int threads = 1;
 };
 

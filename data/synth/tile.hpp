@@ -13,8 +13,8 @@ struct TileConfigs {
   // [c, 24]: kernel, output and input bounds, each 6 with sum and product.
   std::vector<float> features;
   std::vector<double> time;  // [c]: ns, without noise
-  double default_time = 0;  // time of the tiling that the compiler's rule of thumb picks: the
-                            // normalizer
+  double default_time = 0;   // time of the tiling that the compiler's rule of thumb picks: the
+                             // normalizer
 };
 
 // Draws tilings of the kernel's largest output and computes their times. Tiles that extend beyond
