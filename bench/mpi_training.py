@@ -20,7 +20,7 @@ def parser(description):
 
 
 def command(arguments, ranks, run_folder, *words, bind="none"):
-    """The words of a training on so many ranks; the overrides of the user come behind `words`."""
+    """The command of a training on this many ranks; the user's overrides come after `words`."""
     made = ["mpirun", "--bind-to", bind, "--oversubscribe", "-np", ranks,
             pathlib.Path(arguments.build) / "tpudist", "train", arguments.experiment,
             *words, *arguments.overrides, "--run-dir", run_folder]

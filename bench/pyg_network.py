@@ -6,7 +6,7 @@ from torch_geometric.nn import SAGEConv, global_add_pool
 
 OPCODES, NODE_FEATURES, CONFIG_FEATURES = 120, 140, 18
 
-# Width behind the encoder, widths of the SAGE layers, residual where widths agree, how neighbours are
+# Width after the encoder, widths of the SAGE layers, residual where widths agree, how neighbours are
 # aggregated. maxima_64 is a small network of maxima, like those that were tried for
 # experiments/alexnet_fast.yaml (which has six such layers).
 PRESETS = {

@@ -3,7 +3,7 @@
 
     recipe.py --build build/release [--ranks 2] [--seeds 1,2,3] [--target 0.74] FILE [key=value ...]
 
-For each seed (of parameters and order): seconds of training, the score of each member behind the
+For each seed (of parameters and order): seconds of training, the score of each member after the
 last step and of the ensemble, and when each member was first scored --target or better in the
 evaluations on the way (train.evaluate_every). Seconds are those of training alone, without
 evaluations.

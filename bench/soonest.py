@@ -5,7 +5,7 @@
 
 A line for each variant, the soonest first: of all members of its runs, the median of the step at which
 an evaluation on the way (train.evaluate_every) first gave the target, how many reached it, and their
-scores behind the last step.
+scores after the last step.
 """
 import argparse
 import json

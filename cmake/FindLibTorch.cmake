@@ -71,7 +71,7 @@ if(NOT LibTorch_FOUND OR TARGET LibTorch::LibTorch)
   return()
 endif()
 
-# Adds the include folders behind all others: the wheel carries a copy of fmt that must not win
+# Adds the include folders after all others: the wheel carries a copy of fmt that must not win
 # over the installed one.
 function(_libtorch_include target)
   list(REMOVE_DUPLICATES ARGN)

@@ -6,7 +6,7 @@
 
 set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 
-# Runs the program with the arguments behind `output`; what it prints goes to `output`.
+# Runs the program with the arguments after `output`; what it prints goes to `output`.
 function(run_program output)
   execute_process(COMMAND "${manual_program}" ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE error
                   RESULT_VARIABLE code)

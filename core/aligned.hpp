@@ -7,8 +7,8 @@
 
 namespace tpudist {
 
-// Allocates on 64-byte boundaries: a cache line and an AVX-512 register, so that the bits of BLAS
-// calls do not depend on where a buffer happens to lie.
+// Allocates on 64-byte boundaries (a cache line, an AVX-512 register), so that the bits of BLAS
+// calls do not depend on a buffer's address.
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;
@@ -24,7 +24,7 @@ struct AlignedAllocator {
 
 using AlignedFloats = std::vector<float, AlignedAllocator<float>>;
 
-// The next multiple of 16 floats: rows so long all begin on 64-byte boundaries.
+// The next multiple of 16 floats: rows of this length all begin on 64-byte boundaries.
 constexpr std::int64_t pad16(std::int64_t n) {
   return (n + 15) / 16 * 16;
 }

@@ -8,14 +8,14 @@
 
 namespace tpudist {
 
-// There is no room for what is to be written: no other fault of file or folder, and one that may pass.
+// The disk or quota is full. File and folder are otherwise fine, and a later attempt may succeed.
 class DiskFullError : public IoError {
  public:
   using IoError::IoError;
 };
 
-// Appends to a file, which is made if it is not there. Throws DiskFullError or IoError; a regular file
-// is then as it was before, unless the system refuses even that.
+// Appends to a file, which is created if it does not exist. Throws DiskFullError or IoError. A
+// regular file is then cut back to its old length, unless the system refuses even that.
 void append_to_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace tpudist

@@ -10,9 +10,9 @@
 
 namespace tpudist {
 
-// An array whose elements nobody changes, so that copies share them: of a vector that was given, or
-// in memory that something else keeps, such as a file mapped by several processes. Reads like a
-// const std::vector, and passes for a std::span<const T>. Threads may share one.
+// An immutable array; copies share its elements. They are either a vector that was moved in, or lie
+// in memory that something else keeps, such as a file that several processes map. Reads like a
+// const std::vector and converts to std::span<const T>. Threads may share one.
 template <typename T>
 class Array {
  public:
@@ -20,14 +20,14 @@ class Array {
   using const_iterator = const T*;
 
   Array() = default;
-  // Takes the vector over; copies of vectors are to be seen where they are made.
+  // Takes an rvalue only, so that a copy of a vector is visible where it is made.
   Array(std::vector<T>&& values) {
     const auto owned = std::make_shared<const std::vector<T>>(std::move(values));
     values_ = *owned;
     owner_ = owned;
   }
   Array(std::initializer_list<T> values) : Array(std::vector<T>(values)) {}
-  // Elements that lie elsewhere and stay there, unchanged, as long as `owner` lives.
+  // Elements that stay where they are, unchanged, as long as `owner` lives.
   Array(std::span<const T> values, std::shared_ptr<const void> owner)
       : owner_(std::move(owner)), values_(values) {}
 

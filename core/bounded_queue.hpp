@@ -10,7 +10,7 @@
 namespace tpudist {
 
 // A blocking first-in first-out queue of at most `capacity` items between threads. After `close`,
-// pushes are refused and pops return what is left, then nothing. Thread-safe.
+// pushes are refused; pops return the remaining items, then nothing. Thread-safe.
 template <typename T>
 class BoundedQueue {
  public:

@@ -11,8 +11,8 @@ namespace tpudist {
 
 class BufferCache;
 
-// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. It goes back to
-// the cache when it is destroyed. Move-only.
+// A block of float32 from a BufferCache, aligned to 64 bytes, with undefined content. It goes back
+// to the cache when it is destroyed. Move-only.
 class Buffer {
  public:
   Buffer() = default;
@@ -33,7 +33,7 @@ class Buffer {
 };
 
 // Keeps blocks of memory for reuse, because a tall GEMM on fresh pages runs at half its speed. It
-// never holds more than a quarter above what was in use at the same time. It must outlive its
+// never holds more than 1.25 times the largest amount that was in use at once. It must outlive its
 // buffers. Thread-safe.
 class BufferCache {
  public:
@@ -46,7 +46,7 @@ class BufferCache {
   Buffer take(std::int64_t floats);
 
   std::uint64_t bytes_in_use() const;
-  std::uint64_t bytes_held() const;  // in use and kept
+  std::uint64_t bytes_held() const;  // in use and kept for reuse
 
  private:
   friend class Buffer;

@@ -10,16 +10,16 @@
 
 namespace tpudist {
 
-// What to do about an error of the system, to be put behind its message: "; allow more open files, ..."
-// for too many of them, "" for others.
+// Advice to append to the message of a system error, e.g. "; allow more open files, ..." when there
+// are too many; "" for errors without advice.
 std::string_view advice_for(int error_number);
 
 // Throws IoError "cannot OPERATION PATH: REASON" with the reason of `error_number`, and advice.
 [[noreturn]] void throw_io_error(std::string_view operation, const std::filesystem::path& path,
                                  int error_number);
 
-// The result of a POSIX call that reports failure as -1 with errno, called again for as long as a
-// signal interrupts it. Not for close(2), after which the descriptor is gone in any case.
+// Repeats a POSIX call as long as a signal interrupts it (-1 with EINTR), and returns its result.
+// Not for close(2): after it the descriptor is gone in any case.
 template <typename Call>
 auto uninterrupted(Call call) {
   for (;;) {
@@ -28,7 +28,8 @@ auto uninterrupted(Call call) {
   }
 }
 
-// Passes on the result of a POSIX call that reports failure as -1 with errno; throws IoError then.
+// Returns the result of a POSIX call that reports failure as -1 with errno; throws IoError on
+// failure.
 template <typename T>
 T check_posix(T result, std::string_view operation, const std::filesystem::path& path) {
   if (result == T{-1}) throw_io_error(operation, path, errno);

@@ -6,11 +6,11 @@
 
 namespace tpudist {
 
-// Owns an open file descriptor of the system. Move-only.
+// Owns an open file descriptor. Move-only.
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}  // owned; below 0: none
+  explicit Descriptor(int number) : number_(number) {}  // takes ownership; below 0: none
   ~Descriptor() { close(); }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
@@ -26,12 +26,12 @@ class Descriptor {
   int number_ = -1;
 };
 
-// flock(2) without waiting. False where another process, or another open file of this one, holds a
-// lock that excludes it. Throws IoError, also on a file system without locks.
+// flock(2) without waiting. False where another process, or another open file of this process,
+// holds a conflicting lock. Throws IoError, also on a file system without locks.
 enum class FileLock { shared, exclusive };
 bool try_lock(const Descriptor& file, FileLock lock, const std::filesystem::path& path);
 
-// Whether the open file is the one that stands under this name in the open folder.
+// Whether `name` in the open folder is still this open file (not removed or replaced).
 bool stands_in(const Descriptor& folder, const std::string& name, const Descriptor& file);
 
 }  // namespace tpudist

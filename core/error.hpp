@@ -5,12 +5,11 @@
 
 namespace tpudist {
 
-// What went wrong, as far as the caller of the program can act on it. The values are the exit
-// codes.
+// The kinds of failure that a caller of the program can tell apart. The values are the exit codes.
 enum class ErrorKind {
   failed = 1,    // anything else: I/O, a library, a rank that died
   usage = 2,     // wrong command line or configuration
-  data = 3,      // input data that breaks its schema
+  data = 3,      // input data that violate their schema
   stopped = 85,  // stopped on request, with a checkpoint to resume from
 };
 
@@ -31,19 +30,19 @@ class ConfigError : public Error {
   explicit ConfigError(const std::string& message) : Error(ErrorKind::usage, message) {}
 };
 
-// Input data that breaks its schema: the message names file, array and index.
+// Input data that violate their schema; the message names file, array and index.
 class DataError : public Error {
  public:
   explicit DataError(const std::string& message) : Error(ErrorKind::data, message) {}
 };
 
-// A file that cannot be read or written; the message carries the path and the system's reason.
+// A file that cannot be read or written; the message has the path and the system's reason.
 class IoError : public Error {
  public:
   explicit IoError(const std::string& message) : Error(ErrorKind::failed, message) {}
 };
 
-// Something that another process, or another part of this one, holds a lock on. The message says who.
+// Another process, or another part of this one, holds a lock. The message says who.
 class InUseError : public Error {
  public:
   explicit InUseError(const std::string& message) : Error(ErrorKind::failed, message) {}

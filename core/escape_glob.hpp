@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-// The pattern of glob_match that matches this text and no other.
+// The glob_match pattern that matches exactly this text.
 std::string escape_glob(std::string_view text);
 
 }  // namespace tpudist

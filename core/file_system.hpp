@@ -10,8 +10,7 @@
 
 namespace tpudist {
 
-// A file being written. `sync` and `close` throw IoError; a destructor without `close` closes
-// silently.
+// A file being written. `sync` and `close` throw IoError; the destructor closes without an error.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -20,8 +19,7 @@ class WritableFile {
   virtual void close() = 0;
 };
 
-// The operations that make a file durable, behind an interface so that tests can make any one of
-// them fail.
+// The operations that make a file durable. An interface, so that tests can make any of them fail.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -32,23 +30,24 @@ class FileSystem {
   virtual void sync_directory(const std::filesystem::path& path) = 0;
 };
 
-// The real one (POSIX). Errors carry the path and strerror.
+// The real file system (POSIX). Errors have the path and strerror.
 FileSystem& posix_file_system();
 
-// Writes `bytes` to `path` so that a reader (or a crash) sees the old file or the whole new one:
-// temporary name in the same folder, fsync, rename, fsync of the folder. On failure the temporary
-// file is removed and the old file is as it was (only if the last step fails, the folder's fsync,
-// the new file is in place, but may not outlive a power cut). A symbolic link stays, and the file
-// that it names is replaced or made. What is no regular file, such as a device or a FIFO, is opened
-// and written.
+// Writes `bytes` to `path` so that a reader, or a crash, sees either the old file or the whole new
+// one: temporary name in the same folder, fsync, rename, fsync of the folder. On failure the
+// temporary file is removed and the old file is unchanged. One exception: if the last step, the
+// folder's fsync, fails, the new file is in place but may not survive a power cut. If `path` is a
+// symbolic link, the link stays and its target is replaced or created. A `path` that is not a
+// regular file, such as a device or a FIFO, is opened and written.
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                            FileSystem& files = posix_file_system());
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            FileSystem& files = posix_file_system());
 
-// A file that another library writes under a temporary name: `commit` makes it durable and gives it
-// its name; without `commit` the destructor removes it. The file that a symbolic link names is made
-// beside that file. Throws IoError when `final_path` is a folder, a device or the like.
+// A file that another library writes under a temporary name. `commit` makes it durable and renames
+// it; without `commit` the destructor removes it. If `final_path` is a symbolic link, the temporary
+// file lies beside the link's target. Throws IoError when `final_path` is a folder, a device or
+// similar.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& final_path,
@@ -70,7 +69,7 @@ class TemporaryFile {
   bool committed_ = false;
 };
 
-// Whole content. Throws IoError, also when there are more than `limit` bytes.
+// The whole content. Throws IoError, also when the file has more than `limit` bytes.
 std::string read_text_file(const std::filesystem::path& path,
                            std::size_t limit = std::numeric_limits<std::size_t>::max());
 

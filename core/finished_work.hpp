@@ -5,9 +5,9 @@
 
 namespace tpudist {
 
-// From now on, what this thread finishes of the loops of thread pools is counted in `counter`, a few
-// calls of a body at a time, so that others can see whether it gets on. The counter outlives the
-// thread's last loop; null: nobody counts.
+// Counts in `counter`, from now on, the loop iterations that this thread finishes in thread pools,
+// a few at a time, so that other threads can see progress. The counter must outlive the thread's
+// last loop. Null: stop counting.
 void count_finished_work(std::atomic<std::uint64_t>* counter);
 
 }  // namespace tpudist

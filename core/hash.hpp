@@ -20,9 +20,9 @@ class Hasher {
   Hasher& operator=(Hasher&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  void update(std::string_view text);  // length first, so that neighbours cannot run together
+  void update(std::string_view text);  // length first: {"ab", "c"} and {"a", "bc"} differ
 
-  // The object's bytes; for integers and floats only (no padding).
+  // The value's bytes; integers, floats and enums only (no padding).
   template <typename T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void update(T value) { update(std::as_bytes(std::span(&value, 1))); }
@@ -41,12 +41,12 @@ class Hasher {
 std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t seed = 0);
 std::uint64_t hash64(std::string_view text, std::uint64_t seed = 0);
 
-// Hash of a file's content, read in pieces. Throws IoError.
+// Hash of a file's content, which is read in pieces. Throws IoError.
 std::uint64_t hash_file(const std::filesystem::path& path);
 
 // 16 lower-case hexadecimal digits.
 std::string to_hex(std::uint64_t value);
-// The number that to_hex wrote; nothing for any other text.
+// The inverse of to_hex; nothing for any other text.
 std::optional<std::uint64_t> from_hex(std::string_view text);
 
 }  // namespace tpudist

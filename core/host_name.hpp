@@ -4,7 +4,8 @@
 
 namespace tpudist {
 
-// The name of this machine, for messages and records; "an unknown host" where the system tells none.
+// The name of this machine, for messages and records; "an unknown host" if the system does not
+// tell.
 std::string host_name();
 
 }  // namespace tpudist

@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-// Sums run from front to back, so equal values give equal bits.
+// Sums run from front to back: the same values in the same order give the same bits.
 
 // NaN where there are no values.
 double mean(std::span<const double> values);
@@ -13,7 +13,7 @@ double mean(std::span<const double> values);
 double mean_of_known(std::span<const double> values);
 // Sum of squared differences from `centre`.
 double squares_around(std::span<const double> values, double centre);
-// Mean of the middle two of an even number of values. There must be one, and none may be NaN.
+// For an even number of values, the mean of the middle two. At least one value; no NaN.
 double median(std::vector<double> values);
 
 }  // namespace tpudist

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// Product of sizes that come from files: nothing where the true value does not fit.
+// The product of sizes read from files; nothing on overflow.
 std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b);
 
 // "512 B", "1.2 GiB".
@@ -16,7 +16,7 @@ std::string format_bytes(std::uint64_t bytes);
 std::string format_count(std::int64_t count);
 // "1 step", "1,000 steps".
 std::string counted(std::int64_t count, std::string_view what);
-// "12 ms", "3.4 s", "5:07", "2:05:07", "3d 02:05:07". Negative or not a number: "?".
+// "12 ms", "3.4 s", "5:07", "2:05:07", "3d 02:05:07". "?" for a negative value or NaN.
 std::string format_seconds(double seconds);
 
 }  // namespace tpudist

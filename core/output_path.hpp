@@ -4,11 +4,11 @@
 
 namespace tpudist {
 
-// Where the bytes of an output really go.
+// The file, stream or descriptor to which an output path leads.
 struct OutputPath {
   enum class Kind {
-    file,        // a regular file, or none yet: a new file takes its place by rename
-    stream,      // a device, FIFO or the like: it is opened and written
+    file,        // a regular file or a new one: written beside it, then renamed
+    stream,      // a device, FIFO or similar: it is opened and written
     descriptor,  // /dev/stdout, /dev/fd/N: an open descriptor of this process
   };
   Kind kind = Kind::file;
@@ -16,14 +16,13 @@ struct OutputPath {
   int descriptor = -1;         // Kind::descriptor only
 };
 
-// Follows symbolic links, so that an output is written to what a link names and the link stays; the
-// target of the last link need not exist. Throws IoError when `path` is not the name of a file or
-// names a folder.
+// Follows symbolic links, so that the target of a link is written and the link stays; the target of
+// the last link need not exist. Throws IoError when `path` has no file name or names a folder.
 OutputPath resolve_output(const std::filesystem::path& path);
 
-// Throws IoError unless `path` can be written as things stand: it is the name of a file, its folder
-// is there and may be written, what is there already is no folder and not protected. Changes
-// nothing. To be asked before long work whose result goes to `path`.
+// Throws IoError unless `path` can be written now: it has a file name, its folder exists and is
+// writable, and what exists there is neither a folder nor write-protected. Changes nothing. Call it
+// before long work whose result goes to `path`.
 void check_output(const std::filesystem::path& path);
 
 }  // namespace tpudist

@@ -6,13 +6,13 @@
 
 namespace tpudist {
 
-// The folder `tpudist-UID` in a place that users of a machine may share, such as /dev/shm, and that
-// nobody but the user of this process may enter. It is opened once, and files in it are opened
-// relative to it, so that nobody can put another folder in its place.
+// The folder `tpudist-UID` in a place that users of a machine share, such as /dev/shm. Only the
+// user of this process may enter it. It is opened once, and its files are opened relative to it, so
+// that nobody can replace it by another folder.
 class PrivateFolder {
  public:
-  // Makes what is missing, the last folder with mode 0700. Throws IoError that says why it is not
-  // taken: it is a symbolic link or no folder, belongs to another user, or others may enter it.
+  // Creates missing folders, the last one with mode 0700. Throws IoError with the reason when the
+  // folder is not safe: a symbolic link, not a folder, owned by another user, or open to others.
   explicit PrivateFolder(const std::filesystem::path& place);
 
   const std::filesystem::path& path() const { return path_; }

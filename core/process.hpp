@@ -5,16 +5,16 @@
 
 namespace tpudist {
 
-// As one word of a POSIX shell: in single quotes, where there is something that it would take apart.
+// `text` as one word of a POSIX shell; in single quotes where the shell would otherwise change it.
 std::string shell_word(const std::string& text);
 // The same, always in quotes.
 std::string shell_quoted(std::string_view text);
 
-// The command line of this process as a shell would take it, with quotes where they are needed;
-// "unknown" where the system does not tell.
+// The command line of this process, quoted for a shell where needed; "unknown" if the system does
+// not tell.
 std::string command_line();
 
-// The processor of this machine, such as "AMD EPYC 9R14"; "unknown" where the system does not tell.
+// The processor of this machine, such as "AMD EPYC 9R14"; "unknown" if the system does not tell.
 std::string processor_name();
 
 }  // namespace tpudist

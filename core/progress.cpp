@@ -61,9 +61,9 @@ bool is_given(const char* variable) {
   return value && *value;
 }
 
-// Where Open MPI's mpirun started this process, `descriptor` is a pipe to mpirun, which passes on what it
-// reads: then the terminal is that of mpirun, the process above. Nothing where there is none, and where
-// mpirun puts something in front of each line.
+// Where Open MPI's mpirun started this process, `descriptor` is a pipe to mpirun, which passes on
+// what it reads: then the terminal is that of mpirun, the process above. Nothing where there is
+// none, and where mpirun puts something in front of each line.
 Descriptor terminal_of(int descriptor) {
   if (isatty(descriptor) == 1) return Descriptor(dup(descriptor));
   if (descriptor != STDERR_FILENO || !is_given("OMPI_COMM_WORLD_RANK")) return {};

@@ -10,19 +10,19 @@
 
 namespace tpudist {
 
-// Shows how far a long job is. On a terminal one live line with a bar, the rate and the time left;
-// elsewhere a plain line at most every `plain_interval`. The library only calls the interface;
+// Shows the progress of a long job: on a terminal one live line with a bar, the rate and the time
+// left; elsewhere a plain line at most every `plain_interval`. Libraries call only this interface;
 // launch/ decides where it prints. Thread-safe.
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
-  // A new job of `total` units (0: unknown); `unit` is e.g. "graphs" or "steps", and of "bytes" the
-  // amounts are shown as such. A job that starts before the last one has finished is a part of it:
-  // it is shown in its place until it finishes.
+  // Starts a job of `total` units (0: unknown). `unit` is e.g. "graphs" or "steps"; amounts of
+  // "bytes" are shown as KiB, MiB and so on. A job that starts before the last one has finished is
+  // a part of it, and is shown in its place until it finishes.
   virtual void start(std::string_view title, std::int64_t total, std::string_view unit) = 0;
-  // `count` more units of the innermost job are done; `note` is a number or a name to show with it.
+  // `count` more units of the innermost job are done. `note`: a number or name to show beside it.
   virtual void advance(std::int64_t count, std::string_view note = {}) = 0;
-  // Prints a line of information above the bar. What must be seen goes to the log instead.
+  // Prints a line of information above the bar. Messages that must be seen go to the log instead.
   virtual void line(std::string_view text) = 0;
   // Ends the innermost job.
   virtual void finish() = 0;
@@ -37,8 +37,9 @@ class NoProgress : public ProgressSink {
   void finish() override {}
 };
 
-// Writes to a file descriptor (standard error by default); a live bar if it is a terminal. Where a
-// terminal is narrow, long notes go first, then the bar, then words; percent and time left stay.
+// Writes to a file descriptor (standard error by default); a live bar if it is a terminal. On a
+// narrow terminal long notes are dropped first, then the bar, then words; percentage and time left
+// stay.
 class ProgressBar : public ProgressSink {
  public:
   struct Options {
@@ -65,7 +66,7 @@ class ProgressBar : public ProgressSink {
   };
   struct Pieces;
 
-  // With the mutex held.
+  // Call with the mutex held.
   void draw(bool force);
   std::string summary(const Job& job) const;
   Pieces pieces() const;

@@ -20,8 +20,8 @@ inline std::uint64_t mix_key(std::initializer_list<std::uint64_t> parts) {
   return mix_key(std::span(parts.begin(), parts.size()));
 }
 
-// Random numbers that are a pure function of (key, position): the same on every machine and
-// library. Not thread-safe; cheap to make, so make one per key.
+// Random numbers as a pure function of (key, position): the same on every machine. Not thread-safe.
+// Cheap to construct, so make one per key.
 class CounterRng {
  public:
   explicit CounterRng(std::uint64_t key, std::uint64_t stream = 0);
@@ -49,7 +49,7 @@ class CounterRng {
 };
 
 // A permutation of 0..n-1 as a pure function of a key, with O(1) memory (a Feistel network over the
-// next power of four, cycle-walking). n = 0 is allowed (and never called). Thread-safe.
+// next power of four, cycle-walking). n may be 0; then it must not be called. Thread-safe.
 class KeyedPermutation {
  public:
   KeyedPermutation(std::uint64_t n, std::uint64_t key);

@@ -7,7 +7,7 @@
 namespace tpudist {
 namespace {
 
-// Whether `byte` is in the set that starts after pattern[at] == '['; moves `at` behind the `]`.
+// Whether `byte` is in the set that starts after pattern[at] == '['; moves `at` past the `]`.
 // Nothing when the set is not closed.
 std::optional<bool> match_set(std::string_view pattern, std::size_t& at, char byte) {
   std::size_t i = at + 1;
@@ -31,7 +31,7 @@ std::optional<bool> match_set(std::string_view pattern, std::size_t& at, char by
   return found != negated;
 }
 
-// Matches one pattern element other than `*` against one byte and moves `at` behind it.
+// Matches one pattern element other than `*` against one byte and moves `at` past it.
 bool match_one(std::string_view pattern, std::size_t& at, char byte) {
   if (pattern[at] == '?') {
     ++at;
@@ -86,7 +86,7 @@ std::string nearest_of(std::string_view word, std::span<const std::string> candi
 
 bool glob_match(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0;
-  // Where to go on when a match fails: behind the last `*`, which then takes one byte more.
+  // Where to continue when a match fails: after the last `*`, which then takes one byte more.
   std::size_t star = std::string_view::npos, star_text = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

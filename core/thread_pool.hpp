@@ -6,11 +6,10 @@
 
 namespace tpudist {
 
-// A fixed set of threads that share loops. `parallel_for` may be called from within a task of the
-// same pool: the caller works on its own loop, and idle threads help with the innermost (most
-// recent) loop that still has indices, so that one unit keeps all cores busy while several units
-// run side by side. Which thread runs which index is not fixed; results must not depend on it.
-// Thread-safe.
+// A fixed set of threads that share loops. `parallel_for` may be called within a task of the same
+// pool. The caller works on its own loop, and idle threads help with the innermost (most recent)
+// loop that still has indices. So one unit keeps all cores busy while several units run side by
+// side. Which thread runs which index is not fixed; results must not depend on it. Thread-safe.
 class ThreadPool {
  public:
   // `threads` counts the calling thread: a pool of 1 starts none. `on_thread_start` runs first in
@@ -22,9 +21,9 @@ class ThreadPool {
 
   int threads() const;
 
-  // Runs body(0) ... body(count - 1), each once, and returns when all are done. The first exception
-  // (lowest index among those thrown) is rethrown after all started calls ended; indices not yet
-  // started are then left out.
+  // Runs body(0) ... body(count - 1), each once, and returns when all are done. After an exception
+  // no new index is started; when all started calls have ended, the exception of the lowest index
+  // is rethrown.
   void parallel_for(std::int64_t count, const std::function<void(std::int64_t)>& body);
 
  private:

@@ -2,9 +2,9 @@
 
 namespace tpudist {
 
-// The calling thread gives way to the others from here on: where cores are short, it gets a tenth of
-// what another thread gets (nice 10; a thread that has a lower priority already keeps it). Linux has one
-// value for each thread. Nothing depends on it, so that a system that refuses is no error.
+// Lowers the priority of the calling thread from here on (nice 10): where cores are short, it gets
+// a tenth of another thread's time. A thread that has a lower priority already keeps it. Linux has
+// one value per thread. Nothing depends on it, so a refusal by the system is no error.
 void give_way_to_others();
 
 }  // namespace tpudist

@@ -2,7 +2,7 @@
 
 namespace tpudist {
 
-// The sizes of the TpuGraphs data set that both the data and the networks depend on.
+// The sizes of the TpuGraphs data set on which both data and networks depend.
 inline constexpr int kNodeFeatures = 140;         // columns of node_feat
 inline constexpr int kOpcodes = 120;              // rows of an opcode table
 inline constexpr int kLayoutConfigFeatures = 18;  // columns of node_config_feat

@@ -4,7 +4,7 @@
 
 namespace tpudist {
 
-// Logs a warning that this process has not logged before in the same words. Any thread.
+// Logs a warning unless this process has logged the same text before. Any thread.
 void warn_once(const std::string& text);
 
 }  // namespace tpudist

@@ -42,7 +42,7 @@ class AllReduceReducer final : public GradientReducer {
   }
 
   // A row whose turn has not come waits in a copy. The thread that brings the next row adds it and
-  // those that wait behind it.
+  // the rows that wait for it.
   void add(int member, int leaf, std::span<const float> row) override {
     ledger_.claim(member, leaf, row.size());
     Sum& sum = sums_[member];

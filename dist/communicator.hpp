@@ -17,9 +17,9 @@ enum class MemoryKind { host, device };
 
 enum class ReduceOp { sum, min, max };
 
-// Ranks that work together. Collective calls are made by all ranks of the communicator in the
-// same order, from one thread. Errors are DistError, with the name of the call. Buffers belong to
-// the caller and live in memory of kind `memory()`.
+// A group of ranks that work together. All its ranks call the same collective calls in the same
+// order, each from one thread. Errors are DistError with the name of the call. Buffers belong to
+// the caller and must be in memory of kind `memory()`.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -31,10 +31,9 @@ class Communicator {
 
   virtual void barrier() = 0;
 
-  // A barrier for ranks that may come minutes apart: waits without taking the processor from those
-  // that work, until all ranks are here. False when `patience` is over first, or `in_vain` says that
-  // they will not come; the communicator is of no use afterwards. Where ranks never come minutes
-  // apart this is barrier().
+  // A barrier for ranks that may arrive minutes apart. It waits without using the processor.
+  // Returns false when `patience` is over first or `in_vain` says that the others will not come;
+  // the communicator must not be used afterwards. The default is barrier().
   virtual bool wait_for_all(std::chrono::milliseconds patience,
                             const std::function<bool()>& in_vain = {}) {
     static_cast<void>(patience);
@@ -43,7 +42,7 @@ class Communicator {
     return true;
   }
 
-  // Returns the communicator of the ranks that give the same colour (>= 0), in rank order.
+  // Returns the communicator of the ranks that pass the same colour (>= 0), in rank order.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
 
   template <typename T>
@@ -51,16 +50,16 @@ class Communicator {
     broadcast_bytes(std::as_writable_bytes(data), root);
   }
 
-  // Replaces each element by the sum, minimum or maximum of that element over all ranks.
-  // Floating-point sums are added in no fixed order, so that their last bits may differ from run to
-  // run: gradients take a GradientReducer.
+  // Replaces each element by its sum, minimum or maximum over all ranks. Floating-point sums have
+  // no fixed order, so their last bits may differ from run to run. For gradients use a
+  // GradientReducer.
   void all_reduce(std::span<float> data, ReduceOp op) { all_reduce_float(data, op); }
   void all_reduce(std::span<double> data, ReduceOp op) { all_reduce_double(data, op); }
   void all_reduce(std::span<std::int64_t> data, ReduceOp op) { all_reduce_int64(data, op); }
 
-  // Sends send_counts[r] elements to each rank r and receives recv_counts[r] elements from it. The
-  // parts of both buffers lie one behind the other in rank order. Counts are in elements and may be
-  // beyond 32 bits. With recv_counts[rank()] = 0 the own part is not copied.
+  // Sends send_counts[r] elements to each rank r and receives recv_counts[r] elements from it. In
+  // both buffers the parts follow one another in rank order. Counts are in elements and may exceed
+  // 32 bits. With recv_counts[rank()] = 0 a rank's own part is not copied.
   template <typename T>
   void all_to_all(std::span<const T> send, std::span<const std::int64_t> send_counts,
                   std::span<T> recv, std::span<const std::int64_t> recv_counts) {
@@ -68,8 +67,8 @@ class Communicator {
                      static_cast<std::int64_t>(sizeof(T)));
   }
 
-  // Every rank gives counts[rank()] elements and receives those of all ranks, in rank order. `send`
-  // may be this rank's place in `recv`; otherwise the two must not overlap.
+  // Each rank gives counts[rank()] elements; all ranks receive the elements of all, in rank order.
+  // `send` may be this rank's part of `recv`; otherwise the two must not overlap.
   template <typename T>
   void all_gather(std::span<const T> send, std::span<T> recv,
                   std::span<const std::int64_t> counts) {
@@ -92,13 +91,13 @@ class Communicator {
                                 std::int64_t element_bytes) = 0;
 };
 
-// Conveniences built on the above, for host communicators.
+// Helpers built on the above, for host communicators.
 
 // Gathers one string per rank, in rank order, on every rank.
 std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view text);
 
-// Variable-length all_gather: returns the concatenation in rank order and fills `counts` if not
-// null.
+// An all_gather of variable length: returns the concatenation in rank order, and sets `counts`
+// unless it is null.
 template <typename T>
 std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T> mine,
                                    std::vector<std::int64_t>* counts = nullptr) {
@@ -115,9 +114,9 @@ std::vector<T> all_gather_variable(Communicator& communicator, std::span<const T
   return all;
 }
 
-// Runs `action` on every rank; when it throws on any rank, every rank throws: the failing rank its
-// own error, the others a copy with the failing rank's number, kind and message, which is a
-// HeardFromOtherRank besides. Keeps ranks from waiting for one that failed.
+// Runs `action` on every rank. When it throws on any rank, every rank throws: a failing rank its
+// own error, the others a copy of it with the failing rank's number, kind and message; the copy is
+// also a HeardFromOtherRank. So no rank waits for one that failed.
 void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action);
 
 }  // namespace tpudist

@@ -8,30 +8,30 @@
 
 namespace tpudist {
 
-// Where each rank's part lies in the buffers of an exchange, in bytes.
+// The byte ranges of the ranks' parts in the buffer of an exchange.
 struct Parts {
   std::vector<std::size_t> offset;  // [ranks + 1]
   std::size_t size(int rank) const { return offset[rank + 1] - offset[rank]; }
 };
 
-// Turns counts in elements into offsets in bytes. Throws DistError, with the name of the `call`,
-// unless there are `ranks` counts, none is negative and they fill `buffer_bytes` exactly.
+// Turns counts in elements into offsets in bytes. Throws DistError, with the name of `call`, unless
+// there are `ranks` counts, none is negative, and together they fill `buffer_bytes` exactly.
 Parts parts_of(std::span<const std::int64_t> counts, std::int64_t element_bytes, int ranks,
                std::size_t buffer_bytes, std::string_view call);
 
-// The parts of both sides of an all_to_all. This rank's own part is as large on both sides, or left
-// out of what is received (`copies_own` is then false).
+// The parts of both sides of an all_to_all. This rank's own part has the same size on both sides,
+// or is missing on the receiving side (`copies_own` is then false).
 struct Exchange {
   Parts send, recv;
   bool copies_own = false;
 };
-// Throws DistError when counts and buffers do not fit together.
+// Throws DistError when counts and buffers do not match.
 Exchange exchange_of(std::span<const std::byte> send, std::span<const std::int64_t> send_counts,
                      std::span<const std::byte> recv, std::span<const std::int64_t> recv_counts,
                      std::int64_t element_bytes, int rank, int ranks);
 
-// Returns the parts of an all_gather. Throws DistError when counts and `recv` do not fit together,
-// or `send` has not the size of this rank's part.
+// Returns the parts of an all_gather. Throws DistError when counts and `recv` do not match, or
+// `send` does not have the size of this rank's part.
 Parts gather_parts_of(std::span<const std::byte> send, std::span<const std::byte> recv,
                       std::span<const std::int64_t> counts, std::int64_t element_bytes, int rank,
                       int ranks);

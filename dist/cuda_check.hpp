@@ -7,7 +7,8 @@
 
 namespace tpudist {
 
-// Throws DistError with CUDA's own text, the name of the call and its place unless it succeeded.
+// Throws DistError with CUDA's own text, the name of the call and its place in the source, unless
+// it succeeded.
 void check_cuda(cudaError_t code, std::string_view call,
                 std::source_location place = std::source_location::current());
 

@@ -8,19 +8,21 @@
 
 namespace tpudist {
 
-// CUDA without its headers. A build without CUDA sees no devices, and the rest throws DistError.
+// CUDA without its headers. In a build without CUDA there are no devices, and the other functions
+// throw DistError.
 
-// Unique ids of the CUDA devices that this process sees, by device index; empty without a GPU or a
-// driver. Never throws for the lack of one.
+// Unique ids of the CUDA devices that this process sees, by device index. Empty, without an error,
+// when there is no GPU or no driver.
 std::vector<std::string> visible_devices();
 
-// Versions of the CUDA runtime that is loaded and of the driver, by name; empty in a build without CUDA.
+// Versions of the loaded CUDA runtime and of the driver, by name; empty in a build without CUDA.
 std::vector<std::pair<std::string, std::string>> cuda_versions();
 
-// Copies between any two of host and device memory and waits for it.
+// Copies bytes between host and device memory, in either direction or within one, and waits until
+// it is done.
 void copy_device_bytes(void* to, const void* from, std::size_t bytes);
 
-// Owns memory of the current device. The memory is not initialised.
+// Owns uninitialised memory of the current device.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// Which rank computes which leaf: owner[member * leaves + leaf], -1 where the leaf is absent (a
-// held-out slate, a tail slate). The same on all ranks: a pure function of the batch.
+// Which rank computes which leaf: owner[member * leaves + leaf], or -1 where the leaf is absent (a
+// held-out slate, a tail slate). A pure function of the batch, so the same on all ranks.
 struct LeafOwners {
   int members = 0, leaves = 0;
   std::vector<int> owner;
@@ -16,22 +16,22 @@ struct LeafOwners {
   }
 };
 
-// Sums rows (one per member and leaf, `length` float32: gradient and whatever else is appended)
-// over the leaves of each member.
+// Sums rows over the leaves of each member. There is one row per member and leaf: `length` float32,
+// the gradient and any appended values.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
 
-  // Starts a step. Collective in meaning, without communication.
+  // Starts a step. All ranks must call it with the same owners; nothing is sent.
   virtual void begin(const LeafOwners& owners) = 0;
 
   // Adds this rank's row of one leaf. Thread-safe: units run side by side. Throws DistError when
-  // the leaf is not this rank's or is added twice.
+  // the leaf belongs to another rank or is added twice.
   virtual void add(int member, int leaf, std::span<const float> row) = 0;
 
-  // Collective, one thread. Returns the sums [members, length], valid until the next `begin`; the
-  // same bits on every rank. The row of a member without a leaf is zero. Throws DistError, on every
-  // rank, when a leaf is missing on any.
+  // Collective, one thread. Returns the sums [members, length], valid until the next `begin`, with
+  // the same bits on every rank. The row of a member without leaves is zero. Throws DistError on
+  // every rank when a leaf is missing on any.
   virtual std::span<const float> finalize() = 0;
 
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction

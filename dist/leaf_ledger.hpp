@@ -13,17 +13,17 @@ class LeafLedger {
  public:
   LeafLedger(int rank, int ranks, std::int64_t row_length);
 
-  // Throws DistError when the owners do not fill [members, leaves] or are not ranks.
+  // Throws DistError when the owners do not fill [members, leaves] or an owner is not a rank.
   void begin(const LeafOwners& owners);
 
-  // Marks a leaf as added. Throws DistError when no step is under way, there is no such leaf, it
-  // is absent or another rank's, the row has another length, or it was added before.
+  // Marks a leaf as added. Throws DistError when no step has begun, the leaf does not exist, is
+  // absent, is another rank's or was added before, or when the row has another length.
   void claim(int member, int leaf, std::size_t row_length);
 
-  // Ends the step. Throws DistError when none is under way.
+  // Ends the step. Throws DistError when none has begun.
   void end();
 
-  // What is wrong with this rank's leaves: the first that is missing, or "".
+  // Describes this rank's first missing leaf; "" when none is missing.
   std::string missing() const;
 
   const LeafOwners& owners() const { return owners_; }

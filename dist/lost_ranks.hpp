@@ -8,15 +8,15 @@
 
 namespace tpudist {
 
-// Names the processes among which a process number means one process: those of one start of a machine
-// that share a namespace of process numbers. Empty where the system does not tell.
+// Identifies the set of processes in which a process number is unique: one boot of a machine and
+// one PID namespace. Empty where the system does not tell.
 std::string process_space();
 
-// Those of `ranks` [R] whose processes have ended though they had not failed: known ones, of the
-// process space of rank `self`. Nothing can be said of others.
+// The ranks whose processes have ended although they had not reported a failure. `ranks` [R]. Only
+// known ranks in the process space of rank `self` can be judged.
 std::vector<int> ended_ranks(std::span<const RankSilence> ranks, int self);
 
-// Those that are known and do not answer, but for `self`.
+// The known ranks, without `self`, that do not answer.
 std::vector<int> mute_ranks(std::span<const RankSilence> ranks, int self);
 
 }  // namespace tpudist

@@ -11,8 +11,8 @@
 
 namespace tpudist {
 
-// Throws DistError with MPI's own text, the name of the call and its place when `code` is not
-// MPI_SUCCESS.
+// Throws DistError with MPI's own text, the name of the call and its place in the source, unless
+// `code` is MPI_SUCCESS.
 void check_mpi(int code, std::string_view call,
                std::source_location place = std::source_location::current());
 
@@ -31,10 +31,10 @@ class MpiHandle {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// Host memory over MPI. Counts beyond MPI's 32 bits go in pieces of at most `largest_count`
-// elements (a parameter for the tests only). One thread at a time, the one that initialised MPI.
-// Every call says in `activity` that it has begun and ended, also those of communicators that are
-// split off; it may be null and outlives them.
+// Host memory over MPI. Counts beyond MPI's 32 bits are split into pieces of at most
+// `largest_count` elements (a parameter only for tests). Only the thread that initialised MPI may
+// call it. Every call reports its begin and end to `activity`, also in communicators split off from
+// this one. `activity` may be null; it must outlive them.
 class MpiComm final : public Communicator {
  public:
   explicit MpiComm(MpiHandle handle, std::int64_t largest_count = std::numeric_limits<int>::max(),
@@ -50,7 +50,7 @@ class MpiComm final : public Communicator {
                     const std::function<bool()>& in_vain = {}) override;
   std::unique_ptr<Communicator> split(int color) override;
 
-  // The ranks that share this rank's node, in rank order.
+  // The ranks on this rank's node, in rank order.
   std::unique_ptr<MpiComm> split_by_node();
 
  private:

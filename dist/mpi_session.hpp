@@ -7,10 +7,10 @@
 
 namespace tpudist {
 
-// Initialises MPI (FUNNELED) in the constructor unless it is already, and finalises it in the
-// destructor when it did. Started without mpirun it is a world of one. Only one may live at a time,
-// and communicators are gone before it. A rank that leaves alone waits in the destructor for the
-// others: an error that not all ranks share ends in `abort`.
+// Initialises MPI (FUNNELED) in the constructor if nobody has, and then finalises it in the
+// destructor. Without mpirun it is a world of one rank. Only one may live at a time, and
+// communicators must be destroyed before it. The destructor waits for all ranks; so a rank that
+// fails alone must call `abort`.
 class MpiSession {
  public:
   MpiSession(int* argc, char*** argv);
@@ -18,10 +18,10 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // The world, host memory. Collective. Its calls are told to `activity`, which may be null and
-  // outlives it.
+  // The communicator of all ranks, host memory. Collective. Its calls are reported to `activity`,
+  // which may be null and must outlive it.
   std::unique_ptr<Communicator> world(RankActivity* activity = nullptr) const;
-  // Kills all ranks with this exit code; without MPI only this process.
+  // Ends all ranks with this exit code; without MPI only this process.
   [[noreturn]] static void abort(int exit_code);
 
  private:

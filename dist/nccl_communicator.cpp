@@ -175,7 +175,7 @@ class NcclComm final : public Communicator {
     check_nccl(ncclGroupEnd(), "ncclGroupEnd", handle_.get());
   }
 
-  // Runs `calls` on the own stream behind the work of the default stream, and waits for them.
+  // Runs `calls` on this object's stream after the work of the default stream, and waits for them.
   template <typename Calls>
   void on_stream(const Calls& calls) {
     check_cuda(cudaSetDevice(device_), "cudaSetDevice");

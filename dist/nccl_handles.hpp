@@ -9,12 +9,12 @@
 
 namespace tpudist {
 
-// Throws DistError with NCCL's own text and its last warning, the name of the call and its place,
-// unless it succeeded. `comm` may be null.
+// Throws DistError with NCCL's own text and its last warning, the name of the call and its place in
+// the source, unless it succeeded. `comm` may be null.
 void check_nccl(ncclResult_t code, std::string_view call, ncclComm_t comm,
                 std::source_location place = std::source_location::current());
 
-// Owners of CUDA and NCCL objects of the current device; what fails at the end is logged.
+// Owners of CUDA and NCCL objects of the current device. Destructors log failures.
 struct StreamDeleter {
   void operator()(cudaStream_t stream) const;
 };

@@ -8,23 +8,24 @@
 
 namespace tpudist {
 
-// Place of this rank on its node, by MPI_Comm_split_type(SHARED), and the GPU that follows from it.
+// Position of this rank on its node, from MPI_Comm_split_type(SHARED), and its GPU.
 struct NodeTopology {
-  int node = 0, nodes = 1;              // number of this node, in the order of their first ranks
+  int node = 0, nodes = 1;              // number of this node; nodes are ordered by their first
+                                        // ranks
   int local_rank = 0, local_ranks = 1;  // rank within the node
   int device = -1;                      // CUDA device index, -1 = CPU
 };
 
-// Collective. `device` is "auto", "cpu" or "cuda". With "cuda" (or auto, when every node has a GPU
-// for each of its ranks) each rank takes a GPU of its own: that of its local rank, or the only one
-// that the batch system shows it. Throws ConfigError, on every rank, when "cuda" is asked for and a
-// node has fewer GPUs than ranks.
+// Collective. `device` is "auto", "cpu" or "cuda". With "cuda", or with "auto" when every node has
+// a GPU for each of its ranks, each rank takes a GPU of its own: the one of its local rank, or the
+// only one that the batch system shows it. Throws ConfigError on every rank when "cuda" is
+// requested and a node has fewer GPUs than ranks.
 NodeTopology place_rank(Communicator& world, std::string_view device);
 
 // Gives each rank of a node a GPU of its own: in rank order, the first one it sees that no other
-// has taken. `visible[rank]` holds the ids of the devices that the rank sees; the answer is an
-// index into it, or -1 where none is left. Where all ranks see all GPUs this is the local rank;
-// where the batch system shows each rank just one (--gpus-per-task=1), it is 0.
+// rank has taken. `visible[rank]` holds the ids of the devices that the rank sees. Returns an index
+// into it for each rank, or -1 where none is left. Where all ranks see all GPUs the index is the
+// local rank. Where the batch system shows each rank one GPU (--gpus-per-task=1), it is 0.
 std::vector<int> share_devices(const std::vector<std::vector<std::string>>& visible);
 
 }  // namespace tpudist

@@ -72,7 +72,7 @@ std::string describe(const RankStatus& place) {
   std::string text = place.phase;
   if (place.step >= 0) text += fmt::format(", step {}", place.step);
   if (place.collective == 0) return text + ", before the first collective";
-  const char* where = place.waiting ? "in" : "behind";
+  const char* where = place.waiting ? "in" : "after";
   return text + fmt::format(", {} collective {} ({}, {})", where, place.collective, place.call,
                             format_bytes(static_cast<std::uint64_t>(place.bytes)));
 }

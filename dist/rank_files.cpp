@@ -16,7 +16,8 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kBytes = 1024;  // of a file, whatever it says: nothing old is left behind it
+// Fixed size of each file, so that no old text remains after a shorter new one.
+constexpr std::size_t kBytes = 1024;
 
 }  // namespace
 

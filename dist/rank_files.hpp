@@ -9,21 +9,21 @@
 
 namespace tpudist {
 
-// The folder in which the ranks of a run tell each other where they are: one small file for each, by
-// its number, rewritten in place again and again. No lock and no fsync: who reads half of two texts
-// looks again later, and what a crash leaves is of use to people only. Not thread-safe.
+// The folder in which the ranks of a run tell each other their status. Each rank has one small
+// file, named by its number and rewritten in place. There are no locks and no fsync: a reader that
+// sees half of two texts tries again later, and files left by a crash are only for people. Not
+// thread-safe.
 class RankFiles {
  public:
-  // Makes the folder if need be, and this rank's file in it, of `rank` of `ranks`. Where that cannot
-  // be done, or a file cannot be written later, one warning is logged, and others take this rank for
-  // one of which nothing is known.
+  // Creates the folder if needed, and in it the file of rank `rank` of `ranks`. When this or a
+  // later write fails, it logs one warning; the other ranks then know nothing of this rank.
   RankFiles(std::filesystem::path folder, int rank, int ranks);
   ~RankFiles();
   RankFiles(const RankFiles&) = delete;
   RankFiles& operator=(const RankFiles&) = delete;
 
   void write(const RankStatus& place);
-  // [ranks] those of the other ranks that could be read as a whole.
+  // [ranks] the statuses of the other ranks, where a complete one could be read.
   std::vector<std::optional<RankStatus>> read_others() const;
 
  private:

@@ -7,14 +7,14 @@
 
 namespace tpudist {
 
-// Additions and copies of long float32 rows, shared by the pool in fixed ranges. Element-wise, so
-// the bits do not depend on who computes which range.
+// Additions and copies of long float32 rows, split into fixed ranges for the threads of a pool.
+// They are element-wise, so the bits do not depend on which thread computes which range.
 
 // Sets out[i] = a[i] + b[i] for i in [0, length) in the calling thread. `out` may be `a` or `b`;
 // otherwise nothing may overlap.
 void add_range(float* out, const float* a, const float* b, std::int64_t length);
 
-// The same sum, and a copy, shared by the threads of the pool.
+// The same sum, and a copy, by the threads of the pool.
 void add_rows(ThreadPool& pool, float* out, const float* a, const float* b, std::int64_t length);
 void copy_row(ThreadPool& pool, float* out, const float* from, std::int64_t length);
 

@@ -8,20 +8,19 @@
 
 namespace tpudist {
 
-// Makes `buffer` at least `length` long (and never empty, so that the pointer is not null); the
-// content is lost then. It never shrinks, so that steps touch no fresh memory.
+// Makes `buffer` at least `length` long, and never empty, so that the pointer is not null; the
+// content is lost when it grows. It never shrinks, so that later steps touch no fresh memory.
 float* grow(AlignedFloats& buffer, std::int64_t length);
 
-// Hands out rows of one length and takes them back, so that steps reuse the same memory.
-// Thread-safe.
+// Lends out rows of one length, so that steps reuse the same memory. Thread-safe.
 class RowStore {
  public:
   explicit RowStore(std::int64_t length) : length_(length) {}
 
-  // Returns a row of undefined content, which is valid until it is given back.
+  // Returns a row of undefined content, valid until it is given back.
   float* take();
   void give_back(float* row);
-  // Takes back every row that is handed out.
+  // Takes back all rows.
   void take_all_back();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace tpudist {
 
-// A communicator of one rank: every call is a copy.
+// A communicator of one rank: calls only copy.
 std::unique_ptr<Communicator> make_self_communicator(MemoryKind memory = MemoryKind::host);
 
 }  // namespace tpudist

@@ -5,12 +5,14 @@
 
 namespace tpudist {
 
-// Listens for stop requests while it lives: SIGUSR2 and SIGINT everywhere, and SIGTERM unless the
-// process was started by Open MPI's mpirun. mpirun forwards SIGUSR2 and leaves the ranks alone, but
-// on SIGTERM, and on a Ctrl-C, it kills them within seconds, so that no checkpoint could be
-// promised; srun, or a plain start, delivers SIGTERM to the ranks and waits. The handler only sets
-// a flag; ranks agree on it at a step boundary. A second SIGINT ends the process at once, as if
-// nobody listened. One at a time, else DistError; the handlers found are put back in the end.
+// Listens for stop requests while it lives: SIGUSR2 and SIGINT always, SIGTERM unless Open MPI's
+// mpirun started the process. mpirun forwards SIGUSR2 and lets the ranks run. But on SIGTERM and
+// Ctrl-C it kills them within seconds, so a checkpoint cannot be promised. srun, or a start without
+// a launcher, delivers SIGTERM to the ranks and waits.
+//
+// The handler only sets a flag; ranks agree on it between two steps. A second SIGINT ends the
+// process at once, as if nobody listened. Only one may live at a time, else DistError. The
+// destructor restores the previous handlers.
 class StopSignal {
  public:
   // The handler writes `interrupt_notice` to standard error on the first SIGINT; the text must
@@ -20,11 +22,11 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Whether a signal came since the newest object was made, while it lives. Thread-safe.
+  // Whether a signal came since the living object was constructed; false without one. Thread-safe.
   static bool requested();
 
-  // Whether mpirun set OMPI_COMM_WORLD_SIZE for this process (also inside a SLURM allocation; srun
-  // does not set it).
+  // Whether mpirun set OMPI_COMM_WORLD_SIZE for this process, inside a Slurm allocation too. srun
+  // does not set it.
   static bool started_by_mpirun();
 
  private:

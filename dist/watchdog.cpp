@@ -34,8 +34,8 @@ double warning_of(double timeout) {
   return std::min(kFirstWarning, timeout / 10);
 }
 
-// Whether a line can be written to standard error without waiting: a terminal may be held, and a pipe
-// full, which can be the very reason why a rank hangs.
+// Whether a line can be written to standard error without waiting: a terminal may be held, and a
+// pipe full, which can be the very reason why a rank hangs.
 bool can_tell() {
   struct pollfd error {
     STDERR_FILENO, POLLOUT, 0

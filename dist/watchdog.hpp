@@ -18,30 +18,30 @@
 
 namespace tpudist {
 
-// Exit code of a process that its watchdog ended.
+// Exit code of a process that was ended by its watchdog.
 inline constexpr int kHungExitCode = 86;
 
 struct WatchdogOptions {
-  double timeout = 600;     // seconds in which something must be finished; 0: nobody watches
+  double timeout = 600;     // seconds without progress before it acts; 0: off
   int rank = 0, ranks = 1;  // in the job
-  // Ends the process; by default with `_exit`. For tests.
+  // Replaces `_exit` as the way to end the process. For tests.
   std::function<void(const std::string& report)> end = {};
 };
 
-// Ends a process that hangs. A thread looks at an activity, at least forty times within the timeout,
-// and where no rank has finished anything for that long, it prints where this rank is and which ranks
-// the others wait for, and ends the process with kHungExitCode, without a word to MPI: mpirun, or srun
-// with --kill-on-bad-exit, then ends the other ranks. Long before that it warns. A second thread
-// exchanges with the other ranks, in files, where each of them is: as long as any gets on, nobody
-// hangs. While there are no files, or the disk does not answer, this rank's own activity counts.
+// Ends a process that hangs. One thread checks the activity at least forty times within the
+// timeout. When no rank has finished anything for that long, it prints where this rank is and which
+// ranks the others wait for. Then it ends the process with kHungExitCode, without telling MPI;
+// mpirun, or srun with --kill-on-bad-exit, ends the other ranks. Long before that it warns. A
+// second thread exchanges the statuses of the ranks through files: as long as any rank makes
+// progress, no rank hangs. Without files, or when the disk does not answer, only this rank's own
+// activity counts.
 //
-// A rank that waits in a collective for one that will not come is ended at once. That is one whose
-// process on the same machine has ended. Once a StopSignal was heard, it is also one that does not
-// answer. srun
-// ends the ranks that are left by a SIGTERM, which asks for a checkpoint, and kills them only when
-// Slurm's KillWait is over.
+// A rank that waits in a collective for one that will not come is ended at once. That is a rank
+// whose process on the same machine has ended. After a StopSignal it is also a rank that does not
+// answer: when a rank dies, srun sends the others SIGTERM, which here asks for a checkpoint, and
+// kills them only after Slurm's KillWait.
 //
-// Thread-safe, but for `watch` and `leave`, which are called by the thread that calls MPI.
+// Thread-safe except for `watch` and `leave`; call these in the thread that calls MPI.
 class Watchdog {
  public:
   // `activity` is borrowed.
@@ -52,16 +52,16 @@ class Watchdog {
 
   RankActivity& activity() { return activity_; }
 
-  // From here on until `leave` this rank is number `rank` of the `ranks` ranks of a run, which tell
-  // each other in `folder` where they are.
+  // From now until `leave` this rank is rank `rank` of the `ranks` ranks of a run, which exchange
+  // their statuses in `folder`.
   void watch(const std::filesystem::path& folder, int rank, int ranks);
   void leave();
 
-  // What is named as the newest checkpoint.
+  // Sets the checkpoint to name as the newest.
   void remember_checkpoint(const std::filesystem::path& path);
 
-  // Whether, since this rank's activity failed, another rank waits in a collective that this rank
-  // will never come to. Always false where nothing is known of others.
+  // Whether this rank's activity failed and another rank waits in a collective that this rank will
+  // never reach. Always false when nothing is known of other ranks.
   bool others_wait_in_vain() const { return in_vain_; }
 
  private:
@@ -88,8 +88,8 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable stops_;
   bool stopping_ = false;
-  std::shared_ptr<RankFiles> files_;  // null: there are none
-  int rank_ = 0, ranks_ = 1;          // in the run, or in the job where there is no run
+  std::shared_ptr<RankFiles> files_;  // null: no files
+  int rank_ = 0, ranks_ = 1;          // in the run; in the job outside a run
   int run_ = 0;                       // counts calls of `watch` and `leave`
   Heard heard_;
   std::string checkpoint_;
@@ -98,14 +98,15 @@ class Watchdog {
   std::atomic<std::uint64_t> beat_{0};
   std::atomic<bool> in_vain_{false};
 
-  // Of the judging thread.
+  // Used only by the judging thread.
   std::optional<SilenceMeter> meter_;
   int judged_run_ = 0;
   std::uint64_t judged_round_ = 0;
-  double unheard_ = 0;       // seconds since the other thread came round
+  double unheard_ = 0;       // seconds since the other thread last exchanged
   double next_warning_ = 0;  // silence at which to warn again
-  double over_ = 0;          // seconds since the timeout was over
-  // Seconds in which it waits for ranks that have ended, or that do not answer though it is to stop.
+  double over_ = 0;          // seconds since the timeout expired
+  // Seconds spent waiting for ranks that have ended, and for ranks that do not answer after a stop
+  // request.
   double ended_ = 0, mute_ = 0;
 
   std::thread judge_thread_, exchange_thread_;

@@ -9,16 +9,17 @@
 
 namespace tpudist {
 
-// Times all_reduce of float32 over all ranks, 8 B to 64 MiB in steps of eight, one size after the
-// other, a second or two in all; the first calls of each size are not counted. Nothing for one rank.
-// `communicator`: over host or device memory. Collective.
+// Times all_reduce of float32 over all ranks, from 8 B to 64 MiB in factors of eight, a second or
+// two in all. The first calls of each size are not counted. Empty for one rank. `communicator`:
+// host or device memory. Collective.
 std::vector<AllReduceSpeed> time_all_reduce(Communicator& communicator);
 
-// Times copies of memory that no cache holds (2 x 64 MiB a rank), first by one rank of each node and
-// then by all. `node`: the ranks of this rank's node, `number` the node's. Collective over `world`.
+// Times copies of memory larger than any cache (2 x 64 MiB per rank), first by one rank of each
+// node, then by all. `node`: the ranks of this rank's node; `number`: that of the node. Collective
+// over `world`.
 std::vector<MemorySpeed> time_memory(Communicator& world, Communicator& node, int number);
 
-// The median; of an even number the upper one. `values`: at least one.
+// The median; of an even number of values the upper one. At least one value.
 double upper_median(std::vector<double> values);
 
 }  // namespace tpudist

@@ -10,21 +10,19 @@
 
 namespace tpudist {
 
-// What this process finds by itself: host, process, cores, memory and its limit, GPUs, libraries,
-// MPI's thread level, Slurm. MPI must be running. The rest is for the caller: rank, node, threads,
-// device, kernels.
+// What this process finds out by itself: host, process, cores, memory and its limit, GPUs,
+// libraries, MPI's thread level, Slurm. MPI must be running. The caller sets the rest: rank, node,
+// threads, device, kernels.
 RankFacts find_surroundings();
 
-// Tries the folder, or the next one above it that exists: writes and locks a file there, and removes
-// it again.
+// Tests the folder, or its nearest existing parent: writes, locks and removes a file there.
 FolderFacts try_folder(const std::filesystem::path& folder);
 
-// The smallest limit of memory, in bytes, of the control groups that `membership`
-// (/proc/self/cgroup) names below `root` (/sys/fs/cgroup), and those above them; 0: none.
+// The smallest memory limit, in bytes, among a process's control groups and their parents; 0: none.
+// `membership`: content of /proc/self/cgroup; `root`: /sys/fs/cgroup.
 std::int64_t memory_limit(const std::filesystem::path& root, std::string_view membership);
 
-// The files whose names begin with `name` among those that a process has mapped, each once; `maps`
-// is its /proc/self/maps.
+// The mapped files whose names begin with `name`, each once; `maps`: content of /proc/self/maps.
 std::vector<std::string> loaded_libraries(std::string_view maps, std::string_view name);
 
 }  // namespace tpudist

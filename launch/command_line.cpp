@@ -19,7 +19,8 @@
 namespace tpudist {
 namespace {
 
-// A check of CLI11 that says what is wrong with `word`. Its own print limits with 309 digits, and take "nan".
+// A check of CLI11 that says what is wrong with `word`. Its own print limits with 309 digits, and
+// take "nan".
 template <typename Accepts>
 CLI::Validator check(const std::string& shown_in_help, Accepts accepts, const std::string& what) {
   return CLI::Validator(
@@ -145,7 +146,8 @@ bool takes_settings(const CLI::App& app) {
   throw ConfigError(fmt::format("{} has no option {}; {}", path, name, advice));
 }
 
-// CLI11 tells of a wrong word only after all else that is wrong with a line, and knows no nearest one.
+// CLI11 tells of a wrong word only after all else that is wrong with a line, and knows no nearest
+// one.
 void refuse_unknown_words(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* app = &program;
   std::string path = program.get_name();
@@ -171,8 +173,8 @@ void refuse_unknown_words(const CLI::App& program, const std::vector<std::string
   }
 }
 
-// The kind of a value and its words are in CLI11's names of types: "TEXT:FILE", "INT:INT in [1 - 8]",
-// "TEXT:{a,b}".
+// The kind of a value and its words are in CLI11's names of types: "TEXT:FILE", "INT:INT in [1 -
+// 8]", "TEXT:{a,b}".
 OptionText text_of(const CLI::Option& option) {
   OptionText text{.what = option.get_description(),
                   .argument = option.get_positional(),

@@ -9,8 +9,8 @@
 
 #include "launch/exit_code.hpp"
 
-// The command line of a program, over CLI11. Its headers take seconds to compile, so command_line.cpp alone
-// includes them, and commands see these declarations.
+// The command line of a program, over CLI11. CLI11's headers take seconds to compile, so only
+// command_line.cpp includes them; commands use these declarations.
 
 namespace CLI {
 class App;
@@ -19,22 +19,23 @@ class Option;
 
 namespace tpudist {
 
-// One option, flag or argument of a command: a handle, valid as long as the CommandLine. What is asked of it
-// is checked while the line is parsed; a mistake ends the program with one line that names the option.
+// One option, flag or argument of a command: a handle, valid as long as the CommandLine. Its checks
+// run while the line is parsed; a mistake ends the program with one line that names the option.
 class Option {
  public:
   Option required() const;
-  // It takes exactly so many values.
+  // It takes exactly this many values.
   Option takes(int values) const;
-  // One word may hold several values with this between them.
+  // One word may hold several values separated by `separator`.
   Option split_at(char separator) const;
-  // The help shows the value that the variable has now.
+  // The help shows the current value of the variable.
   Option show_default() const;
 
   Option existing_file() const;
   Option existing_folder() const;
   Option existing_path() const;
-  // An experiment or sweep file; a name such as "nlp" becomes the file that find_experiment finds.
+  // An experiment or sweep file; a name such as "nlp" is replaced by the file that find_experiment
+  // finds.
   Option existing_experiment() const;
   Option one_of(const std::vector<std::string>& words) const;
   Option in_range(std::int64_t least, std::int64_t most) const;
@@ -50,20 +51,20 @@ class Option {
   CLI::Option* option_;
 };
 
-// What the help of an option says, for man pages and shells.
+// The help of an option, for man pages and shell completion.
 struct OptionText {
-  std::vector<std::string> names = {};  // "--run-dir"; of an argument one without dashes
-  std::string value = {};               // what it takes, "text", "number" or "file"; empty: a flag
-  std::vector<std::string> words = {};  // the only values that it may have; empty: any
+  std::vector<std::string> names = {};  // "--run-dir"; for an argument one name without dashes
+  std::string value = {};               // its type: "text", "number" or "file"; empty: a flag
+  std::vector<std::string> words = {};  // the allowed values; empty: any
   std::string fallback = {};            // its default, where the help shows it
   std::string what = {};
   bool argument = false, required = false, many = false;
 };
 
-// What the help of a command says.
+// The help of a command.
 struct CommandText {
   std::string name, what, footer;
-  std::vector<OptionText> options;  // arguments among them, in the order in which they are given
+  std::vector<OptionText> options;  // with arguments, in the order of their definition
   std::vector<CommandText> commands;
 };
 
@@ -72,25 +73,25 @@ class Command {
  public:
   Command add_command(const std::string& name, const std::string& what) const;
   std::vector<Command> commands() const;
-  // This command and all below it, as far as they have been added.
+  // The help of this command and of all commands added below it so far.
   CommandText text() const;
 
-  // An option (`--name`) or an argument (`name`) whose value goes to `value`, which must outlive the
-  // CommandLine. For strings, paths, whole numbers, double, vectors of them and optional values:
+  // An option (`--name`) or an argument (`name`) whose value is stored in `value`, which must
+  // outlive the CommandLine. T is a string, path, integer, double, or a vector or optional of them;
   // command_line.cpp lists the types.
   template <typename T>
   Option add_option(const std::string& name, T& value, const std::string& what) const;
   Option add_flag(const std::string& name, bool& value, const std::string& what) const;
-  // A flag that does something as soon as it is read.
+  // A flag that acts as soon as it is read.
   Option add_flag(const std::string& name, std::function<void()> action,
                   const std::string& what) const;
 
   void footer(const std::string& text) const;
-  // It is nothing without one of its commands.
+  // One of its sub-commands must be given.
   void require_command() const;
-  // An argument goes to the first of `name`s whose checks accept it.
+  // An argument is stored in the first variable whose checks accept it.
   void choose_arguments_by_checks() const;
-  // What the command does when all of its line is parsed.
+  // The action of the command, run when its whole line is parsed.
   void run(std::function<void()> action) const;
 
  private:
@@ -99,7 +100,7 @@ class Command {
   CLI::App* app_;
 };
 
-// The whole of it.
+// A program's command line.
 class CommandLine {
  public:
   CommandLine(const std::string& program, const std::string& what);
@@ -110,8 +111,8 @@ class CommandLine {
   Command program() const;
   void add_version(std::function<std::string()> text);
 
-  // Parses the words behind the program's name, and runs the command that they name. Throws what the command
-  // throws, and, for a wrong line or for --help, what run_command_line understands.
+  // Parses the words after the program's name and runs the command that they name. Throws what the
+  // command throws. For a wrong line or --help it throws what run_command_line handles.
   void parse(const std::vector<std::string>& words);
 
  private:
@@ -120,7 +121,7 @@ class CommandLine {
   std::unique_ptr<CLI::App> app_;
 };
 
-// Thrown by a command that has said all that is to be said: the process ends with this code.
+// Thrown by a command that has already printed everything: the process ends with this code.
 class EndWith : public std::exception {
  public:
   explicit EndWith(int exit_code) : exit_code_(exit_code) {}
@@ -131,14 +132,14 @@ class EndWith : public std::exception {
   int exit_code_;
 };
 
-// For a command that finds only when it runs that an option has a wrong value, or that one is missing: throws
-// as parsing would.
+// For a command that finds only at run time that an option's value is wrong or missing: throws the
+// same error as parsing.
 [[noreturn]] void refuse_value(const std::string& option, const std::string& why);
 [[noreturn]] void refuse_missing(const std::string& option);
 
-// Runs `body`, which gives the commands to `line` and parses, and returns the exit code of the process: 0, that
-// of an error, which `tell` is given, or that of EndWith. Both programs end this way. Help and version are
-// printed by rank 0 alone.
+// Runs `body`, which adds the commands to `line` and parses. Returns the exit code of the process:
+// 0, that of an error (which is passed to `tell`), or that of EndWith. Both programs end this way.
+// Only rank 0 prints help and version.
 int run_command_line(CommandLine& line, const std::function<void()>& body,
                      const TellFailure& tell = print_failure);
 

@@ -23,13 +23,13 @@ struct Arguments {
   double difference = 0;
 };
 
-// Two inputs are the two sides; more are A, and those behind --with are B.
+// Two inputs are the two sides; more are A, and those after --with are B.
 std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(const Arguments& arguments) {
   if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
   if (arguments.inputs.size() != 2)
     throw ConfigError(
         fmt::format("{} inputs; name two, or the runs of one system before --with and "
-                    "those of the other behind it",
+                    "those of the other after it",
                     arguments.inputs.size()));
   return {read_system({&arguments.inputs[0], 1}), read_system({&arguments.inputs[1], 1})};
 }

@@ -7,25 +7,26 @@
 
 namespace tpudist {
 
-// Whole cores that fall to rank `rank` of one node, at least 1, when every core is shared evenly by
-// the ranks that are allowed to run on it. masks[r][i] is '1' where rank r may use core i.
+// Number of whole cores, at least 1, for rank `rank` of one node, if every core is shared evenly by
+// the ranks that may run on it. masks[r][i] is '1' where rank r may use core i.
 int share_of_cores(const std::vector<std::string>& masks, int rank);
 
-// The CPU affinities that mpirun, srun or a container has set for the ranks of this rank's node, as above,
-// in the order of their local ranks. Collective.
+// The CPU affinities set by mpirun, srun or a container for the ranks of this node, as above, in
+// the order of local ranks. Collective.
 std::vector<std::string> core_masks(Communicator& world, const NodeTopology& place);
 
-// That share for this rank. Collective.
+// The same for this rank. Collective.
 int share_of_cores(Communicator& world, const NodeTopology& place);
 
-// Cores that mpirun could have given to the ranks of its node, where it bound them to some; else 0.
+// Cores that mpirun could have given to the ranks of its node, if it bound them to fewer; else 0.
 int cores_of_binding_mpirun();
 
-// What slows the ranks of a node down, and what to do: rank `rank` has more threads than cores, or mpirun
-// bound the ranks to at most half of `unbound` cores (0: it bound none). Empty where nothing does.
+// A warning, with advice, about what slows down the ranks of a node: rank `rank` has more threads
+// than cores, or mpirun bound the ranks to at most half of `unbound` cores (0: it bound none).
+// Empty where neither is so.
 std::string core_warning(const std::vector<std::string>& masks, int rank, int threads, int unbound);
 
-// Says that there are more ranks than cores; empty where there are not.
+// A note that there are more ranks than cores; empty where there are not.
 std::string crowd_note(const std::vector<std::string>& masks);
 
 }  // namespace tpudist

@@ -9,8 +9,8 @@
 
 namespace tpudist {
 
-// What a command shows on standard error while it works: progress, unless --quiet asks for none, and
-// the lines of the log above it. One at a time.
+// The output of a command on standard error while it works: progress, unless --quiet is given, and
+// log lines above it. One at a time.
 class Display {
  public:
   // `shown`: false on ranks other than 0, which show no progress.
@@ -23,8 +23,8 @@ class Display {
   std::optional<LogAboveProgress> above_;
 };
 
-// Gives --quiet and --verbose to every command of the program. To be called when all commands have
-// been added.
+// Adds --quiet and --verbose to every command of the program. Call it when all commands have been
+// added.
 void add_verbosity_options(Command program);
 
 }  // namespace tpudist

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where names are looked for, the nearest first. cmake/TpudistInstall.cmake puts the installed experiments
-// beside the program.
+// Where names are looked for, the nearest first. cmake/TpudistInstall.cmake puts the installed
+// experiments beside the program.
 std::vector<fs::path> experiment_folders() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

@@ -6,12 +6,12 @@
 
 namespace tpudist {
 
-// What `inspect --plan` asks for.
+// Arguments of `inspect --plan`.
 struct InspectPlanArguments {
   std::filesystem::path config, shards;  // shards: empty for those of the experiment
   std::vector<std::string> overrides;
-  int configs = 0;  // 0: as the experiment says
-  int threads = 0;  // 0: one for each core
+  int configs = 0;  // 0: as in the experiment
+  int threads = 0;  // 0: one per core
   bool json = false;
 };
 

@@ -9,7 +9,7 @@
 
 namespace tpudist {
 
-// What `inspect --suspects` takes.
+// Arguments of `inspect --suspects`.
 struct InspectSuspectArguments {
   bool asked = false;
   std::string order = "auto";  // auto (by the collection's name), random or searched
@@ -18,8 +18,8 @@ struct InspectSuspectArguments {
 // Adds --suspects, which it returns, and --order. `arguments` must outlive the command.
 Option add_suspect_options(Command command, InspectSuspectArguments& arguments);
 
-// Prints the graphs whose run times look corrupted, with the evidence, and what would leave them
-// out; leaves out nothing itself.
+// Prints the graphs whose run times look corrupted, with the evidence and the setting that would
+// exclude them. It excludes nothing itself.
 void inspect_suspects(const InspectSuspectArguments& arguments,
                       const std::filesystem::path& shard_root,
                       const std::vector<Collection>& collections, bool json);

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// How the commands that combine members are told to.
+// The options of commands that combine members.
 struct JudgementArguments {
   CombinationArguments combine;
   std::string select = "all";
@@ -15,12 +15,12 @@ struct JudgementArguments {
 
   // Throws as CombinationArguments::combination.
   JudgementOptions options() const;
-  // What all ranks must have in common, as one text.
+  // All values as one text, which must be equal on all ranks.
   std::string to_text() const;
 };
 
-// Adds --select, --keep-all, and what add_combination_options adds. `arguments` hold the defaults and must outlive
-// the command.
+// Adds --select, --keep-all, and the options of add_combination_options. `arguments` hold the
+// defaults and must outlive the command.
 void add_judgement_options(Command command, JudgementArguments& arguments);
 
 }  // namespace tpudist

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// The manual page, in the macros of man(7), of a command with all commands below it; `path` is what a user
-// types for it, "tpudist train". The page of the program itself lists its commands.
+// The manual page of a command and all commands below it, in the macros of man(7). `path` is what a
+// user types, "tpudist train". The page of the program itself lists its commands.
 std::string man_page(const CommandText& command, const std::string& path);
 
 // The name of that page without its section: "tpudist-train".

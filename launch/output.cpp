@@ -23,8 +23,8 @@ void remember_error(int error) {
   first_error.compare_exchange_strong(none, error);
 }
 
-// Writes all of it, or returns the error number. A buffer of the C library would lose what it holds when
-// a signal interrupts it.
+// Writes all of it, or returns the error number. A buffer of the C library would lose what it holds
+// when a signal interrupts it.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written =

@@ -7,11 +7,11 @@
 
 namespace tpudist {
 
-// Prints to standard output, where results go, at once. A failure is kept for `finish_output`, so that
-// a full disk or a reader that has left does not cut a job short; nothing is printed after it.
+// Prints results to standard output at once. A failure, such as a full disk or a closed pipe, is
+// kept for `finish_output` so that the job continues; after it nothing more is printed.
 void print_text(std::string_view text);
 
-// Prints to standard error. What cannot be written is lost: there is no other place to say so.
+// Prints to standard error. A failure is ignored: there is no other place to report it.
 void print_error_text(std::string_view text) noexcept;
 
 template <typename... T>
@@ -19,13 +19,13 @@ void print(fmt::format_string<T...> format, T&&... values) {
   print_text(fmt::format(format, std::forward<T>(values)...));
 }
 
-// To be called before anything else of a program: makes a closed pipe an error of writing instead of
-// a signal that ends the process, and keeps the numbers of standard streams that are closed from
-// being given to files, into which results would then be printed.
+// Call it before anything else in a program. It makes writing to a closed pipe an error instead of
+// a signal that ends the process. It also opens standard streams that are closed, so that no file
+// gets their numbers and then receives printed results.
 void prepare_standard_streams();
 
-// Flushes what libraries have printed to standard output, and returns the exit code of the program: `exit_code`, or 1 with a message
-// where that is 0 and something could not be written. That nobody reads any more (`| head`) is no
+// Flushes what libraries have printed to standard output, and returns the exit code of the program:
+// `exit_code`, or 1 with a message if that is 0 and a write failed. A closed pipe (`| head`) is no
 // error.
 int finish_output(int exit_code);
 

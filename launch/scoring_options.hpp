@@ -10,20 +10,20 @@
 
 namespace tpudist {
 
-// What all commands that score trained runs take.
+// The options of all commands that score trained runs.
 struct ScoringArguments {
   std::filesystem::path shards;  // empty: as in training
   std::string device = "auto", checkpoint = "last";
   std::string weights = "averaged";
   int threads = 0;  // of a rank; 0 = the node's cores / ranks on the node
 
-  // The run with the checkpoint and the weights asked for.
+  // Opens the run with the requested checkpoint and weights.
   TrainedRun open(const std::filesystem::path& run) const;
-  // A warning where the scores of this split are too good because they chose the checkpoint.
+  // Warns when the scores of this split are biased because they chose the checkpoint.
   void warn_of_chosen_scores(std::string_view split) const;
 };
 
-// What the commands that make one ranking of several members take.
+// The options of commands that combine several members into one ranking.
 struct CombinationArguments {
   std::string rule = "z_score";
   double temperature = 1;
@@ -40,7 +40,7 @@ void add_combination_options(Command command, CombinationArguments& arguments);
 // Adds --checkpoint (find_checkpoint), --weights, --device and --threads.
 void add_run_options(Command command, ScoringArguments& arguments);
 
-// Adds --data and the same.
+// Adds --data and the options of add_run_options.
 void add_scoring_options(Command command, ScoringArguments& arguments);
 
 }  // namespace tpudist

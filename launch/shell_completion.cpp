@@ -62,11 +62,13 @@ std::string bash_completion(const CommandText& program) {
     for (const OptionText& option : command.options) {
       if (option.argument || option.value.empty()) continue;
       std::vector<std::string> patterns;
-      for (const std::string& name : option.names) patterns.push_back(shell_quoted(path + ":" + name));
+      for (const std::string& name : option.names)
+        patterns.push_back(shell_quoted(path + ":" + name));
       values += fmt::format("    {}) words={} ;;\n", join(patterns, "|"),
                             shell_quoted(join(option.words, " ")));
     }
-    options += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(words_of(command, true)));
+    options += fmt::format("    {}) words={} ;;\n", shell_quoted(path),
+                           shell_quoted(words_of(command, true)));
     if (const std::string own = words_of(command, false); !own.empty())
       words += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(own));
   });
@@ -154,7 +156,8 @@ std::string fish_completion(const CommandText& program) {
         fmt::format("complete -c {} -n {}", program.name,
                     shell_quoted(fmt::format("__{}_at \"{}\"", program.name, path)));
     for (const CommandText& below : command.commands)
-      lines += fmt::format("{} -f -a {} -d {}\n", begin, below.name, shell_quoted(line_of(below.what)));
+      lines +=
+          fmt::format("{} -f -a {} -d {}\n", begin, below.name, shell_quoted(line_of(below.what)));
     for (const OptionText& option : command.options) {
       std::string line = begin;
       for (const std::string& name : option.names) {

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// Scripts that let a shell complete the commands, options and fixed values of a program; files where
-// nothing else is asked for.
+// Scripts for completing commands, options and fixed values in a shell; file names where nothing
+// else is expected.
 std::string bash_completion(const CommandText& program);
 std::string zsh_completion(const CommandText& program);
 std::string fish_completion(const CommandText& program);

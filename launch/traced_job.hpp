@@ -10,20 +10,19 @@
 
 namespace tpudist {
 
-// Gives --trace to a command.
+// Adds --trace to a command.
 Option add_trace_option(Command command, std::filesystem::path& file);
 
-// Traces what is done in a context until the end of this object, where a file is given; without one it
-// does nothing.
+// Traces a context until this object is destroyed, if a file is given; otherwise it does nothing.
 class TracedJob {
  public:
-  // Collective. Both are borrowed. Throws IoError, on all ranks, when the file cannot be written.
+  // Collective. Both are borrowed. Throws IoError on all ranks when the file cannot be written.
   TracedJob(JobContext& context, const std::filesystem::path& file);
   ~TracedJob() { context_.trace = nullptr; }
   TracedJob(const TracedJob&) = delete;
   TracedJob& operator=(const TracedJob&) = delete;
 
-  // Writes the file. Collective, behind all that is to be traced. Throws IoError on all ranks.
+  // Writes the file. Collective; call it after all traced work. Throws IoError on all ranks.
   void write() const;
 
  private:

@@ -84,7 +84,8 @@ std::string next_commands(const std::filesystem::path& run) {
       word);
 }
 
-// What is trained, on what: the settings that differ from their defaults, or with --verbose all of them.
+// What is trained, on what: the settings that differ from their defaults, or with --verbose all of
+// them.
 std::string settings_text(const Experiment& experiment, const std::filesystem::path& file) {
   std::vector<ConfigEntry> shown = experiment.entries;
   if (verbosity() != Verbosity::verbose) {

@@ -79,7 +79,7 @@ check_ranks() {
   done
 }
 
-# kill_evaluation RUN RANKS trains until the evaluation behind step 4 has begun, and kills all ranks there;
+# kill_evaluation RUN RANKS trains until the evaluation after step 4 has begun, and kills all ranks there;
 # prints "killed", or what happened instead.
 kill_evaluation() {
   local run=$scratch/$1 ranks=$2 job process

@@ -71,8 +71,8 @@ void adjust_by_holm(std::vector<PairDifference>& pairs) {
   }
 }
 
-// A system's mean keeps the share tau^2 / (tau^2 + its own error^2) of its distance from the mean of
-// all, with tau^2 what the means vary by beyond their errors.
+// A system's mean keeps the share tau^2 / (tau^2 + its own error^2) of its distance from the mean
+// of all, with tau^2 what the means vary by beyond their errors.
 std::vector<double> shrunk_means(std::span<const Spread> spreads, const VarianceEstimate& pooled,
                                  bool one_spread) {
   if (spreads.size() < 3) return {};
@@ -104,7 +104,8 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
       result.one_spread ? range_quantile(kIntervalLevel, count, pooled.degrees) : 0;
   for (int i = 0; i < count; ++i) {
     for (int j = i + 1; j < count; ++j) {
-      const Spread &a = spreads[static_cast<std::size_t>(i)], &b = spreads[static_cast<std::size_t>(j)];
+      const Spread &a = spreads[static_cast<std::size_t>(i)],
+                   &b = spreads[static_cast<std::size_t>(j)];
       const double difference = a.mean - b.mean;
       PairDifference& pair = result.pairs.emplace_back(PairDifference{i, j, {}, 1});
       if (result.one_spread) {
@@ -115,9 +116,9 @@ AllPairs all_pairs(std::span<const std::vector<double>> run_means) {
                             : 1 - range_probability(std::sqrt(2.0) * std::abs(difference) / error,
                                                     count, pooled.degrees);
       } else {
-        pair.interval = difference_interval(run_means[static_cast<std::size_t>(i)],
-                                            run_means[static_cast<std::size_t>(j)],
-                                            1 - kSignificance / number);
+        pair.interval =
+            difference_interval(run_means[static_cast<std::size_t>(i)],
+                                run_means[static_cast<std::size_t>(j)], 1 - kSignificance / number);
         pair.p = t_test_p(pair.interval);
       }
     }

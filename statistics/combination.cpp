@@ -64,8 +64,8 @@ Values min_max(std::span<const double> scores) {
   return result;
 }
 
-// Calls `tie(first, last, members)` for every run of equal scores: its configurations and the places
-// first .. last - 1 (from 0) that they take in the order of rising scores.
+// Calls `tie(first, last, members)` for every run of equal scores: its configurations and the
+// places first .. last - 1 (from 0) that they take in the order of rising scores.
 template <typename Tie>
 void for_each_tie(std::span<const double> scores, Tie&& tie) {
   std::vector<std::size_t> order(scores.size());
@@ -110,8 +110,8 @@ Values log_probabilities(std::span<const double> scores, double temperature) {
   return result;
 }
 
-// Minus log of the weighted mean of probabilities, from their logarithms: no configuration is lost to
-// underflow, however small the temperature.
+// Minus log of the weighted mean of probabilities, from their logarithms: no configuration is lost
+// to underflow, however small the temperature.
 Values negative_log_mean(std::span<const Values> logs, std::span<const double> weights) {
   Values result(logs.front().size());
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);

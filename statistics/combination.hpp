@@ -6,17 +6,18 @@
 
 namespace tpudist {
 
-// How the scores that several members give to the configurations of one graph become one ranking. In
-// all rules a lower score means a faster configuration, and so does a lower result. Every rule but
-// `mean` makes a member's scores independent of their scale first, so that no member wins by large
-// numbers alone. docs/predictions.md has the formulas.
+// Combines the scores of several members on the configurations of one graph into one ranking. A
+// lower score means a faster configuration, before and after combining. Every rule except `mean`
+// first makes each member's scores independent of their scale, so that large numbers alone do not
+// win. docs/predictions.md has the formulas.
 enum class CombinationRule {
-  mean,             // mean of the scores as they are
+  mean,             // mean of the raw scores
   z_score,          // mean of (score - member's mean) / member's standard deviation
   min_max,          // mean of (score - member's minimum) / (maximum - minimum)
   rank_mean,        // mean of the ranks 1 (fastest) .. c; equal scores share their mean rank
-  borda,            // minus the mean of how many configurations the member scores higher (slower)
-  reciprocal_rank,  // minus the mean of 1 / rank, ranks as above: the fastest ones count most
+  borda,            // minus the mean number of configurations that the member scores higher
+                    // (slower)
+  reciprocal_rank,  // minus the mean of 1 / rank, ranks as above; the fastest count most
   softmax,          // minus log of the mean of softmax(-z_score / temperature)
 };
 
@@ -25,21 +26,22 @@ struct Combination {
   double temperature = 1;  // of `softmax`, above 0 and finite
 };
 
-// The rule of a name as in a configuration file ("z_score"); throws ConfigError that lists the names.
+// Parses a rule's name in a configuration file ("z_score"). Throws ConfigError, which lists the
+// names.
 CombinationRule combination_rule(std::string_view name);
 std::string_view name_of(CombinationRule rule);
 
-// One member's scores [c] in the form that the rule averages (softmax: logarithms of what it
-// averages). A member that gives all configurations the same score becomes all zeros (z_score,
-// min_max; there scores that differ by rounding only are the same), and with every rule it leaves the
-// order to the others. All rules but `mean` throw DataError where a score is not finite (it names
-// the configuration); the mean hands such scores on.
+// One member's scores [c] in the form that the rule averages; for softmax the logarithm of that. A
+// member that gives all configurations the same score becomes all zeros with z_score and min_max,
+// which treat scores that differ only by rounding as equal. With every rule such a member does not
+// change the order. All rules except `mean` throw DataError, which names the configuration, where a
+// score is not finite; `mean` keeps such scores.
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
-// Combines members' scores, each [c], into one score for each configuration [c]. `weights` [M] are
-// finite, not negative and not all zero; empty: all equal. Sums run over members in their order, so
-// that the result is a pure function of the arguments. Throws Error where lengths differ, there is no
-// member, or weights cannot be weights.
+// Combines members' scores, each [c], into one score per configuration [c]. `weights` [M] must be
+// finite, not negative and not all zero; empty: equal weights. Sums run over members in their
+// order, so the result is a pure function of the arguments. Throws Error where lengths differ,
+// there is no member, or the weights are invalid.
 std::vector<double> combine(std::span<const std::vector<double>> members,
                             const Combination& combination, std::span<const double> weights = {});
 

@@ -80,8 +80,8 @@ double expected_loss(double shift, double degrees, double most) {
   const StudentT t(checked_degrees(degrees));
   const auto tail = [&](double x) { return cdf(complement(t, x)); };
   // The loss is the integral of the probability of losing more.
-  return boost::math::quadrature::gauss_kronrod<double, 31>::integrate(tail, shift, shift + most, 15,
-                                                                       1e-9);
+  return boost::math::quadrature::gauss_kronrod<double, 31>::integrate(tail, shift, shift + most,
+                                                                       15, 1e-9);
 }
 
 double range_probability(double q, int count, double degrees) {
@@ -99,7 +99,8 @@ double range_probability(double q, int count, double degrees) {
   };
   // Density of the standard deviation s: chi-square of degrees s^2, times 2 degrees s. Its bulk
   // lies within some widths of 1.
-  const double scale = std::log(2.0) + degrees / 2 * std::log(degrees / 2) - std::lgamma(degrees / 2);
+  const double scale =
+      std::log(2.0) + degrees / 2 * std::log(degrees / 2) - std::lgamma(degrees / 2);
   const auto weighted = [&](double s) {
     if (s <= 0) return 0.0;
     return std::exp(scale + (degrees - 1) * std::log(s) - degrees * s * s / 2) * range(q * s);

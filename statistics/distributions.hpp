@@ -2,10 +2,10 @@
 
 namespace tpudist {
 
-// Distributions that tests and intervals need, by Boost.Math. Degrees of freedom may be fractions;
-// all functions throw Error where they are not above 0 or a probability is not within (0, 1).
+// Distributions for tests and intervals, from Boost.Math. Degrees of freedom may be fractions. All
+// functions throw Error where they are not above 0 or a probability is not within (0, 1).
 
-// Student's t: the probability of a value below `x`, and the value below which a share `p` lies.
+// Student's t: the probability of a value below `x`, and the quantile of `p`.
 double t_probability(double x, double degrees);
 double t_quantile(double p, double degrees);
 // Probability of a value at least as far from 0 as `x`.
@@ -13,18 +13,18 @@ double two_sided_p(double x, double degrees);
 
 double chi_square_quantile(double p, double degrees);
 
-// The power of a two-sided t test at `level` (0.05): the probability that |T| exceeds the quantile,
-// with T noncentral t of mean shift `shift` = true difference / its standard error.
+// The power of a two-sided t test at `level` (0.05): the probability that |T| exceeds the quantile.
+// T is noncentral t with mean shift `shift` = true difference / its standard error.
 double t_test_power(double shift, double degrees, double level);
 
-// E min(most, max(0, -(shift + T))) with T of Student's t: what is lost on average by trusting the
-// sign of an estimate that lies `shift` standard errors above 0, where at most `most` can be lost;
-// all in standard errors.
+// E min(most, max(0, -(shift + T))) with Student's T: the mean loss from trusting the sign of an
+// estimate that lies `shift` standard errors above 0, where at most `most` can be lost. All in
+// standard errors.
 double expected_loss(double shift, double degrees, double most);
 
-// The studentised range of Tukey: the probability that the range of `count` (at least 2) standard
-// normal values, divided by an independent standard deviation with `degrees`, is below `q`; and the
-// value below which a share `p` lies. By quadrature, to 6 digits.
+// Tukey's studentised range: the range of `count` (at least 2) standard normal values, divided by
+// an independent standard deviation with `degrees`. The probability that it is below `q`, and the
+// quantile of `p`. By quadrature, to 6 digits.
 double range_probability(double q, int count, double degrees);
 double range_quantile(double p, int count, double degrees);
 

@@ -48,7 +48,7 @@ class Samples {
   }
 
  private:
-  // Gives value `index` and all behind it every way to fill the `left` places. A sample's
+  // Gives value `index` and all after it every way to fill the `left` places. A sample's
   // probability is n! / n^n / product of times!, a factor (left choose times) / n^times for each
   // value.
   void take(std::size_t index, int left, double probability) {

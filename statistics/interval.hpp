@@ -7,7 +7,7 @@ namespace tpudist {
 // The level of every interval, unless said otherwise.
 inline constexpr double kIntervalLevel = 0.95;
 
-// The variance of an estimate, itself estimated with so many degrees of freedom.
+// An estimated variance with its degrees of freedom.
 struct VarianceEstimate {
   double variance = 0;
   double degrees = 0;
@@ -24,7 +24,7 @@ struct Interval {
 // Throws Error where the degrees of freedom are not above 0.
 Interval t_interval(double value, const VarianceEstimate& variance, double level = kIntervalLevel);
 
-// Two-sided p of the estimate's t against 0; without any error 1 for 0 and 0 else.
+// Two-sided p of the estimate's t against 0. With a standard error of 0: 1 for the value 0, else 0.
 double t_test_p(const Interval& estimate);
 
 // Mean +- t(n - 1) s / sqrt(n) of n independent values, at least 2; Error otherwise.
@@ -35,25 +35,25 @@ Interval mean_interval(std::span<const double> values, double level = kIntervalL
 Interval difference_interval(std::span<const double> a, std::span<const double> b,
                              double level = kIntervalLevel);
 
-// Delete-one jackknife (Tukey 1958) of a statistic of n parts that is `whole` of all of them and
-// without[i] without part i: whole +- t(n - 1) sqrt((n - 1) / n sum (without[i] - their mean)^2).
-// At least 2 parts; Error otherwise.
+// Delete-one jackknife (Tukey 1958) of a statistic of n parts: `whole` from all parts, without[i]
+// from all but part i. Interval: whole +- t(n - 1) sqrt((n - 1) / n sum (without[i] - their
+// mean)^2). At least 2 parts; Error otherwise.
 Interval jackknife_interval(double whole, std::span<const double> without,
                             double level = kIntervalLevel);
 
-// A standard deviation with an interval that need not be symmetric.
+// A standard deviation with an interval, which is not symmetric in general.
 struct DeviationInterval {
   double deviation = 0, low = 0, high = 0;
 };
 
-// The sample standard deviation of n normal values with s sqrt((n - 1) / chi-square quantile) at
-// both ends. At least 2 values; Error otherwise.
+// The sample standard deviation s of n normal values; the ends are s sqrt((n - 1) / chi-square
+// quantile). At least 2 values; Error otherwise.
 DeviationInterval deviation_interval(std::span<const double> values, double level = kIntervalLevel);
 
-// Sum of independent variance estimates with the degrees of freedom of Satterthwaite (Biometrics
-// Bulletin 1946), V^2 / sum(v_i^2 / degrees_i), never fewer than the fewest of a term, since
-// differences of mean squares would else make them vanish. Terms may be negative; terms of 0 do
-// not count. Error where the sum is negative or there is no term.
+// Sum V of independent variance estimates, with Satterthwaite's degrees of freedom (Biometrics
+// Bulletin 1946), V^2 / sum(v_i^2 / degrees_i). They are never fewer than the fewest of any term:
+// differences of mean squares would otherwise make them vanish. Terms may be negative; terms of 0
+// are ignored. Error where the sum is negative or there is no term.
 VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms);
 
 }  // namespace tpudist

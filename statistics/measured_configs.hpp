@@ -7,27 +7,28 @@
 
 namespace tpudist {
 
-// The measurements of one graph by configuration. Plain data; memory in proportion to the rows.
+// The measurements of one graph, grouped by configuration. Plain data; memory proportional to the
+// rows.
 struct MeasuredConfigs {
-  std::vector<double> log_times;    // [n] natural logarithms, those of one configuration together
-  std::vector<std::int64_t> rows;   // [n] the measurement that each comes from
+  std::vector<double> log_times;    // [n] natural logarithms, grouped by configuration
+  std::vector<std::int64_t> rows;   // [n] the measurement that each value comes from
   std::vector<std::int64_t> begin;  // [C + 1] configuration c has begin[c] .. begin[c + 1] - 1
   bool whole = false;               // whether all times are whole numbers (nanoseconds)
 
   std::int64_t configs() const { return static_cast<std::int64_t>(begin.size()) - 1; }
   std::span<const double> times_of(std::int64_t config) const;
-  // Of the logarithms; the median of an even number is the mean of the middle two.
+  // Both of the logarithms; for an even number of values the median is the mean of the middle two.
   double mean_of(std::int64_t config) const;
   double median_of(std::int64_t config) const;
 };
 
-// Why these run times cannot be taken by their logarithms, as one line: "run time 0 of measurement 3
-// is not positive and finite"; empty where they can.
+// Why these run times have no logarithms, as one line: "run time 0 of measurement 3 is not positive
+// and finite"; empty if they have.
 std::string fault_of_times(std::span<const double> times);
 
-// `times` [n] are positive; `config` [n] numbers equal configurations equally, by any numbers.
-// Configurations stand in the order of their first measurements, those of one in their order. Throws Error where
-// lengths differ, and DataError with fault_of_times.
+// `times` [n] must be positive; `config` [n] has equal numbers for equal configurations, any
+// numbers. Configurations are in the order of their first measurements, and the measurements of one
+// keep their order. Throws Error where lengths differ, and DataError with fault_of_times.
 MeasuredConfigs measured_configs(std::span<const double> times,
                                  std::span<const std::int32_t> config);
 

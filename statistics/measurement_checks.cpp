@@ -125,8 +125,8 @@ class Checker {
   }
 
   // Mean difference of neighbouring repeats of a configuration, against that of rows drawn from the
-  // whole graph: those that are repeated may be the fastest ones of a search, which differ little. A
-  // mean, because most configurations of a graph may be equally fast.
+  // whole graph: those that are repeated may be the fastest ones of a search, which differ little.
+  // A mean, because most configurations of a graph may be equally fast.
   void add_disagreement() {
     double of_repeats = 0, of_all = 0;
     std::int64_t pairs = 0;

@@ -10,55 +10,55 @@
 
 namespace tpudist {
 
-// In which order the configurations of a graph were measured. In a random one neighbours have
-// nothing in common, so that any pattern of the run times over their order comes from the machine;
-// a search or an enumeration makes patterns of its own, and only repeated measurements of equal
-// configurations and frozen values tell of the machine.
+// The order in which the configurations of a graph were measured. In a random order neighbours have
+// nothing in common, so any pattern of the run times over the order comes from the machine. A
+// search or an enumeration makes patterns of its own; then only repeated measurements of equal
+// configurations, and frozen values, tell about the machine.
 enum class MeasuredOrder { random, searched };
 
-// What is asked of the run times of a graph, without any model.
+// Checks of the run times of a graph. None uses a model.
 enum class CheckKind {
-  drift,                // run times rise or fall over their order (drift_of); random order only
-  block,                // a block of measurements is unlike all
-  frozen,               // equal run times of different configurations in a row
+  drift,                // run times rise or fall over the measuring order (drift_of); random order
+                        // only
+  block,                // one block of measurements differs from the rest (block_divergence_of)
+  frozen,               // the same run time for different configurations in a row
                         // (longest_repetition_of)
-  repeat_drift,         // repeated measurements rise or fall against their configuration's median
-  repeat_block,         // repeats of a block lie unusually far from, or near to, that median
+  repeat_drift,         // repeats rise or fall relative to their configuration's median
+  repeat_block,         // the repeats of one block lie unusually far from, or near to, that median
   repeat_outliers,      // share of repeats that lie far from it
-  repeat_disagreement,  // how far repeats differ, against unrelated measurements: 0 to
-                        // about 1
+  repeat_disagreement,  // spread of repeats relative to that of unrelated measurements: 0 to about
+                        // 1
 };
 std::string_view name_of(CheckKind kind);
 
-// The outcome of one check of one graph.
+// The result of one check of one graph.
 struct MeasurementCheck {
   CheckKind kind = CheckKind::drift;
   double value = 0;
-  double limit = 0;  // a graph is suspect only beyond it; docs/data.md says why
+  double limit = 0;  // a graph is suspect only above it; docs/data.md gives the reasons
   double by_chance = 0;
-  // Probability of such a value where order tells nothing; 0 for the last two checks, which are no
-  // question of chance.
+  // Probability of such a value if the order has no effect; 0 for the last two checks, which are
+  // not about chance.
   double p = 1;
-  std::int64_t first_row = 0, last_row = 0;  // where it shows: rows of the graph
+  std::int64_t first_row = 0, last_row = 0;  // where it was found: rows of the graph
 
-  // Beyond the limit, and too improbable for any of `checks` checks that were made side by side
-  // (Bonferroni at 0.01).
+  // Above the limit, and significant at 0.01 with Bonferroni's correction for `checks` checks.
   bool is_suspect(std::int64_t checks) const;
 };
 
 // Rows whose configuration was measured more than once.
 struct RepeatedRows {
-  std::vector<std::int64_t> rows;  // rising
-  // Of each, the logarithm of its time minus the median of those of its configuration.
+  std::vector<std::int64_t> rows;  // ascending
+  // For each row, the log of its time minus the median log time of its configuration.
   std::vector<double> deviations;
 };
 
-// `times` [n] are positive, `config` [n] numbers equal configurations equally, from 0 on. Throws
-// Error where lengths differ, and DataError where a time is not positive.
+// `times` [n] must be positive; `config` [n] has equal numbers, from 0, for equal configurations.
+// Throws Error where lengths differ, and DataError where a time is not positive.
 RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::int32_t> config);
 
-// All checks that `order` allows and for which there are enough measurements (100; of
-// repeated ones 100, for the last two 20 pairs). `key` draws what is drawn.
+// All checks that `order` allows and that have enough measurements: 100, or 100 repeated ones, for
+// the last two checks 20 pairs. Random draws depend on `key`.
 std::vector<MeasurementCheck> check_measurements(std::span<const double> times,
                                                  std::span<const std::int32_t> config,
                                                  MeasuredOrder order, std::uint64_t key);

@@ -61,8 +61,9 @@ double mean_metric(std::span<const SelectionGraph> graphs, std::span<const doubl
   return mean_of_known(metrics_of(graphs, weights, metric));
 }
 
-// How often each member is taken, on the graphs of all families but `left_out`. The sums of the members
-// taken so far are kept, so that a round costs one addition and one metric for each member and graph.
+// How often each member is taken, on the graphs of all families but `left_out`. The sums of the
+// members taken so far are kept, so that a round costs one addition and one metric for each member
+// and graph.
 Values greedy_weights(std::span<const SelectionGraph> graphs, const std::string* left_out,
                       const RankingMetric& metric, int rounds) {
   std::vector<const SelectionGraph*> used;

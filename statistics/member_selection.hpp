@@ -7,46 +7,51 @@
 
 namespace tpudist {
 
-// What members say of one graph, and what was measured.
+// The scores of all members on one graph, and the measured run times.
 struct SelectionGraph {
-  std::string family;  // graphs of one family are left out together
+  std::string family;  // the graphs of a family are left out together
   std::vector<std::vector<double>>
-      scores;  // [M][c] in the form that is averaged (normalised()), lower is faster
+      scores;  // [M][c] in the form that is averaged (normalised()); lower is faster
   std::vector<double> targets;  // [c] measured run times
 };
 
-// How good a ranking is: (scores [c], targets [c]) -> larger is better, e.g. kendall_tau_b. NaN where it
-// is undefined; such a graph does not count.
+// Quality of a ranking: (scores [c], targets [c]) -> larger is better, e.g. kendall_tau_b. A graph
+// where it is NaN (undefined) is not counted.
 using RankingMetric = std::function<double(std::span<const double>, std::span<const double>)>;
 
-// Weights of members that were chosen, and what the choice is worth.
+// The weights of selected members, and what the selection is worth.
 struct MemberSelection {
-  std::vector<double> weights;  // [M] how often each member was taken, divided by all takings
-  // Mean over graphs of the metric...
-  double plain = 0;      // of what is combined without a choice
-  double in_sample = 0;  // of the chosen weights, on the graphs that they were chosen on: too good
-  double nested = 0;     // with each family's weights chosen on all other families: honest
-  std::vector<double> nested_graphs;  // [G] of each graph; NaN where it is undefined
-  // Of `nested` - `plain`: standard error and degrees of freedom, clustered by family; NaN and 0
+  std::vector<double> weights;  // [M] how often each member was added, divided by all rounds
+  // Mean over graphs of the metric:
+  double plain = 0;      // without selection
+  double in_sample = 0;  // of the selected weights on the graphs used to select them; biased
+                         // upwards
+  double nested = 0;     // with the weights for each family selected on all other families;
+                         // unbiased
+  std::vector<double> nested_graphs;  // [G] the nested metric of each graph; NaN where it is
+                                      // undefined
+  // Standard error and degrees of freedom of `nested` - `plain`, clustered by family; NaN and 0
   // where fewer than two families have a metric.
   double gain_error = 0, gain_degrees = 0;
-  // What the gain must exceed: t(0.95, gain_degrees) x gain_error.
+  // The gain must exceed this: t(0.95, gain_degrees) x gain_error.
   double gain_noise = 0;
-  bool takes_selection = false;  // the gain is above its noise; else `weights` are equal
+  bool takes_selection = false;  // the gain exceeds gain_noise; otherwise `weights` are equal
 };
 
 // Greedy forward selection with replacement (Caruana et al., "Ensemble selection from libraries of
-// models", ICML 2004): starting from nothing, `rounds` times adds the member whose addition gives the
-// best mean metric (of equals the first). The nested score leaves out one family at a time. The
-// selection is taken only where its nested gain is above 0 by a one-sided t test at 5 %, with
-// family_variance of the graphs' gains: among members that are alike the gain is luck. `plain` [G]: the
-// metric of each graph without a choice; empty: that of all members with equal weights. Throws Error
-// where there is no graph or sizes differ, and ConfigError where all graphs are of one family.
+// models", ICML 2004). It starts with no member, and `rounds` times adds the member that gives the
+// best mean metric, the first among equals. The nested score leaves out one family at a time.
+//
+// The selection is used only if its nested gain is above 0 in a one-sided t test at 5 %, with
+// family_variance of the graphs' gains: among equally good members the gain is luck. `plain` [G]:
+// the metric of each graph without selection; empty: that of all members with equal weights. Throws
+// Error where there is no graph or sizes differ, and ConfigError where all graphs are of one
+// family.
 MemberSelection select_members(std::span<const SelectionGraph> graphs, const RankingMetric& metric,
                                int rounds = 20, std::span<const double> plain = {});
 
-// What each member is worth: the mean metric of all members minus that of all but this one, equal
-// weights. [M]; a single member's gain is NaN.
+// The value of each member: the mean metric of all members minus that of all but this one, with
+// equal weights. [M]; NaN for a single member.
 std::vector<double> leave_one_out_gains(std::span<const SelectionGraph> graphs,
                                         const RankingMetric& metric);
 

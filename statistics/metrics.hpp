@@ -5,27 +5,27 @@
 
 namespace tpudist {
 
-// Ranking metrics of one graph: `score` is what was predicted and `target` what was measured, both
-// lower is faster, equally long and in the same order. All are exact up to the last division
-// (counts in 64 bit), and all throw DataError on NaN and Error where the lengths differ.
+// Ranking metrics of one graph. `score` is predicted and `target` measured; both are lower for
+// faster configurations, equally long and in the same order. All are exact up to the last division
+// (64-bit counts). They throw DataError on NaN and Error where the lengths differ.
 
-// Kendall's tau-b between two rankings (ties allowed), equal to scipy.stats.kendalltau, in O(n log
-// n) (Knight, "A computer method for calculating Kendall's tau with ungrouped data", JASA 1966).
-// NaN when either side is constant or has fewer than 2 values.
+// Kendall's tau-b between two rankings with ties, equal to scipy.stats.kendalltau. O(n log n)
+// (Knight, "A computer method for calculating Kendall's tau with ungrouped data", JASA 1966). NaN
+// when either side is constant or has fewer than 2 values.
 double kendall_tau_b(std::span<const double> x, std::span<const double> y);
 
-// Ordered pair accuracy (Phothilimthana et al., "TpuGraphs", 2023): among pairs with target_i >
-// target_j, the share with score_i > score_j (a tie in the scores counts as wrong). O(n log n). NaN
-// when no pair differs.
+// Ordered pair accuracy (Phothilimthana et al., "TpuGraphs", 2023): among the pairs with target_i >
+// target_j, the share with score_i > score_j; tied scores count as wrong. O(n log n). NaN when all
+// targets are equal.
 double ordered_pair_accuracy(std::span<const double> score, std::span<const double> target);
 
-// Best target among the k lowest scores / best target - 1; k > n takes all. Ties of the score go by
-// index. 0 is perfect. NaN when there is no value or the best target is not positive (unmeasured
-// test splits). Throws Error for k < 1.
+// (best target among the k lowest scores) / (best target) - 1; 0 is perfect. Tied scores are
+// ordered by index; k > n takes all. NaN when there is no value or the best target is not positive
+// (unmeasured test splits). Throws Error for k < 1.
 double slowdown_at(std::span<const double> score, std::span<const double> target, std::int64_t k);
 
-// 2 - best of the 5 lowest scores / best: the competition's score of a tile kernel, 1 is perfect.
-// NaN as for slowdown_at.
+// 2 - (best target among the 5 lowest scores) / (best target): the competition's score of a tile
+// kernel; 1 is perfect. NaN as for slowdown_at.
 double tile_score(std::span<const double> score, std::span<const double> target);
 
 }  // namespace tpudist

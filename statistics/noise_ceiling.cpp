@@ -55,9 +55,9 @@ double variance_of(std::span<const double> values) {
   return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
-// Of the choices of a method that could as well be others: the mean square of how far a choice twice
-// and half as large moves the ceiling, for the width of levels and for the residuals of a shape,
-// whose other extreme is the normal shape.
+// Of the choices of a method that could as well be others: the mean square of how far a choice
+// twice and half as large moves the ceiling, for the width of levels and for the residuals of a
+// shape, whose other extreme is the normal shape.
 template <typename MovedBy>
 double choice_variance(const MovedBy& moved_by) {
   const NoiseChoices usual;

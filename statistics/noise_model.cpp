@@ -45,8 +45,8 @@ double least_deviation(const MeasuredConfigs& measured, double level) {
   return std::max(rounding, kLeastDeviation);
 }
 
-// `width`: where noise has two humps, repeats that all fell into one have small residuals and a mean
-// at the edge: little noise, if levels were narrow.
+// `width`: where noise has two humps, repeats that all fell into one have small residuals and a
+// mean at the edge: little noise, if levels were narrow.
 NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
                   double width) {
   double all = 0;

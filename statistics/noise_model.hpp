@@ -9,19 +9,20 @@
 
 namespace tpudist {
 
-// How far one measurement of a configuration lies from its true run time, in logarithms: a
-// deviation and a shape that depend on the run time. Immutable, thread-safe.
+// The distribution of log(measured time) - log(true time) of one measurement. Its standard
+// deviation and shape depend on the run time. Immutable, thread-safe.
 class NoiseModel {
  public:
-  // The standard deviations [k] (logarithms of the time, 0.001 is 0.1 %) at some levels [k]
-  // (logarithms of the time, strictly rising). k >= 1. Throws Error where that is not so or a
-  // deviation is not positive.
+  // `deviations` [k] are standard deviations of the log time (0.001 is 0.1 %) at the `levels` [k],
+  // which are log times, strictly ascending. k >= 1. Throws Error otherwise, or where a deviation
+  // is not positive.
   NoiseModel(std::vector<double> levels, std::vector<double> deviations, NoiseShape shape = {});
-  // The same deviations with other shapes: the first one up to the first of `bounds` [s - 1], which
-  // rise, and so on. s >= 1.
+  // The same deviations with other shapes [s], s >= 1: the first shape up to the first of the
+  // ascending `bounds` [s - 1] (log times), and so on.
   NoiseModel with_shapes(std::vector<NoiseShape> shapes, std::vector<double> bounds) const;
 
-  // At a level; its logarithm is interpolated in a straight line, and constant outside.
+  // The deviation at a level: its logarithm is interpolated linearly, and constant outside the
+  // levels.
   double deviation(double level) const;
   const NoiseShape& shape(double level) const;
   // The same with all deviations times `factor`.
@@ -33,7 +34,7 @@ class NoiseModel {
   std::vector<double> bounds_;
 };
 
-// What repeated measurements say of the noise.
+// The noise as estimated from repeated measurements.
 struct NoiseEstimate {
   NoiseModel model;
   std::int64_t repeated_configs = 0;  // configurations that were measured more than once
@@ -41,26 +42,28 @@ struct NoiseEstimate {
   double relative_error = 0;          // standard error of the deviation, all levels together
 };
 
-// What estimate_noise has to choose. Other choices are as good; how far they move a result is part
-// of its uncertainty.
+// Free choices of estimate_noise. Other values are equally justified; the effect of changing them
+// is part of a result's uncertainty.
 struct NoiseChoices {
-  double level_width = 2;               // standard deviations that a level is wide at least
-  std::int64_t shape_deviations = 150;  // residuals of one shape at least; 0: it is normal
+  double level_width = 2;               // least width of a level, in standard deviations
+  std::int64_t shape_deviations = 150;  // least residuals per shape; 0: a normal shape
 };
 
-// The fewest repeated configurations that an estimate is made of.
+// The fewest repeated configurations for an estimate.
 inline constexpr std::int64_t kLeastRepeatedConfigs = 30;
 
-// Why there is no estimate, as one line; empty where there is one.
+// Why there is no estimate, as one line; empty if there is one.
 std::string fault_of_repeats(const MeasuredConfigs& measured);
 
-// The deviation at a level is pooled from the residuals within configurations: of neighbours in
-// mean run time that have at least 80 residuals more than means together, the sum of squares by
-// that number; such a level is `level_width` deviations wide at least. The shape comes from configurations
-// with n >= 6 repeats, of neighbours with at least `shape_deviations` residuals together: a residual times
-// n / (n - 1) is the deviation of one measurement plus an error of variance 1 / (n - 1), that of the
-// mean of the others. With fewer than NoiseShape::kLeast in all it is normal. Throws DataError with
-// fault_of_repeats.
+// Estimates the noise from repeats. The deviation at a level is pooled from the residuals within
+// configurations that are neighbours in mean run time: their sum of squares divided by the number
+// of residuals minus the number of means, which is at least 80. A level is at least `level_width`
+// deviations wide.
+//
+// The shape comes from configurations with n >= 6 repeats, pooled over neighbours until there are
+// at least `shape_deviations` residuals. A residual times n / (n - 1) is the deviation of one
+// measurement, plus an error of variance 1 / (n - 1) from the mean of the others. With fewer than
+// NoiseShape::kLeast residuals in all, the shape is normal. Throws DataError with fault_of_repeats.
 NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices& choices = {});
 
 }  // namespace tpudist

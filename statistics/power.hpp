@@ -7,35 +7,37 @@
 
 namespace tpudist {
 
-// The share of experiments in which a difference that is there shall be found.
+// The probability with which a true difference should be found.
 inline constexpr double kPower = 0.80;
 
-// How many of something find a difference; nothing: no number up to 10,000 does.
+// A number of runs, families and so on; nothing: no number up to 10,000 suffices.
 using NeededNumber = std::optional<int>;
 
-// The number needed by the variance at hand, and by both ends of its 80 % interval: spreads of few
-// runs or families are rough, and so is what follows from them.
+// The number for the estimated variance, and for both ends of the variance's 80 % interval: a
+// variance from few runs or families is uncertain, and so is the number.
 struct NeededRange {
   NeededNumber number, low, high;
 };
 
-// The variance of a difference with `number` of something, from 2 on, where the variances at hand
-// are `scale` times too small.
+// The variance of a difference with `number` >= 2 runs (or families), if the current variance
+// estimates are too small by a factor of `scale`.
 using PlannedVariance = std::function<VarianceEstimate(int number, double scale)>;
 
-// The fewest with which a two-sided t test at 0.05 finds a true `difference` with probability
-// kPower. `degrees` are those of the variances at hand, chi-square distributed around the truth.
+// The smallest number with which a two-sided t test at 0.05 finds a true `difference` with
+// probability kPower. `degrees` are those of the current variance estimates, which are chi-square
+// distributed around the truth.
 NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance);
 
-// Two scores, of Kendall tau or the tile score, differ by at most so much.
+// The largest possible difference of two scores (Kendall tau or tile score).
 inline constexpr double kLargestDifference = 2;
 
-// What choosing the system that won by `difference` is worth on as many new families and runs, when
-// nothing was known before and `variance` is that of the difference between draws of families and
-// runs: the new difference is Student's t around `difference` with twice that variance.
+// What it is worth to choose the system that won by `difference`, on equally many new families and
+// runs, without prior knowledge. `variance` is that of the difference between draws of families and
+// runs. The new difference has Student's t distribution around `difference` with twice that
+// variance.
 struct ShakeUp {
-  double chance = 1;  // that the winner wins again
-  // Expected score by which the loser is better there, counting 0 where it is not and at most
+  double chance = 1;  // probability that the winner wins again
+  // Expected score that is lost if the loser is better there: 0 where it is not, at most
   // kLargestDifference.
   double regret = 0;
 };

@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Of pairs of rows: concordant minus discordant ones, and those that are tied. What one row takes part
-// in, or one set of rows among themselves.
+// Of pairs of rows: concordant minus discordant ones, and those that are tied. What one row takes
+// part in, or one set of rows among themselves.
 struct Pairs {
   std::int64_t all = 0, difference = 0, tied_x = 0, tied_y = 0;
 

@@ -18,7 +18,8 @@ double mean_score(const MemberRecord& member) {
   return mean_of_known(member.scores);
 }
 
-// A set of members that were scored on the same graphs; those that are left out so far do not count.
+// A set of members that were scored on the same graphs; those that are left out so far do not
+// count.
 struct Peers {
   std::int64_t graphs = 0;
   std::vector<int> members;

@@ -6,39 +6,41 @@
 
 namespace tpudist {
 
-// What is known of one trained member when it is to be judged. `scores` [graphs] is the primary metric
-// on each graph, NaN where the member has none (a graph that it was trained on, or did not score).
+// The facts by which one trained member is judged. `scores` [graphs] is the primary metric on each
+// graph; NaN where the member has none (it was trained on the graph, or did not score it).
 struct MemberRecord {
   bool finite = true;     // parameters, losses and scores were finite throughout
   double first_loss = 0;  // mean training loss of its first steps, NaN where unknown
-  double last_loss = 0;   // of its last steps
+  double last_loss = 0;   // mean training loss of its last steps
   std::vector<double> scores;
 };
 
-// The stated rule by which members are left out of an ensemble. It is fixed before anybody looks at
-// scores, and by intention hardly ever fires:
-//   1. not finite: a loss, parameter or score was NaN or infinite;
-//   2. not trained: its training loss did not fall below where it started;
-//   3. far below its peers: its mean score lies below the mean of the others that were scored on the
-//      SAME graphs by more than `margin`, and by more than `deviations` times the standard deviation
-//      between members; by more still where few members make that deviation uncertain.
+// The rule by which members are left out of an ensemble. It is fixed before anybody looks at
+// scores, and should hardly ever apply:
+// 1. not finite: a loss, parameter or score was NaN or infinite;
+// 2. not trained: the training loss did not fall below its initial value;
+// 3. far below its peers: the mean score is lower than the mean of the others that were scored on
+//    the SAME graphs, by more than `margin` and by more than `deviations` times the standard
+//    deviation between members. More is required where few members make that deviation uncertain.
+//
 // Members of different folds are never compared: one fold's graphs may simply be harder.
 //
 // The standard deviation of rule 3 is pooled over all sets of members that were scored on the same
 // graphs, each around its own mean, with n - 1 degrees of freedom for a set of n. The judged member
-// has no part in it, so that it cannot hide itself. Then distance / (deviation sqrt(n / (n - 1))) of
-// a healthy member has Student's t with one degree less than all of them together, and its quantile
-// at 1 - `level` / members replaces `deviations` where it is larger: 8.1 where five members stand
-// alone, 4.6 for five folds of three. Three members alone tell too little: hardly any is rejected.
-// At most a third of the members, rounded up, is judged, one by one, the lowest first, each without those before
-// it, and all are left out up to the last that is far enough: several failed members do not hide
-// each other (Rosner, "Percentage points for a generalized ESD many-outlier procedure",
+// is excluded, so that it cannot hide itself. For a healthy member distance / (deviation sqrt(n /
+// (n - 1))) has Student's t distribution with the pooled degrees of freedom minus one. Its quantile
+// at 1 - `level` / members replaces `deviations` where it is larger: 8.1 for five members on the
+// same graphs, 4.6 for five folds of three. With only three members hardly any is rejected.
+//
+// At most a third of the members, rounded up, is judged, the lowest first, each without those
+// before it. All up to the last one that is far enough are left out, so that several failed members
+// do not hide each other (Rosner, "Percentage points for a generalized ESD many-outlier procedure",
 // Technometrics 1983).
 struct RejectionRule {
   double margin = 0.10;  // of the metric (Kendall tau or tile score)
   double deviations = 4;
-  double level = 0.01;  // the chance that an ensemble of healthy members loses one
-  int least_peers = 3;  // members on the same graphs, the judged one included, that rule 3 needs
+  double level = 0.01;  // the chance of rejecting a member of an all-healthy ensemble
+  int least_peers = 3;  // members on the same graphs that rule 3 needs, with the judged one
 };
 
 struct Rejection {
@@ -46,7 +48,7 @@ struct Rejection {
   std::string reason;  // one sentence with the numbers
 };
 
-// Members to leave out, in their order.
+// The members to leave out, in their order.
 std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
                                         const RejectionRule& rule = {});
 

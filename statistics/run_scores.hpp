@@ -7,12 +7,13 @@
 
 namespace tpudist {
 
-// The scores of one system on the graphs of one collection, by every one of its R complete runs. A
-// score is what is averaged over graphs: Kendall tau, or the tile score.
+// The scores of one system on the graphs of one collection, in each of its R complete runs. A score
+// is the metric of one graph: Kendall tau, or the tile score.
 struct RunScores {
   std::vector<std::string> graphs;    // [G] names, for messages
   std::vector<std::string> families;  // [G]
-  std::vector<int> folds;             // [G] graphs that the same training scored; empty: all are
+  std::vector<int> folds;             // [G] graphs of one fold were scored by the same training;
+                                      // empty: one fold
   std::vector<std::vector<double>> scores;  // [G][R]
 
   int graph_count() const { return static_cast<int>(scores.size()); }
@@ -22,16 +23,16 @@ struct RunScores {
     return folds.empty() ? 0 : folds[static_cast<std::size_t>(graph)];
   }
 
-  // Out of fold every training of a run scores the graphs of one fold only.
+  // True if there are several folds: each training of a run scores the graphs of one fold only.
   bool is_out_of_fold() const;
-  // Throws DataError that names the graph and run: no graph, no run, graphs with other numbers of
-  // runs, lists of other lengths, a score that is not finite.
+  // Throws DataError, which names graph and run: no graph, no run, graphs with different run
+  // counts, lists of different lengths, a score that is not finite.
   void check() const;
 };
 
-// The graphs of these names, in their order.
+// Only the graphs with these names, in their order.
 RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names);
-// The names that all of them have; none of none.
+// The names that all of `scores` have; empty for an empty span.
 std::set<std::string> common_graphs(std::span<const RunScores* const> scores);
 
 // Mean over runs. [G]

@@ -9,14 +9,15 @@
 
 namespace tpudist {
 
-// "Other families, other runs": where the mean would lie with families of the same kind drawn anew
-// and, with several runs, with other runs.
+// "Other families, other runs": an interval for the mean if families of the same kind, and with
+// several runs also the runs, were drawn anew.
 struct FamilyInterval {
   Interval interval;
   int families = 0, graphs = 0, collections = 0;
-  int runs = 0;             // the fewest of a collection; 1: the interval is of this model only
+  int runs = 0;             // fewest runs of any collection; 1: the interval holds for this model
+                            // only
   VarianceEstimate family;  // V_fam
-  double run_variance = 0;  // what other runs add to it
+  double run_variance = 0;  // added by other runs
   bool bootstrap = false;   // V_fam comes from bootstrap_family_variance
 };
 
@@ -24,15 +25,15 @@ struct FamilyInterval {
 // Throws as RunScores::check.
 std::optional<Interval> run_interval(const RunScores& scores, double level = kIntervalLevel);
 
-// "Other families, other runs" of the mean over collections, each counting alike, of their means
-// over graphs: V = V_fam + max(0, V_run - V_interaction), with Satterthwaite's degrees of freedom,
-// families clustered across collections (family_variance), runs independent between them
-// (run_variance). With one run V_fam alone. Nothing where a collection has graphs of one family
-// only. Throws as RunScores::check.
+// "Other families, other runs" for the mean over collections, with equal weights, of their means
+// over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, with
+// Satterthwaite's degrees of freedom. Families are clustered across collections (family_variance);
+// runs are independent between collections (run_variance). With one run V = V_fam. Nothing where a
+// collection has graphs of one family only. Throws as RunScores::check.
 std::optional<FamilyInterval> family_interval(std::span<const RunScores> collections,
                                               double level = kIntervalLevel);
-// The same of one collection with V_fam by bootstrap_family_variance, drawn by a fixed key; throws
-// Error as that.
+// The same for one collection with V_fam from bootstrap_family_variance, drawn with a fixed key;
+// throws the same Error.
 FamilyInterval bootstrap_family_interval(const RunScores& scores, double level = kIntervalLevel);
 
 }  // namespace tpudist

@@ -6,10 +6,10 @@
 
 namespace tpudist {
 
-// Where a function of few variables is least, by the simplex search of Nelder and Mead (The
-// Computer Journal 1965) without derivatives. `start` [n] and the first steps `step` [n] > 0 say
-// where it looks; it ends when the simplex spans less than 1e-10 of the steps, or after 400 n
-// evaluations. A pure function of its arguments; finds one of several minima.
+// The minimum of a function of a few variables by the Nelder-Mead simplex search (The Computer
+// Journal 1965), without derivatives. It starts at `start` [n] with first steps `step` [n] > 0. It
+// ends when the simplex spans less than 1e-10 of the steps, or after 400 n evaluations. A pure
+// function of its arguments; may find a local minimum.
 struct Minimum {
   std::vector<double> at;  // [n]
   double value = 0;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kReach = 5;  // standard deviations
 
-// How far from a configuration's centre its true time is looked for. Noise may be larger on one side.
+// How far from a configuration's centre its true time is looked for. Noise may be larger on one
+// side.
 double reach_of(const NoiseModel& noise, double centre) {
   const double here = noise.deviation(centre);
   const double near =

@@ -9,42 +9,43 @@
 
 namespace tpudist {
 
-// What the runs of one variant in one stage reached.
+// The results of the runs of one variant in one stage.
 struct VariantSummary {
   int variant = 0;
   int runs = 0, finished = 0, failed = 0;
-  // The mean of members: of each training, which is all runs of a seed, mean_of_members of all its
-  // members, then the mean over trainings. Only trainings all of whose runs have a score count; out of
-  // fold only those that have a member of every fold.
+  // The mean score. A training is all runs of one seed; its score is mean_of_members over all its
+  // members; `mean` is the mean over trainings. A training counts only if all of its runs have a
+  // score, and out of fold only if it has a member for every fold.
   std::optional<double> mean;
-  std::optional<double> deviation;  // sample standard deviation between trainings; from two on
-  int seeds = 0;                    // trainings that count
+  std::optional<double> deviation;  // sample standard deviation between trainings; needs two
+  int seeds = 0;                    // number of trainings that count
   bool complete = false;            // every run finished, and every training counts
-  // On how many graphs a member of the training that has fewest was scored on average, out of fold on how
-  // many all folds together; 0: unknown. Fewer than another variant has: a metric is undefined on some.
+  // The mean number of graphs per member, in the training that has the fewest; out of fold the
+  // number of graphs of all folds together. 0: unknown. If it is smaller than for another variant,
+  // a metric is undefined on some graphs.
   double graphs = 0;
 };
 
-// A summary of each variant that has runs, in the order of variants. `results`: of each run, nothing
-// where it has not ended.
+// A summary of each variant that has runs, in the order of variants. `results`: one per run,
+// nothing where the run has not ended.
 std::vector<VariantSummary> summarise(const std::vector<SweepRun>& runs,
                                       const std::vector<std::optional<RunResult>>& results,
                                       ChoiceScore choice);
 
-// The most graphs that one of these variants was scored on; 0 where that of one is unknown.
+// The most graphs that any of these variants was scored on; 0 if the number of any is unknown.
 double most_graphs(std::span<const VariantSummary> summaries);
 
-// The variants that go on: of each experiment the best 1/keep of those that have runs, rounded up, in
-// the order of their scores (of equals the first); with keep = 0 only the best one. Variants with a
-// failed run, without a score for every seed, or on fewer graphs than others, come last and are taken only
-// where nothing else is left. Throws Error when an experiment has no variant with a score, ConfigError
+// The variants that continue. Of each experiment, the best 1/keep of the variants that have runs,
+// rounded up, in the order of their scores, the first among equals; with keep = 0 only the best
+// one. Variants with a failed run, without a score for every seed, or scored on fewer graphs than
+// others, come last. Throws Error when an experiment has no variant with a score, and ConfigError
 // when its variants are not scored on the same graphs (SweepRecord::variant_group).
 std::vector<int> chosen_variants(const SweepRecord& record, const std::vector<SweepRun>& runs,
                                  const std::vector<std::optional<RunResult>>& results, int keep);
 
-// By how much the best of `variants` equal ones looks too good: the expected largest of so many normal
-// numbers (Blom, "Statistical estimates and transformed beta-variables", 1958) times `deviation`, the
-// standard deviation of a variant's mean.
+// The selection bias of the best of `variants` equal ones: the expected largest of that many
+// standard normal numbers (Blom, "Statistical estimates and transformed beta-variables", 1958)
+// times `deviation`, the standard deviation of a variant's mean.
 double expected_optimism(int variants, double deviation);
 
 }  // namespace tpudist

@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// Passes everything on with a label in front of each title and line, so that the lines of groups of
-// ranks that work side by side can be told apart.
+// Passes on all progress with a label before each title and line, so that groups of ranks that work
+// side by side can be told apart.
 class LabelledProgress : public ProgressSink {
  public:
   // `sink` is borrowed.

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kMostValues = 10'000;
 
-// Four digits: what is left of a random number does not depend on how a library rounds its exponential
-// function, and can be read in a table.
+// Four digits: what is left of a random number does not depend on how a library rounds its
+// exponential function, and can be read in a table.
 std::string short_number(double value) {
   return format_number(parse_number(fmt::format("{:.3e}", value)).value);
 }

@@ -4,7 +4,7 @@
 
 namespace tpudist {
 
-// The files slurm/sweep.sbatch and slurm/ensemble.sbatch, as the program was built with.
+// The files slurm/sweep.sbatch and slurm/ensemble.sbatch, embedded when the program was built.
 extern const std::string_view kSweepScript, kEnsembleScript;
 
 }  // namespace tpudist

@@ -32,7 +32,8 @@ std::string ranges(const std::vector<int>& numbers) {
   return text;
 }
 
-// Indices of the runs of a stage that are left to train; all that it can have while they are not known.
+// Indices of the runs of a stage that are left to train; all that it can have while they are not
+// known.
 std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
   const Stage& stage = folder.record().stages[static_cast<std::size_t>(stage_number)];
   std::vector<int> left;

@@ -8,36 +8,36 @@
 
 namespace tpudist {
 
-// The training and validation graphs that the shards of an experiment hold now, by their manifests.
-// Throws DataError as list_graphs.
+// The training and validation graphs now in an experiment's shards, by their manifests. Throws
+// DataError as list_graphs.
 FrozenData read_data(const Experiment& experiment);
 
-// Of an experiment's shards and collection; null where they are not among `data`.
+// The entry for an experiment's shards and collection; null if `data` has none.
 const FrozenData* find_data(const std::vector<FrozenData>& data, const Experiment& experiment);
-// Adds them where they are not, and can be read.
+// Adds that entry if it is missing and the shards can be read.
 void add_data(std::vector<FrozenData>& data, const Experiment& experiment);
 
-// Of these, the graphs of a split that the experiment takes.
+// The graphs of a split in `data` that the experiment selects.
 std::vector<GraphEntry> chosen_graphs(const FrozenData& data, const Experiment& experiment,
                                       const std::string& split);
 
-// Fills in SweepRun::train_data and valid_data.
+// Sets SweepRun::train_data and valid_data.
 void set_data_hashes(SweepRun& run, const FrozenData& data, const Experiment& experiment);
 
-// What the scores of a training stand for. Only trainings that are equal here are compared.
+// What the scores of a training were computed on. Trainings are compared only if this is equal.
 struct ScoredOn {
   std::string collection;
-  std::int64_t rows = 0;  // of a graph at most; 0: all, -1: none
-  std::string
-      graphs;  // hash of their names and data, or what the experiment says where data are unknown
+  std::int64_t rows = 0;  // most rows per graph; 0: all, -1: none
+  std::string graphs;  // hash of their names and data; if the data are unknown, of the experiment's
+                       // selection
   bool operator==(const ScoredOn&) const = default;
 };
 ScoredOn scored_on(const Experiment& experiment, bool out_of_fold, const FrozenData* data);
-// "data.collection is a and b", of two that differ.
+// For example "data.collection is a and b"; the two must differ.
 std::string difference_of(const ScoredOn& a, const ScoredOn& b);
 
-// Reads the shards of a run and fills in `now`'s hashes. Throws DataError that says which graphs were
-// added, removed or changed where they are not those of the run; `then`: what sweep.json knows of them.
+// Reads the shards of a run and sets the hashes of `now`. If the graphs differ from the run's,
+// throws DataError that says which were added, removed or changed. `then`: the data in sweep.json.
 void require_same_data(const SweepRun& run, SweepRun& now, const Experiment& experiment,
                        const FrozenData* then);
 

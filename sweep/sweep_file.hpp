@@ -12,57 +12,57 @@
 
 namespace tpudist {
 
-// Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification and
-// hyperparameter optimization", AISTATS 2016): all variants get a few steps, the best 1/keep of them
-// `keep` times as many, and so on up to all steps in the last of `rungs` rungs. Every rung trains from
-// the start, because schedules go by shares of all steps.
+// Synchronous successive halving (Jamieson and Talwalkar, "Non-stochastic best arm identification
+// and hyperparameter optimization", AISTATS 2016). All variants get a few steps, the best 1/keep of
+// them `keep` times as many, and so on; the last of `rungs` rungs trains all steps. Every rung
+// trains from the start, because schedules depend on the share of all steps.
 struct Halving {
   int rungs = 1;
   int keep = 3;
 };
 
-// What a value of a sweep file does wrong in the experiments that it is set in.
+// A mistake that a sweep's value causes in the experiments in which it is set.
 struct SetMistake {
-  std::string key;      // of the experiment, dotted
-  std::string message;  // whose variants and what
+  std::string key;      // dotted key of the experiment
+  std::string message;  // the variants and the mistake
 };
 
-// A sweep file, read and checked, but not yet combined with its experiments. Plain data.
+// A sweep file, read and checked but not yet combined with its experiments. Plain data.
 struct SweepFile {
   std::string name;
   std::vector<std::filesystem::path> experiments;  // absolute
   std::vector<std::string> overrides;              // `set:`, as key=YAML
-  std::vector<std::uint64_t> seeds;                // empty: the experiment's own
-  int folds = 0;                                   // 0: as the experiment says
+  std::vector<std::uint64_t> seeds;                // empty: as in the experiment
+  int folds = 0;                                   // 0: as in the experiment
   std::vector<SweptKey> over;
-  std::optional<int> draws;  // variants that are drawn; nothing: the grid of all values
+  std::optional<int> draws;  // number of drawn variants; nothing: the grid of all values
   std::uint64_t draw_seed = 1;
   Placement placement = Placement::fused;
   Halving halving;
   ChoiceScore choice = ChoiceScore::none;
   bool choice_halves = true;  // choose on one half of the validation families, confirm on the other
-  int fresh_seeds = 3;        // of the runs that confirm what was chosen
+  int fresh_seeds = 3;        // of the runs that confirm the chosen variants
   std::vector<std::string> confirm_overrides;
 
   std::string resolved_yaml;
 
-  // Throws one ConfigError that lists these as `file:line:column: "sweep.over.optimizer.lr" ...`. Reads
-  // the file again.
+  // Throws one ConfigError that lists them as `file:line:column: "sweep.over.optimizer.lr" ...`.
+  // Reads the file again.
   [[noreturn]] void refuse(const std::vector<SetMistake>& mistakes) const;
 
-  // Names of experiments are relative to `base`, or else to the folder of the file. Throws ConfigError
-  // with every mistake.
+  // Names of experiments are relative to `base`, or without it to the folder of the file. Throws
+  // ConfigError with every mistake.
   static SweepFile load(const std::filesystem::path& path,
                         const std::vector<std::string>& overrides = {},
                         const std::filesystem::path& base = {});
 
  private:
   std::filesystem::path path_, base_;
-  std::vector<std::string> own_overrides_;  // as load() was given them
+  std::vector<std::string> own_overrides_;  // as given to load()
 };
 
-// Whether a YAML file is a sweep file and no experiment: it names experiments. Throws ConfigError when
-// it cannot be read or is not YAML.
+// Whether a YAML file is a sweep file, not an experiment: it names experiments. Throws ConfigError
+// when it cannot be read or is not YAML.
 bool is_sweep_file(const std::filesystem::path& path,
                    const std::vector<std::string>& overrides = {});
 

@@ -34,8 +34,8 @@ void make_folder(const fs::path& path) {
   if (error) throw IoError(fmt::format("make the folder {}: {}", path.string(), error.message()));
 }
 
-// The experiments as they were read, and the sweep file with their new places: what later stages are
-// made of.
+// The experiments as they were read, and the sweep file with their new places: what later stages
+// are made of.
 void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path& sweep_file,
                    const std::vector<std::string>& overrides) {
   std::vector<std::string> places;

@@ -29,8 +29,8 @@ using std::chrono::milliseconds;
 
 // Ranks of other groups may take days.
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
-// How long a rank that failed waits for the others of its group to leave the run, where it cannot see
-// where they are.
+// How long a rank that failed waits for the others of its group to leave the run, where it cannot
+// see where they are.
 constexpr milliseconds kPatience{60'000};
 // Between two looks at runs that others train.
 constexpr milliseconds kPause{500};

@@ -6,13 +6,14 @@
 
 namespace tpudist {
 
-// What the numbers of trainings and of model families of a sweep can show at all, in a few lines: the
-// least difference between two variants that a t test at 0.05, with Holm's correction over all pairs of
-// variants, finds with probability 0.8 (statistics/power.hpp), in standard deviations between trainings;
-// the same of families where the graphs are known. Empty where there is one variant.
+// A few lines on what a sweep can show with its number of trainings and of model families. They
+// give the smallest difference between two variants, in standard deviations between trainings, that
+// a t test at 0.05 finds with probability 0.8, with Holm's correction over all pairs of variants
+// (statistics/power.hpp). The same for families where the graphs are known. Empty for one variant.
 std::string outlook_text(const SweepRecord& record);
 
-// That difference for an estimate of `variance` with so many degrees of freedom, and `pairs` tests in all.
+// The smallest such difference, for an estimate of `variance` with that many degrees of freedom,
+// and `pairs` tests in all.
 double detectable(double variance, double degrees, int pairs);
 
 }  // namespace tpudist

@@ -81,8 +81,8 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
   return {};
 }
 
-// Throws what the variants' experiments get wrong, all of it: with the sweep file's own place where it sets
-// the value, else with that of the experiment file.
+// Throws what the variants' experiments get wrong, all of it: with the sweep file's own place where
+// it sets the value, else with that of the experiment file.
 [[noreturn]] void refuse_variants(const SweepPlan& plan, const ExperimentError& first) {
   constexpr std::string_view kFromSweep = "command line: ";
   std::map<std::string, std::vector<int>> lines;
@@ -140,8 +140,8 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
   return halves;
 }
 
-// Whether the validation families of an experiment could be halved: then the runs that choose leave out
-// one half, and the runs that confirm the other one.
+// Whether the validation families of an experiment could be halved: then the runs that choose leave
+// out one half, and the runs that confirm the other one.
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
   const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
   ValidationHalves& halves = plan.halves[experiment_index];
@@ -217,7 +217,8 @@ SweepRun make_run(const SweepPlan& plan, int variant, std::optional<std::uint64_
   return run;
 }
 
-// Which variants are scored on the same graphs, so that they may be compared. Reads the shards of all.
+// Which variants are scored on the same graphs, so that they may be compared. Reads the shards of
+// all.
 void group_variants(SweepPlan& plan) {
   const SweepFile& file = plan.file;
   struct Group {

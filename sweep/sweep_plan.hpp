@@ -13,7 +13,7 @@
 
 namespace tpudist {
 
-// A sweep with everything resolved that can be known before it runs. A function of the sweep file, its
+// A sweep with all that can be resolved before it runs. A function of the sweep file, its
 // experiments and the graphs of their shards.
 struct SweepPlan {
   SweepFile file;
@@ -22,25 +22,25 @@ struct SweepPlan {
   std::vector<int> groups;               // [variants] SweepRecord::variant_group
   std::vector<FrozenData> data;          // of the shards that could be read
   std::vector<ValidationHalves> halves;  // [experiments]
-  // What runs that choose, and those that confirm, are given beside it. [experiments]
+  // [experiments] Additional overrides for runs that choose and for runs that confirm.
   std::vector<std::vector<std::string>> choosing_overrides, confirming_overrides;
   std::string
-      confirmed_on;  // "other graphs than ...", as the report says it; empty: nothing is chosen
+      confirmed_on;  // "other graphs than ...", as the report prints it; empty: nothing is chosen
   std::vector<Stage> stages;
   std::vector<SweepRun> first_stage;
 };
 
-// Resolves a sweep: reads every experiment, lists its runs and the graphs of its shards. `frozen`: what
-// sweep.json knows of a sweep that is expanded already, whose graphs and halves then hold. Throws
-// ConfigError for what an experiment file gets wrong (naming the variants), for runs that are equal,
-// and where variants are to be chosen between that are scored on other graphs; DataError for
-// shards whose validation families are to be halved, and that cannot be read.
+// Resolves a sweep: reads every experiment, lists its runs and the graphs of its shards. `frozen`:
+// the sweep.json of an existing sweep; its graphs and halves are then used. Throws ConfigError for
+// mistakes in an experiment file (it names the variants), for equal runs, and for variants to
+// choose from that are scored on different graphs. Throws DataError for unreadable shards whose
+// validation families are to be halved.
 SweepPlan plan_sweep(SweepFile sweep, const SweepRecord* frozen = nullptr);
 
-// What sweep.json is to keep of it.
+// The content for sweep.json.
 SweepRecord record_of(const SweepPlan& plan);
 
-// An experiment of the sweep without any override, resolved, with its shards as an absolute path.
+// An experiment of the sweep without overrides, resolved, with an absolute path of its shards.
 std::string resolved_base(const SweepPlan& plan, int experiment);
 
 // The runs of stage `stage` for these variants, numbered from its first index.

@@ -97,7 +97,8 @@ const std::string& label_of(const SweepRecord& record, const VariantSummary& s) 
   return record.labels[static_cast<std::size_t>(s.variant)];
 }
 
-// `compared`: whether the variants may be compared, so that all should be scored on equally many graphs.
+// `compared`: whether the variants may be compared, so that all should be scored on equally many
+// graphs.
 std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
                      bool compared, bool out_of_fold) {
   std::size_t width = 7;
@@ -120,8 +121,9 @@ std::string table_of(const SweepRecord& record, const std::vector<VariantSummary
   }
   if (undefined) {
     text +=
-        "* a score is undefined (all predictions of a graph are equal), or a member failed: the mean "
-        "is over the graphs or trainings that there are, intervals below over graphs that all have\n";
+        "* a score is undefined (all predictions of a graph are equal), or a member failed: the "
+        "mean is over the graphs or trainings that there are, intervals below over graphs that all "
+        "have\n";
   }
   if (of_folds) {
     text += "results of an older version do not say how many graphs a fold has: means of folds\n";
@@ -168,8 +170,8 @@ std::string run_lines(const StageResults& stage) {
   return text;
 }
 
-// " of tiny", the experiment of a group, or its first and last variant where the experiment has several; empty
-// where there is one group.
+// " of tiny", the experiment of a group, or its first and last variant where the experiment has
+// several; empty where there is one group.
 std::string group_name(const SweepRecord& record, const std::vector<VariantSummary>& group,
                        std::size_t groups) {
   if (groups == 1) return {};
@@ -184,7 +186,8 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   return " of " + record.experiments[static_cast<std::size_t>(experiment)];
 }
 
-// How good the best of the variants looks only because it is the best of many: a line for each group.
+// How good the best of the variants looks only because it is the best of many: a line for each
+// group.
 std::string optimism_lines(const SweepRecord& record, const StageResults& stage) {
   std::string text;
   const auto groups = grouped(record, stage, shown_score(record, stage));

@@ -16,16 +16,17 @@ namespace tpudist {
 class ConfigNode;
 
 // A strict YAML configuration. Loading resolves, in this order:
-// - `include:` at the top of a file: a path or a list of paths beside the file. Maps are merged key
-//   by key; the including file wins, then later files over earlier ones. Lists are replaced as a
-//   whole.
-// - overrides `key.sub=value`: the value is YAML and replaces what was there; `list.0.key` reaches
-//   into a list; maps that are missing are made.
-// - `${env:NAME,default}` anywhere in a scalar; empty counts as unset. `$${env:` is a literal
-//   `${env:`.
-// Duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several documents
-// are refused. Reading goes through ConfigNode, which records each key that was asked for and its
-// resolved value. Mistakes are collected, and `finish` throws them all at once. Not thread-safe.
+// - `include:` at the top of a file: a path or a list of paths, relative to the file. Maps are
+//   merged key by key; the including file wins, then later files over earlier ones. A list is
+//   replaced as a whole.
+// - overrides `key.sub=value`: the value is YAML and replaces the old one. `list.0.key` reaches
+//   into a list; missing maps are created.
+// - `${env:NAME,default}` anywhere in a scalar; an empty variable counts as unset. `$${env:` stands
+//   for a literal `${env:`.
+//
+// Refused: duplicate keys, empty values, merge keys (`<<`), tags, anchors that loop, and several
+// documents. Values are read through ConfigNode, which records every key that was asked for with
+// its resolved value. Mistakes are collected; `finish` throws them all at once. Not thread-safe.
 class ConfigDocument {
  public:
   // Throws ConfigError when a file cannot be read or is not YAML.
@@ -39,15 +40,15 @@ class ConfigDocument {
 
   ConfigNode root();
 
-  // Throws one ConfigError that lists every mistake as `file:line:column: message`, unknown keys
-  // (given, but never asked for) with the nearest key that was asked for in the same map. Call
-  // after everything has been read.
+  // Throws one ConfigError that lists every mistake as `file:line:column: message`. Unknown keys
+  // (given, but never asked for) are mistakes too; the message names the nearest known key of the
+  // same map. Call it after everything has been read.
   void finish();
 
-  // Everything that was read, defaults included, as YAML (keys in the order of asking), after
-  // `finish`.
+  // Every value that was read, defaults included, as YAML; keys in the order of asking. Call it
+  // after `finish`.
   std::string resolved_yaml() const;
-  // The same as a flat list, and as its table (format_entries).
+  // The same as a flat list, and as a table (format_entries).
   std::vector<ConfigEntry> entries() const;
   std::string resolved_table() const;
   // XXH3 of resolved_yaml().
@@ -66,16 +67,17 @@ struct Limits {
   T max = std::numeric_limits<T>::max();
 };
 
-// One map of the document. Cheap to copy; valid while the document lives. A getter with a wrong
-// type or value records the mistake and returns the default, so that reading goes on.
+// One map of the document. Cheap to copy; valid while the document lives. Where a type or value is
+// wrong, a getter records the mistake and returns the default, so that reading continues.
 class ConfigNode {
  public:
-  // True when the file (or an override) gives the key. The resolved YAML gives every key that was
-  // read, so let `has` decide nothing but whether to read this key.
+  // True when the file or an override gives the key. Use it only to decide whether to read this
+  // key: the resolved YAML lists every key that was read, so `has` is true for all of them on the
+  // next load.
   bool has(std::string_view key) const;
   // "absent", "scalar", "list" or "map".
   std::string kind(std::string_view key) const;
-  // The keys given in this map, in order (for maps with free keys, e.g. weighted losses).
+  // The keys given in this map, in order. For maps with free keys, e.g. weighted losses.
   std::vector<std::string> keys() const;
 
   std::int64_t integer(std::string_view key, std::int64_t fallback,
@@ -88,7 +90,7 @@ class ConfigNode {
                      std::initializer_list<std::string_view> allowed);
   std::string choice(std::string_view key, std::string_view fallback,
                      const std::vector<std::string>& allowed);
-  // Either an integer within limits or the word `auto` (returned as `auto_value`).
+  // Either an integer within the limits or the word `auto` (returned as `auto_value`).
   std::int64_t integer_or_auto(std::string_view key, std::int64_t auto_value,
                                Limits<std::int64_t> limits = {});
 
@@ -98,8 +100,8 @@ class ConfigNode {
                               Limits<double> limits = {});
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
 
-  // Any value as YAML on one line, for keys whose meaning another document knows; "" when it is not
-  // given. Environment variables and aliases are replaced by what they stand for.
+  // Any value as YAML on one line, for keys that other code interprets; "" when it is not given.
+  // Environment variables and aliases are replaced by their values.
   std::string yaml(std::string_view key);
   // The same for each item of a list.
   std::vector<std::string> yaml_items(std::string_view key);
@@ -112,7 +114,7 @@ class ConfigNode {
   // A list of maps under `key`; empty when it is not given.
   std::vector<ConfigNode> items(std::string_view key);
 
-  // Records a mistake at the key's place (or at this map when the key is not given).
+  // Records a mistake at the position of the key, or of this map when the key is not given.
   void mistake(std::string_view key, std::string_view message);
 
   // Dotted path of this map, e.g. "data.exclude".

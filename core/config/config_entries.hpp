@@ -14,13 +14,13 @@ struct ConfigEntry {
   bool operator==(const ConfigEntry&) const = default;
 };
 
-// Aligned lines `data.collection   layout:nlp:random`, a `*` behind values that are not the default.
+// Aligned lines `data.collection   layout:nlp:random`; a `*` marks values that are not the default.
 std::string format_entries(const std::vector<ConfigEntry>& entries);
 
-// The entries of a YAML that ConfigDocument::resolved_yaml wrote, of this version of the program or
-// of another: keys need not be known. They come back as ConfigDocument::entries gave them, but none
-// is marked as a default. `name` stands for the text in messages. Throws ConfigError when the text
-// is not a YAML map.
+// Reads back a YAML written by ConfigDocument::resolved_yaml, by this version of the program or
+// another: keys need not be known. The entries equal those of ConfigDocument::entries, but none is
+// marked as a default. `name` stands for the text in messages. Throws ConfigError when the text is
+// not a YAML map.
 std::vector<ConfigEntry> read_resolved_entries(std::string_view yaml, std::string_view name);
 
 }  // namespace tpudist

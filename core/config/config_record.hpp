@@ -11,29 +11,30 @@
 
 namespace tpudist {
 
-// What was asked of one map of a configuration, in the order of asking, with the resolved values.
+// The keys that were asked for in one map of a configuration, in the order of asking, with their
+// resolved values.
 class ConfigRecord {
  public:
   explicit ConfigRecord(bool given) : given_(given) {}
 
-  // A key that the reader knows; it may or may not be read later.
+  // Declares a key as known; it need not be read later.
   void know(std::string_view key) { known_.emplace(key); }
 
-  // Notes a value as YAML on one line. A key that is asked for again keeps its first value.
+  // Records a value as YAML on one line. A key that is asked for again keeps its first value.
   void note(std::string_view key, std::string yaml, bool is_default);
-  // The record of the map under a key; the same one for a key that is asked for again.
+  // The record of the map under a key; asking again returns the same record.
   ConfigRecord& map(std::string_view key, bool given);
   // The records of the maps in the list under a key.
   std::vector<ConfigRecord*> list(std::string_view key, std::size_t size);
 
-  // Mistakes for the keys of `map` and what is below that nobody knows.
+  // Records a mistake for every unknown key in `map` and in the maps below it.
   void find_unknown(const YamlValue& map, const std::string& path, const ConfigRecord& root,
                     YamlMistakes& mistakes) const;
 
-  // Everything noted, as a YAML map in block style; empty where nothing is to be written.
+  // All recorded values as a YAML map in block style; empty where nothing is to be written.
   std::string to_yaml(std::size_t indent) const;
 
-  // Everything noted, as a flat list.
+  // All recorded values as a flat list.
   void add_entries(const std::string& path, std::vector<ConfigEntry>& rows) const;
 
  private:
@@ -48,7 +49,7 @@ class ConfigRecord {
   };
 
   const Entry* find(std::string_view key) const;
-  // The entry of a key, turned into this kind.
+  // The entry of a key, created or converted to this kind.
   Entry& entry(std::string_view key, Kind kind);
   std::string unknown_key(const std::string& key, const std::string& path,
                           const ConfigRecord& root) const;

@@ -9,9 +9,9 @@
 
 namespace tpudist {
 
-// Both return the map of all keys after `include:`, the overrides and the environment have had
-// their say (in this order). Mistakes in overrides and environment are recorded; ConfigError is
-// thrown for what cannot be read or is not YAML.
+// Both return the map of all keys after `include:`, overrides and environment variables are
+// applied, in this order. Mistakes in overrides and variables are recorded. Throws ConfigError when
+// a file cannot be read or is not YAML.
 YamlValue load_config_tree(const std::filesystem::path& path,
                            const std::vector<std::string>& overrides, YamlMistakes& mistakes);
 YamlValue parse_config_tree(std::string_view text, std::string_view name,

@@ -16,7 +16,7 @@ namespace tpudist {
 
 // How values of a configuration are written as YAML, in flow style, and described in messages.
 
-// An integer, or none for the word `auto`.
+// An integer, or no value for the word `auto`.
 struct AutoOrInteger {
   std::optional<std::int64_t> value;
   bool operator==(const AutoOrInteger&) const = default;
@@ -36,7 +36,7 @@ std::string to_yaml(const std::vector<T>& values) {
   return fmt::format("[{}]", join(pieces, ", "));
 }
 
-// What a value is, for a message: `is "ten"`, "is a list".
+// Describes a value for a message: `is "ten"`, `is a list`.
 std::string describe(const YamlValue& value);
 
 // "between 1 and 64", "at least 1", "at most 64"; empty without limits.

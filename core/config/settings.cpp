@@ -51,7 +51,8 @@ bool same_value(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-// The folder of the shards and the fold file stand for what is in them, which is compared by itself.
+// The folder of the shards and the fold file stand for what is in them, which is compared by
+// itself.
 bool decides_numbers(std::string_view key, DecidedBy run) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};

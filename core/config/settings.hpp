@@ -9,32 +9,33 @@
 
 namespace tpudist {
 
-// Which keys of an experiment decide the numbers that are trained. Here and not in train/, so that
-// reports tell variants apart without LibTorch.
+// Which keys of an experiment influence the trained numbers. It is here and not in train/, so that
+// reports can tell variants apart without LibTorch.
 
-// Whether the value of this key decides the numbers that are trained. The other keys (folders,
-// threads, caches, how often is logged) may differ between a run and its resumption. How often and
-// on how many rows a run is evaluated matters only with early stopping. How often a checkpoint is
-// written matters only where members are rolled back to one.
+// Whether the value of this key influences the trained numbers. The other keys (folders, threads,
+// caches, how often to log) may differ between a run and its resumption. How often and on how many
+// rows a run is evaluated matters only with early stopping. How often a checkpoint is written
+// matters only where members are rolled back to one.
 struct DecidedBy {
   bool early_stop = false, roll_back = false;
 };
 bool decides_numbers(std::string_view key, DecidedBy run = {});
 
-// XXH3 over the (key, value) pairs that decide the numbers and are not the default, in the order of
-// keys: a key that a later version adds leaves the hash as it is until somebody sets the key.
+// XXH3 over the (key, value) pairs that influence the numbers and are not the default, in the order
+// of keys. A key that a later version adds changes the hash only when somebody sets it.
 std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
 
-// The keys whose values are not the default, one a line: what a checkpoint keeps beside the values.
+// The keys whose values are not the default, one per line. A checkpoint keeps them beside the
+// values.
 std::string changed_keys(const std::vector<ConfigEntry>& entries);
 
-// What differs among the keys that decide the numbers, as "key: before -> now" in the order of
-// keys. A key that only one side has differs unless that side has it at its default.
+// The differences among keys that influence the numbers, as "key: before -> now" in the order of
+// keys. A key that only one side has counts as different unless its value there is the default.
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
 
-// The entries without seeds and without which members a run has: equal for runs that are to be
-// compared as trainings of one variant.
+// The entries without seeds and without the keys that choose a run's members. Two runs with equal
+// entries are trainings of one variant.
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
 }  // namespace tpudist

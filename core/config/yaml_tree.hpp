@@ -8,7 +8,7 @@
 
 namespace tpudist {
 
-// A place in a YAML text, or a source as a whole (line 0).
+// A position in a YAML text, or a source as a whole (line 0).
 struct YamlLocation {
   struct Source {
     std::string name;  // as shown to the user, e.g. "experiments/nlp.yaml"
@@ -21,12 +21,12 @@ struct YamlLocation {
   bool operator<(const YamlLocation& other) const;
 };
 
-// Everything that is wrong with a configuration, so that all of it can be reported at once.
+// All mistakes in a configuration, so that they can be reported at once.
 class YamlMistakes {
  public:
   void add(YamlLocation place, std::string message);
   bool empty() const { return list_.empty(); }
-  // One line each, sorted by place, at most 50 of them; equal lines once.
+  // One line each, sorted by position, at most 50; duplicates are removed.
   std::string to_string() const;
 
  private:
@@ -39,12 +39,12 @@ class YamlMistakes {
 
 struct YamlEntry;
 
-// A YAML value with the place of everything in it. Aliases are expanded.
+// A YAML value with the positions of all its parts. Aliases are expanded.
 struct YamlValue {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  bool quoted = false;             // the scalar was written with quotes or as a block: always text
-  bool unusable = false;           // a mistake about it is recorded already
+  bool quoted = false;             // written with quotes or as a block: always text
+  bool unusable = false;           // a mistake about it has been recorded already
   std::string text;                // scalar
   std::vector<YamlValue> items;    // list
   std::vector<YamlEntry> entries;  // map, keys differ
@@ -62,13 +62,13 @@ struct YamlEntry {
 };
 
 // Parses one document; an empty text is a null. Keys must be scalars. A key given twice is a
-// mistake (the first one stays). Throws ConfigError `file:line:column: message` for what is not
-// YAML, for tags, merge keys, anchors that loop, several documents, nesting over 64, and values
-// that are larger than 100,000 nodes or 16 MiB after aliases are expanded.
+// mistake, and the first one is kept. Throws ConfigError `file:line:column: message` for text that
+// is not YAML, tags, merge keys, anchors that loop, several documents, and nesting deeper than 64.
+// Also when the value has more than 100,000 nodes or 16 MiB after aliases are expanded.
 YamlValue parse_yaml(std::string_view text, std::shared_ptr<const YamlLocation::Source> source,
                      YamlMistakes& mistakes);
 
-// `over` laid over `base`: maps key by key, anything else as a whole. Keys keep the order of
+// `over` merged into `base`: maps key by key, any other value as a whole. Keys keep the order of
 // `base`.
 YamlValue merge_yaml(YamlValue base, YamlValue over);
 

@@ -18,37 +18,37 @@ struct StoredTensor {
   std::string name;
   TensorType type = TensorType::f32;
   std::vector<std::int64_t> shape;
-  std::uint64_t begin = 0;     // of its first byte behind the header
+  std::uint64_t begin = 0;     // offset of its first byte from the end of the header
   std::uint64_t elements = 1;  // product of the shape
 };
 
-// A safetensors file (https://github.com/huggingface/safetensors), opened to read: 8 bytes with the
-// length of the header, the header, a JSON object that gives each tensor its type, shape and place,
-// and the bytes of the tensors. Opening reads the header alone and checks all of it against the
-// size of the file: each byte behind the header belongs to exactly one tensor. Not thread-safe.
+// A safetensors file (https://github.com/huggingface/safetensors), open for reading. It has 8 bytes
+// with the length of the header, the header (a JSON object with type, shape and offsets of each
+// tensor), and the bytes of the tensors. Opening reads only the header and checks it against the
+// size of the file: each byte after the header must belong to exactly one tensor. Not thread-safe.
 //
-// Everything that is wrong in the file is a DataError "FILE: what", one line; a file that cannot be
-// read is an IoError.
+// Any fault of the content is a DataError "FILE: what" in one line; a file that cannot be read is
+// an IoError.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  // In the order in which they lie in the file.
+  // In the order of their bytes in the file.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  // The texts under `__metadata__`.
+  // The texts of `__metadata__`.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // Null where there is no tensor of that name.
+  // Null where no tensor has that name.
   const StoredTensor* find(std::string_view name) const;
-  // Throws DataError where there is none, with the nearest name that is there.
+  // Throws DataError where no tensor has that name; the message names the nearest one.
   const StoredTensor& tensor(std::string_view name) const;
 
-  // All numbers of a tensor. Floating types only; F64 is rounded to the nearest float32.
+  // All values of a tensor. Floating types only; F64 is rounded to the nearest float32.
   std::vector<float> floats(std::string_view name);
-  // All numbers of a tensor of floating type, exactly.
+  // All values of a tensor of floating type, exactly.
   std::vector<double> doubles(std::string_view name);
-  // All numbers of a tensor of an integer type or BOOL. Throws DataError where one of U64 does not
+  // All values of a tensor of an integer type or BOOL. Throws DataError where a U64 value does not
   // fit.
   std::vector<std::int64_t> integers(std::string_view name);
 
@@ -63,7 +63,7 @@ class SafetensorsFile {
 
   std::filesystem::path path_;
   std::ifstream file_;
-  std::uint64_t data_ = 0;  // where the bytes of the tensors begin
+  std::uint64_t data_ = 0;  // offset of the tensors' first byte in the file
   std::vector<StoredTensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::map<std::string, std::string> metadata_;

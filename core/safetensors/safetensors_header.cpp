@@ -144,7 +144,7 @@ class HeaderParser {
     tensor.begin = value[0].get<std::uint64_t>();
     const auto end = value[1].get<std::uint64_t>();
     if (tensor.begin > end || end > bytes_) {
-      refuse(tensor.name, fmt::format("data_offsets [{}, {}] do not lie in the {} bytes behind the "
+      refuse(tensor.name, fmt::format("data_offsets [{}, {}] do not lie in the {} bytes after the "
                                       "header; is the file complete?",
                                       tensor.begin, end, bytes_));
     }
@@ -169,7 +169,7 @@ class HeaderParser {
       end += bytes_in(tensor);
     }
     if (end != bytes_) {
-      refuse(fmt::format("the tensors end at byte {} behind the header, but there are {}", end,
+      refuse(fmt::format("the tensors end at byte {} after the header, but there are {}", end,
                          bytes_));
     }
   }

@@ -13,13 +13,13 @@
 
 namespace tpudist {
 
-// Collects tensors and writes them as one safetensors file, in the order of the safetensors
-// package: the widest types first, then by name, the header filled up with spaces to a multiple of
+// Collects tensors and writes them as one safetensors file. The order is that of the safetensors
+// package: the widest types first, then by name. The header is padded with spaces to a multiple of
 // 8 bytes. The bytes are a pure function of what was added. Keeps copies. Not thread-safe.
 class SafetensorsWriter {
  public:
-  // `values` in row-major order: as many as the product of `shape`, else Error. Throws Error when
-  // there is a tensor of that name.
+  // `values` in row-major order. Throws Error unless their number is the product of `shape`, and
+  // when a tensor of that name exists.
   void add(const std::string& name, const std::vector<std::int64_t>& shape,
            std::span<const float> values);
   void add(const std::string& name, const std::vector<std::int64_t>& shape,

@@ -23,8 +23,8 @@ constexpr std::array<char, 16> kMagic = {'t', 'p', 'u', 'd', 'i', 's', 't',
                                          ' ', 'c', 'a', 'c', 'h', 'e', '\n'};
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 22;  // hashed at a time
-// Allocated at a time: a signal takes back what a call has allocated so far, so that one call for much
-// would never come to its end where signals come all the time.
+// Allocated at a time: a signal takes back what a call has allocated so far, so that one call for
+// much would never come to its end where signals come all the time.
 constexpr std::uint64_t kAllocatedBytes = std::uint64_t{1} << 20;
 
 struct Header {
@@ -32,7 +32,7 @@ struct Header {
   std::uint64_t key = 0;
   std::uint64_t file_bytes = 0;
   std::uint64_t directory_offset = 0, directory_bytes = 0;
-  std::uint64_t content_hash = 0;  // of all behind the header
+  std::uint64_t content_hash = 0;  // of all after the header
   std::uint64_t header_hash = 0;   // of the members before
 };
 static_assert(sizeof(Header) == kAlignment);

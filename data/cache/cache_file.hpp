@@ -13,26 +13,27 @@
 
 namespace tpudist {
 
-// Where an array lies in a cache file.
+// Position of an array in a cache file.
 struct StoredArray {
-  std::uint64_t offset = 0;  // from the file's beginning, a multiple of 64
-  std::uint64_t count = 0;   // elements
+  std::uint64_t offset = 0;  // from the start of the file, a multiple of 64
+  std::uint64_t count = 0;   // number of elements
 };
 
-// Writes a cache file: arrays at any time and from any thread, then a directory that tells where they
-// are, then the header with the hash of it all. Room is allocated before it is written and nothing is
-// stored through a map, so that a full disk is an IoError, as all failures are.
+// Writes a cache file: arrays at any time and from any thread, then a directory with their
+// positions, then the header with a hash of everything. Space is allocated before it is written,
+// and nothing is written through a memory map; so a full disk, like any other failure, is an
+// IoError.
 class CacheFileWriter {
  public:
   // `file`: empty and open for reading and writing; borrowed. `path` is for messages.
   CacheFileWriter(const Descriptor& file, std::filesystem::path path);
 
-  // Allocates `bytes` and returns where they begin. Thread-safe.
+  // Allocates `bytes` and returns their offset. Thread-safe.
   std::uint64_t reserve(std::uint64_t bytes);
-  // Writes into room that was reserved. Thread-safe.
+  // Writes into reserved space. Thread-safe.
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // `key` says what the file was made from. Hashes what was written on the threads of the pool.
+  // `key` identifies what the file was made from. The threads of the pool hash the content.
   void finish(std::uint64_t key, std::span<const std::byte> directory, ThreadPool& pool);
 
  private:
@@ -44,9 +45,9 @@ class CacheFileWriter {
 // A cache file in memory, shared by all processes that map it. Immutable; threads may share it.
 class CacheFile : public std::enable_shared_from_this<CacheFile> {
  public:
-  // Checks the file against its header, every byte, by reading it on the threads of the pool, and
-  // maps it. Throws DataError where the file was not made from `key` or is damaged, else IoError.
-  // `file` is borrowed and may be closed.
+  // Maps the file and checks all of its bytes against the header, on the threads of the pool.
+  // Throws DataError where the file is damaged or was not made from `key`, else IoError. `file` is
+  // borrowed and may be closed.
   static std::shared_ptr<const CacheFile> open(const Descriptor& file,
                                                const std::filesystem::path& path, std::uint64_t key,
                                                ThreadPool& pool);
@@ -57,7 +58,8 @@ class CacheFile : public std::enable_shared_from_this<CacheFile> {
   std::uint64_t bytes() const { return bytes_.size(); }
   std::span<const std::byte> directory() const { return directory_; }
 
-  // The array in place; it keeps the file mapped. Throws DataError where it is not within the file.
+  // The array inside the map; it keeps the file mapped. Throws DataError where it is not within the
+  // file.
   template <typename T>
   Array<T> array(const StoredArray& place) const {
     const std::byte* begin = bytes_at(place, sizeof(T));

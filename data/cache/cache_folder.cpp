@@ -29,8 +29,8 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// None where it cannot be opened, with errno. What stands there may be a link or a FIFO that another
-// program has made.
+// None where it cannot be opened, with errno. What stands there may be a link or a FIFO that
+// another program has made.
 Descriptor open_file(const PrivateFolder& folder, const std::string& name, int flags) {
   return Descriptor(uninterrupted([&] {
     return ::openat(folder.descriptor().get(), name.c_str(),

@@ -10,9 +10,9 @@
 
 namespace tpudist {
 
-// A file of a CacheFolder that only this process may write, under the name NAME.new. It gets its
-// name by `publish`, and is removed by a destructor without it. A process that is killed leaves it
-// behind without a lock, and the next writer of the same name starts it anew.
+// A new file of a CacheFolder, named NAME.new, that only this process may write. `publish` renames
+// it to NAME; without it the destructor removes the file. A killed process leaves it without a
+// lock, and the next writer of that name starts it again.
 class NewCacheFile {
  public:
   NewCacheFile(NewCacheFile&&) noexcept = default;
@@ -20,7 +20,7 @@ class NewCacheFile {
 
   const Descriptor& descriptor() const { return descriptor_; }
   std::filesystem::path path() const;
-  // Renames it over NAME. Throws IoError.
+  // Renames it to NAME, replacing an old file. Throws IoError.
   void publish();
 
  private:
@@ -32,39 +32,40 @@ class NewCacheFile {
   Descriptor descriptor_;
 };
 
-// Files that the processes of a node share, in a folder of their user alone. A file that is in use is
-// locked: it is neither removed nor written. Of the others the one used longest ago is removed
-// first when room is wanted. All functions throw IoError.
+// Files that the processes of a node share, in a folder that only their user may enter. A file in
+// use is locked: it is neither removed nor written. When space is needed, the least recently used
+// of the other files is removed first. All functions throw IoError.
 class CacheFolder {
  public:
-  // `most_bytes`: of all files of the folder.
+  // `most_bytes`: limit for all files of the folder together.
   CacheFolder(const std::filesystem::path& place, std::uint64_t most_bytes);
 
   std::filesystem::path path_of(const std::string& name) const;
 
-  // Opens a file for reading and locks it, shared, for as long as the descriptor is open; an empty
-  // descriptor where there is none. Marks it as used now.
+  // Opens a file for reading, with a shared lock as long as the descriptor is open, and marks it as
+  // used now. An empty descriptor where there is no such file.
   Descriptor open(const std::string& name) const;
 
   // Begins a new file; nothing while another process writes it.
   std::optional<NewCacheFile> begin(const std::string& name) const;
 
-  // What changes while another process writes the file: its size and time; 0 where nobody does.
+  // A number that changes while another process writes the file (from its size and time); 0 if
+  // nobody does.
   std::uint64_t progress_of(const std::string& name) const;
 
-  // Removes files that nobody uses until `bytes` more fit below the limit and onto the disk. Throws
-  // IoError where they do not.
+  // Removes unused files until `bytes` more fit below the limit and on the disk. Throws IoError
+  // where they do not fit.
   void make_room(std::uint64_t bytes) const;
 
-  // Removes all unlocked files except `but`, also those that killed processes left.
+  // Removes all unlocked files except `but`, also those left by killed processes.
   void remove_unused(const std::string& but) const;
 
-  // Removes the file unless somebody else uses it; gives up the caller's own lock on it.
+  // Removes the file unless another process uses it; releases the caller's own lock on it.
   void remove_if_last(const std::string& name, const Descriptor& file) const;
 
  private:
   struct Entry;
-  std::vector<Entry> entries() const;  // those used longest ago first
+  std::vector<Entry> entries() const;  // the least recently used first
   bool remove_if_unused(const Entry& entry) const;
 
   PrivateFolder folder_;

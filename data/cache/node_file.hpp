@@ -12,16 +12,17 @@
 
 namespace tpudist {
 
-// What a NodeFile is made from, where no process has made it yet.
+// How to make a NodeFile that does not exist yet.
 struct NodeFileSource {
-  std::uint64_t key = 0;                        // of everything that decides its bytes
-  std::function<std::uint64_t()> bytes;         // about as many as it will have; called first
-  std::function<void(CacheFileWriter&)> write;  // arrays, then CacheFileWriter::finish
+  std::uint64_t key = 0;                        // hash of everything that determines its bytes
+  std::function<std::uint64_t()> bytes;         // estimate of its size; called first
+  std::function<void(CacheFileWriter&)> write;  // writes the arrays, then calls
+                                                // CacheFileWriter::finish
 };
 
-// A cache file that processes of a node share: the first that wants it makes it, the others wait or
-// turn to something else meanwhile. Holds a lock on the file, by which no other process removes it.
-// Not thread-safe.
+// A cache file that the processes of a node share. The first process that needs it makes it; the
+// others wait or do something else meanwhile. Holds a lock on the file, so that no other process
+// removes it. Not thread-safe.
 class NodeFile {
  public:
   // `keep` false: the last process that uses the file removes it.
@@ -30,13 +31,13 @@ class NodeFile {
   NodeFile(NodeFile&&) noexcept = default;
   NodeFile& operator=(NodeFile&&) = delete;
 
-  // Takes the file, or makes it where it is not there, damaged or of another key. `patience_s`: how
-  // long to wait for another process that makes it and does not get on; 0: not at all. Returns
-  // false where another process makes it and nothing was to be waited for. Throws IoError where the
-  // file cannot be had, and what the source throws.
+  // Opens the file, or makes it where it is missing, damaged or of another key. `patience_s`: how
+  // long to wait for another process that makes it but makes no progress; 0: do not wait. Returns
+  // false where another process makes it and patience_s is 0. Throws IoError where the file can be
+  // neither opened nor made, and what the source throws.
   bool attach(const NodeFileSource& source, int patience_s, ThreadPool& pool);
 
-  // Null before attach() has returned true. May outlive this object.
+  // Null until attach() has returned true. May outlive this object.
   const std::shared_ptr<const CacheFile>& file() const { return file_; }
 
  private:
@@ -47,11 +48,11 @@ class NodeFile {
   std::shared_ptr<const CacheFolder> folder_;
   std::string name_;
   bool keep_;
-  Descriptor lock_;  // on the file, shared, while it is used
+  Descriptor lock_;  // shared lock on the file while it is used
   std::shared_ptr<const CacheFile> file_;
 };
 
-// A name for a file that these describe: a colon in a text becomes a hyphen.
+// A file name made of these; colons become hyphens.
 std::string node_file_name(const std::string& collection, const std::string& what,
                            std::uint64_t key);
 

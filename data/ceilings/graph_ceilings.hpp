@@ -14,24 +14,24 @@
 
 namespace tpudist {
 
-// The noise ceiling of one graph, all its rows.
+// The noise ceiling of one graph, over all its rows.
 struct GraphCeiling {
   std::string name, split;
   std::int64_t measurements = 0, distinct_configs = 0;
   NoiseCeiling ceiling;
 };
 
-// Those of all graphs of a converted collection, in the order (split, name), several graphs at a
-// time; a function of the shards alone, for any number of threads. Tile kernels, which are not scored
-// by Kendall's tau, and graphs without run times (test splits) have none, and say so. Reads run times
-// alone. Throws DataError or IoError.
+// The ceilings of all graphs of a converted collection, in the order (split, name). Several graphs
+// are computed at a time; the result does not depend on the number of threads. Tile kernels (not
+// scored by Kendall's tau) and graphs without run times (test splits) have a reason instead of a
+// ceiling. Only run times are read. Throws DataError or IoError.
 std::vector<GraphCeiling> collection_ceilings(const std::filesystem::path& shard_root,
                                               const Collection& collection, ThreadPool& pool);
 
-// The mean over the graphs of a split that have one; nothing where none has.
+// The mean over the graphs of a split that have a ceiling; nothing if none has.
 struct MeanCeiling {
   std::optional<double> value;
-  std::int64_t graphs = 0, of = 0;  // with a ceiling, and all
+  std::int64_t graphs = 0, of = 0;  // number of graphs with a ceiling, and of all
 };
 MeanCeiling mean_ceiling(std::span<const GraphCeiling> graphs, std::string_view split);
 

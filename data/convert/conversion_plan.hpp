@@ -9,7 +9,7 @@
 
 namespace tpudist {
 
-// One shard that a conversion makes: which NPZ files go into which HDF5 file.
+// One shard to be made: the NPZ files that go into one HDF5 file.
 struct PlannedShard {
   std::string split;
   std::string file;  // relative to the collection's folder: "train/shard-00000.h5"
@@ -17,9 +17,9 @@ struct PlannedShard {
   std::uint64_t source_bytes = 0;
 };
 
-// The shards of a collection, from the NPZ files below `npz_root`: one graph in each for layout, up
-// to 64 of the small graphs of tile. It depends on the names of the files only, so that a
-// conversion that was cut short finds its shards again. Throws IoError.
+// The shards of a collection, from the NPZ files below `npz_root`: one graph per shard for layout,
+// up to 64 of the small tile graphs. It depends only on the names of the files, so that an
+// interrupted conversion finds its shards again. Throws IoError.
 std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
                                       const Collection& collection);
 

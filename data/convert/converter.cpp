@@ -253,7 +253,8 @@ std::vector<Collection> chosen_collections(const ConvertOptions& options) {
   return chosen;
 }
 
-// Locks the folder of one collection alone, so that processes may convert different ones into the same root.
+// Locks the folder of one collection alone, so that processes may convert different ones into the
+// same root.
 void lock_folder(const ConvertOptions& options, const Collection& collection,
                  std::list<FolderLock>& locks) {
   const fs::path folder = fs::absolute(options.shard_root) / collection.folder();

@@ -49,8 +49,8 @@ std::set<std::string> planned_sources(const fs::path& npz_root, const Collection
   return sources;
 }
 
-// Graphs in shards without a manifest, as an interrupted conversion leaves them. Shards that cannot be
-// read are passed over.
+// Graphs in shards without a manifest, as an interrupted conversion leaves them. Shards that cannot
+// be read are passed over.
 std::vector<GraphSummary> graphs_without_manifest(const fs::path& folder) {
   std::vector<GraphSummary> graphs;
   for (const std::string_view split : kSplits) {

@@ -15,9 +15,9 @@
 namespace tpudist {
 namespace {
 
-// Converts the configurations of one graph into the open HDF5 group of a shard. The way they are stored
-// is tried in the order codes u8, codes u16, features i8, i16, i32, f32; a way that turns out not
-// to hold them all is dropped and the array read again.
+// Converts the configurations of one graph into the open HDF5 group of a shard. The way they are
+// stored is tried in the order codes u8, codes u16, features i8, i16, i32, f32; a way that turns
+// out not to hold them all is dropped and the array read again.
 class ConfigConverter {
  public:
   ConfigConverter(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,

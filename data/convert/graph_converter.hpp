@@ -10,15 +10,15 @@
 
 namespace tpudist {
 
-// Checks one NPZ file and appends its graph to a shard, streaming its configurations: memory
+// Checks one NPZ file and appends its graph to a shard, streaming the configurations: memory
 // depends on the graph's nodes and edges and on the number (not the size) of its configurations.
-// What is written is proven: each block of codes is decoded and compared with the source's bits,
-// each deflated chunk is inflated and compared, and so are narrowed features and states. Nothing is
-// left in the shard when it throws DataError (a bad file).
+// All that is written is verified: each block of codes is decoded and compared with the source's
+// bits, each deflated chunk is inflated and compared, and so are narrowed features and states. When
+// it throws DataError (a bad file), nothing of the graph stays in the shard.
 void convert_graph(const NpzReader& npz, const Collection& collection, std::string_view split,
                    const SourceFile& source, ShardWriter& shard, ConfigEncoder::Limits limits = {});
 
-// Bytes that convert_graph may hold, for sharing a budget between several of them.
+// Most bytes that convert_graph holds, for sharing a budget between several calls.
 std::uint64_t conversion_bytes(const GraphSizes& sizes, ConfigEncoder::Limits limits = {});
 
 }  // namespace tpudist

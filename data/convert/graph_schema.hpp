@@ -10,29 +10,29 @@
 
 namespace tpudist {
 
-// The most that one graph may have; the real data set's largest has 43,615 nodes, 73,881 edges and
+// The limits for one graph. The real data set's largest graph has 43,615 nodes, 73,881 edges and
 // 100,040 configurations.
 inline constexpr std::int64_t kMaxNodes = 1 << 20;
 inline constexpr std::int64_t kMaxEdges = 1 << 23;
 inline constexpr std::int64_t kMaxConfigs = 1 << 24;
 
-// What the arrays' headers say, checked against each other; nothing but headers has been read.
+// The sizes in the arrays' headers, checked against each other; only headers have been read.
 struct GraphSizes {
   std::int64_t nodes = 0, edges = 0, configs = 0;
   std::int64_t config_nodes = 0;  // 0 for tile
-  // Values of one configuration: config_nodes * kLayoutConfigFeatures (layout) or
+  // Number of values of one configuration: config_nodes * kLayoutConfigFeatures (layout) or
   // kTileConfigFeatures (tile).
   std::int64_t config_values = 0;
 };
 
-// Each of these reads one NPZ file of `collection` and throws DataError with file, array and index
-// at the first value that breaks the schema.
+// Each of these reads one NPZ file of `collection`. They throw DataError with file, array and index
+// at the first value that violates the schema.
 
-// Whether a file must tell run times: a module that nobody has measured need not.
+// Whether a file must have run times; a module to be ranked may not have been measured.
 enum class RunTimeNeed { required, optional };
 
-// Checks that every array is there with its type and shape, and returns the sizes. Where run times are
-// optional, config_runtime and config_runtime_normalizers may be missing.
+// Checks that every array exists with its type and shape, and returns the sizes. Where run times
+// are optional, config_runtime and config_runtime_normalizers may be missing.
 GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
                             RunTimeNeed need = RunTimeNeed::required);
 
@@ -40,18 +40,18 @@ GraphSizes read_graph_sizes(const NpzReader& npz, const Collection& collection,
 // the file's stem.
 Graph read_graph(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes);
 
-// Reads config_runtime and config_runtime_normalizers, and leaves `group` empty. Run times must be
+// Reads config_runtime and config_runtime_normalizers; `group` stays empty. Run times must be
 // positive, or 0 in the split "test".
 RunTimes read_run_times(const NpzReader& npz, const Collection& collection, std::string_view split,
                         const GraphSizes& sizes);
 
-// Reads the same where they are optional: nothing where config_runtime is missing or all zero. A zero
-// among run times is refused. `normalizer` is empty where the file has none.
+// The same where run times are optional: nothing where config_runtime is missing or all zero. If
+// only some are zero, it throws. `normalizer` is empty where the file has none.
 std::optional<RunTimes> read_optional_run_times(const NpzReader& npz, const Collection& collection,
                                                 const GraphSizes& sizes);
 
-// Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures], to be
-// streamed.
+// Opens node_config_feat [c, nc, kLayoutConfigFeatures] or config_feat [c, kTileConfigFeatures] for
+// streaming.
 NpzArray open_config_features(const NpzReader& npz, const Collection& collection);
 
 }  // namespace tpudist

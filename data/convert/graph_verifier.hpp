@@ -10,8 +10,8 @@
 namespace tpudist {
 
 // Checks one graph of a shard: every chunk inflates, shapes agree with `graph`, nodes, opcodes and
-// codes are in range, and config_group says of each pair of configurations whether they are equal.
-// With `npz`, every array is compared with the source bit by bit. Throws DataError.
+// codes are in range, and config_group has equal numbers exactly for equal configurations. With
+// `npz`, every array is compared with the source bit by bit. Throws DataError.
 void verify_graph(const std::filesystem::path& shard, const GraphSummary& graph,
                   const Collection& collection, std::string_view split,
                   const std::optional<std::filesystem::path>& npz);

@@ -6,12 +6,13 @@
 
 namespace tpudist {
 
-// Shares a number of bytes between threads: a thread that asks for more than is left waits for the
-// others. Who asks for more than there is gets it when nobody else holds any. Thread-safe.
+// Shares a number of bytes between threads. A thread that requests more than is free waits for the
+// others. A request larger than the whole budget is granted when nobody else holds a share.
+// Thread-safe.
 class MemoryBudget {
  public:
-  // Also makes the C library give freed blocks of 1 MiB and more back to the system at once: left
-  // to itself it keeps them, thread by thread, and 16 threads hold four times what they use.
+  // Also makes the C library return freed blocks of 1 MiB and more to the system at once. By
+  // default it keeps them per thread, and 16 threads hold four times what they use.
   explicit MemoryBudget(std::uint64_t bytes);
 
   // Holds a share until it is destroyed.

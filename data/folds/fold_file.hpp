@@ -14,29 +14,29 @@ namespace tpudist {
 
 // Folds that are given explicitly, as a YAML file:
 //
-//   folds: 3                    # how many there are; may be left out
-//   graphs:                     # names, or patterns (`*`, `?`, `[a-z]`)
-//     resnet50.4x4.fp16: 0
-//     'mlperf_*': 1
-//   families:                   # names of model families, or patterns
-//     bert_l12: 2
+//     folds: 3                    # their number; may be left out
+//     graphs:                     # names, or patterns (`*`, `?`, `[a-z]`)
+//       resnet50.4x4.fp16: 0
+//       'mlperf_*': 1
+//     families:                   # names of model families, or patterns
+//       bert_l12: 2
 //
-// One line covers each graph. Lines that match no graph are allowed, so that one file serves
-// collections that lack some graphs.
+// Each graph must match exactly one line. Lines that match no graph are allowed, so that one file
+// serves collections that lack some graphs.
 class FoldFile {
  public:
-  // Throws ConfigError `file:line:column: message` for whatever is no such file, IoError when it
-  // cannot be read.
+  // Throws ConfigError `file:line:column: message` for a file that is not of this form, IoError
+  // when it cannot be read.
   static FoldFile read(const std::filesystem::path& path);
   // `name` stands for the text in messages.
   static FoldFile parse(std::string_view yaml, std::string_view name);
 
-  // The number of folds that the file states; else the largest that a line names, plus 1.
+  // The number of folds in the file, else the largest fold of any line plus 1.
   int folds() const;
 
-  // [graphs] Throws ConfigError, with the lines, when a graph is covered by no line or by several, or
-  // the file has not this number of folds: it states another one, or states none and there is a fold
-  // of them that no line names.
+  // [graphs] Throws ConfigError, with the lines, when a graph matches no line or several. Also when
+  // the file does not have this number of folds: it states another one, or states none and some
+  // fold is named by no line.
   std::vector<int> folds_of(std::span<const FoldedGraph> graphs, int folds) const;
 
  private:
@@ -55,7 +55,8 @@ class FoldFile {
   std::vector<Line> lines_;
 };
 
-// A table as such a file, every graph by its own name; what the folds come from stands in comments.
+// A table as such a file, with every graph by its full name; comments say where the folds come
+// from.
 std::string fold_file_text(const FoldTable& table);
 
 }  // namespace tpudist

@@ -9,14 +9,15 @@
 
 namespace tpudist {
 
-// Element types of the datasets and attributes that tpudist writes, in shards and in checkpoints.
+// Element types of the datasets and attributes in shards and checkpoints.
 enum class ElementType { i8, i16, i32, i64, u8, u16, f32, f64 };
 
 std::size_t element_bytes(ElementType type);
 std::string_view element_name(ElementType type);  // "i8", ...
 
-// The HDF5 type of the element, little-endian: in the file, and in the memory of the machines that
-// tpudist runs on, so that HDF5 converts nothing. Owned by the library. Call with the lock held.
+// The HDF5 type of the element, little-endian in the file and, on all machines that tpudist
+// supports, in memory, so that HDF5 converts nothing. Owned by the library. Call with the lock
+// held.
 hid_t hdf5_type(ElementType type);
 
 // The element type of an arithmetic type; int is i32.

@@ -24,8 +24,8 @@ std::recursive_mutex& hdf5_mutex() {
   return mutex;
 }
 
-// The system's part of "file write failed: time = ..., error message = 'No space left on device', buf =
-// ..." and the like; empty where there is none.
+// The system's part of "file write failed: time = ..., error message = 'No space left on device',
+// buf = ..." and the like; empty where there is none.
 std::string system_reason(const std::string& reason) {
   constexpr std::string_view kMark = "error message = '";
   const std::size_t at = reason.find(kMark);
@@ -64,8 +64,8 @@ bool has_system_error(const std::string& reason, int error) {
   return reason.find(fmt::format("errno = {},", error)) != std::string::npos;
 }
 
-// Why the system refused to read for the call that failed just before; empty where it did not. A damaged
-// address leads to a place that no file has, which the system calls an invalid argument.
+// Why the system refused to read for the call that failed just before; empty where it did not. A
+// damaged address leads to a place that no file has, which the system calls an invalid argument.
 std::string refusal() {
   const std::string reason = innermost_reason();
   if (has_system_error(reason, EINVAL)) return {};

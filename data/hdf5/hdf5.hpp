@@ -13,7 +13,7 @@
 namespace tpudist {
 
 // Held around every call into the HDF5 library, which is not thread-safe: one recursive mutex for
-// the whole process. Also silences the library's own error printing in the calling thread.
+// the whole process. Also turns off the library's own error printing in the calling thread.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -36,7 +36,7 @@ class Hdf5Id {
   }
 
   hid_t get() const { return id_; }
-  // Closes now and reports failure, which the destructor can only swallow.
+  // Closes now and returns whether it succeeded; the destructor ignores a failure.
   bool close();
 
  private:
@@ -45,30 +45,30 @@ class Hdf5Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-// Passes on the result of an HDF5 call; a negative one becomes IoError "cannot OPERATION WHERE:
+// Returns the result of an HDF5 call; a negative one becomes IoError "cannot OPERATION WHERE:
 // REASON" with the library's innermost reason. Call with the lock held.
 std::int64_t check_hdf5(std::int64_t result, std::string_view operation, std::string_view where);
 
-// To be asked right behind a call that failed to read, with the lock still held: throws IoError
-// "cannot read WHERE: REASON" where the system refused to read the file (a disk that fails, a server that
-// is gone). Returns where the fault lies in what the file holds, which is for the caller to tell.
+// Call it right after a call that failed to read, with the lock still held. Throws IoError "cannot
+// read WHERE: REASON" where the system could not read the file (failing disk, lost server). Returns
+// where the content of the file is at fault; the caller must report that.
 void throw_if_unreadable(std::string_view where);
 
-// Files of format 1.10, without HDF5's file locks (which many cluster file systems lack).
-// `create_hdf5` truncates, and leaves `room` bytes (0, or a power of two from 512 on) in front of what
-// the library writes.
+// Creates a file of format 1.10, without HDF5's file locks, which many cluster file systems lack.
+// An existing file is truncated. `room` bytes (0, or a power of two from 512 on) stay free before
+// the library's data.
 Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room = 0);
-// Throws IoError when the file is not there, DataError when it is not HDF5 or damaged.
+// Throws IoError when the file does not exist, DataError when it is damaged or not HDF5.
 Hdf5Id open_hdf5(const std::filesystem::path& path);
 
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
-// Throws DataError when there is none.
+// Throws DataError when there is no such group.
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws IoError when the file cannot be read.
 bool has_link(const Hdf5Id& parent, const std::string& name);
 
-// Scalar attributes: 64-bit integers, doubles and UTF-8 text. Reading throws DataError when it is
-// missing or of another kind.
+// Scalar attributes: 64-bit integers, doubles and UTF-8 text. Reading throws DataError when the
+// attribute is missing or of another kind.
 void write_attribute(const Hdf5Id& object, const std::string& name, std::int64_t value);
 void write_number_attribute(const Hdf5Id& object, const std::string& name, double value);
 void write_attribute(const Hdf5Id& object, const std::string& name, std::string_view value);
@@ -77,7 +77,7 @@ std::int64_t read_integer_attribute(const Hdf5Id& object, const std::string& nam
 std::string read_text_attribute(const Hdf5Id& object, const std::string& name,
                                 std::string_view where);
 bool has_attribute(const Hdf5Id& object, const std::string& name);
-// A hash that was written as text, by to_hex. Throws DataError where the text is none.
+// A hash written as text by to_hex. Throws DataError where the text is not a hash.
 std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
                                   std::string_view where);
 

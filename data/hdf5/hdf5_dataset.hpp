@@ -13,22 +13,22 @@
 
 namespace tpudist {
 
-// Chunks of arrays that are read as a whole.
+// Chunk size for arrays that are read as a whole.
 inline constexpr std::size_t kArrayChunkBytes = 256 << 10;
 
-// A dataset of one or more axes, read and written in chunks of whole rows (the first axis). Chunks
+// A dataset with one or more axes, read and written in chunks of whole rows (first axis). Chunks
 // are deflated and inflated outside the HDF5 lock (H5Dwrite_chunk, H5Dread_chunk). Datasets of at
 // most 4 KiB are stored compact, as one chunk. Reading is thread-safe, writing is not.
 class Hdf5Dataset {
  public:
-  Hdf5Dataset() = default;  // none
+  Hdf5Dataset() = default;  // no dataset
 
   // `where` names file and group in messages. A chunk has as many rows as fit into `chunk_bytes`,
-  // at least one: the file says how many, so that readers take any.
+  // at least one. The file records this number, so readers accept any.
   static Hdf5Dataset create(const Hdf5Id& group, const std::string& name, ElementType type,
                             std::vector<std::int64_t> shape, std::string_view where,
                             std::size_t chunk_bytes = kArrayChunkBytes);
-  // Throws DataError when it is missing or stored in a way that `create` never chooses.
+  // Throws DataError when it is missing or stored in a way that `create` never uses.
   static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, std::string_view where);
 
   ElementType type() const { return type_; }
@@ -41,8 +41,8 @@ class Hdf5Dataset {
   std::int64_t rows_of_chunk(std::int64_t chunk) const;
 
   // Deflates and stores the rows of consecutive chunks from `first_chunk` on. The pool deflates;
-  // the chunks are stored in order, so that equal data give equal files. With `prove`, what was
-  // deflated is inflated again and compared first.
+  // the chunks are stored in order, so that equal data give equal files. With `prove`, the deflated
+  // bytes are first inflated again and compared.
   void write_chunks(std::int64_t first_chunk, std::span<const std::span<const std::byte>> chunks,
                     ThreadPool& pool, bool prove = false);
   // Inflates one chunk; `rows` has rows_of_chunk(i) * row_bytes() bytes. Throws DataError with
@@ -51,11 +51,11 @@ class Hdf5Dataset {
 
   // Writes all rows. The pool deflates.
   void write_all(std::span<const std::byte> rows, ThreadPool& pool);
-  // Reads rows first .. first + count - 1. Throws std::out_of_range where there are no such rows,
-  // and DataError as read_chunk.
+  // Reads rows first .. first + count - 1. Throws std::out_of_range where rows do not exist, and
+  // DataError as read_chunk.
   void read_rows(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
 
-  // Bytes that the elements take in the file.
+  // Bytes of the elements in the file.
   std::uint64_t stored_bytes() const;
 
   // "FILE:/GROUP/NAME"
@@ -78,10 +78,10 @@ class Hdf5Dataset {
   bool compact_ = false;
 };
 
-// Throws DataError when the dataset has another type or shape than these; -1 is any length.
+// Throws DataError when the dataset has another type or shape; a length of -1 allows any.
 void check_array(const Hdf5Dataset& dataset, ElementType type, std::span<const std::int64_t> shape);
 
-// Reads a whole array. `shape`: as for check_array, whose errors it throws.
+// Reads a whole array. `shape` and errors are those of check_array.
 template <typename T>
 std::vector<T> read_array(const Hdf5Id& group, const std::string& name,
                           std::vector<std::int64_t> shape, std::string_view where) {

@@ -11,22 +11,22 @@
 
 namespace tpudist {
 
-// A dataset of one or two axes that is stored as it is, in one piece, and written and read by rows
-// (the first axis): for numbers that do not deflate. Not thread-safe for writing.
+// A dataset with one or two axes, stored uncompressed in one piece, and written and read by rows
+// (first axis). For numbers that do not compress. Writing is not thread-safe.
 class PlainDataset {
  public:
   // `where` names file and group in messages.
   static PlainDataset create(const Hdf5Id& group, const std::string& name, ElementType type,
                              std::vector<std::int64_t> shape, std::string_view where);
-  // Throws DataError when it is missing, or of another type or shape; -1 is any length.
+  // Throws DataError when it is missing, or of another type or shape; a length of -1 allows any.
   static PlainDataset open(const Hdf5Id& group, const std::string& name, ElementType type,
                            std::vector<std::int64_t> shape, std::string_view where);
 
   const std::vector<std::int64_t>& shape() const { return shape_; }
   std::int64_t rows() const { return shape_[0]; }
 
-  // Rows first .. first + count - 1, where count is what `values` hold. Throws std::out_of_range, and
-  // IoError.
+  // Writes rows first .. first + count - 1; count follows from the size of `values`. Throws
+  // std::out_of_range, and IoError.
   template <typename T>
   void write(std::int64_t first, std::span<const T> values) {
     write_rows(first, values.size(), element_type<T>(), values.data());
@@ -50,7 +50,7 @@ class PlainDataset {
   std::vector<std::int64_t> shape_;
 };
 
-// A whole dataset with one axis, or with the two of `shape`.
+// A whole dataset with one axis, or with the two axes of `shape`.
 template <typename T>
 void write_plain(const Hdf5Id& group, const std::string& name, std::span<const T> values,
                  std::vector<std::int64_t> shape, std::string_view where) {
@@ -63,10 +63,10 @@ std::vector<T> read_plain(const Hdf5Id& group, const std::string& name,
   return dataset.template read<T>(0, dataset.rows());
 }
 
-// Texts with one axis, UTF-8 of the longest one's length, filled up with zero bytes.
+// Texts with one axis, as UTF-8 padded with zero bytes to the longest one's length.
 void write_texts(const Hdf5Id& group, const std::string& name, std::span<const std::string> texts,
                  std::string_view where);
-// Throws DataError when they are missing, or not `count` texts.
+// Throws DataError when they are missing, or there are not exactly `count` texts.
 std::vector<std::string> read_texts(const Hdf5Id& group, const std::string& name,
                                     std::int64_t count, std::string_view where);
 

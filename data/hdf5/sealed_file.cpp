@@ -37,7 +37,7 @@ void write_sealed_file(const std::filesystem::path& path, std::span<std::byte> s
 
 namespace {
 
-// What a file holds behind its seal.
+// The content of a file after its seal.
 struct Content {
   std::array<char, kSealBytes> seal{};
   std::uint64_t bytes = 0, hash = 0;

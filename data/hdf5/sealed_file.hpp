@@ -8,20 +8,20 @@
 
 namespace tpudist {
 
-// Bytes in front of an HDF5 file that the library leaves alone (a "user block").
+// Bytes before the HDF5 data that the library does not use (a "user block").
 inline constexpr std::size_t kSealBytes = 512;
 
-// Writes `sealed`, kSealBytes of any content followed by an HDF5 file, atomically, with the first
-// line of the file set to the size and XXH3 of what follows. Throws IoError.
+// Writes `sealed` (kSealBytes of any content, followed by an HDF5 file) atomically. The first line
+// of the file is set to the size and XXH3 of the HDF5 part. Throws IoError.
 void write_sealed_file(const std::filesystem::path& path, std::span<std::byte> sealed,
                        FileSystem& files = posix_file_system());
 
-// The same for a file that HDF5 wrote by itself, with kSealBytes of room in front (create_hdf5), and
-// that is closed: reads it once and sets its first line. Throws IoError.
+// The same for a closed file that HDF5 wrote itself, with kSealBytes of room at its start
+// (create_hdf5): reads it once and sets its first line. Throws IoError.
 void seal_file(const std::filesystem::path& path);
 
 // Reads the file once and throws DataError unless size and XXH3 are those of its first line, so
-// that no damaged byte ever gets to HDF5. Throws IoError when it cannot be read.
+// that damaged bytes never reach HDF5. Throws IoError when it cannot be read.
 void check_sealed_file(const std::filesystem::path& path);
 
 }  // namespace tpudist

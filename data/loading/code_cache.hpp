@@ -16,7 +16,7 @@
 
 namespace tpudist {
 
-// The configurations of one chunk of a shard, inflated, in the width in which they are stored.
+// The configurations of one chunk of a shard, inflated, in their stored width.
 struct ConfigChunk {
   ConfigCodes codes;                    // coded graphs: [rows, nc]
   Array<std::byte> features;            // other graphs: [rows, features] of `type`
@@ -25,11 +25,10 @@ struct ConfigChunk {
   std::uint64_t bytes() const;
 };
 
-// Keeps the chunks that were used last, up to a number of bytes. Threads that want a chunk which
-// one of them already reads wait for it, so that no chunk is read twice at the same time; other
-// chunks are read side by side. A chunk that was handed out lives as long as it is held, also when
-// the cache has dropped it, so memory is bounded by the capacity and one chunk for each thread.
-// Thread-safe.
+// Keeps the most recently used chunks, up to a number of bytes. If one thread already reads a
+// chunk, other threads wait for it, so that no chunk is read twice at the same time; different
+// chunks are read in parallel. A returned chunk lives as long as its handle, also when the cache
+// has dropped it. So memory is bounded by the capacity plus one chunk per thread. Thread-safe.
 class CodeCache {
  public:
   using Load = std::function<ConfigChunk(int graph, std::int64_t chunk)>;
@@ -44,9 +43,9 @@ class CodeCache {
   Handle get(int graph, std::int64_t chunk);
 
   struct Statistics {
-    std::uint64_t bytes = 0;   // held now
-    std::uint64_t chunks = 0;  // held now
-    std::uint64_t hits = 0;    // gets that found their chunk, or one that was just being read
+    std::uint64_t bytes = 0;   // in the cache now
+    std::uint64_t chunks = 0;  // in the cache now
+    std::uint64_t hits = 0;    // gets that found their chunk, or found it being read
     std::uint64_t loads = 0;   // gets that read it
   };
   Statistics statistics() const;
@@ -72,7 +71,7 @@ class CodeCache {
   const std::uint64_t capacity_;
   const Load load_;
   mutable std::mutex mutex_;
-  std::list<Kept> kept_;  // last used first
+  std::list<Kept> kept_;  // most recently used first
   std::unordered_map<Key, std::list<Kept>::iterator, KeyHash> kept_at_;
   std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash> flights_;
   Statistics statistics_;

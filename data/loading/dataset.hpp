@@ -18,12 +18,12 @@
 
 namespace tpudist {
 
-// Where configurations come from: inflated in memory in their stored width, or chunk by chunk
-// through a bounded cache that the threads share. `automatic` takes memory when the configurations
+// Where configurations are kept: inflated in memory in their stored width, or read chunk by chunk
+// through a bounded cache that the threads share. `automatic` uses memory when the configurations
 // of all graphs fit into the budget.
 enum class CacheMode { automatic, memory, stream };
 
-// Graphs of a second split, behind those of the first.
+// Graphs of a second split; they come after those of the first.
 struct SecondSplit {
   std::string name;
   std::vector<std::string> include, exclude;  // as in DatasetOptions
@@ -38,40 +38,41 @@ struct DatasetOptions {
   DuplicatesPolicy duplicates = DuplicatesPolicy::keep;
   GraphReduction reduction;  // layouts only
   CacheMode cache = CacheMode::automatic;
-  // Budget of `automatic` and bound of the cache; configurations only.
+  // Budget of `automatic` and limit of the cache; only configurations count.
   std::uint64_t cache_bytes = 2ull << 30;
-  std::optional<SecondSplit> second = {};  // must have graphs, if it is given
-  NodeCacheOptions node_cache;             // whether processes of the node share a copy
+  std::optional<SecondSplit> second = {};  // if given, it must have graphs
+  NodeCacheOptions node_cache;             // whether the node's processes share one copy
 
   // "train", or "train+valid" where there is a second split.
   std::string splits() const;
 };
 
-// K configurations of one graph, which a ranking loss compares with each other. Owned.
+// K configurations of one graph, which a ranking loss compares with each other. Owns its data.
 struct Slate {
   int graph = 0;  // index in the dataset
-  // [K] configuration numbers in the shard; of equal ones the first (but for `keep`).
+  // [K] configuration numbers in the shard; for duplicates the first one (except with `keep`).
   std::vector<std::int64_t> configs;
-  // [K] what is ranked: ns (layout), runtime / normalizer (tile), after the duplicates policy.
+  // [K] the ranked values: ns (layout), runtime / normalizer (tile), after the duplicates policy.
   std::vector<double> targets;
-  // Layout: [K, nc], row of the graph's state table for each configurable node. Tile: [K], the
+  // Layout: [K, nc], the row in the graph's state table for each configurable node. Tile: [K], the
   // state that all nodes of a configuration share.
   std::vector<std::int32_t> states;
-  // State table of this slate [S, F] where the graph has none of its own (tile: S = K; uncoded
-  // layout: S = K * nc, a row for each entry of `states`); else empty: use Dataset::states.
+  // This slate's own state table [S, F] where the graph has none (tile: S = K; uncoded layout: S =
+  // K * nc, a row for each entry of `states`). Otherwise empty: use Dataset::states.
   std::vector<float> local_states;
 };
 
-// The graphs of one split of a collection, or of two, each in the order of their names, filtered,
-// with a random access to slates. The static parts and run times are in memory; configurations as the cache mode
-// says. Immutable after `open`; all methods are thread-safe.
+// The graphs of one or two splits of a collection, filtered, each split sorted by name, with random
+// access to slates. The static parts and run times are in memory, the configurations as the cache
+// mode says. Immutable after `open`; all methods are thread-safe.
 class Dataset {
  public:
-  // Graphs are read side by side, and reduced where `options` say so. Throws DataError or ConfigError (no graph left: says what was
-  // filtered).
+  // Reads several graphs at a time, and reduces them where `options` say so. Throws DataError, or
+  // ConfigError where no graph is left (it says what was filtered).
   static Dataset open(const DatasetOptions& options, ThreadPool& pool);
-  // Of graphs that are in memory already, configurations included, and come from no shards. Of
-  // `options`, collection, split and reduction count. Throws std::invalid_argument where chunks are missing.
+  // A data set of graphs that are already in memory, configurations included, and not in shards. Of
+  // `options` only collection, split and reduction are used. Throws std::invalid_argument where
+  // chunks are missing.
   static Dataset of_graphs(const DatasetOptions& options, std::vector<OpenGraph> graphs);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -79,13 +80,13 @@ class Dataset {
 
   const DatasetOptions& options() const;
   int size() const;                         // number of graphs
-  const Graph& graph(int i) const;          // what the reduction leaves of it
+  const Graph& graph(int i) const;          // after the reduction
   const GraphEntry& entry(int i) const;     // of the whole graph
   const RunTimes& run_times(int i) const;   // every measured row
   const ConfigStates& states(int i) const;  // empty for tile and uncoded graphs
   bool coded(int i) const;
 
-  // Rows that can be drawn: all configurations (keep) or one for each distinct one.
+  // Rows that can be drawn: all configurations (keep), or one per distinct configuration.
   std::int64_t rows(int i) const;
   std::vector<std::int64_t> rows_per_graph() const;
   std::int64_t config_of(int i, std::int64_t row) const;  // configuration number of a row
@@ -95,13 +96,13 @@ class Dataset {
   // streaming, throws DataError or IoError.
   Slate slate(int i, std::span<const std::int64_t> rows) const;
 
-  // XXH3 over everything that decides what row r of graph i is: names, source hashes, filters'
-  // outcome, duplicates policy. The reduction leaves rows as they are.
+  // XXH3 over everything that determines row r of graph i: names, source hashes, the graphs that
+  // the filters keep, duplicates policy. The reduction does not change rows.
   std::uint64_t selection_hash() const;
 
-  bool in_memory() const;                // what the cache mode came to
+  bool in_memory() const;                // result of the cache mode
   std::uint64_t resident_bytes() const;  // held by this object, caches included
-  std::uint64_t shared_bytes() const;    // held by all processes of the node together; else 0
+  std::uint64_t shared_bytes() const;    // held together by all processes of the node; else 0
 
  private:
   struct Impl;
@@ -109,7 +110,7 @@ class Dataset {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reads everything of a graph but its configurations, and reduces it where the options say so.
+// Reads everything of a graph except its configurations, and reduces it where the options say so.
 // Throws DataError or IoError.
 OpenGraph open_graph(const GraphEntry& entry, const DatasetOptions& options);
 

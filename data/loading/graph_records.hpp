@@ -12,23 +12,23 @@ namespace tpudist {
 
 struct DatasetOptions;
 
-// Graphs of a data set in a cache file: everything that an OpenGraph holds, as the options have it
-// (duplicates merged, graphs reduced), with the configurations or without.
+// Graphs of a data set in a cache file: the whole content of each OpenGraph as the options say
+// (duplicates merged, graphs reduced), with or without the configurations.
 
-// Raised whenever the same key would stand for other bytes.
+// Increase it whenever the same key would stand for different bytes.
 inline constexpr std::uint64_t kGraphRecordsVersion = 1;
 
-// About as many bytes as the file will have, by the manifest.
+// Estimated size of the file, from the manifest.
 std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_configs);
 
 // Reads the graphs from their shards and writes them one by one, so that the process never holds
-// them all. Finishes the file under `key`. Throws IoError where the file cannot be written, and what
+// them all. Finishes the file with `key`. Throws IoError where the file cannot be written, and what
 // reading the shards throws.
 void write_graphs(const DatasetOptions& options, const std::vector<GraphEntry>& entries,
                   bool with_configs, CacheFileWriter& writer, std::uint64_t key, ThreadPool& pool);
 
-// The graphs with their arrays in the file. Without configurations the shards are opened to read
-// them. Throws DataError where the file is of other graphs, and what opening shards throws.
+// The graphs; their arrays stay in the file. Without configurations the shards are opened to read
+// them. Throws DataError where the file has other graphs, and what opening shards throws.
 std::vector<OpenGraph> read_graphs(const std::shared_ptr<const CacheFile>& file,
                                    const std::vector<GraphEntry>& entries, bool with_configs);
 

@@ -19,26 +19,26 @@ struct DatasetOptions;
 struct NodeCacheOptions {
   std::filesystem::path
       place;  // a folder of this node, in which `tpudist-UID` is made; empty: none
-  std::uint64_t most_bytes = std::uint64_t{32} << 30;  // of all files there
+  std::uint64_t most_bytes = std::uint64_t{32} << 30;  // limit for all files there together
   bool keep = true;     // false: the last process that uses a file removes it
-  int patience_s = 60;  // for another process that writes the file and does not get on
+  int patience_s = 60;  // wait for another process that writes the file without progress
 
-  // `place`: "none", "auto" ($SLURM_TMPDIR where Slurm gives one, else /dev/shm, where nothing is
-  // kept beyond its use), or a folder.
+  // `place`: "none", "auto" or a folder. "auto" is $SLURM_TMPDIR if Slurm sets it, else /dev/shm,
+  // where files are removed after their last use.
   static NodeCacheOptions of(std::string_view place, std::uint64_t most_bytes);
 };
 
-// The graphs of a data set in a file that all processes of the node map. The first process that wants
-// them writes the file, the others wait for it.
+// The graphs of a data set in a file that all processes of the node map. The first process that
+// needs them writes the file; the others wait for it.
 class NodeCache {
  public:
-  // Null where the cache cannot be used: a warning says why, and the caller reads the shards itself.
-  // Throws DataError where shards are damaged.
+  // Null where the cache cannot be used: a warning says why, and the caller reads the shards
+  // itself. Throws DataError where shards are damaged.
   static std::unique_ptr<NodeCache> open(const DatasetOptions& options,
                                          const std::vector<GraphEntry>& entries, bool with_configs,
                                          ThreadPool& pool);
 
-  // The graphs, whose arrays lie in the file. They may outlive this object.
+  // The graphs; their arrays stay in the file. They may outlive this object.
   std::vector<OpenGraph> graphs() const;
   std::uint64_t bytes() const { return file_.file()->bytes(); }
 

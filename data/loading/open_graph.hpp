@@ -14,25 +14,25 @@
 
 namespace tpudist {
 
-// One graph of a Dataset: the static part and run times in memory, and its configurations either in
-// memory (`chunks`) or read when wanted (`reader`). Plain data; const functions are thread-safe.
+// One graph of a Dataset: the static part and run times in memory, its configurations either in
+// memory (`chunks`) or read on demand (`reader`). Plain data; const functions are thread-safe.
 struct OpenGraph {
   GraphEntry entry;
-  std::optional<GraphReader> reader;  // while chunks may be read
+  std::optional<GraphReader> reader;  // as long as chunks may be read
   Graph graph;
   RunTimes times;
   ConfigStates states;
   MergedRows merged;  // empty: every configuration is a row
   bool coded = false;
-  std::int64_t width = 0;  // codes or features of one configuration
+  std::int64_t width = 0;  // number of codes or features per configuration
   std::int64_t chunk_rows = 1;
   std::vector<ConfigChunk> chunks;  // all of them, or none
 
-  // Reads everything but the configurations. Throws DataError or IoError.
+  // Reads everything except the configurations. Throws DataError or IoError.
   static OpenGraph open(const GraphEntry& entry, const Collection& collection,
                         DuplicatesPolicy duplicates);
-  // Opens the shard to read chunks of a graph whose other arrays are there already. Throws DataError
-  // or IoError.
+  // Opens the shard to read chunks of a graph whose other arrays are already there. Throws
+  // DataError or IoError.
   void open_reader();
 
   std::int64_t chunk_count() const { return (entry.configs + chunk_rows - 1) / chunk_rows; }
@@ -43,11 +43,11 @@ struct OpenGraph {
   // Type of the codes, or of the features of a graph without codes. Needs the reader.
   ElementType config_type() const;
 
-  // What all configurations would take in memory. Needs the reader.
+  // Memory that all configurations would take. Needs the reader.
   std::uint64_t config_bytes() const;
 
-  // Writes configuration `config`, a row of `chunk`, to slot k of a slate: states [K, nc] where the
-  // graph is coded, else features [K, width].
+  // Copies configuration `config`, a row of `chunk`, to position k of a slate: to states_out [K,
+  // nc] if the graph is coded, else to features_out [K, width].
   void copy_config(const ConfigChunk& chunk, std::int64_t config, std::size_t k,
                    std::span<std::int32_t> states_out, std::span<float> features_out) const;
 

@@ -15,17 +15,15 @@
 
 namespace tpudist {
 
-// Makes items `first`, `first + 1`, ... in background threads and hands them out in order of their
-// number (a ticket), whoever is ready first. At most `depth` items are made or waiting at any time,
-// so memory is bounded by depth items. `make` is called from several threads at once, once for each
-// number. An exception of `make` is rethrown by the `next` that would have returned its item; the
-// `next` after that goes on with the following item. The destructor waits for the calls of `make`
-// that are under way, and no more are begun. `next` is called from one thread.
+// Makes items `first`, `first + 1`, ... in background threads; `next` returns them in the order of
+// their numbers. At most `depth` items are being made or waiting at any time, which bounds memory.
+// `make` is called from several threads at once, once per number. If it throws, the `next` for that
+// item rethrows, and the `next` after it continues with the following item. The destructor waits
+// for running calls of `make` and starts no new ones. Call `next` from one thread.
 template <typename T>
 class Prefetcher {
  public:
-  // `depth` and `threads` below 1 count as 1; threads beyond `depth` would only wait and are left
-  // out.
+  // `depth` and `threads` below 1 count as 1; no more than `depth` threads are started.
   Prefetcher(std::int64_t first, int depth, int threads, std::function<T(std::int64_t)> make);
   ~Prefetcher() { stop(); }
   Prefetcher(const Prefetcher&) = delete;
@@ -48,7 +46,7 @@ class Prefetcher {
   const std::int64_t depth_;
   std::mutex mutex_;
   std::condition_variable room_, ready_;
-  std::map<std::int64_t, Outcome> outcomes_;  // made and not yet handed out
+  std::map<std::int64_t, Outcome> outcomes_;  // made but not yet returned
   std::int64_t next_made_, next_out_;         // next_out_ <= next_made_ <= next_out_ + depth_
   bool stopped_ = false;
   std::chrono::duration<double> waited_{};
@@ -62,7 +60,7 @@ Prefetcher<T>::Prefetcher(std::int64_t first, int depth, int threads,
   const int count = std::clamp(threads, 1, std::max(depth, 1));
   try {
     for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
-  } catch (...) {  // the system has no more threads: those already started must not outlive this
+  } catch (...) {  // the system has no more threads: those already started must be joined
     stop();
     throw;
   }

@@ -6,9 +6,9 @@
 
 namespace tpudist {
 
-// Which slates an epoch holds: `rows`: every row about once an epoch, so that a graph counts by its
-// number of configurations; `graphs`: every graph the same number of slates (as many as the mean
-// graph has).
+// The slates of an epoch. `rows`: every row about once per epoch, so that a graph's weight is its
+// number of configurations. `graphs`: the same number of slates for each graph (that of the mean
+// graph).
 enum class DrawMode { rows, graphs };
 
 struct OrderOptions {
@@ -23,15 +23,15 @@ struct SlateId {
   int graph = 0;
   std::int64_t epoch = 0;
   std::int64_t number = 0;  // slate number within (graph, epoch)
-  double weight = 1;        // 0 for the filling of an epoch's last batch
+  double weight = 1;        // 0 for slates that fill up an epoch's last batch
 
   bool operator==(const SlateId&) const = default;
 };
 
-// The order of training: item i of step s is a pure function of (seed, selection hash, K, row
-// counts, draw mode, slates per batch); ranks and threads only decide who computes it. One keyed
+// The order of training. Item i of step s is a pure function of (seed, selection hash, K, row
+// counts, draw mode, slates per batch); it does not depend on ranks and threads. One keyed
 // permutation per epoch shuffles the slates of all graphs, and one per (graph, epoch[, member]) the
-// rows of a graph. O(graphs) memory, O(1) state to resume (the step). Immutable, thread-safe.
+// rows of a graph. O(graphs) memory; the step is the only state to resume. Immutable, thread-safe.
 class SlateOrder {
  public:
   // Throws ConfigError when a size is below 1 or no graph has a row.
@@ -41,22 +41,22 @@ class SlateOrder {
   const OrderOptions& options() const { return options_; }
   std::int64_t slates_per_epoch() const { return first_slate_.back(); }
   std::int64_t steps_per_epoch() const;
-  // Slates of one graph in each epoch.
+  // Number of slates of one graph in each epoch.
   std::int64_t slates_of(int graph) const;
 
-  // Item `index` (< slates_per_batch) of `step` (from 0). The filling of an epoch's last batch
-  // repeats the epoch's first slates with weight 0.
+  // Item `index` (< slates_per_batch) of `step` (from 0). An epoch's last batch is filled up with
+  // the epoch's first slates, at weight 0.
   SlateId item(std::int64_t step, int index) const;
 
-  // The rows of a slate: K of them, or all when the graph has fewer. Slates of one (graph, epoch)
-  // are disjoint; a graph's last rows (fewer than K) wait for another epoch's permutation. With
-  // DrawMode::graphs a small graph passes over its rows several times in an epoch, each pass with
-  // its own permutation, and slates are disjoint within a pass. `member` = -1 for order: shared;
-  // else that member's own permutation of the same graph.
+  // The rows of a slate: K, or all when the graph has fewer. Slates of one (graph, epoch) are
+  // disjoint; the last rows of a permutation (fewer than K) are not used in that epoch. With
+  // DrawMode::graphs an epoch passes several times over the rows of a small graph, each time with
+  // another permutation; slates are then disjoint within a pass. `member`: -1 for the shared order,
+  // else that member has its own permutation of the rows.
   std::vector<std::int64_t> rows(const SlateId& slate, int member = -1) const;
 
  private:
-  // Disjoint slates that one pass over the rows of a graph gives.
+  // Number of disjoint slates in one pass over `rows` rows of a graph.
   std::int64_t slates_of_pass(std::int64_t rows) const;
 
   OrderOptions options_;

@@ -12,9 +12,9 @@
 
 namespace tpudist {
 
-// The rows (first axis) of a float array of an NPZ file, inflated ahead by a thread of its own (an
-// array of one block is read without one). Holds a fixed number of blocks of about 1 MiB, or of one
-// row where that is larger. The reader must not be used by others meanwhile. One consumer.
+// The rows (first axis) of a float array of an NPZ file, inflated ahead by an own thread (none for
+// an array of one block). Holds a fixed number of blocks of about 1 MiB, or of one row where that
+// is larger. Nothing else may use the reader meanwhile. One consumer.
 class FeatureStream {
  public:
   struct Block {
@@ -27,11 +27,11 @@ class FeatureStream {
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
-  // The next rows, nothing at the end. The block is valid until the next call. Throws what reading
+  // The next rows, null at the end. The block is valid until the next call. Throws what reading
   // throws.
   const Block* next();
 
-  // "FILE: NAME[i, j, k]" of a value by its number in the whole array.
+  // "FILE: NAME[i, j, k]" of a value, by its index in the whole array in C order.
   std::string where(std::uint64_t value) const { return array_.where(value); }
   // Throws DataError at the first value of the block that is NaN or infinite.
   void check_finite(const Block& block) const;

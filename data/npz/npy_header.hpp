@@ -9,7 +9,7 @@
 
 namespace tpudist {
 
-// What a .npy file says of its elements (numpy/lib/format.py): little-endian, C order.
+// The element description of a .npy file (numpy/lib/format.py): little-endian, C order.
 struct NpyHeader {
   char kind = 0;       // 'i', 'u' or 'f'
   int item_bytes = 0;  // 1, 2, 4 or 8
@@ -19,16 +19,16 @@ struct NpyHeader {
   std::uint64_t data_bytes = 0;  // elements * item_bytes
 };
 
-inline constexpr std::size_t kNpyPreambleBytes = 12;  // enough to know the length of the rest
+inline constexpr std::size_t kNpyPreambleBytes = 12;  // enough to find the length of the header
 
-// Bytes before the elements, from the first 12 bytes of a file (format versions 1, 2 and 3).
-// `where` names file and array in messages. Throws DataError.
+// Number of bytes before the elements, from the first 12 bytes of a file (format versions 1, 2 and
+// 3). `where` names file and array in messages. Throws DataError.
 std::size_t npy_prefix_bytes(std::span<const std::byte> preamble, std::string_view where);
 
 // Parses everything before the elements. Strict: the dictionary must have exactly the keys descr,
-// fortran_order and shape. Refuses (DataError) big-endian, boolean, complex, text, object and
-// structured types, Fortran order of more than one axis, negative dimensions and sizes that do not
-// fit 63 bits.
+// fortran_order and shape. Throws DataError for big-endian, boolean, complex, text, object and
+// structured types, Fortran order of more than one axis, negative dimensions and sizes of more than
+// 63 bits.
 NpyHeader parse_npy_prefix(std::span<const std::byte> prefix, std::string_view where);
 
 }  // namespace tpudist

@@ -13,8 +13,8 @@
 namespace tpudist {
 
 // A forward stream over the elements of one array of an NPZ file. Its memory does not depend on the
-// array's size. The read that takes the last element also checks the member's CRC and end. Must not
-// outlive its reader, and one array of a reader is read at a time.
+// array's size. The read that reaches the last element also checks the member's CRC and end. Must
+// not outlive its reader; read only one array of a reader at a time.
 class NpzArray {
  public:
   const std::string& name() const { return name_; }
@@ -22,17 +22,17 @@ class NpzArray {
   const std::vector<std::int64_t>& shape() const { return header_.shape; }
   std::uint64_t remaining() const { return header_.elements - position_; }
 
-  // Fill `out` with the next elements; at most remaining() of them. Floats: of any type of number,
-  // and a value that float32 does not hold exactly is refused (NaN and infinities are not).
-  // Integers: any width, refused beyond int64. Throws DataError with the place of the value.
+  // Fill `out` with the next elements, at most remaining(). Floats: from any numeric type; a value
+  // that float32 cannot hold exactly is refused, except NaN and infinities. Integers: from any
+  // width; values beyond int64 are refused. Throws DataError with the place of the value.
   void read(std::span<float> out);
   void read(std::span<std::int64_t> out);
 
-  // Returns all elements that remain; memory grows with the bytes that really come, so that a
-  // header cannot ask for more. Throws as `read`.
+  // Returns all remaining elements. Memory grows with the bytes actually read, so a false header
+  // cannot request more. Throws as `read`.
   std::vector<float> read_floats();
 
-  // "FILE: NAME[i, j]" of an element by its number in C order.
+  // "FILE: NAME[i, j]" of an element, by its index in C order.
   std::string where(std::uint64_t element) const;
   // Throws DataError "FILE: NAME MESSAGE".
   [[noreturn]] void fail(std::string_view message) const;
@@ -54,7 +54,7 @@ class NpzArray {
 // The arrays of one untrusted NPZ file. Not thread-safe.
 class NpzReader {
  public:
-  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file.
+  // Throws IoError when the file cannot be opened, DataError when it is not a valid zip file.
   explicit NpzReader(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return archive_.path(); }

@@ -25,18 +25,18 @@ requires(std::floating_point<T> || std::integral<T>) std::string npy_descr() {
   return std::string(1, sizeof(T) == 1 ? '|' : '<') + kind + std::to_string(sizeof(T));
 }
 
-// The bytes before the elements of a C-ordered array in a .npy file of version 1.0, a multiple of
-// 64 (numpy/lib/format.py).
+// The header of a C-ordered array in a .npy file of version 1.0, padded to a multiple of 64 bytes
+// (numpy/lib/format.py).
 std::string npy_header(std::string_view descr, std::span<const std::int64_t> shape);
 
 struct NpzOptions {
-  int deflate_level = 6;  // 1 (fast) .. 9; 0 stores
+  int deflate_level = 6;  // 1 (fast) .. 9; 0: no compression
 };
 
-// Writes one NPZ file: a zip of .npy arrays as numpy.savez_compressed makes it, with zip64 where
-// sizes ask for it and a fixed date, so that equal arrays give equal files. Nothing is written
-// before `finish`, and the file appears whole or not at all. Shapes whose product differs from the
-// number of elements, and names that occur twice, throw std::invalid_argument. Not thread-safe.
+// Writes one NPZ file: a zip of .npy arrays as made by numpy.savez_compressed, with zip64 where
+// sizes need it and a fixed date, so that equal arrays give equal files. Nothing is written before
+// `finish`, and the file is written whole or not at all. Throws std::invalid_argument for a shape
+// whose product is not the number of elements, and for a name that occurs twice. Not thread-safe.
 class NpzWriter {
  public:
   explicit NpzWriter(const std::filesystem::path& path, NpzOptions options = {},
@@ -59,10 +59,9 @@ class NpzWriter {
     add(name, std::move(shape), std::span<const T>(values));
   }
 
-  // Adds an array that never lies in memory as a whole: `finish` calls fill(first_row, rows) with
+  // Adds an array that is never in memory as a whole: `finish` calls fill(first_row, rows) with
   // consecutive pieces of whole rows of the first axis, once each and in order; it must set every
-  // element. `fill` and what it refers to must live until then; what it throws comes out of
-  // `finish`.
+  // element. `fill` and what it refers to must live until then; `finish` passes on its exceptions.
   template <typename T>
   void add_streamed(std::string_view name, std::vector<std::int64_t> shape,
                     std::function<void(std::int64_t first_row, std::span<T> rows)> fill) {
@@ -73,7 +72,7 @@ class NpzWriter {
                });
   }
 
-  // Adds a zip member as it is, under exactly this name (for malformed files in tests).
+  // Adds a zip member unchanged, under exactly this name (for malformed files in tests).
   void add_raw(std::string_view member, std::span<const std::byte> bytes);
   void add_raw(std::string_view member, std::string_view text) {
     add_raw(member, std::as_bytes(std::span(text.data(), text.size())));

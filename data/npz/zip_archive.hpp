@@ -12,16 +12,16 @@ struct zip;
 
 namespace tpudist {
 
-// The bytes of one zip member, inflated as they are asked for (stored or deflated members). libzip
-// gives the compressed bytes; inflating is zlib's work and the CRC libdeflate's, which is faster
-// than libzip with zlib's CRC. Must not outlive its archive; one thread at a time per archive.
+// The bytes of one zip member (stored or deflated), inflated on demand. libzip delivers the
+// compressed bytes, zlib inflates them, and libdeflate computes the CRC; this is faster than libzip
+// alone with zlib's CRC. Must not outlive its archive; one thread at a time per archive.
 class ZipStream {
  public:
   ~ZipStream();
   ZipStream(ZipStream&&) noexcept;
   ZipStream& operator=(ZipStream&&) noexcept;
 
-  // Fills `out` and returns how many bytes there were: fewer only at the end. Reading past the last
+  // Fills `out` and returns the number of bytes read: fewer only at the end. Reading past the last
   // byte checks the CRC and the size. Throws DataError.
   std::size_t read(std::span<std::byte> out);
 
@@ -32,8 +32,8 @@ class ZipStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws DataError where the path is a pipe or a terminal: the directory of a zip file stands at its end, so
-// it has to be searched.
+// Throws DataError where the path is a pipe or a terminal: a zip file's directory is at its end, so
+// the file must be seekable.
 void require_searchable(const std::filesystem::path& path);
 
 // An untrusted zip file opened for reading through libzip, with its consistency checks (which also
@@ -42,13 +42,14 @@ class ZipArchive {
  public:
   struct Member {
     std::string name;
-    std::uint64_t bytes = 0;  // inflated, as the archive claims; reading checks it
+    std::uint64_t bytes = 0;  // inflated size as the archive states; reading checks it
     std::uint32_t crc = 0;
     bool deflated = false;
   };
 
-  // Throws IoError when the file cannot be opened, DataError when it is not a sound zip file, is not
-  // searchable, or holds members that are encrypted or compressed in another way than deflate.
+  // Throws IoError when the file cannot be opened. Throws DataError when it is not a valid zip
+  // file, not seekable, or has members that are encrypted or compressed by another method than
+  // deflate.
   explicit ZipArchive(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }

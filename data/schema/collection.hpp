@@ -10,19 +10,18 @@
 namespace tpudist {
 
 // Graphs of one kind that are trained and scored together: "layout:X:Y" or "tile:X", where X and Y
-// are made of letters (upper and lower case differ), digits, '_' and '-'. The five of TpuGraphs are
-// named as in the competition: "tile:xla", "layout:xla:default", "layout:xla:random",
-// "layout:nlp:default", "layout:nlp:random"; any other name is the user's own data.
+// consist of letters (case matters), digits, '_' and '-'. TpuGraphs' five have the competition's
+// names: "tile:xla", "layout:xla:default", "layout:xla:random", "layout:nlp:default",
+// "layout:nlp:random". Any other name is the user's own data.
 struct Collection {
   std::string name;
 
   bool is_tile() const;
-  // Relative folder, e.g. "layout/xla/random" or "tile/xla", in the NPZ root and in the shard root
-  // alike.
+  // Relative folder in the NPZ root and in the shard root, e.g. "layout/xla/random" or "tile/xla".
   std::filesystem::path folder() const;
   int config_features() const { return is_tile() ? kTileConfigFeatures : kLayoutConfigFeatures; }
 
-  // Throws ConfigError, with the nearest of TpuGraphs' names, when `name` is not of either form.
+  // Throws ConfigError, with the nearest of TpuGraphs' names, when `name` has neither form.
   static Collection parse(std::string_view name);
   static bool is_name(std::string_view name);
   static const std::vector<std::string>& tpugraphs_names();

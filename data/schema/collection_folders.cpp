@@ -45,7 +45,7 @@ std::string name_of(const fs::path& folder) {
   return join(parts, ":");
 }
 
-// The place of one of TpuGraphs' collections; any other one comes behind them.
+// The place of one of TpuGraphs' collections; any other one comes after them.
 std::ptrdiff_t place_of(const Collection& collection) {
   return std::ranges::find(Collection::tpugraphs_names(), collection.name) -
          Collection::tpugraphs_names().begin();

@@ -8,7 +8,8 @@
 
 namespace tpudist {
 
-// The static part of one graph: everything but its configurations. Plain data; copies share their arrays.
+// The static part of one graph: everything except its configurations. Plain data; copies share
+// their arrays.
 struct Graph {
   std::string name;                   // stem of the NPZ file: the graph's id
   std::int64_t nodes = 0, edges = 0;  // n, m
@@ -19,25 +20,25 @@ struct Graph {
   Array<std::int64_t> node_splits;    // as in the NPZ; empty when absent
 };
 
-// The per-node dictionaries of the config codec of a layout graph: node j (of config_nodes) has the
-// states offsets[j] .. offsets[j+1]-1, and configuration i takes state offsets[j] + codes[i, j].
+// The per-node dictionaries of the config codec, for a layout graph. Node j (of config_nodes) has
+// the states offsets[j] .. offsets[j+1]-1; configuration i gives it state offsets[j] + codes[i, j].
 struct ConfigStates {
   Array<float> features;        // [S, 18]
   Array<std::int32_t> offsets;  // [nc + 1], offsets[nc] = S
 };
 
-// Codes of some configurations, [rows, nc], in the width they are stored in.
+// Codes of some configurations, [rows, nc], in their stored width.
 using ConfigCodes = std::variant<Array<std::uint8_t>, Array<std::uint16_t>>;
 
-// What is known of every configuration without its features. [c] each.
+// The measurements of every configuration. [c] each.
 struct RunTimes {
   Array<std::int64_t> runtime;     // ns; 0 in test splits
   Array<std::int64_t> normalizer;  // tile only: config_runtime_normalizers; empty for layout
-  // Equal number = equal configuration, numbered by first occurrence.
+  // Equal numbers mean equal configurations; numbered by first occurrence.
   Array<std::int32_t> group;
 
   std::int64_t configs() const { return static_cast<std::int64_t>(runtime.size()); }
-  // The quantity that is ranked: nanoseconds for layout, runtime / normalizer for tile.
+  // The ranked quantity: nanoseconds for layout, runtime / normalizer for tile.
   double target(std::int64_t config) const {
     const double t = static_cast<double>(runtime[config]);
     return normalizer.empty() ? t : t / static_cast<double>(normalizer[config]);

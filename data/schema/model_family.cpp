@@ -124,7 +124,7 @@ std::string_view known_family(std::span<const std::string_view> tokens) {
   return {};
 }
 
-// The number behind a token "l", as in "bert_en_cased_L-12_H-768"; empty if there is none.
+// The number after a token "l", as in "bert_en_cased_L-12_H-768"; empty if there is none.
 std::string_view stated_depth(std::span<const std::string_view> tokens) {
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
     if (tokens[i] == "l" && all_digits(tokens[i + 1])) return tokens[i + 1];

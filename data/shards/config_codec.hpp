@@ -12,22 +12,22 @@
 
 namespace tpudist {
 
-// The config codec: a configurable node takes only a handful of distinct states
-// (kLayoutConfigFeatures floats each) over all configurations of its graph, so a configuration is
-// stored as one small code for each node, which is the number of a state in that node's dictionary.
-// States are told apart by their bits (-0.0 is not 0.0) and numbered by first occurrence. Rows are
-// given in order, in pieces. Not thread-safe.
+// The config codec. Over all configurations of a graph, a configurable node takes only a few
+// distinct states (kLayoutConfigFeatures floats each). So a configuration is stored as one small
+// code per node: the number of the state in that node's dictionary. States are compared by their
+// bits (-0.0 is not 0.0) and numbered by first occurrence. Rows are given in order, in pieces. Not
+// thread-safe.
 class ConfigEncoder {
  public:
   struct Limits {
-    // Bytes of all states as float32; beyond them coding is given up.
+    // Limit of all states, in bytes as float32; above it coding is given up.
     std::size_t dictionary_bytes = 24 << 20;
-    // From here on, coding is given up when more than half of the vectors were new.
+    // After this many rows, coding is given up if more than half of the vectors were new.
     std::int64_t trial_rows = 1024;
   };
   enum class Status {
     coded,
-    too_wide,  // a node has more states than `Code` can count
+    too_wide,  // a node has too many states for `Code`
     gave_up,   // configurations do not repeat enough
   };
 
@@ -35,27 +35,29 @@ class ConfigEncoder {
   ConfigEncoder(std::int64_t config_nodes, Limits limits);
 
   // Writes the codes of the next rows: `features` [count, nc, kLayoutConfigFeatures], `codes`
-  // [count, nc]. Code is uint8_t or uint16_t, the same in all calls. The encoder must not be used
-  // after another status than `coded`. Throws std::invalid_argument when the lengths do not fit.
+  // [count, nc]. Code is uint8_t or uint16_t, the same in all calls. After any status other than
+  // `coded` the encoder must not be used. Throws std::invalid_argument when the lengths do not
+  // match.
   template <typename Code>
   Status encode(std::span<const float> features, std::span<Code> codes);
 
-  // Proves codes that `encode` gave: returns the position in `features` of the first vector whose
-  // bits differ from those of the state that its code stands for, or nothing where there is none.
+  // Verifies codes from `encode`: returns the index in `features` of the first vector whose bits
+  // differ from the state of its code, or nothing if all agree.
   template <typename Code>
   std::optional<std::size_t> first_difference(std::span<const Code> codes,
                                               std::span<const float> features) const;
 
   std::int64_t state_count() const { return state_count_; }
   std::int64_t max_states_per_node() const;
-  // The dictionaries of all nodes, one behind the other.
+  // The dictionaries of all nodes, one after another.
   ConfigStates states() const;
 
  private:
   struct Node {
     std::vector<float> states;        // [s, kLayoutConfigFeatures]
-    std::vector<std::int32_t> slots;  // open addressing by hash, -1 = free; a power of two
-    std::uint32_t last = 0;           // the state of the row before
+    std::vector<std::int32_t> slots;  // hash table with open addressing, -1 = free; size a power of
+                                      // two
+    std::uint32_t last = 0;           // the state in the row before
   };
   std::uint32_t find_or_add(Node& node, const float* vector);
   static void rehash(Node& node);
@@ -70,8 +72,8 @@ class ConfigEncoder {
 template <typename Code>
 void decode_configs(const ConfigStates& states, std::span<const Code> codes, std::span<float> out);
 
-// True when coding takes fewer bytes than one-byte features would: rows * nc codes and the states,
-// against rows * nc * kLayoutConfigFeatures.
+// True when coding takes fewer bytes than features of one byte each: rows * nc codes plus the
+// states, against rows * nc * kLayoutConfigFeatures.
 bool coding_pays(std::int64_t rows, std::int64_t config_nodes, std::int64_t states, int code_bytes);
 
 }  // namespace tpudist

@@ -28,30 +28,31 @@ struct SkippedFile {
   std::string error;
 };
 
-// What a collection's folder holds: manifest.json, written last, makes a conversion visible.
+// The content of a collection's folder. manifest.json is written last and makes a conversion
+// visible.
 struct Manifest {
   Collection collection;
   std::vector<ManifestShard> shards;  // in the order (split, file)
   std::vector<SkippedFile> skipped;
 };
 
-// The manifest is a function of the shards only: no dates. Atomic. Throws IoError.
+// Atomic. The manifest is a function of the shards only: no dates. Throws IoError.
 void write_manifest(const Manifest& manifest, const std::filesystem::path& path,
                     FileSystem& files = posix_file_system());
 
-// Throws DataError when there is none, or it is not a manifest of this collection.
+// Throws DataError when the file is missing or not a manifest of this collection.
 Manifest read_manifest(const std::filesystem::path& path, const Collection& collection);
 
-// Compares what a manifest says of a shard, or of one of its graphs, with what the shard itself
-// says. Throws DataError that names the shard, the field and both values at the first difference.
-// Only file, split, and the names and order of graphs of each shard are compared.
+// Compares the manifest's entry of a shard, or of one of its graphs, with the shard itself. Throws
+// DataError at the first difference, with the shard, the field and both values. Of a shard only
+// file, split, and the names and order of its graphs are compared.
 void require_equal(const ManifestShard& listed, const ShardSummary& found,
                    const Collection& collection, std::string_view where);
 void require_equal(const GraphSummary& listed, const GraphSummary& found, std::string_view where);
 
-// One line for each fault of the manifest that can be seen without its shards: totals that are not
-// the sums of its graphs, shards that are listed twice, out of order or outside their split's
-// folder, graphs of one name in a split. `manifest` is what read_manifest made of the file.
+// One line for each fault of the manifest that is visible without its shards: totals that are not
+// the sums of its graphs; shards listed twice, out of order or outside their split's folder; graphs
+// of one name in a split. `manifest` is the result of read_manifest.
 std::vector<std::string> manifest_faults(const std::filesystem::path& path,
                                          const Manifest& manifest);
 

@@ -10,7 +10,7 @@
 
 namespace tpudist {
 
-// What a shard says of one graph: attributes, sizes, and how its configurations are stored.
+// A shard's description of one graph: attributes, sizes, and how its configurations are stored.
 struct GraphSummary {
   std::string name, group;  // the HDF5 group: "/graphs/000000"
   SourceFile source;
@@ -21,7 +21,8 @@ struct GraphSummary {
   std::int64_t states = 0;               // coded only
   std::int64_t max_states_per_node = 0;  // coded only
   std::uint64_t float_bytes = 0;         // the configurations' features as float32
-  std::uint64_t memory_bytes = 0;        // codes and float32 states, or narrow features, in memory
+  std::uint64_t memory_bytes = 0;        // memory for codes and float32 states, or for narrow
+                                         // features
   std::uint64_t stored_bytes = 0;        // the same in the file
 };
 
@@ -31,13 +32,13 @@ struct ShardSummary {
 };
 
 // Opens a shard for reading and checks format, version and completeness. Throws DataError, or
-// IoError when there is no such file.
+// IoError when the file does not exist.
 Hdf5Id open_shard(const std::filesystem::path& path);
 
-// Everything about a shard but its large arrays. Throws like open_shard.
+// Everything in a shard except its large arrays. Throws like open_shard.
 ShardSummary summarize_shard(const std::filesystem::path& path);
 
-// Throws DataError for another type than i8, i16, i32 and f32.
+// Throws DataError for a type other than i8, i16, i32 and f32.
 void check_feature_type(const Hdf5Dataset& dataset);
 
 // Rows of narrow features as floats. Throws like check_feature_type.

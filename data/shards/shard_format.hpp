@@ -23,9 +23,9 @@ namespace tpudist {
 inline constexpr std::string_view kShardFormat = "tpudist-shard";
 inline constexpr std::int64_t kShardVersion = 1;
 
-// Chunks of config_codes and config_feat, which random slates inflate for a row or two of each.
-// Codes of the real AlexNet take as much room in chunks of 8 KiB as in chunks of 256 KiB; features
-// that do not repeat take 3 % more, and converting them 5 to 10 % more time.
+// Chunk sizes of config_codes and config_feat, of which a random slate inflates a chunk for each
+// row or two. The codes of the real AlexNet need as much space in chunks of 8 KiB as in chunks of
+// 256 KiB. Features that do not repeat need 3 % more, and 5 to 10 % more time to convert.
 inline constexpr std::size_t kCodeChunkBytes = 8 << 10;
 inline constexpr std::size_t kFeatureChunkBytes = 16 << 10;
 

@@ -14,7 +14,7 @@
 
 namespace tpudist {
 
-// Where one graph of a collection's split lies.
+// The location of one graph of a collection's split.
 struct GraphEntry {
   std::string name;
   std::string split;            // "train", "valid" or "test"
@@ -24,7 +24,7 @@ struct GraphEntry {
   std::string source;             // NPZ path relative to the NPZ root
   std::uint64_t source_hash = 0;  // XXH3 of the NPZ file
   std::uint64_t shard_hash = 0;   // XXH3 of the HDF5 file
-  // What the configurations take in memory in their stored width, by the manifest.
+  // Memory for the configurations in their stored width, from the manifest.
   std::uint64_t config_bytes = 0;
 };
 
@@ -34,12 +34,13 @@ struct GraphEntry {
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split = {});
 
-// Reads every shard of `entries` once, several at a time, and throws DataError for one that has not
-// the manifest's hash, so that no damaged byte gets to HDF5. Throws IoError where it cannot be read.
+// Reads every shard of `entries` once, several at a time. Throws DataError for a shard whose hash
+// is not the manifest's, so that damaged bytes never reach HDF5. Throws IoError where it cannot be
+// read.
 void check_shard_hashes(std::span<const GraphEntry> entries, ThreadPool& pool);
 
-// Reads one graph of a shard. The HDF5 library is entered under one process-wide lock; chunks are
-// inflated outside it. Thread-safe.
+// Reads one graph of a shard. Calls into HDF5 hold one process-wide lock; chunks are inflated
+// outside it. Thread-safe.
 class GraphReader {
  public:
   // Opens the shard and checks format, version and completeness. Throws DataError or IoError.
@@ -51,8 +52,8 @@ class GraphReader {
   Graph read_graph() const;
   RunTimes read_run_times() const;
 
-  // Layout graphs: true when the shard holds config_codes + config_states, false when it holds
-  // config_feat [c, nc, 18] because configurations of this graph do not repeat. Always false for
+  // Layout graphs: true when the shard has config_codes + config_states, false when it has
+  // config_feat [c, nc, 18] because the graph's configurations do not repeat. Always false for
   // tile.
   bool coded() const;
   ConfigStates read_states() const;  // coded only
@@ -63,11 +64,11 @@ class GraphReader {
   // Reads configurations first .. first + count - 1 as float: [count, nc, kLayoutConfigFeatures] of
   // an uncoded layout graph, [count, kTileConfigFeatures] of a tile graph.
   std::vector<float> read_config_features(std::int64_t first, std::int64_t count) const;
-  // Reads the same as they are stored: elements of feature_type(), which is i8, i16, i32 or f32.
+  // The same in the stored type: elements of feature_type(), which is i8, i16, i32 or f32.
   ElementType feature_type() const;
   std::vector<std::byte> read_stored_features(std::int64_t first, std::int64_t count) const;
 
-  // Rows per chunk of config_codes or config_feat: a whole number of them is cheap to read.
+  // Rows per chunk of config_codes or config_feat; whole chunks are cheapest to read.
   std::int64_t chunk_rows() const;
 
  private:

@@ -12,15 +12,16 @@
 
 namespace tpudist {
 
-// What the run times of one graph say, before any learning.
+// Statistics of the run times of one graph.
 struct RunTimeStatistics {
   std::int64_t min = 0, max = 0;  // ns; 0 in test splits
   std::int64_t distinct_configs = 0;
-  std::int64_t repeated_configs = 0;  // configurations that were measured more than once
+  std::int64_t repeated_configs = 0;  // configurations measured more than once
   std::int64_t repeated_rows = 0;     // their measurements
-  std::int64_t most_repeats = 0;      // of one configuration
-  // Quartiles over the repeated configurations of max / min - 1 of what is ranked: the noise of a
-  // measurement. NumPy's percentiles (linear). Nothing when there are none, or run times of 0.
+  std::int64_t most_repeats = 0;      // largest number for one configuration
+  // Measurement noise: quartiles, over the repeated configurations, of max / min - 1 of the ranked
+  // value. NumPy's percentiles (linear). Nothing when no configuration is repeated, or run times
+  // are 0.
   std::optional<std::array<double, 3>> spread;
 };
 

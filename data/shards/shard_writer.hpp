@@ -15,7 +15,7 @@
 
 namespace tpudist {
 
-// The NPZ file that a graph came from.
+// The NPZ file from which a graph was made.
 struct SourceFile {
   std::string path;  // relative to the NPZ root, with '/'
   std::uint64_t bytes = 0;
@@ -23,16 +23,16 @@ struct SourceFile {
 };
 
 // Writes one shard file, graph after graph: begin, the configuration arrays, end (or drop). Give it
-// a temporary name: the file is whole only after `close`. Throws IoError. One thread calls it; the
-// pool deflates.
+// a temporary name: the file is complete only after `close`. Throws IoError. One thread calls it;
+// the pool deflates.
 class ShardWriter {
  public:
   ShardWriter(const std::filesystem::path& path, const Collection& collection,
               std::string_view split, ThreadPool& pool);
 
-  // Creates the next HDF5 group and writes its attributes and the graph's arrays that no configuration changes.
+  // Creates the next HDF5 group and writes its attributes and the graph's static arrays.
   void begin(const Graph& graph, std::int64_t configs, const SourceFile& source);
-  // A dataset of the open HDF5 group, to be filled chunk by chunk; an earlier one of that name is
+  // A dataset of the open HDF5 group, to be filled chunk by chunk; an existing one of that name is
   // replaced.
   Hdf5Dataset create(const std::string& name, ElementType type, std::vector<std::int64_t> shape,
                      std::size_t chunk_bytes = kArrayChunkBytes);
@@ -41,10 +41,10 @@ class ShardWriter {
     create(name, element_type<T>(), std::move(shape)).write_all(std::as_bytes(values), pool_);
   }
   void write(const RunTimes& times);
-  void remove(const std::string& name);  // a dataset of the open HDF5 group, if it is there
+  void remove(const std::string& name);  // a dataset of the open HDF5 group, if it exists
 
   void end();   // the graph is complete
-  void drop();  // the graph is not wanted after all: its HDF5 group is removed
+  void drop();  // discards the graph: removes its HDF5 group
   std::int64_t graphs() const { return graphs_; }
   std::string group_name() const { return graph_group(graphs_); }  // of the open one
 
@@ -60,17 +60,17 @@ class ShardWriter {
   std::int64_t graphs_ = 0;
 };
 
-// Fills a dataset with rows in order; whole chunks are deflated by the pool, several at a time,
-// each proven by inflating it again.
+// Fills a dataset with rows in order. The pool deflates whole chunks, several at a time; each is
+// verified by inflating it again.
 class ChunkAppender {
  public:
   ChunkAppender(Hdf5Dataset& dataset, ThreadPool& pool);
 
-  // Room for the next rows, at most `most` of them: [returned bytes / row_bytes] rows, at least
-  // one. Call `advance` when they are set.
+  // Space for the next rows: at most `most`, at least one; the result has whole rows of
+  // row_bytes(). Call `advance` when they are set.
   std::span<std::byte> room(std::int64_t most);
   void advance(std::int64_t rows);
-  // All rows have been given: writes what is left.
+  // Call it after all rows: writes the remaining ones.
   void finish();
 
  private:

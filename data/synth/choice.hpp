@@ -11,8 +11,8 @@ namespace tpudist::synth {
 
 inline constexpr int kMaxStates = 9;
 
-// The states of one configurable operation: its row of node_config_feat, and what it means for the
-// layouts of its output, input and kernel.
+// The states of one configurable operation: each is a row of node_config_feat with its meaning for
+// the layouts of output, input and kernel.
 struct Choice {
   struct State {
     // 6 output, 6 input, 6 kernel; -1 = none.
@@ -23,7 +23,7 @@ struct Choice {
   std::vector<State> states;
 };
 
-// convolution: 8 states; dot: 9, one of which takes its operands as they come; reshape: 2.
+// Convolution: 8 states; dot: 9, one of which takes its operands in any layout; reshape: 2.
 Choice make_choice(const Program& program, std::int32_t op);
 
 }  // namespace tpudist::synth

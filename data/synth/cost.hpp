@@ -10,19 +10,19 @@
 
 namespace tpudist::synth {
 
-// The hidden cost model of layouts, as a sum over operations: computing and moving an operation's
-// tensor with its padding to 8 x 128 tiles, and copying it where its layout is not what a user
-// wants. Elementwise operations take over the layout of their first operand, so that a layout acts
-// until the next operation that chooses its own. The sum is kept as terms of one and of two
-// configurable operations.
+// The hidden cost model of layouts, a sum over operations: computing and moving an operation's
+// tensor, padded to 8 x 128 tiles, and copying it where a user wants another layout. Elementwise
+// operations take the layout of their first operand, so a layout has effect until the next
+// operation that chooses its own. The sum is stored as terms of one and of two configurable
+// operations.
 class LayoutCost {
  public:
   LayoutCost(const Program& program, std::span<const Choice> choices);
 
-  // Run time in ns, without noise. codes: state of each choice.
+  // Run time in ns, without noise. codes: the state of each choice.
   double time(std::span<const std::uint8_t> codes) const;
-  // The parts of it that depend on single operations and on pairs, for judging how much of the
-  // variance is visible without neighbours.
+  // The parts that depend on single operations and on pairs. They show how much of the variance is
+  // visible without neighbours.
   double single_part(std::span<const std::uint8_t> codes) const;
   double pair_part(std::span<const std::uint8_t> codes) const;
 

@@ -14,7 +14,7 @@ namespace tpudist::synth {
 // convolution dimension numbers, ..., layout.
 void node_features(const Op& op, bool is_root, std::span<float, kNodeFeatures> row);
 
-// The graph that a reader of the NPZ file sees. `with_config` lists the configurable nodes (layout
+// The graph as a reader of the NPZ file sees it. `with_config` lists the configurable nodes (layout
 // collections); tile graphs have none.
 Graph to_graph(const Program& program, const std::string& name, bool with_config);
 

@@ -13,27 +13,27 @@
 
 namespace tpudist::synth {
 
-// What the configurations of a program may choose: the states of each configurable operation, and
-// which operations of equal shape change together.
+// The choices of a program's configurations: the states of each configurable operation, and which
+// operations of equal shape change together.
 struct LayoutSpace {
   struct LinkedOps {
-    std::vector<std::int32_t> ops;  // configurable operations, by number in `choices`
-    bool whole_state = false;       // they share the whole state and not just the output's layout
+    std::vector<std::int32_t> ops;  // configurable operations, by index in `choices`
+    bool whole_state = false;       // they share the whole state, not only the output's layout
   };
   std::vector<Choice> choices;    // [nc]
-  std::vector<LinkedOps> linked;  // every operation is in one of them
+  std::vector<LinkedOps> linked;  // every operation is in exactly one of them
 
-  // Operations of one kind, output shape and list of states are linked; by `key`, every other set of
-  // linked operations shares whole states, unless there are only a few sets.
+  // Operations of the same kind, output shape and list of states are linked. Every other set of
+  // linked operations, chosen by `key`, shares whole states, unless there are only a few sets.
   LayoutSpace(const Program& program, std::uint64_t key);
 };
 
-// A set of distinct-by-construction configurations, and the order in which they were measured.
+// A set of different configurations, and the order in which they were measured.
 struct LayoutConfigs {
   std::int64_t nodes = 0;           // nc
   std::vector<std::uint8_t> codes;  // [d, nc]: states by number
   std::vector<double> time;         // [d]: ns, without noise
-  std::vector<std::int32_t> rows;   // [c]: the configuration of every run
+  std::vector<std::int32_t> rows;   // [c]: the configuration of each run
 
   std::span<const std::uint8_t> row(std::int64_t run) const {
     const auto d = static_cast<std::size_t>(rows[static_cast<std::size_t>(run)]);
@@ -46,8 +46,8 @@ struct LayoutConfigs {
 LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
 
-// `runs` runs of a genetic search from the default layouts: mutants of the best ones so far, which
-// come back to known configurations again and again.
+// `runs` runs of a genetic search from the default layouts: mutants of the best ones so far. It
+// often returns to known configurations.
 LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
 

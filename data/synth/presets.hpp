@@ -14,7 +14,7 @@ namespace tpudist::synth {
 
 using SplitCounts = std::array<std::int64_t, 3>;  // train, valid, test
 
-// How many graphs of what sizes. Sizes are spread between `low` and `high` so that their mean is
+// The number of graphs and their sizes. Sizes are spread between `low` and `high` with the mean
 // `mean`.
 struct Plan {
   SplitCounts graphs{};
@@ -25,7 +25,8 @@ struct Plan {
     std::int64_t low = 0, high = 0;
   } configs;
   double body_share = 0.4;                   // layout: see ModelSpec
-  double corrupt_share = 0;                  // layout: of the runs of graphs that are corrupted
+  double corrupt_share = 0;                  // layout: share of runs that are corrupted in
+                                             // corrupted graphs
   std::int64_t edges = 0, config_nodes = 0;  // layout: exact numbers, for the largest graph
 };
 
@@ -33,8 +34,8 @@ struct Preset {
   std::optional<Plan> xla, nlp, tile;
 };
 
-// "tiny", "demo", "nlp", "xla", "tile" or "huge". Throws ConfigError with the nearest name for
-// anything else.
+// "tiny", "demo", "nlp", "xla", "tile" or "huge". Throws ConfigError with the nearest name for any
+// other.
 Preset preset_named(std::string_view name);
 const std::vector<std::string>& preset_names();
 
@@ -42,7 +43,7 @@ struct LayoutJob {
   ModelSpec model;
   std::size_t split = 0;  // index into kSplits
   std::int64_t configs = 0;
-  double corrupt_share = 0;  // 0: sound
+  double corrupt_share = 0;  // 0: not corrupted
 };
 
 struct TileJob {
@@ -50,9 +51,8 @@ struct TileJob {
   std::size_t split = 0;
 };
 
-// The graphs of a plan. `source` is "xla" or "nlp": which model families there are. Each split has
-// families of its own and deals its graphs out among them, so that valid and test hold only models
-// that train has never seen.
+// The graphs of a plan. `source` is "xla" or "nlp" and selects the model families. Each split has
+// its own families, so valid and test have only models that train has never seen.
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed);
 std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed);
 

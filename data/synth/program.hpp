@@ -8,7 +8,7 @@
 
 namespace tpudist::synth {
 
-// Numbers of HLO operations as in TpuGraphs (tpu_graphs/process_data/xla/hlo_opcode.h).
+// Opcode numbers of HLO operations as in TpuGraphs (tpu_graphs/process_data/xla/hlo_opcode.h).
 namespace opcode {
 inline constexpr std::uint8_t add = 2, bitcast = 11, broadcast = 13, compare = 20, concatenate = 22,
                               constant = 24, convert = 25, convolution = 26, copy = 27, divide = 32,
@@ -19,7 +19,7 @@ inline constexpr std::uint8_t add = 2, bitcast = 11, broadcast = 13, compare = 2
                               subtract = 95, tanh = 96, transpose = 98, tuple = 100;
 }  // namespace opcode
 
-// The order of the type columns of node_feat, as far as the generator uses them.
+// The order of the type columns of node_feat; only the types that the generator uses.
 enum class Dtype : std::uint8_t { pred, s32, f32, bf16, tuple };
 int bytes_of(Dtype type);  // of one element
 
@@ -44,24 +44,24 @@ struct Shape {
 };
 
 // The two minor dimensions of a tensor in memory, which lie along the 128 lanes and the 8 sublanes
-// of a tile; -1 where the tensor has no such dimension, or where an operation takes any layout.
+// of a tile. -1 where the tensor has no such dimension, or an operation accepts any layout.
 struct Layout {
   std::int8_t minor = -1, second = -1;
   bool operator==(const Layout&) const = default;
 };
 Layout default_layout(const Shape& shape);  // the last dimension is minor
 
-// Elements with the padding to tiles of 8 x 128.
+// Number of elements including the padding to tiles of 8 x 128.
 double padded_elements(const Shape& shape, Layout layout);
 
-// What a convolution slides, one entry per spatial dimension.
+// The window of a convolution, one entry per spatial dimension.
 struct Window {
   Shape size, stride, pad_low, pad_high, base_dilation;
   bool reversed = false;
 };
 
 // How a convolution reads its operands: [batch, spatial..., feature] with a kernel [spatial..., in,
-// out]; the gradient of the kernel contracts the batch.
+// out]. The gradient of the kernel contracts the batch.
 enum class ConvolutionKind : std::uint8_t { none, forward, input_gradient, kernel_gradient };
 
 struct Op {
@@ -83,7 +83,7 @@ struct Op {
 // Operations in topological order: operands come before their users.
 struct Program {
   std::vector<Op> ops;
-  // First operations of its computations, and their end: 0, ..., n.
+  // Index of the first operation of each computation, and the end: 0, ..., n.
   std::vector<std::int64_t> splits;
 
   std::int32_t add(std::uint8_t code, Dtype type, const Shape& shape,

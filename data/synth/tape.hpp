@@ -7,9 +7,9 @@
 
 namespace tpudist::synth {
 
-// Writes the forward pass of a model operation by operation and remembers what the backward pass
-// needs; `backward` then writes the gradients in reverse order. Activations are named by their
-// operation's number. Weights that got a gradient wait in `weights` for the optimizer.
+// Writes the forward pass of a model operation by operation and records what the backward pass
+// needs; `backward` then writes the gradients in reverse order. Activations are identified by their
+// operation's number. Weights with a gradient are collected in `weights` for the optimizer.
 class Tape {
  public:
   Tape(Program& program, Dtype type) : program_(program), type_(type) {}
@@ -27,7 +27,7 @@ class Tape {
   std::int32_t transpose(std::int32_t x, const Shape& order);
   std::int32_t elementwise(std::uint8_t code, std::int32_t x);  // f(x)
   std::int32_t combine(std::uint8_t code, std::int32_t x,
-                       std::int32_t with);  // f(x, y), y a constant for gradients
+                       std::int32_t with);  // f(x, y); y is a constant for gradients
   std::int32_t bias(std::int32_t x);
   std::int32_t relu(std::int32_t x);
   std::int32_t max_pool(std::int32_t x);   // halves the spatial dimensions
@@ -35,17 +35,17 @@ class Tape {
   std::int32_t softmax(std::int32_t x);
   std::int32_t concatenate(std::int32_t x, std::int32_t side);  // along the last dimension
 
-  // A block starts at x: the backward pass adds up there the gradients of its residual connection
+  // A block starts at x, where the backward pass adds up the gradients of its residual connection
   // and branches.
   void begin_block(std::int32_t x);
   std::int32_t add_residual(std::int32_t y, std::int32_t x);  // y + x, the block's start
-  // Steps between the two are a side branch from the block's start to an activation of the same
-  // shape as the main path has there.
+  // Steps between the two form a side branch, from the block's start to an activation of the same
+  // shape as the main path has at the end.
   void begin_branch();
   void end_branch();
 
-  // Operations that the backward pass of what is on the tape will add, and configurable ones among
-  // them.
+  // Operations, and configurable ones among them, that the backward pass of the recorded steps will
+  // add.
   std::int64_t pending_nodes() const { return pending_nodes_; }
   std::int64_t pending_config_nodes() const { return pending_config_nodes_; }
 

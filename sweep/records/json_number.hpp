@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-// A score as JSON: null where there is none.
+// A score as JSON; null for no score.
 inline nlohmann::json number_or_null(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }

@@ -9,8 +9,8 @@
 
 namespace tpudist {
 
-// The names of the files in the folder of a sweep, and what they hold. Reads only, so that it can look at
-// a sweep that other processes train.
+// The names and contents of the files in a sweep's folder. Only reads, so it can look at a sweep
+// that other processes train.
 class SweepFiles {
  public:
   explicit SweepFiles(std::filesystem::path path) : path_(std::move(path)) {}
@@ -23,9 +23,9 @@ class SweepFiles {
   std::filesystem::path run_folder(const SweepRun& run) const { return path_ / "runs" / run.id; }
   std::filesystem::path result_file(const SweepRun& run) const;
 
-  // Throw DataError that names the file when it is damaged.
+  // The following throw DataError that names the file when it is damaged.
   SweepRecord record() const { return read_record(record_file()); }
-  // The runs of a stage; nothing while they are not known yet.
+  // The runs of a stage; nothing while they are not known.
   std::optional<std::vector<SweepRun>> stage_runs(const SweepRecord& record, int stage) const;
   std::optional<RunResult> result(const SweepRun& run) const;
 

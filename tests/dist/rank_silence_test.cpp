@@ -131,14 +131,14 @@ TEST(HangReport, NamesTheCollectiveAndWhoHasNotArrived) {
   EXPECT_EQ(report,
             "tpudist: error: nothing was finished for 600 s (dist.timeout): ranks 0, 2 wait in "
             "collective 12 (all_gather), rank 1 has not arrived\n"
-            "tpudist: rank 1 (here, process 101): training, step 7, behind collective 11 "
+            "tpudist: rank 1 (here, process 101): training, step 7, after collective 11 "
             "(all_gather, 2.0 KiB); its process is stopped, gone or cut off\n"
             "tpudist: rank 0 (here, process 100): training, step 7, in collective 12 (all_gather, "
             "2.0 KiB)\n"
             "tpudist: the newest checkpoint is run/checkpoints/step-000000005.h5; go on with "
             "--resume\n");
   EXPECT_EQ(silence_line(ranks, 0),
-            "rank 1 silent for 61 s: training, step 7, behind collective 11 (all_gather, 2.0 KiB); "
+            "rank 1 silent for 61 s: training, step 7, after collective 11 (all_gather, 2.0 KiB); "
             "its process is stopped, gone or cut off");
 }
 

@@ -120,7 +120,7 @@ TEST(Watchdog, WaitsWhileAnotherRankGetsOnAndNamesItWhenItDoesNot) {
   EXPECT_THAT(of_waiting.report(),
               AllOf(HasSubstr("rank 0 waits in collective 2 (all_reduce), rank 1 has not arrived"),
                     HasSubstr("tpudist: rank 1 ("),
-                    HasSubstr("training, step 9, behind collective 1 (barrier")));
+                    HasSubstr("training, step 9, after collective 1 (barrier")));
 }
 
 TEST(Watchdog, NeverEndsAPatientRankForItself) {

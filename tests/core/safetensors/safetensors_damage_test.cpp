@@ -69,7 +69,7 @@ TEST(SafetensorsDamage, TellsWhatIsWrongInOneLine) {
       {"{" + one_tensor("a", "F32", "[2]", "[0]") + "}", 8, "two whole numbers"},
       {"{" + one_tensor("a", "F32", "[2]", "[8,0]") + "}", 8, "is the file complete?"},
       {"{" + whole + "}", 7, "is the file complete?"},
-      {"{" + whole + "}", 9, "the tensors end at byte 8 behind the header, but there are 9"},
+      {"{" + whole + "}", 9, "the tensors end at byte 8 after the header, but there are 9"},
       {"{" + whole + "," + one_tensor("b", "F32", "[1]", "[4,8]") + "}", 8, "an overlap"},
       {"{" + whole + "," + one_tensor("b", "F32", "[1]", "[12,16]") + "}", 16, "a hole"},
       {R"({"__metadata__":{"format":1}})", 0, "\"format\" is not a text"},
