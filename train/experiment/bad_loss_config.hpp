@@ -4,17 +4,17 @@
 
 namespace tpudist {
 
-// What becomes of a member whose loss or gradient is not finite, or whose loss is too large.
+// What to do with a member whose loss or gradient is not finite, or whose loss is too large.
 enum class BadLossPolicy {
-  stop,       // it is left out from there on
+  stop,       // drop it for the rest of the training
   skip,       // it takes no step in this batch
-  roll_back,  // it goes on from the last regular checkpoint, with half the rate
+  roll_back,  // return to the last regular checkpoint, with half the learning rate
 };
 
 // `train.on_bad_loss` and `train.bad_loss_above`.
 struct BadLossConfig {
   BadLossPolicy policy = BadLossPolicy::stop;
-  double above = std::numeric_limits<double>::infinity();  // losses above count as bad
+  double above = std::numeric_limits<double>::infinity();  // larger losses count as bad
 };
 
 }  // namespace tpudist

@@ -12,23 +12,23 @@
 
 namespace tpudist {
 
-// What a job runs on: borrowed for the job, the same kind on every rank.
+// The resources of a job: borrowed for the job, of the same kind on every rank.
 struct JobContext {
   Communicator& world;  // host memory
   ThreadPool& pool;     // this rank's threads
   NodeTopology place;   // node and GPU of this rank
   ProgressSink& progress;
-  Watchdog* watchdog = nullptr;  // null: nobody watches
-  Trace* trace = nullptr;        // null: nobody traces
-  // What checkpoints are written with, by one more thread; tests give one that fails.
+  Watchdog* watchdog = nullptr;  // null: no watchdog
+  Trace* trace = nullptr;        // null: no trace
+  // Writes checkpoints, from one more thread; tests pass one that fails.
   FileSystem& files = posix_file_system();
   std::string commit = "unknown";  // of the sources of this program, for the records of runs
 
-  // Tells the watchdog what this rank does next; `phase` is a literal, `step` < 0: it has no steps.
+  // Tells the watchdog what this rank does next. `phase`: a string literal; `step` < 0: no steps.
   void enter(const char* phase, std::int64_t step = -1) const {
     if (watchdog) watchdog->activity().enter(phase, step);
   }
-  // Tells it that this rank finished a piece of work that is none of the pool's.
+  // Tells the watchdog that this rank finished work outside of the pool.
   void advance() const {
     if (watchdog) watchdog->activity().advance();
   }

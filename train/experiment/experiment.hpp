@@ -23,27 +23,27 @@ namespace tpudist {
 
 enum class RowOrder { shared, per_member };
 enum class PlanMode { automatic, dense, refined };
-// What is computed as one piece of work: slates as they come, or those of the same graph.
+// How a batch is cut into units: by slates in their order, or by graph.
 enum class UnitKind { slates, graph };
 enum class ReduceMode { tree, all_reduce };
-// Which rows of each validation graph the evaluation behind the last step scores: every measured
-// row, at most `train.evaluate_rows`, or none at all.
+// The rows of each validation graph to score in the evaluation after the last step: all measured
+// rows, at most `train.evaluate_rows`, or none.
 enum class LastEvaluation { all, sampled, none };
 
-// `data:`, apart from what DatasetOptions takes over.
+// `data:`, except what DatasetOptions contains.
 struct DataConfig {
   std::filesystem::path shards;
   Collection collection;
-  // Policy for training; evaluation keeps every measured row.
+  // For training only; evaluation uses every measured row.
   DuplicatesPolicy duplicates = DuplicatesPolicy::min;
   std::vector<std::string> include_train, include_valid, exclude_train, exclude_valid;
-  GraphReduction reduction;  // of training and of all that is scored
+  GraphReduction reduction;  // in training and in all scoring
   CacheMode cache = CacheMode::automatic;
   std::uint64_t cache_bytes = 0;
   std::string cache_dir = "none";  // none, auto or a folder: NodeCacheOptions::of
-  std::uint64_t cache_size = 0;    // bytes of all files in it
+  std::uint64_t cache_size = 0;    // limit in bytes for all files in it
 
-  // Options to open the training rows of the split `train`, or every measured row of a split.
+  // Options to open the training rows of the split `train`, or all measured rows of a split.
   DatasetOptions training() const;
   DatasetOptions evaluation(const std::string& split) const;
 };
@@ -53,17 +53,17 @@ struct BatchConfig {
   int configs = 10;  // K, per slate
   UnitKind unit = UnitKind::slates;
   int unit_slates = 1;   // most slates of a unit
-  int config_chunk = 0;  // configurations of a slate that are computed at a time; 0 = all
-  int member_chunk = 0;  // members that are computed together; 0 = by the plan
+  int config_chunk = 0;  // configurations of a slate computed at a time; 0 = all
+  int member_chunk = 0;  // members computed together; 0 = depends on the plan
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
-  double edge_dropout = 0;  // share of edges that a graph loses in a step, below 1 (EdgeDraw)
+  double edge_dropout = 0;  // share of a graph's edges dropped in a step, below 1 (EdgeDraw)
 };
 
-// `train.early_stop`: EarlyStop says what it does.
+// `train.early_stop`, see EarlyStop.
 struct EarlyStopConfig {
   std::int64_t patience = 0;  // evaluations; 0 = no member stops before the last step
-  double min_delta = 0;       // by which a score must exceed the best one
+  double min_delta = 0;       // a better score must exceed the best one by more than this
 };
 
 struct TrainConfig {
@@ -71,11 +71,11 @@ struct TrainConfig {
   std::int64_t evaluate_every = 0;    // steps; 0 = only at the end
   std::int64_t checkpoint_every = 0;  // steps; 0 = only at the end
   std::int64_t log_every = 1;         // steps
-  std::int64_t evaluate_rows = 1000;  // most rows of a graph in evaluations on the way
+  std::int64_t evaluate_rows = 1000;  // most rows of a graph in evaluations before the last step
   LastEvaluation last_evaluation = LastEvaluation::all;
   int keep_checkpoints = 2;
   int prefetch = 2;          // steps prepared ahead
-  bool recompute = false;    // run layers again in the backward pass instead of keeping all states
+  bool recompute = false;    // recompute states in the backward pass instead of keeping all
   bool cuda_graphs = false;  // NetworkOptions::replay
   AverageConfig average;
   EarlyStopConfig early_stop;
@@ -83,15 +83,15 @@ struct TrainConfig {
   BadLossConfig bad_loss;
 };
 
-// Of which splits folds are made: members train on all of them but their own fold.
+// The splits that are divided into folds: members train on all of them except their own fold.
 enum class FoldOver { train, train_and_valid };
 
-// Whether one run trains all members side by side, or a sweep trains them in runs of their own.
+// Whether one run trains all members side by side, or a sweep trains each in its own run.
 enum class Placement { fused, split };
 
-// Members are counted from 0 within a run. Their numbers go on across the runs that an ensemble is
-// cut into: the number of a member decides its initial parameters, its own order and its fold, and
-// a run of some members gives each the bits that it has in the run of all.
+// Members are indexed from 0 within a run. If an ensemble is trained in several runs, member
+// numbers continue across them. The number determines a member's initial parameters, its own order
+// and its fold, so a run with some members gives each the same bits as a run with all.
 struct EnsembleConfig {
   int members = 1;
   int first_member = 0;  // number of member 0 of this run
@@ -99,19 +99,19 @@ struct EnsembleConfig {
   int folds = 0;  // 0 = none: every member trains on all graphs
   std::uint64_t fold_seed = 1;
   FoldOver fold_over = FoldOver::train;
-  std::filesystem::path fold_file;  // says which fold each graph has; empty = assign_folds does
+  std::filesystem::path fold_file;  // gives the fold of each graph; empty = assign_folds
   Placement placement = Placement::fused;
 
   int number_of(int member) const { return first_member + member; }
   // Whether members hold graphs out.
   bool holds_out() const { return folds > 0 && vary_fold; }
-  // Whether members train on validation graphs too, but for those of their fold.
+  // Whether members also train on validation graphs, except those of their fold.
   bool trains_on_valid() const { return fold_over == FoldOver::train_and_valid; }
-  // The fold whose graphs member `member` of this run never trains on; -1 when it trains on all.
+  // The fold whose graphs member `member` of this run never trains on; -1: it trains on all graphs.
   int held_out_fold(int member) const { return holds_out() ? number_of(member) % folds : -1; }
 };
 
-// `predictions:`: what members predict when they have been trained.
+// `predictions:`, the scores that members write after training.
 struct PredictionsConfig {
   bool wanted = false;
   std::int64_t most_rows = 0;  // of a graph; 0 = all
@@ -119,14 +119,14 @@ struct PredictionsConfig {
 
 struct DistConfig {
   ReduceMode reduce = ReduceMode::tree;
-  int threads = 0;       // per rank; 0 = auto: the node's cores / ranks on the node
-  std::string device;    // auto, cpu or cuda
-  double timeout = 600;  // seconds in which something must be finished, see Watchdog; 0 = no watch
+  int threads = 0;          // per rank; 0 = auto: the node's cores / ranks on the node
+  std::string device;       // auto, cpu or cuda
+  double timeout = 600;     // seconds without progress before the watchdog ends the job; 0 = off
   bool mixed_cpus = false;  // whether ranks may run on CPUs whose kernels compute different bits
 };
 
-// `system:` of an experiment that repeats a published system: where it is described, the collections
-// that it was made for, and what it is known to score. All are empty where there is no such key.
+// `system:` of an experiment that repeats a published system: where it is described, the
+// collections for which it was made, and its published score. All empty without this key.
 struct SystemNote {
   std::string source, score;
   std::vector<std::string> collections;
@@ -145,14 +145,14 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  // Configurations of a graph that are scored in one plan. A network that mixes configurations
+  // Which configurations of a graph are scored in one plan. A network that mixes configurations
   // needs evaluate_block.slates.wanted().
   ScoringBlock evaluate_block;
   EnsembleConfig ensemble;
   PredictionsConfig predictions;
   DistConfig dist;
 
-  // Options to open what members train on, each but for its own fold.
+  // Options to open the graphs that members train on, including their held-out folds.
   DatasetOptions training_data() const;
 
   std::string resolved_yaml, resolved_table;
@@ -160,7 +160,7 @@ struct Experiment {
   std::uint64_t numbers_hash = 0;    // hash_of_settings(entries)
 };
 
-// Reads everything and calls document.finish(), so that all mistakes come at once (ConfigError).
+// Reads everything and calls document.finish(), which throws one ConfigError with all mistakes.
 Experiment read_experiment(ConfigDocument& document);
 
 }  // namespace tpudist

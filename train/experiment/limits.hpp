@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// The most that an experiment may count to where nothing else sets a limit.
+// The largest allowed number where no other limit applies.
 inline constexpr std::int64_t kMany = std::int64_t{1} << 40;
 
 // The number under `key`, from 1 to `max`.

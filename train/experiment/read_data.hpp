@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-// Reads `data:`. Mistakes are kept in the document, which reports all of them at once.
+// Reads `data:`. Mistakes are recorded in the document.
 DataConfig read_data(ConfigNode data);
 
 }  // namespace tpudist

@@ -5,7 +5,7 @@
 
 namespace tpudist {
 
-// Reads `ensemble:`. Mistakes are kept in the document, which reports all of them at once.
+// Reads `ensemble:`. Mistakes are recorded in the document.
 EnsembleConfig read_ensemble(ConfigNode ensemble);
 
 }  // namespace tpudist

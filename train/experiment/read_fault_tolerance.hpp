@@ -5,12 +5,12 @@
 
 namespace tpudist {
 
-// Read what `train:` and `dist:` say of runs that outlast their time or get into trouble. Mistakes are
-// kept in the document.
+// Read the keys of `train:` and `dist:` about time limits and faults. Mistakes are recorded in the
+// document.
 
 // `train.time_limit`.
 TimeLimitConfig read_time_limit(ConfigNode& train);
-// `train.on_bad_loss` and `train.bad_loss_above`; `config`: what was read of `train` before.
+// `train.on_bad_loss` and `train.bad_loss_above`; `config`: the keys of `train` read so far.
 BadLossConfig read_bad_loss(ConfigNode& train, const TrainConfig& config);
 // `dist.timeout`, seconds.
 double read_timeout(ConfigNode& dist);

@@ -6,8 +6,7 @@
 
 namespace tpudist {
 
-// Read `evaluate:`, how graphs are scored, and `predictions:`. Mistakes are kept in the document, which
-// reports all of them at once.
+// Read `evaluate:` and `predictions:`. Mistakes are recorded in the document.
 ScoringBlock read_evaluate(ConfigNode evaluate);
 PredictionsConfig read_predictions(ConfigNode predictions);
 

@@ -5,8 +5,8 @@
 
 namespace tpudist {
 
-// Read `batch:`, `train:` and `dist:`. Mistakes are kept in the document, which reports all of them at
-// once; what refuses keys of other blocks is in refusals.hpp.
+// Read `batch:`, `train:` and `dist:`. Mistakes are recorded in the document; checks across blocks
+// are in refusals.hpp.
 BatchConfig read_batch(ConfigNode batch);
 TrainConfig read_train(ConfigNode train);
 DistConfig read_dist(ConfigNode dist);

@@ -5,8 +5,8 @@
 
 namespace tpudist {
 
-// Which values of different blocks refuse each other. `experiment` is what the blocks below `root`
-// were read into; a mistake is kept in the document at the key to be changed.
+// Checks for values of different blocks that contradict each other. `experiment` was read from the
+// blocks below `root`. A mistake is recorded in the document at the key to be changed.
 void refuse_contradictions(ConfigNode root, const Experiment& experiment);
 
 }  // namespace tpudist

@@ -8,7 +8,7 @@
 namespace tpudist {
 
 // Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE", with every
-// key that decides the numbers and differs.
+// different key that influences the numbers.
 void require_same_settings(const std::vector<ConfigEntry>& then,
                            const std::vector<ConfigEntry>& now, std::string_view where,
                            std::string_view advice);

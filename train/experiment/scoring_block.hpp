@@ -5,13 +5,13 @@
 
 namespace tpudist {
 
-// `evaluate.slate`: all rows of a graph are scored in slates, as a network needs whose score of one
-// configuration depends on the others beside it. The distinct configurations of a graph, shuffled
-// by a permutation, are cut into nearly equal slates of at most `configs`, each computed by itself
-// and whole; the score is the plain mean over `permutations` of them. Scores are a pure function of
-// these values and of the graph.
+// `evaluate.slate`: all rows of a graph are scored in slates, for networks in which the score of a
+// configuration depends on the others in its slate. The distinct configurations of a graph are
+// permuted and cut into nearly equal slates of at most `configs`; each slate is computed whole and
+// alone. The score is the plain mean over `permutations` permutations. A pure function of these
+// values and of the graph.
 struct ScoringSlates {
-  std::int64_t configs = 0;  // 0: no slates; blocks of any cut give the same scores then
+  std::int64_t configs = 0;  // 0: no slates; the scores do not depend on the block size then
   int permutations = 1;
   std::uint64_t seed = 1;
 
@@ -19,27 +19,27 @@ struct ScoringSlates {
   bool operator==(const ScoringSlates&) const = default;
 };
 
-// How many configurations of a graph are scored in one plan: more of them share more rows, but a
-// larger plan needs more memory. What comes of it is a pure function of recorded config values and
-// of graph and network, never of ranks, threads or free memory.
+// How many configurations of a graph are scored in one plan. More configurations share more rows,
+// but a larger plan needs more memory. The result is a pure function of recorded config values,
+// graph and network, never of ranks, threads or free memory.
 struct ScoringBlock {
   std::int64_t configs = 0;     // evaluate.block; 0 = auto: by rows
   std::int64_t rows = 400'000;  // evaluate.block_rows: nodes x configurations of a block
-  // evaluate.plan_floats: numbers in the states of all layers of a block's plan, of one member. The
-  // memory of a block goes by them.
+  // evaluate.plan_floats: limit for the numbers in the states of all layers of a block's plan, for
+  // one member. They determine the memory of a block.
   std::int64_t plan_floats = 56'000'000;
-  ScoringSlates slates;                      // where they are wanted, they are the blocks
-  static constexpr std::int64_t least = 32;  // configurations that block_rows allows at least
+  ScoringSlates slates;                      // if wanted, the slates are the blocks
+  static constexpr std::int64_t least = 32;  // block_rows allows at least this many configurations
 
-  // Whether the size of blocks is given, whatever their memory.
+  // Whether the size of blocks is given and does not depend on their memory.
   bool is_fixed() const { return configs > 0 || slates.wanted(); }
 
-  // The most configurations of a block, before `plan_floats` is looked at.
+  // The most configurations of a block, before `plan_floats` is applied.
   std::int64_t size(std::int64_t nodes) const {
     if (slates.wanted()) return slates.configs;
     return configs > 0 ? configs : std::max(least, rows / std::max<std::int64_t>(nodes, 1));
   }
-  // Whether a plan with so many numbers in its states is small enough, or cannot be made smaller.
+  // Whether a plan with `floats` numbers in its states is small enough, or cannot be made smaller.
   bool fits(double floats, std::int64_t block_configs) const {
     return is_fixed() || block_configs == 1 || floats <= static_cast<double>(plan_floats);
   }

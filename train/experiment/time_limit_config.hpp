@@ -6,10 +6,10 @@ namespace tpudist {
 
 // `train.time_limit`.
 struct TimeLimitConfig {
-  // Seconds of wall-clock time that one training may take, counted anew when it is resumed; nothing:
-  // no limit of its own.
+  // Seconds of wall-clock time for a training, starting again when it is resumed; nothing: no own
+  // limit.
   std::optional<double> seconds;
-  bool slurm = true;  // whether the end of the Slurm job counts as well
+  bool slurm = true;  // whether the end of the Slurm job is a limit too
 };
 
 }  // namespace tpudist

@@ -7,9 +7,9 @@
 
 namespace tpudist {
 
-// What all ranks of a job must have in common of an experiment: every resolved value by its key. Not
-// the folder of the shards and the fold file, which may lie elsewhere on each node: what is in them is
-// compared when they have been read.
+// The values of an experiment that must be equal on all ranks: every resolved value by its key. The
+// folder of the shards and the fold file are excluded, since each node may have its own; their
+// content is compared after it has been read.
 std::vector<AgreedValue> values_to_agree(const Experiment& experiment);
 
 }  // namespace tpudist

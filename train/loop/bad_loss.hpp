@@ -9,24 +9,24 @@
 
 namespace tpudist {
 
-// What happens to a member in a step.
+// What to do with a member in a step.
 enum class StepVerdict { take, skip, roll_back, leave };
 
-// Decides what becomes of members whose loss or gradient is bad (`train.on_bad_loss`), and counts.
-// With `skip` a member is left out when more than `kMostSkipped` of its steps in a row were bad, with
-// `roll_back` when it was rolled back `kMostRollBacks` times before. Plain data; a pure function of
-// losses and norms, so that ranks with the same sums decide the same.
+// Decides what to do with members whose loss or gradient is bad (`train.on_bad_loss`), and counts.
+// With `skip` a member is dropped after more than `kMostSkipped` bad steps in a row, with
+// `roll_back` if it was rolled back `kMostRollBacks` times before. Plain data; a pure function of
+// losses and norms, so ranks with equal sums decide the same.
 struct BadLoss {
   static constexpr std::int64_t kMostSkipped = 20, kMostRollBacks = 5;
 
   BadLoss(const BadLossConfig& config, int members);
 
-  // Of member `m`, which has a slate in this batch.
+  // For member `m`, which has a slate in this batch.
   StepVerdict judge(std::size_t m, double loss, double norm);
-  // What the member's learning rate is multiplied by: 1/2 for each time it was rolled back.
+  // Factor of the member's learning rate: 1/2 for each time it was rolled back.
   double rate_factor(std::size_t m) const;
 
-  // State for checkpoints, by names of their own: what is not 0.
+  // State for checkpoints, under own names; zeros are left out.
   void save(std::map<std::string, double>& numbers) const;
   void restore(const std::map<std::string, double>& numbers);
 

@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// Members that a run goes on without, by their numbers, rising: those whose loss or gradient was not
-// finite, and those that stopped early.
+// Members that no longer train, by ascending numbers: those whose loss or gradient was not finite,
+// and those that stopped early.
 std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state);
 std::vector<EarlyStopped> stopped_members(const EnsembleConfig& ensemble,
                                           const TrainingState& state);

@@ -13,23 +13,23 @@ namespace tpudist {
 // "12.3 GFLOP", "1.23 TFLOP".
 std::string format_operations(double operations);
 
-// What an experiment scores, as far as it does.
+// The cost of all scoring in an experiment; a part is empty where nothing is scored.
 struct EvaluationCosts {
-  std::optional<ScoringCost> each;  // of the evaluations on the way
+  std::optional<ScoringCost> each;  // of each evaluation before the last step
   std::optional<ScoringCost> last;  // the evaluation after the last step
   std::optional<ScoringCost>
       predictions;  // of graphs that members hold out, and of the validation split
 };
 
-// `valid` and `units`: the validation split, or null where it has no graphs. Builds sample plans, and
+// `valid` and `units`: the validation split, or null if it has no graphs. Builds sample plans, but
 // scores nothing. Not collective.
 EvaluationCosts evaluation_costs(const TrainingSetup& setup, const Dataset* valid,
                                  const UnitBuilder* units, ThreadPool& pool);
 
-// How many evaluations there are on the way after step `done`.
+// The number of evaluations that follow step `done`, without the last one.
 std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done);
 
-// The costs as lines: rows, arithmetic, and training steps (of `step_operations` each).
+// The costs as lines: rows, arithmetic, and the same in training steps (of `step_operations` each).
 std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,
                             bool has_graphs, double step_operations);
 

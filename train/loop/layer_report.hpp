@@ -7,10 +7,10 @@
 
 namespace tpudist {
 
-// A table of the network's layers, a line for each: its parameters in one member, the state behind it
-// as rows x channels in the plan that a unit of these plans takes, and for the encoder and each layer
-// that takes plan layers the sharing forecast, e.g. "rows 9 % -> 48 %": the rows of the refined plan
-// before and behind it, against those of the dense plan.
+// A table of the network's layers, one line each: its parameters in one member, and the state after
+// it as rows x channels in the plan chosen for a unit. For the encoder and layers with plan layers
+// also the sharing, e.g. "rows 9 % -> 48 %": rows of the refined plan before and after the layer,
+// relative to the dense plan.
 std::vector<std::string> layer_lines(const TrainingSetup& setup, const PlanComparison& plans);
 
 }  // namespace tpudist

@@ -9,17 +9,17 @@
 
 namespace tpudist {
 
-// Writes the folds of a run into its folder as folds.yaml, unless that says the same already. Nothing
-// where there are none. Throws IoError.
+// Writes the folds of a run into its folder as folds.yaml, unless it has the same content already.
+// Does nothing without folds. Throws IoError.
 void record_folds(const RunFolder& run, const FoldTable& folds);
 
-// Throws ConfigError when the run's folds.yaml gives a graph another fold than `folds`: it names the
-// first such graph and both folds. A file that is missing or damaged says nothing.
+// Throws ConfigError when the run's folds.yaml gives a graph another fold than `folds`; the message
+// names the first such graph and both folds. A missing or damaged file is ignored.
 void require_recorded_folds(const RunFolder& run, const FoldTable& folds);
 
-// Throws ConfigError unless the checkpoint in the file `path` is of a run with the same folds of the
-// training data: says what differs where folds.yaml tells. Checkpoints of versions up to 0.1, which
-// levelled folds by another rule, are refused where there are folds.
+// Throws ConfigError unless the checkpoint in the file `path` belongs to a run with the same folds
+// of the training data. If folds.yaml shows it, the message says what differs. Checkpoints of
+// versions up to 0.1, which balanced folds by another rule, are refused if there are folds.
 void require_same_folds(const CheckpointSummary& checkpoint, const std::filesystem::path& path,
                         const RunFolder& run, const FoldTable& folds, const Dataset& training);
 

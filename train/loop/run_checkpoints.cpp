@@ -77,8 +77,8 @@ bool RunCheckpoints::restore(TrainingState& state) {
   return true;
 }
 
-// The step of the newest checkpoint that is whole, -1 when there is none. Only on rank 0: it holds the
-// lock, so that damaged files can be set aside.
+// The step of the newest checkpoint that is whole, -1 when there is none. Only on rank 0: it holds
+// the lock, so that damaged files can be set aside.
 std::int64_t RunCheckpoints::choose() const {
   const auto newest = newest_checkpoint(run_.checkpoints(), DamagedFile::set_aside);
   if (newest) return read_checkpoint_summary(*newest).step;
@@ -149,7 +149,8 @@ void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
   });
 }
 
-// Takes note of what was written, and returns what went wrong; "" where nothing did. Only on rank 0.
+// Takes note of what was written, and returns what went wrong; "" where nothing did. Only on rank
+// 0.
 std::string RunCheckpoints::take_results() {
   std::string errors;
   for (const CheckpointQueue::Result& result : queue_.take_results()) {

@@ -14,34 +14,35 @@
 
 namespace tpudist {
 
-// The checkpoints of a run that is being trained: what it goes on from, and what it leaves behind.
-// Borrows all that it is made of. Its methods are collective unless they say otherwise; only rank 0
-// writes, in a thread of its own, while training goes on. The destructor waits for that thread.
+// The checkpoints of a run during training: the one from which it continues, and those it writes.
+// Borrows all its arguments. Its methods are collective unless stated otherwise. Only rank 0
+// writes, in an own thread while training continues. The destructor waits for that thread.
 class RunCheckpoints {
  public:
   // `claim`: the lock on the folder, on rank 0; null on the others.
   RunCheckpoints(const Experiment& experiment, const TrainingSetup& setup, const RunFolder& run,
                  const RunClaim* claim, JobContext& context);
 
-  // Takes the newest checkpoint that is whole, the same on all ranks, and sets damaged ones aside.
-  // False when there is none, with a warning. Throws ConfigError when it, or the folder where it has
-  // none, is of another experiment, other data or other folds; DataError when it is damaged.
+  // Restores the newest complete checkpoint, the same on all ranks, and sets damaged ones aside.
+  // Without one it warns and returns false. Throws ConfigError when the checkpoint, or without one
+  // the folder, belongs to another experiment, other data or other folds; DataError when it is
+  // damaged.
   bool restore(TrainingState& state);
 
-  // Copies the state and has its checkpoint written, which removes all but the newest
-  // `keep_checkpoints` once it is whole. Where the one before is still being written, waits for that
-  // first, so that the same checkpoints are there however slow the disk is.
+  // Copies the state and starts writing its checkpoint; when that is complete, all but the newest
+  // `keep_checkpoints` are removed. If the previous one is still being written, it waits for it
+  // first, so that a slow disk does not change which checkpoints exist.
   void save(const TrainingState& state);
-  // The same for best.h5, of an ensemble with this score on the validation split, where that is finite
-  // and better than all before. A score equal to the best one so far does not replace it.
+  // The same for best.h5, for an ensemble with this score on the validation split, if the score is
+  // finite and better than all before. An equal score does not replace the old one.
   void save_if_best(const TrainingState& state, double score);
 
-  // Warns, on rank 0, of checkpoints that could not be written. Not collective.
+  // On rank 0, warns of checkpoints that could not be written. Not collective.
   void tell();
-  // Waits until all that was saved is on the disk. Throws IoError when something of it is not, and
-  // could not be told before.
+  // Waits until everything saved is on the disk. Throws IoError when something is not and no
+  // warning could report it.
   void wait();
-  // How long the slowest one took to be written, as far as this rank knows; 0: none was. Not collective.
+  // The longest time to write one, as far as this rank knows; 0: none was written. Not collective.
   double seconds() const { return seconds_; }
 
  private:
@@ -59,9 +60,9 @@ class RunCheckpoints {
   const RunClaim* const claim_;
   JobContext& context_;
   const std::optional<std::uint64_t>
-      fold_hash_;          // of the folds, which stay as they are while it trains
+      fold_hash_;          // of the folds; they do not change during training
   CheckpointQueue queue_;  // of rank 0
-  // On rank 0: of the best.h5 that is written or on its way, and of the one on the disk.
+  // On rank 0: score of the best.h5 that is written or being written, and of the one on the disk.
   double best_score_ = -std::numeric_limits<double>::infinity();
   double kept_score_ = best_score_;
   std::int64_t newest_ = -1;  // step of the newest checkpoint on the disk, -1: none

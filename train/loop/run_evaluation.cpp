@@ -79,7 +79,7 @@ void RunEvaluation::stop_members(const Evaluation& evaluation) {
   }
 }
 
-// Most rows of a graph in the evaluation behind the last step; 0 = all.
+// Most rows of a graph in the evaluation after the last step; 0 = all.
 std::int64_t RunEvaluation::last_rows() const {
   const TrainConfig& train = experiment_.train;
   return train.last_evaluation == LastEvaluation::sampled ? train.evaluate_rows : 0;

@@ -16,10 +16,10 @@
 
 namespace tpudist {
 
-// What a run's members are scored on, and what follows from it: evaluations on the way, which keep the
-// best ensemble and let members go that do not get better, and behind the last step the last evaluation
-// and the predictions. Borrows all that it is made of, and changes the state's best scores and early
-// stops. Its methods are collective.
+// Scores a run's members during training and acts on the scores. Evaluations before the last step
+// keep the best ensemble and stop members that do not improve. After the last step come the last
+// evaluation and the predictions. Borrows all its arguments, and changes the state's best scores
+// and early stops. Its methods are collective.
 class RunEvaluation {
  public:
   // Opens the validation split, see Validation.
@@ -27,18 +27,19 @@ class RunEvaluation {
                 RunCheckpoints& checkpoints, RunReport& report, TrainingState& state,
                 JobContext& context);
 
-  // Logs, on rank 0, which graphs members are scored on that train on the validation split.
+  // On rank 0, logs which members are scored on which graphs, if members train on the validation
+  // split.
   void log_held_out() const;
 
-  // What all evaluations and predictions of the run come to. Not collective.
+  // The costs of all evaluations and predictions of the run. Not collective.
   EvaluationCosts costs() const { return validation_.costs(); }
 
-  // Behind each step but the last: evaluates where `train.evaluate_every` says so.
+  // After each step but the last: evaluates if `train.evaluate_every` says so.
   void step();
 
-  // Behind the last step: fills in `evaluation` and `out_of_fold`, and writes scores.json and the
-  // predictions. `wish` says on each rank whether it is to stop, which sets `stopped` and
-  // `out_of_time`: then there are no predictions.
+  // After the last step: sets `evaluation` and `out_of_fold`, and writes scores.json and the
+  // predictions. `wish` returns whether this rank wants to stop; then `stopped` and `out_of_time`
+  // are set, and no predictions are written.
   void finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish);
 
  private:

@@ -85,7 +85,8 @@ class RunPrediction {
     return flags;
   }
 
-  // Every rank makes the same one: training and validation data were compared when they were opened.
+  // Every rank makes the same one: training and validation data were compared when they were
+  // opened.
   void make_header() {
     header_.collection = experiment_.data.collection.name;
     header_.most_rows = experiment_.predictions.most_rows;

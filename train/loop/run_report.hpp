@@ -16,26 +16,28 @@
 
 namespace tpudist {
 
-// What a run tells while it trains: lines on the terminal, metrics.jsonl and scores.json. Only rank 0
-// writes. Lines that a full disk does not take are kept and tried again with the next one,
-// after a warning. Borrows all that it is made of.
+// The output of a run while it trains: lines on the terminal, metrics.jsonl and scores.json. Only
+// rank 0 writes. Lines that do not fit on a full disk are kept, with a warning, and written with a
+// later line. Borrows all its arguments.
 class RunReport {
  public:
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
 
-  // That this process begins, or goes on, after `step`: command, version, machine and settings.
+  // Records that this process begins or continues after `step`, with command, version, machine and
+  // settings.
   void start(std::int64_t step);
-  // Of a step that took `seconds`, where they went on this rank; advances the progress. Collective
-  // where the step is logged.
+  // Reports a step that took `seconds`, with its parts on this rank; advances the progress.
+  // Collective if the step is logged.
   void step(const StepResult& result, const TrainingState& state, double seconds,
             const StepTimes& times);
   void evaluation(const Evaluation& evaluation, const TrainingState& state);
-  // Writes scores.json, if there is anything to write. `out_of_fold`: null where nothing was predicted;
-  // `parameters`: parameter_hash of the weights that scored. Collective.
+  // Writes scores.json, if there are scores. `out_of_fold`: null if nothing was predicted;
+  // `parameters`: parameter_hash of the weights used for scoring. Collective.
   void scores(const std::optional<Evaluation>& evaluation, const std::vector<EarlyStopped>& stopped,
               const nlohmann::json& out_of_fold, std::uint64_t parameters) const;
 
-  // Throws DiskFullError, on all ranks, when lines of metrics.jsonl still could not be written. Collective.
+  // Throws DiskFullError on all ranks if lines of metrics.jsonl still cannot be written.
+  // Collective.
   void finish();
 
  private:
@@ -46,7 +48,7 @@ class RunReport {
   const Experiment& experiment_;
   const RunFolder& run_;
   JobContext& context_;
-  std::deque<nlohmann::json> lines_;  // that are still to be written
+  std::deque<nlohmann::json> lines_;  // still to be written
 };
 
 }  // namespace tpudist

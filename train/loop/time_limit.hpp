@@ -7,25 +7,26 @@
 
 namespace tpudist {
 
-// Says when to stop so that a step and a checkpoint still fit into the time that is left. How long
-// they take is measured on the way: steps with the evaluations and checkpoints in them, but for the
-// first one, which warms up. Each rank measures by itself, so what they find must be agreed on.
+// Decides when to stop so that a step and a checkpoint still fit into the remaining time. Their
+// durations are measured: steps include their evaluations and checkpoints; the first step, a
+// warm-up, is excluded. Each rank measures for itself, so ranks must agree on the result.
 class TimeLimit {
  public:
-  // What the clock says, in seconds; for tests.
+  // Time in seconds; for tests.
   using Clock = std::function<double()>;
 
-  // The time counts from here on. `checkpoint_bytes`: until a checkpoint was written, this many are
-  // reckoned at 50 MB/s.
+  // The time starts now. `checkpoint_bytes`: size to assume, at 50 MB/s, until a checkpoint has
+  // been written.
   TimeLimit(const TimeLimitConfig& config, double checkpoint_bytes, Clock clock = {});
 
-  // Asked before each step, and before each piece of work behind the last one. Whether there is no
-  // time for it; never before the first, so that a run gets on however short its time is.
+  // Ask it before each step, and before each piece of work after the last one. Whether the time
+  // does not suffice for it. Never true before the first step, so that a run makes progress even in
+  // a very short time.
   bool is_over();
-  // A checkpoint took so long.
+  // Reports that a checkpoint took `seconds`.
   void wrote_checkpoint(double seconds);
 
-  // Seconds that are left; nothing without a limit.
+  // Remaining seconds; nothing without a limit.
   std::optional<double> left() const;
 
  private:
@@ -34,13 +35,13 @@ class TimeLimit {
   Clock clock_;
   std::optional<double> end_;
   std::optional<double> last_;  // when the last step began
-  int steps_ = 0;               // that have begun
+  int steps_ = 0;               // number of started steps
   double longest_step_ = 0, checkpoint_seconds_;
   bool measured_ = false;  // whether a checkpoint was written
 };
 
-// Seconds until the Slurm job ends that this process belongs to, as SLURM_JOB_END_TIME says (seconds
-// since 1970); `now` likewise. Nothing outside of Slurm, and for what is no time to come.
+// Seconds until this process's Slurm job ends, from SLURM_JOB_END_TIME (seconds since 1970, as
+// `now`). Nothing outside of Slurm, and if the value is not a future time.
 std::optional<double> slurm_seconds_left(double now);
 
 }  // namespace tpudist

@@ -9,32 +9,32 @@
 
 namespace tpudist {
 
-// A member that took no step behind step `step`, because `train.early_stop.patience` evaluations on
-// the way had brought no better score than the best one of `best_step`. That one was chosen among
-// several on the graphs that it was measured on: it is optimistic.
+// A member that took no step after step `step`, because `train.early_stop.patience` evaluations in
+// a row were not better than that of `best_step`. The best score is the largest of several on the
+// same graphs, so it is optimistic.
 struct EarlyStopped {
   int member = 0;  // number
   std::int64_t step = 0, best_step = 0;
   double best_score = 0;
 };
 
-// What a training comes to. Plain data.
+// The result of a training. Plain data.
 struct TrainOutcome {
   bool stopped = false;  // before the last step; a checkpoint was written
-  // Where it stopped: whether for `train.time_limit`, or the end of the Slurm job, and not on request.
+  // Whether it stopped for `train.time_limit` or the end of the Slurm job, and not on request.
   bool out_of_time = false;
-  // Numbers of the members that were left out, because their loss or gradient was not finite.
+  // Numbers of the members that were dropped because their loss or gradient was not finite.
   std::vector<int> failed;
   std::vector<EarlyStopped> stopped_early;
   std::int64_t steps = 0;    // done
-  double train_seconds = 0;  // in steps alone: no evaluation, no set-up; over all resumptions
+  double train_seconds = 0;  // of steps only, without evaluations and set-up; over all resumptions
   double wait_seconds = 0;   // of these, waiting for the loader
   std::uint64_t parameter_hash = 0;  // the same on all ranks
-  // Of the weights that are scored, where `train.average` keeps averages; the same on all ranks.
+  // Of the averaged weights with `train.average`; the same on all ranks.
   std::optional<std::uint64_t> average_hash;
-  // Behind the last step, as `train.last_evaluation` says, if there are graphs.
+  // After the last step, as `train.last_evaluation` says, if there are graphs.
   std::optional<Evaluation> evaluation;
-  // Of the members that hold out a fold, where `predictions.rows` asks for it; on rank 0.
+  // Of the members that hold out a fold, with `predictions.rows`; on rank 0.
   std::vector<OutOfFoldScore> out_of_fold;
 };
 

@@ -117,8 +117,8 @@ class TrainingRun {
       outcome.average_hash = hash_of(state_.scored_weights(), "the averaged parameters");
   }
 
-  // From here on ranks can say which of them the others wait for. Behind what the last start may have
-  // left there.
+  // From here on ranks can say for which of them the others wait. First removes what an earlier
+  // start may have left there.
   void watch_ranks() {
     run_on_all_ranks(context_.world, [&] {
       if (root()) std::filesystem::remove_all(run_.ranks());
@@ -134,8 +134,8 @@ class TrainingRun {
     if (root()) std::filesystem::remove_all(run_.ranks(), ignored);
   }
 
-  // Takes steps until the run is done, has to stop, or a member has left it: what is prepared ahead is
-  // for those that train.
+  // Takes steps until the run is done, has to stop, or a member has left it: what is prepared ahead
+  // is for those that train.
   void train_members(TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
     Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1, [&](std::int64_t step) {
@@ -182,8 +182,8 @@ class TrainingRun {
     }
   }
 
-  // The work of the next step, once it is there on all ranks and all agree to do it. Nothing, and in
-  // the outcome why, when one of them wants to stop.
+  // The work of the next step, once it is there on all ranks and all agree to do it. Nothing, and
+  // in the outcome why, when one of them wants to stop.
   std::optional<StepWork> agreed_work(Prefetcher<StepWork>& work, TrainOutcome& outcome) {
     std::optional<StepWork> next;
     std::exception_ptr error;

@@ -19,7 +19,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::int64_t kRowExtra = 16;  // floats behind a gradient: the loss, padded to 64 bytes
+constexpr std::int64_t kRowExtra = 16;  // floats after a gradient: the loss, padded to 64 bytes
 
 // The part of a slate's gradient that belongs to a chunk of the slate's first configuration and the
 // `others` that begin at `next`. Where the loss is translation-invariant, the slate's values sum to
@@ -290,7 +290,8 @@ StepVerdict TrainingStep::judge(std::size_t m, const StepResult& result, Trainin
   return verdict;
 }
 
-// Members that were rolled back have lower rates than the others: those of equal rates step together.
+// Members that were rolled back have lower rates than the others: those of equal rates step
+// together.
 void TrainingStep::take_step(std::span<const float> sums, const StepResult& result, double factor,
                              TrainingState& state) {
   std::set<double> shares;

@@ -14,29 +14,30 @@
 
 namespace tpudist {
 
-// What a step gave, the same on every rank.
+// The result of a step, the same on every rank.
 struct StepResult {
-  // [M] weighted mean over the slates that a member learns from, 0 where it had none.
+  // [M] weighted mean over the slates from which a member learns, 0 if it had none.
   std::vector<double> loss;
-  // [M] of the gradient, before it is clipped, 0 where there was none.
+  // [M] of the gradient, before clipping; 0 if there was none.
   std::vector<double> norm;
-  std::vector<bool> stepped;  // [M] whether the member had a slate, and its numbers were good
+  std::vector<bool> stepped;  // [M] whether the member had a slate and its loss and gradient were
+                              // good
   double rate = 0;            // learning rate of the step
 };
 
-// Runs training steps: the units of this rank side by side on the threads of the pool, the sum of all
-// ranks' gradients, the clip, the check for bad numbers (BadLoss), the update of the parameters
-// and that of their averages. One step at a time.
+// Runs training steps: computes the units of this rank in parallel on the threads of the pool, sums
+// all ranks' gradients, clips, checks for bad numbers (BadLoss), and updates the parameters and
+// their averages. One step at a time.
 class TrainingStep {
  public:
-  // All three are borrowed and outlive it. Collective where GPUs are joined by NCCL.
+  // Borrows all three; they must outlive it. Collective with NCCL.
   TrainingStep(const Experiment& experiment, const Network& network, JobContext& context);
   ~TrainingStep();
 
   // Collective. Advances state.step by one.
   StepResult run(const StepWork& work, TrainingState& state);
 
-  // Of the last step on this rank; the wait for its data is not known here.
+  // Of the last step on this rank; data_wait is not known here.
   const StepTimes& times() const { return times_; }
 
  private:
@@ -56,7 +57,7 @@ class TrainingStep {
   const Experiment& experiment_;
   const Network& network_;
   JobContext& context_;
-  std::int64_t length_, row_length_;  // P, and P + the loss behind it (padded)
+  std::int64_t length_, row_length_;  // P, and P plus the loss after it (padded)
   std::unique_ptr<Communicator> nccl_;
   std::unique_ptr<GradientReducer> reducer_;
   BufferCache buffers_;  // gradients of units

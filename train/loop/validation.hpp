@@ -14,28 +14,28 @@
 
 namespace tpudist {
 
-// The validation split of a run, with which its members are scored on the way and at the end. Where
-// members train on that split, each graph is scored by those that hold it out. Borrows all that it is
-// made of.
+// The validation split of a run, on which its members are scored during and after training. If
+// members train on that split, each graph is scored by those that hold it out. Borrows all its
+// arguments.
 class Validation {
  public:
-  // Opens the split, if it has graphs. Collective: ranks compare what they see. Throws ConfigError
-  // where it has none and the experiment needs it, and what Dataset::open throws.
+  // Opens the split, if it has graphs. Collective: ranks compare their data. Throws ConfigError if
+  // it has none and the experiment needs it, and what Dataset::open throws.
   Validation(const Experiment& experiment, const TrainingSetup& setup, JobContext& context);
 
   bool has_graphs() const { return data_.has_value(); }
 
-  // What the run's evaluations and predictions come to. Builds sample plans, and is not collective.
+  // The costs of the run's evaluations and predictions. Builds sample plans; not collective.
   EvaluationCosts costs() const;
 
-  // An evaluation of no graph yet, of the members that `alive` flags; needs graphs.
+  // An evaluation without graphs, for the members that `alive` flags; the split must have graphs.
   Evaluation start(const std::vector<bool>& alive, std::int64_t most_rows) const;
-  // Scores at most `most_rows` rows of each graph (0 = all) with the weights `flat` [M, P]. Needs
-  // graphs. Collective.
+  // Scores at most `most_rows` rows of each graph (0 = all) with the weights `flat` [M, P]. The
+  // split must have graphs. Collective.
   Evaluation evaluate(std::span<const float> flat, const std::vector<bool>& alive,
                       std::int64_t most_rows) const;
 
-  // Logs, where members train on the split, which graphs the members of each fold are scored on.
+  // If members train on the split, logs on which graphs the members of each fold are scored.
   void log_held_out() const;
 
  private:
@@ -46,7 +46,7 @@ class Validation {
   JobContext& context_;
   std::optional<Dataset> data_;
   std::optional<UnitBuilder> units_;
-  ScoringMembers by_;  // members_without
+  ScoringMembers by_;  // from members_without
 };
 
 }  // namespace tpudist

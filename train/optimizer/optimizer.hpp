@@ -19,10 +19,10 @@ struct OptimizerConfig {
   double rate = 1e-3;          // lr
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
-  double clip_norm = 0;  // largest norm of a member's gradient; 0 = no clip
+  double clip_norm = 0;  // largest norm of a member's gradient; 0 = no clipping
 
-  // Weight decay of each group of parameters, `decay.weights` and so on; 0 of statistics. A group
-  // that is not given takes `decay.all`.
+  // Weight decay of each group of parameters, `decay.weights` and so on; default `decay.all`.
+  // Statistics have 0.
   double decay_of(ParameterGroup group) const { return decay[static_cast<std::size_t>(group)]; }
   void set_decay(ParameterGroup group, double value) {
     decay[static_cast<std::size_t>(group)] = value;
@@ -32,25 +32,25 @@ struct OptimizerConfig {
   std::array<double, kParameterGroups> decay{};  // by ParameterGroup
 };
 
-// Adam and AdamW (Kingma & Ba 2015; Loshchilov & Hutter 2019), equal to torch.optim to rounding,
-// on the flat buffer [M, P] of all members. Every member has a step count of its own and may sit a
-// step out. Statistics are no part of it: they keep their bits and count in no norm. The update is
-// elementwise, so its bits do not depend on threads; padding stays zero. Not thread-safe; one call at
-// a time.
+// Adam and AdamW (Kingma & Ba 2015; Loshchilov & Hutter 2019), equal to torch.optim up to rounding,
+// on the flat buffer [M, P] of all members. Every member has its own step count and may skip a
+// step. Statistics are excluded: they keep their bits and are in no norm. The update is
+// elementwise, so its bits do not depend on threads; padding stays zero. Not thread-safe; one call
+// at a time.
 class FlatOptimizer {
  public:
   FlatOptimizer(const OptimizerConfig& config, const ParameterTable& table, int members);
 
   // Norm of each member's gradient, [M], in double over fixed blocks: the same bits for any number
-  // of threads. Members lie `stride` >= P floats apart. NaN or infinite where the gradient is.
-  // Statistics are left out.
+  // of threads. Members lie `stride` >= P floats apart. NaN or infinite if the gradient is.
+  // Statistics are excluded.
   std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
                                      ThreadPool& pool) const;
 
-  // One step of each active member with rate = config.rate * rate_factor. The gradient is scaled by
-  // min(1, clip_norm / (norm + 1e-6)) first (as torch's clip_grad_norm_). `flat` is [M, P]; `norms`
-  // [M] is only read with a clip. The caller keeps members with a norm that is not finite inactive.
-  // Throws Error where a size does not fit.
+  // One step of each active member with rate = config.rate * rate_factor. The gradient is first
+  // scaled by min(1, clip_norm / (norm + 1e-6)), as in torch's clip_grad_norm_. `flat` is [M, P];
+  // `norms` [M] is read only with a clip. The caller must pass members with a norm that is not
+  // finite as inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
             std::span<const double> norms, const std::vector<bool>& active, double rate_factor,
             ThreadPool& pool);
@@ -61,7 +61,7 @@ class FlatOptimizer {
   std::span<std::int64_t> steps() { return steps_; }    // [M] steps taken
 
  private:
-  struct Range {  // floats of one member that are trained with the same decay
+  struct Range {  // floats of one member with the same decay
     std::int64_t begin, end;
     double decay;
   };
@@ -73,8 +73,9 @@ class FlatOptimizer {
   std::int64_t length_;
   std::vector<float> first_, second_;
   std::vector<std::int64_t> steps_;
-  std::vector<Range> ranges_;  // rising: all of [0, P) but statistics
-  // The same whatever the decay, neighbours merged: the norm's bits depend on no decay.
+  std::vector<Range> ranges_;  // ascending: all of [0, P) without statistics
+  // The same without regard to decay, neighbours merged: the norm's bits do not depend on the
+  // decay.
   std::vector<std::pair<std::int64_t, std::int64_t>> trained_;
 };
 

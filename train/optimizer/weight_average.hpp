@@ -12,49 +12,49 @@ namespace tpudist {
 
 enum class AverageKind { none, ema, swa };
 
-// `train.average:` of an experiment file: which average of a member's weights over the steps is
-// kept beside the weights themselves.
+// `train.average:` of an experiment file: the average of a member's weights over the steps, kept
+// beside the weights.
 struct AverageConfig {
   AverageKind kind = AverageKind::none;
-  double decay = 0.99;     // ema: of the weights that are there when another point is added
-  double from = 0;         // share of all steps, behind which points are taken
+  double decay = 0.99;     // ema: factor of the old points when a new point is added
+  double from = 0;         // share of all steps before the first point
   std::int64_t every = 1;  // steps between points
 
   static AverageConfig read(ConfigNode node);
-  // Whether the weights behind step `done` (from 1) of `steps` are a point of the average.
+  // Whether the weights after step `done` (from 1) of `steps` are a point of the average.
   bool takes(std::int64_t done, std::int64_t steps) const;
   // The share of the n-th point (from 1) in the average of n points.
   double share(std::int64_t n) const;
 };
 
 // The average of each member's weights, a_n = a_(n-1) + share(n) * (w_n - a_(n-1)), where w_1, w_2,
-// ... are its weights behind the steps that `AverageConfig::takes` names:
+// ... are its weights after the steps selected by `AverageConfig::takes`:
 //
 //   swa   share(n) = 1 / n: the mean of all points (Polyak & Juditsky, "Acceleration of stochastic
 //         approximation by averaging", 1992; Izmailov et al., "Averaging weights leads to wider
 //         optima and better generalization", 2018)
 //   ema   share(n) = (1 - decay) / (1 - decay^n): the mean of all points with weights decay^(n-i),
-//         which is the exponential average with Adam's correction of its bias (Kingma & Ba 2015,
-//         section 3). The first point counts in full, so that neither zero nor the initial weights
-//         are part of it, however short the run.
+//         which is the exponential average with Adam's bias correction (Kingma & Ba 2015,
+//         section 3). The first point counts in full, so neither zero nor the initial weights
+//         contribute, even in a short run.
 //
-// In float32, elementwise: the bits do not depend on threads, padding stays zero, and what training
-// does not change, such as statistics, has the same bits in the average. Without an
-// average it holds nothing and does nothing. Not thread-safe; one call at a time.
+// In float32, elementwise: the bits do not depend on threads, and padding stays zero. Values that
+// training does not change, such as statistics, keep their bits. Without an average it is empty and
+// does nothing. Not thread-safe; one call at a time.
 class WeightAverage {
  public:
   // `length`: floats of a member, P.
   WeightAverage(const AverageConfig& config, std::int64_t length, int members);
 
   bool is_kept() const { return config_.kind != AverageKind::none; }
-  // Adds the weights [M, P] of the active members behind step `done` of `steps`, where that is a
-  // point of the average.
+  // Adds the weights [M, P] of the active members after step `done` of `steps`, if that is a point
+  // of the average.
   void add(std::span<const float> flat, const std::vector<bool>& active, std::int64_t done,
            std::int64_t steps, ThreadPool& pool);
 
   // State for checkpoints; empty without an average.
   std::span<float> values() { return values_; }         // [M, P]
-  std::span<std::int64_t> points() { return points_; }  // [M] that were added
+  std::span<std::int64_t> points() { return points_; }  // [M] number of points added
   std::span<const float> values() const { return values_; }
   std::span<const std::int64_t> points() const { return points_; }
 
@@ -65,8 +65,8 @@ class WeightAverage {
   std::vector<std::int64_t> points_;
 };
 
-// The weights [M, P] to score with: the average of each member that has one, else its own. `values`
-// and `points` may be empty.
+// The weights [M, P] for scoring: each member's average if it has one, else its own weights.
+// `values` and `points` may be empty.
 AlignedFloats averaged_weights(std::span<const float> flat, std::span<const float> values,
                                std::span<const std::int64_t> points);
 

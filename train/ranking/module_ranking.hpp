@@ -14,18 +14,19 @@
 
 namespace tpudist {
 
-// One distinct configuration of a module, as an ensemble ranks it.
+// One distinct configuration of a module, as ranked by an ensemble.
 struct RankedConfig {
-  std::vector<std::int64_t> configs;  // its numbers in the file, rising: equal configurations
+  std::vector<std::int64_t> configs;  // its numbers in the file, ascending; several for equal
+                                      // configurations
   double score = 0;                   // of all members combined; lower is faster
   MemberSpread spread;                // among the distinct configurations
 };
 
-// A member of the runs that were asked.
+// A member of the given runs.
 struct RankingMember {
   std::filesystem::path run;
-  int member = 0;              // in its run
-  std::string why_left_out{};  // empty where it took part
+  int member = 0;              // index in its run
+  std::string why_left_out{};  // empty if it took part
 };
 
 // A module ranked by the members of one or more runs. Plain data.
@@ -33,15 +34,15 @@ struct ModuleRanking {
   std::vector<RankingMember> members;
   // Distinct configurations, the fastest first; equal scores by number.
   std::vector<RankedConfig> ranking;
-  // Kendall tau-b of the combined scores with the run times of the file, over all configurations of
-  // the file. NaN where it has no run times, or they or the scores are all equal.
+  // Kendall tau-b between the combined scores and the run times, over all configurations of the
+  // file. NaN if it has no run times, or they or the scores are all equal.
   double kendall_tau = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Ranks a module by all members of all runs together. Scores and order are those of score_runs on
-// the converted file. A member that failed in training, or whose scores are not finite, is left
-// out. Collective; all ranks get the same. Throws ConfigError where a run ranks graphs of the other
-// kind (layout or tile) or one training is given twice, and Error where no member is left.
+// Ranks a module by all members of all runs together. Scores and order equal those of score_runs on
+// the converted file. Members that failed in training, or whose scores are not finite, are left
+// out. Collective; all ranks get the same. Throws ConfigError if a run ranks graphs of the other
+// kind (layout or tile) or a training is given twice, and Error if no member is left.
 ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
                           const Combination& combination, JobContext& context);
 

@@ -10,13 +10,13 @@
 
 namespace tpudist {
 
-// How well the configurations of one graph were ranked (statistics/metrics.hpp). NaN where a
-// metric is undefined: a constant side, or no run times.
+// Quality of the ranking of one graph (statistics/metrics.hpp). NaN where a metric is undefined:
+// all values equal on one side, or no run times.
 struct GraphMetrics {
   static constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
   std::string name;          // of the graph
-  std::int64_t configs = 0;  // configurations that were ranked
+  std::int64_t configs = 0;  // ranked configurations
   double kendall_tau = kUndefined;
   double opa = kUndefined;
   double slowdown_1 = kUndefined, slowdown_5 = kUndefined, slowdown_10 = kUndefined,
@@ -24,31 +24,32 @@ struct GraphMetrics {
   double tile_score = kUndefined;  // tile graphs only
 };
 
-// A column of a table: its name in print and JSON, and where it lies.
+// A column of a table: its name in text and JSON, and its field.
 struct ScoreColumn {
   std::string_view name;
   double GraphMetrics::*value;
 };
 
-// The columns of a collection, the primary metric of the competition first: Kendall tau for layout,
-// the tile score for tile.
+// The columns of a collection, the competition's primary metric first: Kendall tau for layout, the
+// tile score for tile.
 std::span<const ScoreColumn> score_columns(bool is_tile);
 double primary_score(const GraphMetrics& scores, bool is_tile);
 
-// Scores of one graph; `name` is left empty. Lower scores mean faster. Throws as
+// Metrics of one graph; `name` stays empty. Lower scores mean faster. Throws as
 // statistics/metrics.hpp.
 GraphMetrics score_graph(std::span<const double> scores, std::span<const double> targets,
                          bool is_tile);
 
-// Means over graphs. A graph where a metric is NaN is left out of that metric's mean, and counted.
+// Means over graphs. A graph where a metric is NaN is excluded from that metric's mean, and
+// counted.
 struct MeanScores {
   GraphMetrics mean;                    // configs: the sum; name: "mean"
-  std::vector<std::int64_t> undefined;  // graphs left out, one for each of score_columns
+  std::vector<std::int64_t> undefined;  // graphs excluded, for each of score_columns
 };
 MeanScores mean_scores_of(std::span<const GraphMetrics> graphs, bool is_tile);
 
-// An aligned table: a line for each graph in the given order, then the mean, then a note on
-// undefined values where there are any. Slowdowns in percent. Ends with a newline.
+// An aligned table: a line per graph in the given order, then the mean, then a note on undefined
+// values if there are any. Slowdowns in percent. Ends with a newline.
 std::string score_table_text(std::span<const GraphMetrics> graphs, bool is_tile);
 
 // {"primary": "kendall_tau", "mean": {...}, "undefined": {...}, "graphs": [{"name", "configs",

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kHeader = "ID,TopConfigs";
 
-// The collection that an id starts with, "tile:X" or "layout:X:Y"; empty when it is none, or no graph
-// name follows.
+// The collection that an id starts with, "tile:X" or "layout:X:Y"; empty when it is none, or no
+// graph name follows.
 std::string collection_of(std::string_view id) {
   const int parts = id.starts_with("tile:") ? 2 : 3;
   std::size_t end = id.find(':');

@@ -14,9 +14,9 @@
 
 namespace tpudist {
 
-// A submission in the format of the competition: a CSV file with the header `ID,TopConfigs` and one
-// line for each graph, e.g. `layout:xla:default:bert,3;0;1`: configuration numbers, fastest first.
-// Tile graphs list the 5 best, layout graphs all. Rows keep the order in which they were added. Not
+// A submission in the competition's format: a CSV file with the header `ID,TopConfigs` and one line
+// per graph, e.g. `layout:xla:default:bert,3;0;1`: configuration numbers, fastest first. Tile
+// graphs list the 5 best, layout graphs all. Rows keep the order in which they were added. Not
 // thread-safe.
 class Submission {
  public:
@@ -29,23 +29,23 @@ class Submission {
 
   // Ranks the configurations 0 .. scores.size()-1 of a graph, lowest score first, equal scores by
   // number. Throws DataError on NaN, on no scores, on a graph that was added before, and on a name
-  // that CSV cannot hold.
+  // that CSV cannot represent.
   void add(const Collection& collection, std::string_view graph, std::span<const double> scores);
 
-  // Takes over the rows of another submission. A graph that both hold with different rankings is a
-  // ConfigError that names it; nothing is taken then.
+  // Adds the rows of another submission. Throws ConfigError that names the graph if both rank one
+  // differently; then nothing is added.
   void merge(const Submission& other);
 
   const std::vector<Row>& rows() const { return rows_; }
-  // Null where there is none.
+  // Null if there is none.
   const Row* find(std::string_view id) const;
 
   std::string to_csv() const;
   // Atomic. Throws IoError.
   void write(const std::filesystem::path& path, FileSystem& files = posix_file_system()) const;
 
-  // Reads what `write` writes; line ends may be CR LF, the last one may be missing. Throws
-  // DataError `FILE:LINE: ...` for anything else, IoError when the file cannot be read.
+  // Reads files of `write`; line ends may be CR LF, and the last one may be missing. Throws
+  // DataError `FILE:LINE: ...` for other content, IoError when the file cannot be read.
   static Submission read(const std::filesystem::path& path);
   static Submission parse(std::string_view csv, std::string_view name);
 
@@ -56,7 +56,7 @@ class Submission {
   std::map<std::string, std::size_t, std::less<>> row_of_id_;
 };
 
-// Configuration numbers by rising score, equal scores by number. Throws DataError on NaN.
+// Configuration numbers by ascending score, equal scores by number. Throws DataError on NaN.
 std::vector<std::int32_t> ranking_of(std::span<const double> scores);
 
 }  // namespace tpudist

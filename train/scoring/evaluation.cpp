@@ -22,8 +22,8 @@ std::vector<double> targets_of(const Dataset& dataset, const ScoresByMember& pre
   return targets;
 }
 
-// Whether a member that is combined scored the graph, or nobody is combined at all: then equal scores
-// of 0 stand for it.
+// Whether a member that is combined scored the graph, or nobody is combined at all: then equal
+// scores of 0 stand for it.
 bool is_scored(const ScoresByMember& prediction, const std::vector<bool>& use) {
   bool any = false;
   for (std::size_t m = 0; m < use.size(); ++m) {

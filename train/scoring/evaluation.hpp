@@ -16,9 +16,9 @@
 
 namespace tpudist {
 
-// What a member is called: its number, and where several runs are scored together also its run.
+// The name of a member: its number, and its run if several runs are scored together.
 struct MemberName {
-  std::string run;  // folder; empty where there is but one run
+  std::string run;  // folder; empty for a single run
   int number = 0;
 };
 std::string to_text(const MemberName& name);
@@ -30,50 +30,53 @@ std::vector<MemberName> member_names(const Experiment& experiment);
 struct Evaluation {
   std::string split;
   bool is_tile = false;
-  // Whether each graph was scored by the members that never trained on it alone, because others did
-  // (FoldOver::train_and_valid). Else no member trains on the split, or all were asked for it.
+  // Whether each graph was scored only by the members that never trained on it, because others did
+  // (FoldOver::train_and_valid). Otherwise no member trains on the split, or scores of all were
+  // requested.
   bool held_out_only = false;
-  std::int64_t most_rows = 0;         // of a graph that were scored at most; 0 = every measured row
+  std::int64_t most_rows = 0;         // most scored rows of a graph; 0 = every measured row
   std::vector<MemberName> names;      // [M]
-  std::vector<ScoringSlates> slates;  // [M] in which the member's scores were computed
+  std::vector<ScoringSlates> slates;  // [M] slates in which the member's scores were computed
   std::vector<std::vector<GraphMetrics>> members;  // [M][graphs]
   std::vector<std::uint64_t> data_hashes;          // [graphs] data_hash of the scored rows
-  std::vector<GraphMetrics> ensemble;  // [graphs], of members together: those that did not fail
-  std::vector<bool> used;              // [M] members that are combined
-  std::vector<double> weights;         // [M] with which; 0 of those that are not
-  std::vector<std::string> left_out;   // [M] why a member is not combined
+  std::vector<GraphMetrics> ensemble;  // [graphs] of members together, without failed ones
+  std::vector<bool> used;              // [M] whether the member is combined
+  std::vector<double> weights;         // [M] its weight; 0 if not combined
+  std::vector<std::string> left_out;   // [M] why it is not combined
   Combination combination;
 
-  // Mean over graphs of the collection's main metric (Kendall tau, or the tile score), per member.
+  // Mean over graphs of the collection's primary metric (Kendall tau, or the tile score), per
+  // member.
   std::vector<double> member_means() const;
-  // Of members together: of the combination.
+  // Of members together.
   double ensemble_mean() const;
-  // `judged_mean`; else the mean over graphs of the mean over the members that scored the graph.
+  // `judged_mean` if set, else the mean over graphs of the mean over the members that scored the
+  // graph.
   double mean_of_members() const;
-  // TableJudgement::mean_of_members, where the members were judged: it counts rejected ones, too.
+  // TableJudgement::mean_of_members if the members were judged: it includes rejected ones.
   std::optional<double> judged_mean;
 };
 
-// An evaluation of no graph yet of the members that `use` flags, numbered from 0. Throws
+// An evaluation without graphs, for the members that `use` flags, numbered from 0. Throws
 // ConfigError for a split without run times (test).
 Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
                             std::int64_t most_rows = 0, const Combination& combination = {});
 
-// Adds graphs of the dataset, behind those that are there.
+// Appends graphs of the dataset.
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 
-// Puts the graphs into the order of their names, which differ.
+// Sorts the graphs by name; names are distinct.
 void sort_graphs(Evaluation& evaluation);
 
-// Scores all graphs of a dataset with the members of `flat` [M, P] that `by` flags, a few graphs at a
-// time. Collective.
+// Scores all graphs of a dataset with the members of `flat` [M, P] that `by` flags, a few graphs at
+// a time. Collective.
 Evaluation evaluate_members(const Network& network, std::span<const float> flat,
                             const std::vector<bool>& use, const Dataset& dataset,
                             const ScoringMembers& by, const UnitBuilder& units,
                             const ScoringOptions& options, JobContext& context);
 
-// An aligned table: a row for each graph, its members' main metric, the ensemble's, and the
+// An aligned table with a row per graph: the members' primary metric, the ensemble's, and the
 // ensemble's other metrics.
 std::string evaluation_table(const Evaluation& evaluation);
 nlohmann::json evaluation_json(const Evaluation& evaluation);

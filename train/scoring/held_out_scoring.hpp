@@ -13,25 +13,27 @@
 
 namespace tpudist {
 
-// Which members of a run score which graphs of a dataset, [graphs][M]; empty: all of them score all.
+// Which members of a run score which graphs of a dataset, [graphs][M]; empty: all members score all
+// graphs.
 using ScoringMembers = std::vector<std::vector<bool>>;
 
-// Of validation graphs: the members that never trained on a graph. Empty where no member trains on the
-// validation split. Throws std::out_of_range where a graph is in no fold of `folds`.
+// For validation graphs: the members that never trained on a graph. Empty if no member trains on
+// the validation split. Throws std::out_of_range if a graph is in no fold of `folds`.
 ScoringMembers members_without(const EnsembleConfig& ensemble, const FoldTable& folds,
                                const Dataset& valid);
 
-// The weights of some of the members of `flat` [all, P], one behind the other. [members, P]
+// The weights of some members of `flat` [all, P], one after another. [members, P]
 AlignedFloats weights_of(std::span<const float> flat, std::size_t all,
                          std::span<const int> members);
 
-// As score_graphs, each graph by the members that `by` flags; the scores of the others are empty.
+// Like score_graphs, but each graph by the members that `by` flags; the scores of the others are
+// empty.
 std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
                                          int members, const Dataset& dataset, GraphRange graphs,
                                          const ScoringMembers& by, const UnitBuilder& units,
                                          const ScoringOptions& options, JobContext& context);
 
-// As total_scores, of the members that `by` flags.
+// Like total_scores, for the members that `by` flags.
 std::int64_t total_scores(const Dataset& dataset, int members, const ScoringMembers& by,
                           std::int64_t most_rows);
 

@@ -11,18 +11,19 @@
 
 namespace tpudist {
 
-// What members of several runs of a collection predicted for a split, kept in memory so that they can
-// be judged before they are combined. Borrows the data set.
+// The predictions of members of several runs of a collection for a split, kept in memory so that
+// members can be judged before they are combined. Borrows the data set.
 class InMemoryPredictions : public PredictionSource {
  public:
-  // `header`: prediction_file_header of the runs whose members stand side by side in the predictions.
+  // `header`: prediction_file_header of the runs, whose members are concatenated in the
+  // predictions.
   InMemoryPredictions(const Dataset& dataset, PredictionsHeader header);
 
-  // The next graphs of the data set.
+  // Adds the next graphs of the data set.
   void add(std::vector<ScoresByMember> predictions);
 
-  // Members are judged singly, on all graphs of the split that they scored. Those that failed have
-  // no scores.
+  // Members are judged singly, on all graphs of the split that they scored. Failed members have no
+  // scores.
   const PredictionsHeader& header() const override { return header_; }
   PredictionRows read(int graph) const override;
   const std::vector<ScoresByMember>& predictions() const { return predictions_; }
@@ -33,9 +34,9 @@ class InMemoryPredictions : public PredictionSource {
   std::vector<ScoresByMember> predictions_;
 };
 
-// The header of a file with these predictions: folds, and which graph was held out by whom, as the
-// run folders say. A training graph whose fold is not known counts as trained on, with a warning; throws
-// ConfigError where this is so of a validation graph that members may have been trained on.
+// The header for a file with these predictions: folds, and which member held out which graph, from
+// the run folders. A training graph of unknown fold counts as trained on, with a warning; throws
+// ConfigError for such a validation graph if members may have been trained on it.
 PredictionsHeader prediction_file_header(const Dataset& dataset,
                                          const std::vector<const TrainedRun*>& runs);
 

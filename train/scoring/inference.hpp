@@ -16,8 +16,8 @@
 
 namespace tpudist {
 
-// Which weights of a run that keeps averages (`train.average`) are scored. One that keeps none has
-// but its own.
+// Which weights to score in a run with averages (`train.average`). A run without averages has only
+// its own.
 enum class Weights { averaged, raw };
 
 // A finished or running run, opened to score with one of its checkpoints.
@@ -27,65 +27,68 @@ struct TrainedRun {
   std::int64_t step = 0;
   AlignedFloats flat;                      // [M, P]
   std::vector<bool> use;                   // [M] members that did not fail
-  bool averaged = false;                   // whether `flat` holds averages
+  bool averaged = false;                   // whether `flat` has averages
   std::uint64_t parameter_hash = 0;        // of `flat`
   std::optional<std::uint64_t> fold_hash;  // CheckpointSummary::fold_hash
 };
 
-// `which` checkpoint: `last` (the newest that is whole), `best` or a step. A config.yaml that is
-// missing or damaged is written again from the checkpoint, with a warning. Throws ConfigError when
-// the folder holds no run, or the run no such checkpoint, or one of other settings than
-// config.yaml's, or when every member failed; DataError when the checkpoint is damaged.
+// `which` checkpoint: `last` (the newest complete one), `best` or a step. A missing or damaged
+// config.yaml is written again from the checkpoint, with a warning. Throws ConfigError when the
+// folder holds no run, the run has no such checkpoint or one of other settings than config.yaml's,
+// or every member failed; DataError when the checkpoint is damaged.
 TrainedRun open_run(const std::filesystem::path& path, std::string_view which = "last",
                     Weights weights = Weights::averaged);
-// What the run was opened with, for messages: "step 500" or "step 500, averaged weights".
+// Describes the opened checkpoint for messages: "step 500" or "step 500, averaged weights".
 std::string opened_at(const TrainedRun& run);
 
 // The run's network, without parameters. `device` -1 is the CPU.
 Network make_network(const Experiment& experiment, int device, ThreadPool& pool);
 
-// Throws ConfigError where two runs of one recipe have a member of equal weights: one training is
-// given twice, as the same folder, a link or a copy. Equal weights of two recipes, or within a run,
-// are named in a warning. Failed members do not count. The same on all ranks.
+// Throws ConfigError if two runs of one recipe have members of equal weights: one training is given
+// twice, as the same folder, a link or a copy. Warns of equal weights in two recipes, or within a
+// run. Failed members are ignored. The same on all ranks.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
-// What all ranks of a job must have in common of a run that they score with.
+// The values of a run used for scoring that must be equal on all ranks.
 std::vector<AgreedValue> values_to_agree(const TrainedRun& run);
 
-// What to score: a split, from another shard folder than the run's own if one is given.
+// What to score: a split, from the run's shard folder or another one.
 struct ScoreRequest {
   std::string split = "valid";
   std::filesystem::path shards;
   bool means = false;  // whether to keep the combined score of every row
   Combination combination = {};
   bool keep_all = false;  // JudgementOptions
-  // JudgementOptions; for the split `test`, which has no run times, members are chosen on `valid`.
+  // JudgementOptions; for the split `test`, which has no run times, members are selected on
+  // `valid`.
   bool greedy = false;
-  std::filesystem::path scores = {};  // a file of predictions to write; empty = none
+  std::filesystem::path scores = {};  // prediction file to write; empty = none
 };
 
-// How the members of one or more runs of a collection rank a split, all rows of it.
+// How the members of one or more runs of a collection rank all rows of a split.
 struct CollectionResult {
   std::string collection;
   std::vector<std::string> graphs;  // names
-  // [graphs][c] over the members that are combined, if asked for.
+  // [graphs][c] combined scores, if requested.
   std::vector<std::vector<double>> mean;
-  std::optional<Evaluation> evaluation;  // where the split has run times
+  std::optional<Evaluation> evaluation;  // if the split has run times
   Judgement judgement;
-  std::optional<Judgement> chosen;  // of the split `valid`, where its selection ranks `test`
+  std::optional<Judgement> chosen;  // of the split `valid`, if its selection is used for `test`
 };
 
-// Scores runs of the same or of several collections; runs of one collection are combined member by
-// member, in the order of `ensemble.first_member` and then as given, without those that the rule of
-// rejection rejects. A few graphs are scored at a time; rank 0 keeps the scores of a collection in
-// memory, because members are judged over all of its graphs. Collective; the results are those of
-// rank 0, and empty on the others. Throws ConfigError when runs of one collection see different
-// graphs, where members are to be chosen on graphs that not all of them may be scored on, and what
-// require_other_trainings and judge throw.
+// Scores runs of one or several collections. The members of all runs of a collection are combined,
+// in the order of `ensemble.first_member` and then as given, without those rejected by the rule of
+// rejection. A few graphs are scored at a time; rank 0 keeps the scores of a collection in memory,
+// because members are judged over all of its graphs. Collective; rank 0 gets the results, the
+// others empty ones.
+//
+// Throws ConfigError when runs of one collection have different graphs, or when members are to be
+// selected on graphs on which not all of them may be scored; also what require_other_trainings and
+// judge throw.
 std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
                                          const ScoreRequest& request, JobContext& context);
 
-// The rankings as a submission. The results must hold their means.
+// The rankings as a submission. The results must have their combined scores (`means`).
 Submission make_submission(const std::vector<CollectionResult>& results);
 
 }  // namespace tpudist

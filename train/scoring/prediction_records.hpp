@@ -13,13 +13,13 @@
 
 namespace tpudist {
 
-// How runs, members and graphs stand in a file of predictions.
+// Records of runs, members and graphs for a prediction file.
 
-// Hash of the settings that decide the numbers, without the seeds and without which members a run has:
-// equal for runs that are to be compared as seeds of one variant.
+// Hash of the settings that influence the numbers, without the seeds and the choice of members:
+// equal for runs to be compared as seeds of one variant.
 std::uint64_t variant_hash(const std::vector<ConfigEntry>& entries);
 
-// `parameter_hash`: of the weights that score; `fold_hash`: training_folds_hash.
+// `parameter_hash`: of the weights used for scoring; `fold_hash`: training_folds_hash.
 PredictedRun run_record(const Experiment& experiment, std::int64_t step,
                         std::uint64_t parameter_hash, std::optional<std::uint64_t> fold_hash);
 
@@ -29,13 +29,13 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
                                             const std::vector<InitialAndFinalLoss>& losses,
                                             int run);
 
-// A graph of a data set that keeps every measured row. `fold`: that it lies in, -1 where it lies in
-// none; `held_out` [M of the file].
+// A graph of a data set with every measured row. `fold`: its fold, -1 if none; `held_out` [M of the
+// file].
 PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
                              std::vector<bool> held_out);
 
-// Scores of `prediction`, whose member i is member which[i] of the file's `members`; the others, and
-// those that did not score the graph, have none.
+// Scores of `prediction`, whose member i is member which[i] of the file's `members`. Other members,
+// and those that did not score the graph, have no scores.
 PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction,
                              std::span<const int> which, int members);
 

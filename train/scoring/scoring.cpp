@@ -139,8 +139,8 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
   return result;
 }
 
-// Sorts the blocks' scores by graph, member and row, takes their mean over permutations, and repeats
-// those of equal configurations.
+// Sorts the blocks' scores by graph, member and row, takes their mean over permutations, and
+// repeats those of equal configurations.
 void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
                  const std::vector<DistinctRows>& distinct, const SlatePermutations& permutations,
                  std::vector<ScoresByMember>& predictions) {

@@ -14,79 +14,79 @@
 
 namespace tpudist {
 
-// What a checkpoint says of itself, which can be read without knowing its network.
+// The part of a checkpoint that can be read without knowing its network.
 struct CheckpointSummary {
   std::int64_t step = 0;             // steps done
-  std::uint64_t config_hash = 0;     // of the resolved configuration that decides the numbers
+  std::uint64_t config_hash = 0;     // of the resolved settings that influence the numbers
   std::uint64_t selection_hash = 0;  // of the training data's selection
   std::string config;                // resolved YAML
-  // The keys of `config` whose values are not the default, one a line. Files of versions up to 0.1
-  // do not have it.
+  // The keys of `config` whose values are not the default, one per line. Missing in files of
+  // versions up to 0.1.
   std::optional<std::string> changed_keys;
-  // hash_of_folds of the training data; nothing where members hold no graphs out, and in files of
+  // hash_of_folds of the training data; nothing if members hold no graphs out, and in files of
   // versions up to 0.1.
   std::optional<std::uint64_t> fold_hash;
 
-  // `config` as a list; a key counts as default where `changed_keys` says so. Throws ConfigError
+  // `config` as a list; `changed_keys` says which keys are at their default. Throws ConfigError
   // when it is not YAML.
   std::vector<ConfigEntry> entries() const;
 };
 
-// What steps change of members. Plain data.
+// The data of members that change with each step. Plain data.
 struct SavedWeights {
   std::vector<float> parameters;                   // [M, P] flat, padded
   std::vector<float> first_moment, second_moment;  // [M, P]
   std::vector<std::int64_t> optimizer_steps;       // [M]
-  std::vector<float> average;                      // [M, P] averaged weights; empty if none
-  std::vector<std::int64_t> average_points;        // [M] of WeightAverage; empty if none
+  std::vector<float> average;                      // [M, P] averaged weights; empty: none
+  std::vector<std::int64_t> average_points;        // [M] of WeightAverage; empty: none
 };
 
-// Everything that training needs to go on as if it had never stopped. Plain data.
+// Everything that training needs to continue as if it had never stopped. Plain data.
 struct Checkpoint : CheckpointSummary, SavedWeights {
   int members = 0;
-  // What members are rolled back to, where that is of an earlier step.
+  // The weights to which members are rolled back, if they are of an earlier step.
   std::optional<SavedWeights> roll_back;
   std::vector<double> best_score;       // [M] best validation score so far, NaN if none
   std::vector<std::int64_t> best_step;  // [M]
-  std::vector<int> failed;              // [M] 1 = stopped by NaN
-  // [M] of EarlyStop; empty if nobody stops early.
+  std::vector<int> failed;              // [M] 1 = dropped: its loss or gradient was not finite
+  // [M] of EarlyStop; empty without early stopping.
   std::vector<double> stop_best;
   std::vector<std::int64_t> stop_waited, stopped_at;
-  std::map<std::string, double> numbers;  // scalars that must survive, e.g. seconds trained
+  std::map<std::string, double> numbers;  // other scalars, e.g. seconds trained
 };
 
 // Writes one HDF5 file, readable by h5py:
 //
 //   /                   format = "tpudist-checkpoint", version, step, config_hash, selection_hash,
-//                       config, changed_keys, members, fold_hash where there are folds
+//                       config, changed_keys, members, fold_hash if there are folds
 //   /parameters         <name with dots> float32 [M, shape...], without padding
 //   /optimizer/first    the same names and shapes: Adam's moments
 //   /optimizer/second
 //   /average            the same names and shapes: averaged weights, of runs that keep them
-//   /roll_back          what members are rolled back to, where that is of an earlier step: groups
+//   /roll_back          the weights to which members are rolled back, if of an earlier step: groups
 //                       parameters, first, second and average, optimizer_steps and average_points
 //   /members            optimizer_steps i64[M], best_score f64[M], best_step i64[M], failed i32[M];
-//                       average_points i64[M], where there is /average; stop_best f64[M],
-//                       stop_waited i64[M], stopped_at i64[M], where members may stop early
+//                       average_points i64[M], with /average; stop_best f64[M],
+//                       stop_waited i64[M], stopped_at i64[M], with early stopping
 //   /numbers            one f64 attribute for each number
 //
-// Its first 512 bytes, which HDF5 passes over, hold size and XXH3 of all the rest. Built in memory
-// (core driver, file image) and written with write_file_atomically, so that an existing file is
-// never half overwritten. Throws Error where a size in `checkpoint` does not fit `table`, and
+// The first 512 bytes, which HDF5 skips, hold size and XXH3 of the rest. The file is built in
+// memory (core driver, file image) and written with write_file_atomically, so that an existing file
+// is never half overwritten. Throws Error if a size in `checkpoint` does not match `table`, and
 // IoError.
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
                      const ParameterTable& table, FileSystem& files = posix_file_system());
 
-// Throws IoError when the file cannot be read, DataError when it is damaged (hash) or does not fit
-// `table` (names the first parameter that differs). Padding comes back as zero. Reads files of all
-// versions up to this program's.
+// Throws IoError when the file cannot be read, DataError when it is damaged (hash) or does not
+// match `table` (it names the first parameter that differs). Padding is set to zero. Reads files of
+// all versions up to this program's.
 Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table);
 
-// The same errors, but for those that need a table.
+// The same errors, except those that need a table.
 CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path);
 
-// XXH3 over the unpadded parameters of all members, in name order (names and shapes included): what
-// `train` prints as `parameters: <hash>`. `flat` is [M, P].
+// XXH3 over the unpadded parameters of all members, in name order, with names and shapes: `train`
+// prints it as `parameters: <hash>`. `flat` is [M, P].
 std::uint64_t parameter_hash(std::span<const float> flat, int members, const ParameterTable& table);
 
 }  // namespace tpudist

@@ -14,13 +14,12 @@
 
 namespace tpudist {
 
-// The HDF5 file of a checkpoint while it is written, in memory alone. Groups come from
-// create_group, attributes from write_attribute (data/hdf5/hdf5.hpp). Hold an Hdf5Lock for its
-// lifetime.
+// The HDF5 file of a checkpoint while it is built, in memory only. Create groups with create_group
+// and attributes with write_attribute (data/hdf5/hdf5.hpp). Hold an Hdf5Lock during its lifetime.
 class CheckpointWriter {
  public:
-  // `where` names the file in messages. `bytes` is about what will be written: HDF5 clears the memory
-  // that it takes for the file, and takes as much at a time.
+  // `where` names the file in messages. `bytes`: the expected size. HDF5 allocates and clears
+  // memory in steps of this size.
   CheckpointWriter(std::string where, std::size_t bytes);
 
   const Hdf5Id& file() const { return file_; }
@@ -29,11 +28,11 @@ class CheckpointWriter {
   // A dataset with one axis; T is double, int or int64.
   template <typename T>
   void write_values(const Hdf5Id& group, const std::string& name, const std::vector<T>& values);
-  // A dataset [M, shape...] for each entry of the table, taken from the flat buffer [M, P].
+  // A dataset [M, shape...] for each entry of the table, from the flat buffer [M, P].
   void write_flat(const Hdf5Id& group, const ParameterTable& table, const std::vector<float>& flat,
                   int members);
 
-  // The bytes of the file, with `room` bytes in front.
+  // The bytes of the file, after `room` free bytes.
   std::vector<std::byte> image(std::size_t room) const;
 
  private:
@@ -44,8 +43,8 @@ class CheckpointWriter {
   Hdf5Id file_;
 };
 
-// Reads such a file, whose hash is known to be right: what it finds wrong was written by another
-// program or for another network, and is a DataError. Hold an Hdf5Lock for its lifetime.
+// Reads such a file after its hash has been checked. A fault then means that another program wrote
+// it or that it is for another network, and is a DataError. Hold an Hdf5Lock during its lifetime.
 class CheckpointReader {
  public:
   explicit CheckpointReader(const std::filesystem::path& path);
@@ -53,16 +52,18 @@ class CheckpointReader {
   const Hdf5Id& file() const { return file_; }
   Hdf5Id group(const Hdf5Id& parent, const std::string& name) const;
 
-  bool has(const std::string& name) const;                         // this attribute of the file
-  bool holds(const Hdf5Id& group, const std::string& name) const;  // a dataset or group
+  bool has(const std::string& name) const;                         // whether the file has this
+                                                                   // attribute
+  bool holds(const Hdf5Id& group, const std::string& name) const;  // whether the group has this
+                                                                   // dataset or group
   std::int64_t integer(const std::string& name) const;
   std::string text(const std::string& name) const;
   std::uint64_t hash(const std::string& name) const;  // 16 hexadecimal digits
 
   template <typename T>
   std::vector<T> values(const Hdf5Id& group, const std::string& name, int members) const;
-  // What write_flat wrote, padding zero. Refuses parameters that the table lacks or that are
-  // missing, and names the first.
+  // The inverse of write_flat; padding is zero. Throws DataError that names the first parameter
+  // that is missing in the file or in the table.
   std::vector<float> flat(const Hdf5Id& group, const ParameterTable& table, int members) const;
   std::map<std::string, double> numbers(const Hdf5Id& group) const;
 

@@ -58,8 +58,8 @@ std::vector<CheckpointQueue::Result> CheckpointQueue::take_results() {
   return std::exchange(results_, {});
 }
 
-// Steps go first. One that waits for data leaves its core to this thread, also where the data waits for
-// HDF5, which one thread uses at a time.
+// Steps go first. One that waits for data leaves its core to this thread, also where the data waits
+// for HDF5, which one thread uses at a time.
 void CheckpointQueue::work() {
   give_way_to_others();
   std::unique_lock lock(mutex_);

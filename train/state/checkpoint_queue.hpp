@@ -17,39 +17,40 @@
 
 namespace tpudist {
 
-// Writes checkpoints in a thread of its own while training goes on. What is written is a copy of the
-// state, and there is one copy for each kind: a second checkpoint of a kind waits for the first one.
-// Used by one thread; the other one calls neither MPI nor anything that is not thread-safe.
+// Writes checkpoints in an own thread while training continues. It writes a copy of the state.
+// There is one copy per kind: a second checkpoint of a kind waits for the first. For use by one
+// thread; the writing thread calls neither MPI nor anything that is not thread-safe.
 class CheckpointQueue {
  public:
   enum class Kind { regular, best };
 
-  // What became of a checkpoint.
+  // The result of writing a checkpoint.
   struct Result {
     Kind kind = Kind::regular;
     std::int64_t step = 0;
     std::filesystem::path path;
-    double seconds = 0;        // from when its turn came
+    double seconds = 0;        // from the start of writing
     std::exception_ptr error;  // null: it is on the disk
   };
 
-  // Borrows `table` and `files`. `advance` is called, in the other thread, whenever a part is done.
+  // Borrows `table` and `files`. The writing thread calls `advance` whenever a part is done.
   CheckpointQueue(
       const ParameterTable& table, FileSystem& files, std::function<void()> advance = [] {});
-  // Waits until all that was given is written.
+  // Waits until everything is written.
   ~CheckpointQueue();
   CheckpointQueue(const CheckpointQueue&) = delete;
   CheckpointQueue& operator=(const CheckpointQueue&) = delete;
 
-  // The copy of this kind, to be filled, once the one before is written. It keeps its memory.
+  // The copy of this kind, to be filled; waits until the previous one is written. Its memory is
+  // reused.
   Checkpoint& copy(Kind kind);
-  // Has that copy written to `path`, whose folder is made if it is not there. `then` is called in the
-  // other thread when the file is in place.
+  // Starts writing that copy to `path`, whose folder is created if needed. The writing thread calls
+  // `then` when the file is in place.
   void write(
       Kind kind, std::filesystem::path path, std::function<void()> then = [] {});
 
   void wait();
-  // What was done since the last call, in its order.
+  // The results since the last call, in order.
   std::vector<Result> take_results();
 
  private:
@@ -68,13 +69,13 @@ class CheckpointQueue {
   const std::function<void()> advance_;
 
   std::array<Checkpoint, 2>
-      copies_;  // by kind; the other thread's while there is a job of the kind
+      copies_;  // by kind; used by the writing thread while a job of the kind exists
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;  // the first one is under way
+  std::deque<Job> jobs_;  // the first one is being written
   std::vector<Result> results_;
   bool stopping_ = false;
-  std::thread thread_;  // begins with the first job
+  std::thread thread_;  // starts with the first job
 };
 
 }  // namespace tpudist

@@ -6,19 +6,19 @@
 
 namespace tpudist {
 
-// The training loss of a member where it began and where it ended. NaN where too little was logged.
+// A member's training loss at its beginning and its end. NaN if too little was logged.
 struct InitialAndFinalLoss {
   double first = std::numeric_limits<double>::quiet_NaN();
   double last = std::numeric_limits<double>::quiet_NaN();
 };
 
-// The fewest logged steps of a member that its losses are judged by: the loss of a single step says
-// more about its slates than about the member.
+// The fewest logged steps to judge a member by its losses: the loss of a single step depends more
+// on its slates than on the member.
 inline constexpr int kLeastLosses = 20;
 
-// [members] From a run's metrics.jsonl: means of the first and the last tenth of the steps that were
-// logged with a loss of the member, where there are at least kLeastLosses. Lines that cannot be read are
-// passed over, and so is a file that is not there. Throws IoError when it cannot be read.
+// [members] From a run's metrics.jsonl: means of the first and the last tenth of the steps with a
+// logged loss of the member, if there are at least kLeastLosses. Unreadable lines and a missing
+// file are ignored. Throws IoError when it cannot be read.
 std::vector<InitialAndFinalLoss> read_loss_ends(const std::filesystem::path& metrics, int members);
 
 }  // namespace tpudist

@@ -11,17 +11,17 @@
 
 namespace tpudist {
 
-// The folder of one training run: config.yaml (resolved), metrics.jsonl, the same for TensorBoard
-// (events.out.tfevents.tpudist), checkpoints/, scores.json, folds.yaml where members hold graphs out,
-// and predictions.h5 where they are asked for.
-// Plain paths; only the process that holds the run's RunClaim writes.
+// The folder of one run: config.yaml (resolved), metrics.jsonl, the same for TensorBoard
+// (events.out.tfevents.tpudist), checkpoints/, scores.json; folds.yaml if members hold graphs out,
+// and predictions.h5 if requested. Only paths; only the process that holds the run's RunClaim
+// writes.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Throws ConfigError when `path` holds no run, IoError when one may not look into it.
+  // Throws ConfigError when `path` holds no run, IoError when it may not be read.
   static RunFolder open(const std::filesystem::path& path);
-  // True when `path` holds a run: checkpoints, or config.yaml with a folder for them or metrics.
+  // True when `path` holds a run: checkpoints, or config.yaml with metrics or a checkpoint folder.
   static bool exists(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -31,13 +31,13 @@ class RunFolder {
   std::filesystem::path scores() const { return path_ / "scores.json"; }
   std::filesystem::path predictions() const { return path_ / "predictions.h5"; }
   std::filesystem::path folds() const { return path_ / "folds.yaml"; }
-  // Where the ranks that train tell each other where they are (RankFiles); gone when they are done.
+  // Where ranks exchange their status during training (RankFiles); removed afterwards.
   std::filesystem::path ranks() const { return path_ / "ranks"; }
 
   std::filesystem::path events() const { return path_ / "events.out.tfevents.tpudist"; }
 
   // Appends one line, and its numbers to the events: both or, with an error, neither. Throws
-  // DiskFullError where there is no room, and IoError.
+  // DiskFullError when the disk is full, and IoError.
   void append_metrics(const nlohmann::json& record) const;
   // Drops the lines of steps after `step` (and a torn last line), and their events, so that a
   // resumed run continues the files.
@@ -47,21 +47,20 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
-// The right of one process to write into a run's folder, in two steps: what can be refused is
-// refused at once, and nothing is written into a new folder before `begin`, when data and network
-// have turned out to be there. Under MPI rank 0 makes the only one.
+// The right of one process to write into a run's folder, acquired in two steps: the constructor
+// refuses what can be refused at once, and `begin`, called after data and network have been opened,
+// writes into the folder. Under MPI only rank 0 has one.
 class RunClaim {
  public:
   // Locks a folder that holds a run. Throws ConfigError when the folder holds a run and `resume` is
-  // false, or when it holds something else (shards, other files); Error when another process trains
-  // there.
+  // false, or when it holds other files (such as shards); Error when another process trains there.
   RunClaim(const std::filesystem::path& path, bool resume);
 
   // Whether there was a run to resume.
   bool resumes() const { return resumes_; }
 
-  // Makes the folder if need be, locks it, and writes config.yaml, in a resumed run only if the
-  // configuration differs from what is there. The same errors as above, and IoError.
+  // Creates the folder if needed, locks it, and writes config.yaml; in a resumed run only if the
+  // configuration differs. The same errors as above, and IoError.
   void begin(const std::string& resolved_yaml);
 
  private:

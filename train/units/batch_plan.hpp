@@ -11,16 +11,17 @@
 
 namespace tpudist {
 
-// What one training step consists of, the same on all ranks: slates, who learns from which, and who
-// computes what.
+// One training step, the same on all ranks: its slates, which member learns from which slate, and
+// which rank computes what.
 struct BatchPlan {
   std::int64_t step = 0;
-  std::vector<SlateId> slates;  // [batch.slates]; with unit: graph those of a graph stand together
+  std::vector<SlateId> slates;  // [batch.slates]; with unit: graph the slates of a graph are
+                                // consecutive
   std::vector<int> unit_begin;  // [units + 1] first slate of each unit
-  // [M][slates]: w_mi / sum_i w_mi; 0 where member m must not see slate i.
+  // [M][slates]: w_mi / sum_i w_mi; 0 if member m must not learn from slate i.
   std::vector<std::vector<double>> weights;
   LeafOwners owners;              // leaves are units
-  std::vector<double> rank_cost;  // [ranks] of the units a rank computes, as SlateCost counts
+  std::vector<double> rank_cost;  // [ranks] cost of a rank's units (SlateCost)
 
   int units() const { return static_cast<int>(unit_begin.size()) - 1; }
 };
@@ -28,14 +29,14 @@ struct BatchPlan {
 // Makes batch plans: pure, thread-safe.
 class BatchPlanner {
  public:
-  // `costs`: of each graph, the same numbers on all ranks; `fold`: fold of each graph (empty: no
-  // folds). EnsembleConfig::held_out_fold says which one a member holds out.
+  // `costs`: of each graph, equal on all ranks; `fold`: of each graph (empty: no folds).
+  // EnsembleConfig::held_out_fold says which fold a member holds out.
   BatchPlanner(const Experiment& experiment, const SlateOrder& order, std::vector<SlateCost> costs,
                std::vector<int> fold, int ranks);
 
   BatchPlan plan(std::int64_t step) const;
-  // The same for the members of this run with training[m] alone: the others have no weight, so that
-  // nothing is computed for them. The slates and the weights of each member do not depend on it.
+  // The same for only the members of this run with training[m]: the others have weight 0, so
+  // nothing is computed for them. The slates and weights of each member do not depend on it.
   BatchPlan plan(std::int64_t step, const std::vector<bool>& training) const;
   // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;

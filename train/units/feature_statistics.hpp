@@ -7,9 +7,9 @@
 
 namespace tpudist {
 
-// Measures the features of what every member of the run trains on: nodes of all its graphs, and the
-// states of at most kStatisticsRows configurations of each graph, evenly spread over its rows. The
-// same on every rank. Throws DataError or IoError where reading fails.
+// Measures the feature statistics of every member's training data: the nodes of all its graphs, and
+// the states of at most kStatisticsRows configurations of each graph, evenly spread over its rows.
+// The same on every rank. Throws DataError or IoError when reading fails.
 std::vector<FeatureStatistics> member_statistics(const TrainingSetup& setup);
 
 inline constexpr std::int64_t kStatisticsRows = 256;

@@ -10,37 +10,37 @@
 
 namespace tpudist {
 
-// What refinement does for one slate of one graph. Costs are floating-point operations of a step of
-// one member (models/plans/plan_cost.hpp).
+// The effect of refinement on one slate of one graph. Costs are floating-point operations of a step
+// of one member (models/plans/plan_cost.hpp).
 struct GraphPlanStatistics {
   std::string name;
   std::int64_t nodes = 0;
   std::int64_t whole_nodes = 0;   // of the graph before `data.reduce`
   std::int64_t config_nodes = 0;  // tile: all nodes
   std::int64_t distinct_configs = 0;
-  std::int64_t configs = 0;     // K of the slate: fewer where the graph has fewer
+  std::int64_t configs = 0;     // K of the slate; fewer if the graph has fewer
   std::int64_t dense_rows = 0;  // of each layer: nodes x K
-  // [depth + 1] of the refined plan before each layer, after the last.
+  // [depth + 1] rows of the refined plan before each layer and after the last.
   std::vector<std::int64_t> rows;
-  std::int64_t needed_rows = 0;  // of the last of these: what the backward pass starts from
+  std::int64_t needed_rows = 0;  // of the last of these: where the backward pass starts
   double dense_flop = 0, refined_flop = 0;
-  double plan_seconds = 0;    // to build the refined plan, the graph being prepared already
-  bool refined_pays = false;  // what `plan: auto` takes
+  double plan_seconds = 0;    // to build the refined plan of an already prepared graph
+  bool refined_pays = false;  // what `plan: auto` uses
   double saving() const { return dense_flop / refined_flop; }
 };
 
-// The savings of all graphs together.
+// The savings over all graphs.
 struct PlanSummary {
-  double median_saving = 0;  // of the graphs
+  double median_saving = 0;  // median of the graphs' savings
   double total_saving = 0;   // all dense plans / all refined ones
-  double auto_saving = 0;    // all dense plans / those that `plan: auto` takes
+  double auto_saving = 0;    // all dense plans / those chosen by `plan: auto`
   std::int64_t refined = 0;  // graphs whose plan `plan: auto` refines
 };
 
 // Plans the first slate of the experiment's order, of `batch.configs` configurations, of every
-// graph of its training data, in the order of the data; for batch.order: per_member that of member
-// 0. Graphs are planned side by side, with one slate in memory for each thread of the pool.
-// Throws DataError, ConfigError or IoError.
+// graph of its training data, in the order of the data; with batch.order: per_member that of member
+// 0. Graphs are planned in parallel, with one slate in memory per thread. Throws DataError,
+// ConfigError or IoError.
 std::vector<GraphPlanStatistics> plan_statistics(const Experiment& experiment, ThreadPool& pool,
                                                  ProgressSink& progress);
 

@@ -12,12 +12,13 @@
 
 namespace tpudist {
 
-// What is computed from a graph once, for all units in which it stands.
+// Values computed once per graph for all units.
 struct PreparedArrays {
-  Array<std::int32_t> node_class;        // [n] nodes of equal features and opcode: the input's row
+  Array<std::int32_t> node_class;        // [n] equal for nodes of equal features and opcode: the
+                                         // row of the input
   Array<std::int32_t> state_class;       // [states] of the graph's own state table
   GraphArrays input;                     // of the first node of each class
-  std::optional<RefinedArrays> refined;  // with all edges, where refined plans are wanted
+  std::optional<RefinedArrays> refined;  // with all edges; only if refined plans are wanted
 
   std::uint64_t bytes() const;
 
@@ -31,7 +32,7 @@ struct PreparedArrays {
   }
 };
 
-// All but `refined`. Throws DataError where the network cannot take the graph.
+// Everything except `refined`. Throws DataError if the network cannot use the graph.
 PreparedArrays prepare_input(const Dataset& dataset, const Network& network, int graph);
 
 // The graph with these edges, [m, 2] (consumer, producer), refined for networks of this shape.

@@ -12,30 +12,30 @@
 
 namespace tpudist {
 
-// Nodes of the graphs of one file, about: they are prepared in a fraction of a second on one core,
-// and held in memory until they are written.
+// Approximate number of nodes of the graphs in one file: one core prepares them in a fraction of a
+// second, and they are held in memory until they are written.
 inline constexpr std::int64_t kPreparedPartNodes = 65'536;
 
-// The graphs of a data set as a network takes them, in files that all processes of the node map.
-// Each file holds some graphs, and processes that begin together make different files. Immutable;
-// threads may share it.
+// The prepared graphs of a data set, in files that all processes of the node map. Each file has
+// some graphs, so processes that begin together make different files. Immutable; threads may share
+// it.
 class PreparedFiles {
  public:
-  // Takes the files of all graphs, or makes them. `refined`: with what refined plans take. Null
-  // where the data set is not shared (DatasetOptions::node_cache), where a graph cannot be prepared
-  // (its first user gets the error), and where the files cannot be had: a warning says why.
+  // Opens the files of all graphs, or makes them. `refined`: with the arrays for refined plans.
+  // Null if the data set is not shared (DatasetOptions::node_cache), if a graph cannot be prepared
+  // (its first user gets the error), or if the files cannot be used (a warning says why).
   static std::unique_ptr<const PreparedFiles> open(const Dataset& dataset, const Network& network,
                                                    bool refined, ThreadPool& pool,
                                                    std::int64_t part_nodes = kPreparedPartNodes);
 
-  // Arrays that lie in a file, and may outlive this object. Throws DataError.
+  // Arrays inside a file; they may outlive this object. Throws DataError.
   PreparedArrays read(int graph) const;
   std::uint64_t bytes() const;  // of all files
 
  private:
   struct Part {
     int first = 0, count = 0;  // graphs
-    std::uint64_t key = 0;     // of everything that decides the bytes of the file
+    std::uint64_t key = 0;     // hash of everything that determines the bytes of the file
     NodeFile file;
   };
   PreparedFiles(const Dataset& dataset, const Network& network, bool refined,

@@ -14,29 +14,30 @@
 
 namespace tpudist {
 
-// The inputs of a graph as units take them.
+// The inputs of a graph for units.
 struct PreparedGraph {
-  Array<std::int32_t> node_class;   // [n] nodes of equal features and opcode: the input's row
+  Array<std::int32_t> node_class;   // [n] equal for nodes of equal features and opcode: the row of
+                                    // the input
   Array<std::int32_t> state_class;  // [states] of the graph's own state table
   std::shared_ptr<const GraphInput> input;
 };
 
-// The graphs of a data set as a network takes them. Each is prepared at its first use and kept, or
-// lies in files that the processes of the node share. Thread-safe but for share().
+// The prepared graphs of a data set for a network. Each is prepared at its first use and kept, or
+// lies in files that the processes of the node share. Thread-safe except share().
 class PreparedGraphs {
  public:
-  // Both are borrowed and outlive this object.
+  // Borrows both; they must outlive this object.
   PreparedGraphs(const Dataset& dataset, const Network& network);
 
-  // Prepares all graphs now, in files that the processes of the node share, where the data set is
-  // shared as well (PreparedFiles::open). `refined`: also what refined() takes. To be called before
-  // the first use, if at all.
+  // Prepares all graphs now, in files that the processes of the node share, if the data set is
+  // shared too (PreparedFiles::open). `refined`: also for refined(). Call it before the first use,
+  // or not at all.
   void share(bool refined, ThreadPool& pool);
 
-  // Both throw DataError where the network cannot take the graph.
+  // Both throw DataError if the network cannot use the graph.
   const PreparedGraph& of(int graph) const;
   const RefinedGraph& refined(int graph) const;  // with all edges
-  // The graph with these edges only, which is not kept.
+  // The graph with only these edges; it is not kept.
   RefinedGraph refine(int graph, std::span<const std::int32_t> edges) const;
 
   std::uint64_t shared_bytes() const { return files_ ? files_->bytes() : 0; }
@@ -45,7 +46,7 @@ class PreparedGraphs {
   struct Kept {
     std::once_flag prepare_once, refine_once;
     PreparedGraph graph;
-    std::optional<RefinedArrays> found;  // in a file, until `refined` is made of it
+    std::optional<RefinedArrays> found;  // from a file, until `refined` is made from it
     std::optional<const RefinedGraph> refined;
   };
 

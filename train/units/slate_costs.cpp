@@ -115,7 +115,7 @@ std::vector<SlateCost> estimate_slate_costs(const Experiment& experiment, const 
   world.all_reduce(std::span(numbers), ReduceOp::sum);
 
   std::vector<SlateCost> costs(graphs.size());
-  std::size_t sample = 0;  // the last one whose place is not behind this graph's
+  std::size_t sample = 0;  // the last one whose place is not after this graph's
   for (std::size_t place = 0; place < graphs.size(); ++place) {
     while (sample + 1 < places.size() && places[sample + 1] <= place) ++sample;
     const auto graph = static_cast<std::size_t>(graphs[place]);

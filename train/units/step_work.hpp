@@ -12,24 +12,25 @@
 
 namespace tpudist {
 
-// One unit for a run of neighbouring members: a piece of work of one rank.
+// A piece of work of one rank: one unit for some consecutive members.
 struct UnitPass {
   int unit = 0, first_member = 0, members = 0;
   std::shared_ptr<const Unit> data;
 };
 
-// What one rank has to compute in one step, with everything read and planned.
+// The work of one rank in one step, with everything read and planned.
 struct StepWork {
   BatchPlan batch;
   std::vector<UnitPass> passes;
-  double read_seconds = 0, plan_seconds = 0;  // that reading slates and planning units took
+  double read_seconds = 0, plan_seconds = 0;  // spent on reading slates and planning units
 };
 
-// Whether all members learn from the same slates; else each draws its own rows of the same graphs.
+// Whether all members learn from the same slates; otherwise each draws its own rows of the same
+// graphs.
 bool shares_slates(const Experiment& experiment);
 
-// Whose permutation of a graph's rows (SlateOrder::rows) member `member` of this run draws from: -1
-// for the one that all members share, else the member's number.
+// Whose permutation of a graph's rows (SlateOrder::rows) member `member` of this run uses: -1 for
+// the shared one, else the member's number.
 int drawn_by(const Experiment& experiment, int member);
 
 // The slates of a unit, borrowed from the batch.
@@ -39,17 +40,17 @@ std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit);
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
                                     int drawn_by);
 
-// Prepares this rank's share of steps. Thread-safe: called from the prefetcher's threads.
+// Prepares this rank's share of steps. Thread-safe: the prefetcher's threads call it.
 class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
               const UnitBuilder& units, int rank);
-  // Reads and plans this rank's units of a step, for the members of this run with training[m]. Throws
-  // DataError or IoError where reading fails. `on_unit` is called behind each unit; `trace` may be
+  // Reads and plans this rank's units of a step, for the members of this run with training[m].
+  // Throws DataError or IoError when reading fails. Calls `on_unit` after each unit; `trace` may be
   // null.
   StepWork build(std::int64_t step, const std::vector<bool>& training,
                  const std::function<void()>& on_unit = {}, Trace* trace = nullptr) const;
-  StepWork build(std::int64_t step) const;  // for all of them
+  StepWork build(std::int64_t step) const;  // for all members
 
  private:
   void add_passes(StepWork& work, int unit, Trace* trace) const;

@@ -13,15 +13,15 @@
 
 namespace tpudist {
 
-// What an experiment becomes before its first step: the data, the network, the order in which
-// slates are drawn, and who computes what. Training, its dry run, the statistics of plans and the
-// benchmarks all start from it. Borrows experiment and pool. Its parts refer to each other, so it
-// stays where it was made; once made it is only read, by any number of threads.
+// Everything that an experiment needs before its first step: the data, the network, the order of
+// slates, and the assignment of work. Training, its dry run, plan statistics and benchmarks all
+// start from it. Borrows experiment and pool. Its parts refer to each other, so it cannot be moved.
+// After construction it is only read, by any number of threads.
 struct TrainingSetup {
-  // `options`: as a rule `experiment.training_data()`. `device` -1 = CPU. `ranks`: among which the
-  // work is shared. Collective over `world`, whose ranks estimate the costs of slates together: as
-  // a rule those that share the work. One rank needs no costs. Throws ConfigError and DataError
-  // where data and experiment do not fit together.
+  // `options`: usually `experiment.training_data()`. `device` -1 = CPU. `ranks`: number of ranks
+  // that share the work. Collective over `world`, whose ranks estimate the costs of slates
+  // together; usually the same ranks. One rank needs no costs. Throws ConfigError and DataError if
+  // data and experiment do not match.
   TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
                 int device, int ranks, Communicator& world);
   TrainingSetup(const TrainingSetup&) = delete;

@@ -41,7 +41,8 @@ std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
 
 }  // namespace
 
-// Draws the edges of each slate at its first use; `slate` is its place in the unit. Not thread-safe.
+// Draws the edges of each slate at its first use; `slate` is its place in the unit. Not
+// thread-safe.
 class UnitBuilder::Graphs {
  public:
   Graphs(const UnitBuilder& builder, const EdgeDraw& draw) : builder_(builder), draw_(draw) {}

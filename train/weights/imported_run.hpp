@@ -12,20 +12,20 @@ namespace tpudist {
 
 struct ImportedRun {
   std::uint64_t parameter_hash = 0;
-  // Names of the statistics that no file of a member holds; they are as a new network has them.
+  // Names of the statistics that some member's file lacks; they are those of a new network.
   std::vector<std::string> absent_statistics;
-  // Whether the shards were there, so that training can go on from these weights.
+  // Whether the shards were found, so that training can continue from these weights.
   bool can_resume = false;
 };
 
-// Makes a complete run of weights that were trained elsewhere: `files` holds one safetensors file
+// Makes a complete run from weights that were trained elsewhere: `files` has one safetensors file
 // (read_weights) for each member of the experiment, in the order of their numbers. The folder `run`
-// gets config.yaml, a checkpoint of step 0 with these weights, and folds.yaml where members hold
-// graphs out; it can be scored, and trained further with `train --resume` where the shards are
-// there now. Nothing is written before all files have been read. For one rank.
+// gets config.yaml, a checkpoint of step 0 with these weights, and folds.yaml if members hold
+// graphs out. It can be scored, and trained further with `train --resume` if the shards exist now.
+// Nothing is written before all files have been read. For one rank.
 //
-// Throws ConfigError when there are more or fewer files than members, and when `run` holds a run or
-// anything else; DataError when a file is damaged or of another network.
+// Throws ConfigError when the number of files is not that of members, and when `run` holds a run or
+// other files; DataError when a file is damaged or of another network.
 ImportedRun import_run(const Experiment& experiment,
                        const std::vector<std::filesystem::path>& files,
                        const std::filesystem::path& run, JobContext& context);

@@ -11,20 +11,19 @@
 namespace tpudist {
 
 // Writes one member's parameters, flat [P], as a safetensors file: a float32 tensor for each entry
-// of the table, under the name and in the layout that PyTorch and PyTorch Geometric give it
+// of the table, with the name and layout of PyTorch and PyTorch Geometric
 // (ParameterEntry::torch_name, torch_transposes), without padding. Statistics are entries like
 // others. Throws IoError.
 void write_weights(const std::filesystem::path& path, const ParameterTable& table,
                    std::span<const float> flat, const std::map<std::string, std::string>& metadata);
 
-// Reads such a file into `flat` [P], F32, F64, F16 or BF16; padding stays as it is. Entries of
-// statistics may be absent: their numbers stay as they are too. Returns the names of these.
+// Reads such a file, of F32, F64, F16 or BF16, into `flat` [P]; padding is not changed. Entries of
+// statistics may be missing: their values are not changed either, and their names are returned.
 //
-// Throws DataError, one line, when the file is damaged, and when it is not of a network with this
-// table: it names the first parameter of the table that is missing or has another shape, else the
-// first tensor of the file that the network does not have, and what was expected; also when a
-// number is not finite, a scale of standardised columns is negative, or a temperature is 0. Names are
-// those of the file.
+// Throws DataError, one line, when the file is damaged or not of a network with this table. It
+// names the first parameter of the table that is missing or has another shape, else the first
+// tensor that the network does not have, and what was expected. Also when a number is not finite, a
+// scale of standardised columns is negative, or a temperature is 0. Names are those of the file.
 std::vector<std::string> read_weights(const std::filesystem::path& path,
                                       const ParameterTable& table, std::span<float> flat);
 
