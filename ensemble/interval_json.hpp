@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// {"value", "error", "degrees", "low", "high"}; null where there is none.
+// {"value", "error", "degrees", "low", "high"}; null without an interval.
 nlohmann::json interval_json(const std::optional<Interval>& interval);
 
 // The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance",

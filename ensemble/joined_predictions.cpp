@@ -39,8 +39,8 @@ struct SeenMember {
   std::set<int> numbers;  // of all members of its run, whose weights the hash is of
 };
 
-// Whether hashes tell that a member of the same recipe and seeds has other weights here: they are of
-// the same members of a run, and differ.
+// Whether hashes tell that a member of the same recipe and seeds has other weights here: they are
+// of the same members of a run, and differ.
 bool has_other_weights(const SeenMember& a, const SeenMember& b) {
   return a.parameter_hash != 0 && b.parameter_hash != 0 && a.numbers == b.numbers;
 }

@@ -45,8 +45,8 @@ std::string title_of(const std::string& split, bool out_of_fold) {
   return split == "train" ? "training graphs, out of fold" : split + " split, out of fold";
 }
 
-// Graphs of a split that members train on count where members hold them out, or where no member holds
-// anything out.
+// Graphs of a split that members train on count where members hold them out, or where no member
+// holds anything out.
 std::vector<GraphSet> graph_sets(const PredictionsHeader& header) {
   std::map<std::string, GraphSet> sets;
   const bool folds = holds_out(header);
@@ -73,7 +73,8 @@ bool counts(const GraphSet& set, const PredictionEntry& graph, std::size_t membe
   return !set.out_of_fold || graph.held_out[member];
 }
 
-// [C][graphs] and [T][graphs]: the metric of what is taken without a column, and without a training.
+// [C][graphs] and [T][graphs]: the metric of what is taken without a column, and without a
+// training.
 struct Without {
   std::vector<Values> columns, trainings;
 
@@ -160,7 +161,8 @@ class Judge {
     able_ = all;
   }
 
-  // Scores of the columns of a graph; empty where a column has none, or its member is not in `which`.
+  // Scores of the columns of a graph; empty where a column has none, or its member is not in
+  // `which`.
   std::vector<Values> column_scores(const std::vector<Column>& columns, const GraphSet& set,
                                     const PredictionEntry& graph, const PredictionRows& predictions,
                                     const std::vector<bool>& which) const {
@@ -248,8 +250,8 @@ class Judge {
     return judged;
   }
 
-  // What the rule averages, lower is faster. The logarithms of softmax are those of a probability to
-  // be fast.
+  // What the rule averages, lower is faster. The logarithms of softmax are those of a probability
+  // to be fast.
   Values averaged_form(const Values& scores) const {
     Values form = normalised(scores, options_.combination);
     if (options_.combination.rule == CombinationRule::softmax) {

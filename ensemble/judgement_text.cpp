@@ -40,7 +40,8 @@ std::string rejection_lines(const Judgement& judgement) {
   return text;
 }
 
-// Scores with and without rejected members, the selection, columns that are left out, flagged graphs.
+// Scores with and without rejected members, the selection, columns that are left out, flagged
+// graphs.
 std::string table_notes(const Judgement& judgement, const TableJudgement& table) {
   std::string text;
   if (!judgement.rejected.empty() && !judgement.keep_all && !std::isnan(table.kept)) {

@@ -15,19 +15,19 @@ std::string_view primary_metric_of(std::string_view collection);
 double primary_metric(std::string_view collection, const std::vector<double>& scores,
                       const std::vector<double>& targets);
 
-// How well a member ranks the graphs of the fold that it never saw.
+// How well a member ranks the graphs of the fold that it held out.
 struct OutOfFoldScore {
   int number = 0, fold = -1;  // of the member
-  int graphs = 0;             // of its fold where the metric is defined
-  double score = 0;           // mean of the primary metric over these; NaN where there is none
+  int graphs = 0;             // graphs of its fold with a defined metric
+  double score = 0;           // mean of the primary metric over these; NaN if there are none
 };
 
-// Of the members that hold out a fold, in their order; those that failed have no graph. Reads every
-// graph that lies in a fold.
+// For the members that hold out a fold, in their order; failed ones have no graph. Reads every
+// graph in a fold.
 std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions);
 
-// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]};
-// a score that is NaN is null.
+// {"metric": "kendall_tau", "most_rows": 0, "members": [{"number", "fold", "graphs", "score"}]}; a
+// NaN score is null.
 nlohmann::json out_of_fold_json(const PredictionsHeader& header,
                                 const std::vector<OutOfFoldScore>& scores);
 

@@ -4,7 +4,7 @@
 
 namespace tpudist {
 
-// Where predictions of members come from: a file, several files, or memory.
+// A source of members' predictions: a file, several files, or memory.
 class PredictionSource {
  public:
   virtual ~PredictionSource() = default;

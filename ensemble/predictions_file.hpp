@@ -11,24 +11,24 @@
 
 namespace tpudist {
 
-// A file of predictions, HDF5 that h5py reads plainly (docs/predictions.md describes it). Sizes are
-// known from the header on, and graphs are written as they come, so that memory holds one of them.
+// A prediction file: HDF5, directly readable by h5py (docs/predictions.md describes it). The header
+// gives all sizes, and graphs are written one by one, so that memory holds only one of them.
 
 // Writes such a file under a temporary name.
 class PredictionsWriter {
  public:
-  // Throws Error where the header does not fit itself, and IoError.
+  // Throws Error when the header is inconsistent, and IoError.
   PredictionsWriter(const std::filesystem::path& path, PredictionsHeader header,
                     FileSystem& files = posix_file_system());
   ~PredictionsWriter();
 
   const PredictionsHeader& header() const { return header_; }
 
-  // The predictions for graph `graph` of the header, once for each, in any order. Throws Error where
-  // they do not fit the header, IoError.
+  // The predictions for graph `graph` of the header, once for each, in any order. Throws Error when
+  // they do not match the header, and IoError.
   void add(int graph, const PredictionRows& predictions);
 
-  // Seals the file and gives it its name. Throws Error when a graph is missing, IoError.
+  // Seals the file and renames it. Throws Error when a graph is missing, and IoError.
   void finish();
 
  private:
@@ -44,14 +44,14 @@ class PredictionsWriter {
 // Reads such a file. Thread-safe.
 class PredictionsFile : public PredictionSource {
  public:
-  // Reads the file once and checks hash, format, counts, names and flags. Throws DataError that says
-  // what is wrong, IoError when it cannot be read.
+  // Reads the file once and checks hash, format, counts, names and flags. Throws DataError that
+  // says what is wrong, IoError when it cannot be read.
   explicit PredictionsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const PredictionsHeader& header() const override { return header_; }
 
-  // Throws DataError when configuration numbers are not those of the graph, IoError.
+  // Throws DataError when configuration numbers are not those of the graph, and IoError.
   PredictionRows read(int graph) const override;
 
  private:

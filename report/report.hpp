@@ -10,20 +10,22 @@
 
 namespace tpudist {
 
-// What a report says.
+// The content of a report.
 struct Report {
   std::string title, subtitle;
   std::vector<ReportFact> facts;   // steps, duration, machine, program and command
-  std::vector<std::string> notes;  // what counts once although it was given twice; on the page, too
+  std::vector<std::string> notes;  // trainings that were given twice and count once; also on the
+                                   // page
   std::vector<ReportSection> sections;
 };
 
-// Of runs or a sweep, also unfinished and damaged ones. Reads their predictions, and the run times of the
-// shards that they trained on. `ceilings`: whether noise ceilings are estimated, which takes most of the
+// For runs or a sweep, also unfinished and damaged ones. Reads their predictions, and the run times
+// of their training shards. `ceilings`: whether to estimate noise ceilings, which takes most of the
 // time.
 Report make_report(ResultSet results, bool ceilings = true);
 
-// The page, and the tables with rows as pairs of a file name and CSV text, in the order of the page.
+// The page; and the tables that have rows, as pairs of a file name and CSV text, in the order of
+// the page.
 std::string report_html(const Report& report);
 std::vector<std::pair<std::string, std::string>> report_csv(const Report& report);
 

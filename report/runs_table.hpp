@@ -7,10 +7,10 @@
 
 namespace tpudist {
 
-// All runs with their scores, those of runs that still train so far, and their condition.
+// All runs with their condition and scores, for runs in training the scores so far.
 ReportFigure runs_figure(const ReportInput& input);
 
-// The run with the highest score so far, where no run has final scores; empty where there is none.
+// The run with the highest score so far, if no run has final scores; empty if there is none.
 std::string headline_so_far(const ReportInput& input);
 
 }  // namespace tpudist

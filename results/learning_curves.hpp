@@ -7,20 +7,20 @@
 
 namespace tpudist {
 
-// One logged training step. Lists have a value for each member of the run, NaN where the member took no
-// such step (it failed or had stopped) or the number was not finite.
+// One logged training step. Lists have a value for each member of the run; NaN if the member did
+// not take the step (it failed or had stopped) or the value was not finite.
 struct LoggedStep {
   std::int64_t step = 0;
   std::vector<double> loss, norm;  // [M] training loss and norm of the gradient
   double rate = 0;                 // learning rate
   double step_seconds = 0;         // of this step
-  double wait_seconds = 0;         // of these, spent waiting for data
+  double wait_seconds = 0;         // of these, waiting for data
   double train_seconds = 0;        // from the start of the run
 };
 
-// When, where and by which command a process began to train the run, or to go on with it.
+// When, where and by which command a process began or continued to train the run.
 struct RunStart {
-  std::int64_t step = 0;  // that it began after
+  std::int64_t step = 0;  // after which it began
   std::string time;       // "2026-11-23 04:12:00 UTC"
   std::string command;    // of rank 0, without mpirun
   std::string version, commit;
@@ -31,26 +31,26 @@ struct RunStart {
 // One evaluation of the validation split while the run trained.
 struct LoggedEvaluation {
   std::int64_t step = 0;
-  std::int64_t rows = 0;        // most rows of a graph that were scored; 0: all
-  bool held_out_only = false;   // each graph by the members that never trained on it
-  std::vector<double> members;  // [M] mean of the primary metric over graphs; NaN: none
-  double ensemble = 0;          // of the members together; NaN: none
+  std::int64_t rows = 0;        // most scored rows of a graph; 0: all
+  bool held_out_only = false;   // each graph only by members that never trained on it
+  std::vector<double> members;  // [M] mean of the primary metric over graphs; NaN: no score
+  double ensemble = 0;          // of the members together; NaN: no score
   double train_seconds = 0;
 };
 
 // The content of a run's metrics.jsonl.
 struct LearningCurves {
-  std::vector<RunStart> starts;  // none: written by a version that kept none
+  std::vector<RunStart> starts;  // empty: written by a version that did not record them
   std::vector<LoggedStep> steps;
   std::vector<LoggedEvaluation> evaluations;
-  std::int64_t damaged_lines = 0;  // that could not be read
-  bool torn_end = false;  // the last line is not whole: it is being written, or was cut off
+  std::int64_t damaged_lines = 0;  // unreadable lines
+  bool torn_end = false;           // the last line is incomplete: being written, or cut off
 
-  std::int64_t last_step() const;  // 0 where nothing was logged
+  std::int64_t last_step() const;  // 0 if nothing was logged
 };
 
-// Reads such a file; without one there are no curves. Lines that cannot be read are counted and passed
-// over. Throws IoError when the file cannot be read.
+// Reads such a file; a missing file gives no curves. Unreadable lines are counted and skipped.
+// Throws IoError when the file cannot be read.
 LearningCurves read_learning_curves(const std::filesystem::path& path);
 
 }  // namespace tpudist

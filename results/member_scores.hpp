@@ -10,50 +10,51 @@
 
 namespace tpudist {
 
-// A graph that members of a run scored: the primary metric of the collection (Kendall tau-b or tile
-// score).
+// A graph with the scores of a run's members: the collection's primary metric (Kendall tau-b or
+// tile score).
 struct GraphResult {
   std::string name, family, split;
   std::int64_t nodes = 0;       // 0: unknown
   std::int64_t configs = 0;     // measured rows of the graph
   std::int64_t rows = 0;        // of these, scored
-  int fold = -1;                // that it lies in; -1: none
+  int fold = -1;                // its fold; -1: none
   std::uint64_t data_hash = 0;  // XXH3 over the scored rows and their run times; 0: unknown
-  // [M] NaN where the member has no score of the graph, or the metric is undefined.
+  // [M] NaN if the member did not score the graph, or the metric is undefined.
   std::vector<double> members;
-  // [M] whether the member was trained without this graph. A score of another one is in-fold: of a graph
-  // that it learned from.
+  // [M] whether the member was trained without this graph. Otherwise its score is in-fold: on a
+  // graph it learned from.
   std::vector<bool> out_of_fold;
-  // Of the z_score combination of the members that were trained without the graph, or of all that scored
-  // it where each was trained on it; NaN where there is none.
+  // Score of the z_score combination of the members trained without the graph, or, if all were
+  // trained on it, of all that scored it; NaN if there are none.
   double combined = 0;
   int combined_members = 0;
 
-  // Whether `combined` is of members that never saw the graph.
+  // Whether `combined` uses only members that never saw the graph.
   bool combined_out_of_fold() const;
 };
 
-// What the members of a run reached on each graph that was scored.
+// The scores of a run's members on each scored graph.
 struct MemberScores {
   std::string collection;
   std::string metric;          // primary_metric_of(collection)
-  std::int64_t most_rows = 0;  // of a graph that were scored at most; 0: all
+  std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
   std::vector<PredictedMember> members;
-  std::vector<GraphResult> graphs;  // in the order of splits (train, valid, test) and names
-  // XXH3 over the names and data of all graphs in this order; 0 where that of a graph is unknown.
+  std::vector<GraphResult> graphs;  // sorted by split (train, valid, test) and name
+  // XXH3 over the names and data of all graphs in this order; 0 if any graph's hash is unknown.
   std::uint64_t data_hash = 0;
-  std::uint64_t parameter_hash = 0;  // of the weights that scored; 0: unknown, or of several runs
+  std::uint64_t parameter_hash = 0;  // of the weights used for scoring; 0: unknown, or several runs
 };
 
-// Fills MemberScores::data_hash from those of its graphs.
+// Sets MemberScores::data_hash from its graphs.
 void set_data_hash(MemberScores& scores);
 
-// From predictions, which hold every score; reads every graph once. Test graphs, which have no run times,
-// are left out. Throws DataError, IoError.
+// From predictions, which have every score; reads every graph once. Test graphs, which have no run
+// times, are left out. Throws DataError, IoError.
 MemberScores read_member_scores(const PredictionSource& predictions);
 
-// From scores.json, which `train` writes without predictions too: the validation split. Members have
-// their numbers; what a file of predictions alone knows is unknown. Throws DataError that names the file.
+// From scores.json, which `train` writes also without predictions: the validation split. Members
+// have their numbers; values that only prediction files have are unknown. Throws DataError that
+// names the file.
 MemberScores read_member_scores_json(const std::filesystem::path& path,
                                      const std::string& collection, int first_member);
 

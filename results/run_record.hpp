@@ -16,21 +16,21 @@
 namespace tpudist {
 
 enum class RunCondition {
-  waiting,   // of a sweep: nobody has begun it
+  waiting,   // of a sweep: not begun
   running,   // a process holds its folder
-  stopped,   // it ended before its last step, or was killed
-  failed,    // of a sweep: it ended with an error
+  stopped,   // ended before its last step, or was killed
+  failed,    // of a sweep: ended with an error
   finished,  // all steps are done
 };
 
 std::string_view name_of(RunCondition condition);
 
-// Everything that the folder of a run tells, or a file of predictions by itself. What is not there is
-// empty; what is there and cannot be read is empty too, and named in `faults`.
+// The content of a run folder, or of a prediction file alone. Missing parts are empty; unreadable
+// parts are empty and named in `faults`.
 struct RunRecord {
   std::filesystem::path path;  // of the folder, or of the file
   std::string name;            // of the experiment
-  std::string label;           // tells it from the other runs that it was read with
+  std::string label;           // distinguishes it from the other runs read with it
   std::string variant;         // label of its variant in a sweep, else the experiment's name
   int index = -1;              // in a sweep, else -1
   RunCondition condition = RunCondition::finished;
@@ -40,25 +40,26 @@ struct RunRecord {
   std::int64_t init_seed = 0, order_seed = 0;
   int first_member = 0, members = 0;
   int folds = 0;  // member number n holds out fold n mod folds; 0: members hold nothing out
-  std::int64_t steps = 0;           // that it is to train; 0: unknown
+  std::int64_t steps = 0;           // planned steps; 0: unknown
   std::vector<ConfigEntry> config;  // config.yaml; empty: none
 
   LearningCurves curves;
-  // Its predictions, for what needs every score, and their only run; null where it has none.
+  // Its predictions, for uses that need every score, with this run only; null if there are none.
   std::shared_ptr<const PredictionsFile> predictions;
   std::optional<PredictedRun> hashes;  // of settings, variant, folds and parameters
-  std::optional<MemberScores> scores;  // of the predictions, else of scores.json; nothing: neither
+  std::optional<MemberScores> scores;  // from the predictions, else from scores.json; nothing
+                                       // without both
   std::string error;                   // why it failed
 
-  // The value of a key of config.yaml; empty where it has none.
+  // The value of a key of config.yaml; empty if it has none.
   std::string setting(std::string_view key) const;
 };
 
-// Reads the folder of a run. A folder that lacks files or holds damaged ones gives what it has. Throws
-// ConfigError when there is no run at all.
+// Reads the folder of a run. If files are missing or damaged, the record has only the others.
+// Throws ConfigError when the folder holds no run.
 RunRecord read_run_folder(const std::filesystem::path& folder);
-// Reads a file of predictions with a single run in it. Throws DataError, IoError, and ConfigError where it
-// has several runs.
+// Reads a prediction file of a single run. Throws DataError, IoError, and ConfigError for several
+// runs.
 RunRecord read_predictions_record(const std::filesystem::path& path);
 
 }  // namespace tpudist

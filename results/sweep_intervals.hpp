@@ -7,18 +7,18 @@
 
 namespace tpudist {
 
-// Which variants differ, all pairs at once (all_pairs), and how sure the score of each variant of a
-// sweep is: system_text of its runs in the newest stage, on validation graphs and out of fold, of
-// whichever there are scores. A variant whose runs cannot stand beside each other gets a line that
-// says why.
+// Which variants differ, all pairs at once (all_pairs), and the intervals of each variant of a
+// sweep: system_text of its runs in the newest stage, on validation graphs and out of fold, if
+// there are scores. A variant whose runs cannot be compared gets a line that says why.
 std::string sweep_interval_text(const ResultSet& results);
 
-// A list: {"variant", "valid": system_json, "out_of_fold": system_json}; with "error" where the
-// text has such a line.
+// A list: {"variant", "valid": system_json, "out_of_fold": system_json}; with "error" if the text
+// has such a line.
 nlohmann::json sweep_interval_json(const ResultSet& results);
 
-// A list, for each kind of graphs and experiment that has two variants with two trainings each:
-// {"graphs", "method", "variants", "pairs": [{"a", "b", "interval", "p"}], "shrunk"}.
+// A list with an entry for each kind of graphs and experiment that has two variants with two
+// trainings each: {"graphs", "method", "variants", "pairs": [{"a", "b", "interval", "p"}],
+// "shrunk"}.
 nlohmann::json sweep_pairs_json(const ResultSet& results);
 
 }  // namespace tpudist

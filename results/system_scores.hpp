@@ -12,17 +12,17 @@
 
 namespace tpudist {
 
-// The graphs that a system is judged on.
+// The graphs on which a system is judged.
 enum class EvaluatedOn {
   valid,        // validation graphs that no member trained on
-  out_of_fold,  // all graphs that lie in folds, each by members that never saw it
+  out_of_fold,  // all graphs in folds, each by members that never saw it
 };
 
-// Which score of a training is compared. The score of a variant is the mean of members wherever one
-// is printed; members together is printed beside it, and named so.
+// Which score of a training is compared. Everywhere, the score of a variant is the mean of members;
+// members together is printed beside it, under that name.
 enum class TrainingScore {
-  mean_of_members,   // on each graph, of its members that never saw it
-  members_together,  // of their combined ranking; out of fold as mean_of_members
+  mean_of_members,   // on each graph, over its members that never saw it
+  members_together,  // of their combined ranking; out of fold the same as mean_of_members
 };
 std::string_view name_of(TrainingScore score);  // "mean of members", "members together"
 
@@ -33,29 +33,29 @@ struct SystemScores {
   TrainingScore score = TrainingScore::mean_of_members;
   std::vector<std::string> labels;  // [R] of the trainings
   int members = 0;                  // of a training, at most
-  RunScores scores;  // columns are trainings, graphs by name; none where nothing has such scores
-  // The same by members together, where each training has several members and is known so.
+  RunScores scores;  // columns are trainings, graphs sorted by name; empty without such scores
+  // The same by members together, if each training has several members, all known.
   std::optional<RunScores> together;
-  // Where there is one training of several members: a column for each of them. It says nothing of
+  // If there is one training of several members: a column for each member. It says nothing about
   // other trainings.
   std::optional<RunScores> members_of_one;
   std::vector<std::string> left_out;  // of ScoreMatrix
-  // What to know of the trainings, a line each: that some share `seed.order`, so that they saw the
-  // same slates and differ too little; that one stands on both sides by other settings.
+  // Notes on the trainings, one line each: some share `seed.order`, so they saw the same slates and
+  // differ too little; one is on both sides with different settings.
   std::vector<std::string> notes;
 };
 
-// A matrix as statistics/ takes it: its rows are the runs.
+// A matrix in the form of statistics/: its rows are the runs.
 RunScores run_scores(const ScoreMatrix& matrix);
 
-// Of one system. Throws ConfigError where runs are of several variants or collections, saw other
-// data, or two are one and the same training (equal parameters), and says which.
+// The scores of one system. Throws ConfigError, with the runs, when runs are of several variants or
+// collections, used different data, or two are the same training (equal parameters).
 SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
                            TrainingScore score = TrainingScore::mean_of_members);
 
-// Two systems on the graphs that both have scores of. A graph that one of them lacks is named in its
-// `left_out`. Throws ConfigError where a run is on both sides, and as above and as score_matrix,
-// where the systems saw other data.
+// Two systems on the graphs that both have scored. A graph that one of them lacks is named in its
+// `left_out`. Throws ConfigError when a run is on both sides, when the systems used different data,
+// and as above and score_matrix.
 struct SystemPair {
   SystemScores a, b;
 };

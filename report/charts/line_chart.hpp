@@ -8,11 +8,11 @@
 
 namespace tpudist {
 
-// A line through values; those that are not finite cut it.
+// A line through values; values that are not finite interrupt it.
 struct LineSeries {
-  std::string name;     // shown under a resting pointer
+  std::string name;     // shown on hover
   int colour = 1;       // 1 to 6
-  bool strong = false;  // a mean among others
+  bool strong = false;  // emphasised, e.g. a mean
   bool dashed = false;
   std::vector<double> x, y;  // of equal length
 };
@@ -25,14 +25,14 @@ struct LineBand {
 
 // Values against a number, such as the training step.
 struct LineChart {
-  std::string label;  // what it is, for readers of the screen
+  std::string label;  // description for screen readers
   std::string x_name, y_name;
   bool log_x = false, log_y = false;
   bool zero = false;  // whether the vertical axis begins at 0
   std::vector<LineBand> bands = {};
   std::vector<LineSeries> lines = {};
 
-  // As SVG of this width in pixels; empty where no value is finite.
+  // As SVG of this width in pixels; empty without finite values.
   std::string svg(double width) const;
 
  private:

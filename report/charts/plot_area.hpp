@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// The part of a drawing that values are plotted into.
+// The part of a drawing in which values are plotted.
 struct PlotArea {
   double left = 0, top = 0, right = 0, bottom = 0;  // pixels
   Axis x, y;
@@ -15,12 +15,12 @@ struct PlotArea {
   SvgPoint at(double x_value, double y_value) const;
 };
 
-// Grid lines, ticks with their labels below and to the left, and the names of both axes. A name that is
-// empty is left out, and so are the ticks of an axis that has none.
+// Draws grid lines, ticks with their labels below and to the left, and the names of both axes. An
+// empty name is left out, and so are the ticks of an axis without ticks.
 void draw_axes(SvgCanvas& canvas, const PlotArea& area, std::string_view x_name,
                std::string_view y_name);
 
-// Room that the labels of a vertical axis take, in pixels.
+// Width of a vertical axis's labels, in pixels.
 double label_width(const Axis& axis);
 
 }  // namespace tpudist

@@ -8,17 +8,17 @@ namespace tpudist {
 // A series as one strip: its values from left to right as shades of one colour.
 struct Strip {
   std::string label;
-  std::vector<double> values;  // in 0 .. 1; NaN: none
-  // Part of the strip that is marked, as shares 0 .. 1 of its length; none where equal.
+  std::vector<double> values;  // in 0 .. 1; NaN: no value
+  // Marked part of the strip, as shares 0 .. 1 of its length; none if equal.
   double marked_from = 0, marked_to = 0;
 };
 
 struct StripChart {
-  std::string label;   // what it is, for readers of the screen
-  std::string x_name;  // of the direction of the strips
+  std::string label;   // description for screen readers
+  std::string x_name;  // of the direction along the strips
   std::vector<Strip> strips;
 
-  // As SVG of this width in pixels; empty where there is no strip.
+  // As SVG of this width in pixels; empty without strips.
   std::string svg(double width) const;
 };
 

@@ -13,26 +13,26 @@ struct SvgPoint {
 
 enum class TextAnchor { start, middle, end };
 
-// An SVG drawing while it is made. All texts are escaped. Colours come from the classes of the page's
-// style sheet (page_style.cpp), so that they follow its light or dark scheme. What has a `title` shows it
-// under a resting pointer, and readers of the screen say it.
+// Builds an SVG drawing. All texts are escaped. Colours come from classes of the page's style sheet
+// (page_style.cpp), so that they follow its light or dark scheme. A `title` is shown on hover and
+// read by screen readers.
 class SvgCanvas {
  public:
-  // `label` says what the drawing is.
+  // `label` describes the drawing.
   SvgCanvas(double width, double height, std::string_view label);
 
   void line(SvgPoint from, SvgPoint to, std::string_view style);
-  // Points that are not finite cut the line.
+  // Points that are not finite interrupt the line.
   void polyline(std::span<const SvgPoint> points, std::string_view style,
                 std::string_view title = {});
   void polygon(std::span<const SvgPoint> points, std::string_view style);
   void circle(SvgPoint centre, double radius, std::string_view style, std::string_view title = {});
-  // With its left upper corner; `opacity` of its fill.
+  // `corner`: top left; `opacity` of its fill.
   void rectangle(SvgPoint corner, double width, double height, std::string_view style,
                  double opacity = 1, std::string_view title = {});
   void text(SvgPoint at, TextAnchor anchor, std::string_view style, std::string_view content,
             std::string_view title = {});
-  // Turned by 90 degrees, reading upwards, its middle here.
+  // Turned by 90 degrees, reading upwards, centred at `at`.
   void upward_text(SvgPoint at, std::string_view style, std::string_view content);
 
   std::string finish();
