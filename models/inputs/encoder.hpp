@@ -12,17 +12,18 @@
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
 
-// For .cpp files of models/ only: it includes ATen.
+// For .cpp files in models/ only: it includes ATen.
 
 namespace tpudist {
 
 struct GraphArrays;
 
-// What an encoder makes of a graph's nodes before any weight, in one dtype: kept with the graph for all
-// units and members (GraphInput::encoded). A member's own statistics come later. Immutable.
+// The node features of a graph after the encoder's transform, which depends on no weight, in one
+// dtype. Kept with the graph for all units and members (GraphInput::encoded). A member's own
+// statistics are applied later. Immutable.
 struct EncodedGraph {
-  FeatureTransform transform;         // by which it was made
-  std::vector<std::int64_t> columns;  // that were taken, F of them
+  FeatureTransform transform;         // the transform that was applied
+  std::vector<std::int64_t> columns;  // the F columns used
   at::Tensor features;                // [nodes, F], transformed
   // [nodes * code columns] rows of the code embedding; empty without one.
   Array<std::int32_t> codes;
@@ -31,17 +32,19 @@ struct EncodedGraph {
 // The inputs of a unit as tensors, in one dtype. Made once for all members; they do not depend on
 // weights.
 struct UnitTensors {
-  at::Tensor node_features;            // [nodes, F] the columns that the encoder takes, transformed
-  at::Tensor state_features;           // [states + 1, config features]; the last row: no state
+  at::Tensor node_features;            // [nodes, F] the columns that the encoder uses, transformed
+  at::Tensor state_features;           // [states + 1, config features]; the last row is for nodes
+                                       // without a state
   std::unique_ptr<StateIndex> opcode;  // of the input rows, into the opcode embedding
   std::unique_ptr<StateIndex> node_codes;       // [nodes * code columns], into the code embedding
   std::unique_ptr<StateIndex> state_codes;      // [(states + 1) * config features], likewise
   std::unique_ptr<StateIndex> state;            // of the plan's first rows
-  std::unique_ptr<StateIndex> state_of_config;  // of configurations that have one state each
+  std::unique_ptr<StateIndex> state_of_config;  // of configurations with a single state for all
+                                                // nodes
 };
 
-// Turns opcodes, node features and configuration states into the states of the rows before the first
-// layer. Immutable, thread-safe.
+// Computes the states of the rows before the first layer from opcodes, node features and
+// configuration states. Immutable, thread-safe.
 class Encoder {
  public:
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
@@ -53,25 +56,26 @@ class Encoder {
   std::vector<ParameterEntry> parameters() const;
   void add_work(NetworkWork& network) const;
 
-  // `dtype`: at::kFloat or at::kDouble. Both throw DataError for a value that the code embedding has
-  // no row for. `prepare` takes what is kept with the graphs, where that was made by an encoder that
-  // takes the same columns in the same way; all bits are the same either way.
+  // `dtype`: at::kFloat or at::kDouble. Both throw DataError for a value without a row in the code
+  // embedding. `prepare` uses the EncodedGraph kept with a graph if it was made with the same
+  // columns and transform; the bits are the same with and without it.
   std::shared_ptr<const EncodedGraph> encode(const GraphInput& graph, at::ScalarType dtype) const;
   UnitTensors prepare(const UnitInput& unit, at::ScalarType dtype) const;
-  // What encode() makes in float32, to and from arrays, which tensors share and never write.
+  // Conversion of encode()'s float32 result to and from arrays. Tensors share the arrays and never
+  // write to them.
   static void to_arrays(const std::shared_ptr<const EncodedGraph>& nodes, GraphArrays& arrays);
-  // Throws DataError where the lengths are not those of a graph of this encoder.
+  // Throws DataError if the lengths do not match a graph of this encoder.
   std::shared_ptr<const EncodedGraph> of_arrays(const GraphArrays& arrays) const;
-  // Of all that decides what encode() makes of a graph.
+  // Hash of everything that determines the result of encode() for a graph.
   std::uint64_t encoded_key() const;
   // The states [states + 1, M, S].
   at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,
                     const Backend& backend) const;
-  // The rows before the first layer; `states` is what states() returned.
+  // The rows before the first layer; `states`: the result of states().
   RowStates rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
                  const LayerWeights& weights, const Backend& backend) const;
 
-  // What encode() keeps of a graph of so many nodes in float32.
+  // Size of an EncodedGraph of `nodes` nodes in float32.
   std::uint64_t encoded_bytes(std::int64_t nodes) const;
 
  private:

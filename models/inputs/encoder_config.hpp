@@ -10,7 +10,7 @@
 
 namespace tpudist {
 
-// What is done to features before a network sees them.
+// Transform of features before a network uses them.
 enum class FeatureTransform {
   raw,
   log,           // sign(x) * log1p|x|
@@ -18,28 +18,28 @@ enum class FeatureTransform {
   standardised,  // (x - mean) / SD over the member's training graphs; a constant column gives 0
 };
 
-// `model.encoder:` What a row is before the first layer:
+// `model.encoder:` The state of a row before the first layer:
 //
-//     act(Linear [opcode embedding | node features | state])
+//       act(Linear [opcode embedding | node features | state])
 //
 // where the node features may first go through a Linear of their own.
 struct EncoderConfig {
   std::int64_t opcode_width = 12;  // columns of the opcode embedding
   std::int64_t node_width = 20;    // Linear over the node features; 0: none
-  std::int64_t width = 32;         // of the Linear over all
+  std::int64_t width = 32;         // output width of the Linear over all
   FeatureTransform node_transform = FeatureTransform::log;
   std::vector<std::int64_t> node_columns;  // of kNodeFeatures; empty: all
   FeatureTransform config_transform = FeatureTransform::raw;
-  // Above 0: one embedding with so many columns for the small integers -2 .. 5: the node columns
-  // 134 .. 139 (whose padding is -1) and the values of a layout configuration, which are -2 at nodes
-  // that have none.
+  // Width of an embedding of the integers -2 to 5 (0: off). It replaces node columns 134 to 139,
+  // whose padding is -1, and the values of a layout configuration, which are -2 at nodes without
+  // one.
   std::int64_t code_width = 0;
-  bool early_join = true;  // the state is part of the rows before the first layer
+  bool early_join = true;  // the state is joined before the first layer
   LinearStart start;
   Activation activation = Activation::relu;
 
   static EncoderConfig read(ConfigNode node, const EncoderConfig& start);
-  // Whether the hand-written pass of the CPU has this encoder (models/executors/cpu_pass.hpp).
+  // Whether the hand-written pass of the CPU supports this encoder (models/executors/cpu_pass.hpp).
   bool is_plain() const;
 };
 

@@ -14,20 +14,21 @@ namespace tpudist {
 struct DeviceGraph;
 struct EncodedGraph;
 
-// The forms of node features that a GraphInput can hold.
+// Which forms of node features a GraphInput has.
 enum class FeatureForms { both, rows, raw };
 
-// The arrays of a GraphInput, in memory of their own or in a file that processes share.
+// The arrays of a GraphInput, in own memory or in a file that processes share.
 struct GraphArrays {
-  Array<float> rows;           // [nodes, GraphInput::stride], aligned to 64 bytes; or none
-  Array<float> raw;            // [nodes, kNodeFeatures]; or none
+  Array<float> rows;           // [nodes, GraphInput::stride], aligned to 64 bytes; may be empty
+  Array<float> raw;            // [nodes, kNodeFeatures]; may be empty
   Array<std::int32_t> opcode;  // [nodes]
-  // What an encoder makes of the nodes (EncodedGraph): features [nodes, F], and codes; or none.
+  // The content of an EncodedGraph: features [nodes, F], and codes; may be empty.
   Array<float> encoded;
   Array<std::int32_t> codes;
 
-  // All but what an encoder makes. `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
-  // Throws DataError when the lengths do not fit or an opcode is not below kOpcodes.
+  // All arrays except those of an EncodedGraph. `node_features` [nodes, kNodeFeatures] raw,
+  // `opcodes` [nodes]. Throws DataError when the lengths do not match or an opcode is not below
+  // kOpcodes.
   static GraphArrays of(std::span<const float> node_features, std::span<const std::uint8_t> opcodes,
                         FeatureForms forms);
 
@@ -42,30 +43,29 @@ struct GraphArrays {
   }
 };
 
-// The node inputs of one graph in the form that networks take: features raw or as sign(x) *
-// log1p|x|, or both, and opcodes. Made once for each graph and shared between threads. Immutable
-// once it is shared.
+// The node inputs of one graph: opcodes, and features raw, as sign(x) * log1p|x|, or both. Made
+// once per graph and shared between threads. Immutable after it is shared.
 class GraphInput {
  public:
-  // Floats from node to node: kNodeFeatures, then zeros.
+  // Floats per node row: kNodeFeatures, padded with zeros.
   static constexpr std::int64_t stride = pad16(kNodeFeatures);
 
   // Features in both forms; see GraphArrays::of.
   GraphInput(std::span<const float> node_features, std::span<const std::uint8_t> opcodes);
-  // Throws DataError when the lengths do not fit. What an encoder made is not taken over.
+  // Throws DataError when the lengths do not match. The arrays of an EncodedGraph are ignored.
   explicit GraphInput(const GraphArrays& arrays);
 
-  // What the arrays of a graph of so many nodes take, apart from copies for networks.
+  // Size of the arrays for a graph of `nodes` nodes, without copies made for networks.
   static std::uint64_t bytes(std::int64_t nodes, FeatureForms forms);
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(opcode_.size()); }
-  // [nodes, stride], aligned to 64 bytes: sign(x) * log1p|x|. Throws Error where they are not held.
+  // [nodes, stride], aligned to 64 bytes: sign(x) * log1p|x|. Throws Error if this form is missing.
   const float* feature_rows() const {
     if (rows_.empty() && nodes() > 0) refuse_form();
     return rows_.data();
   }
   std::span<const std::int32_t> opcode() const { return opcode_; }
-  // [nodes, kNodeFeatures] as they were given. Throws Error where they are not held.
+  // [nodes, kNodeFeatures], unchanged. Throws Error if this form is missing.
   std::span<const float> raw_features() const {
     if (raw_.empty() && nodes() > 0) refuse_form();
     return raw_;
@@ -74,8 +74,8 @@ class GraphInput {
   // The executor's copy on its device, set once before the graph is shared. Null on the CPU.
   const std::shared_ptr<const DeviceGraph>& device() const { return device_; }
   void set_device(std::shared_ptr<const DeviceGraph> copy) { device_ = std::move(copy); }
-  // What the encoder of a composed network makes of the nodes before any weight, set once before
-  // the graph is shared. Null: every unit makes it anew.
+  // The result of a composed network's encoder for the nodes, before any weight; set once before
+  // the graph is shared. Null: every unit computes it again.
   const std::shared_ptr<const EncodedGraph>& encoded() const { return encoded_; }
   void set_encoded(std::shared_ptr<const EncodedGraph> nodes) { encoded_ = std::move(nodes); }
 

@@ -12,19 +12,19 @@ class GraphInput;
 class PreparedUnit;
 struct StagedUnit;
 
-// What a network call computes on: the slates of one unit. Shared parts are held by pointer.
-// Immutable once it is complete.
+// The input of a network call: the slates of one unit. Shared parts are held by pointer. Immutable
+// once it is complete.
 struct UnitInput {
   std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
-  std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
+  std::vector<float> states;  // [plan.states, F], the slates' state tables one after another
   std::shared_ptr<const Plan> plan;
-  // Whether it is made for gradients of losses that ignore a shift at all scores: those of
-  // Network::gradient with `common` false. It decides what Network::stage makes beforehand.
+  // Whether it is for gradients of losses that ignore a shift at all scores: calls of
+  // Network::gradient with `common` false. Network::stage prepares different data then.
   bool of_differences = false;
-  // The unit's arrays packed for the network's device by Network::stage. Null: every call packs them
-  // anew.
+  // The unit's arrays packed for the network's device by Network::stage. Null: every call packs
+  // them anew.
   std::shared_ptr<const StagedUnit> staged;
-  // What layers need of the unit besides its plan, likewise kept by Network::stage where the network
+  // Data of the unit that layers need besides its plan, also made by Network::stage if the network
   // is composed of layers.
   std::shared_ptr<const PreparedUnit> prepared;
 };

@@ -15,40 +15,39 @@ struct CsrPointers {
   std::int64_t rows = 0;
 };
 
-// The functions below, and all other launch_ functions of this folder, start a kernel on `stream` of
-// the current CUDA device and return at once. Matrices of rows are dense, `width` numbers from row to
-// row; members and replicas of a plan are so many more columns. T is float or double. One thread adds
-// up one element's terms in the order of the entries, without atomics, so that the bits are the same
-// in every run and for every grid. What is written must not overlap what is read. They throw Error
-// when the launch is refused.
+// The functions below, and all other launch_ functions of this folder, start a kernel on `stream`
+// of the current CUDA device and return at once. Matrices of rows are dense, `width` numbers from
+// row to row; members and replicas of a plan are additional columns. T is float or double. One
+// thread adds the terms of an element in the order of the entries, without atomics, so the bits are
+// the same in every run and for every grid. Output must not overlap input. They throw Error when
+// the launch is refused.
 
-// y[i] = sum over e in [begin[i], begin[i + 1]) of weight[e] * x[source[e]], summed in the type of y.
-// y is [matrix.rows, width].
+// y[i] = sum over e in [begin[i], begin[i + 1]) of weight[e] * x[source[e]], summed in the type of
+// y. y is [matrix.rows, width].
 void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, float* y,
                       CUstream_st* stream);
 void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, double* y,
                       CUstream_st* stream);
 void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const double* x, double* y,
                       CUstream_st* stream);
-// The same sum in float32, rounded to bfloat16 as it is written.
+// The same sum in float32, rounded to bfloat16 when it is written.
 void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x,
                       __nv_bfloat16* y, CUstream_st* stream);
 
-// y[i] = x[i] / the sum of the weights of row i, or x[i] where that is not above 1: from sums to
-// means, and the same for gradients. x and y are [matrix.rows, width] and may be one.
+// y[i] = x[i] / the sum of the weights of row i, or x[i] if that sum is not above 1: turns sums
+// into means, also for gradients. x and y are [matrix.rows, width] and may be the same.
 template <typename T>
 void launch_divide_by_totals(const CsrPointers& matrix, std::int64_t width, const T* x, T* y,
                              CUstream_st* stream);
 
-// best[i] = the largest x[source] over the entries of row i, channel by channel; 0 where the row
-// has no entries, NaN where one of the sources is NaN. The weights take no part. best is
-// [matrix.rows, width].
+// best[i] = the largest x[source] over the entries of row i, channel by channel; 0 if the row has
+// no entries, NaN if a source is NaN. Weights are ignored. best is [matrix.rows, width].
 template <typename T>
 void launch_max(const CsrPointers& matrix, std::int64_t width, const T* x, T* best,
                 CUstream_st* stream);
 
 // The first half of the backward pass of the maximum: share[i] = gradient[i] / sum of the weights
-// of those sources that equal best[i]; 0 where none does. All three are [matrix.rows, width].
+// of those sources that equal best[i]; 0 if none does. All three are [matrix.rows, width].
 template <typename T>
 void launch_max_shares(const CsrPointers& matrix, std::int64_t width, const T* x, const T* best,
                        const T* gradient, T* share, CUstream_st* stream);

@@ -25,14 +25,14 @@ using Pair = std::uint32_t;  // two bf16, the first in the lower half
 
 constexpr std::int64_t kBlock = 512;  // of k: a panel of b stays in the caches
 
-// Pairs of the first n <= 32 floats, zeros behind.
+// Pairs of the first n <= 32 floats, followed by zeros.
 TPUDIST_TILES inline __m512i pairs_along(const float* x, std::int64_t n) {
   const __m512 low = _mm512_maskz_loadu_ps(first_lanes(n), x);
   const __m512 high = _mm512_maskz_loadu_ps(first_lanes(n - kLanes), x + kLanes);
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-// Pairs (x[j], y[j]) of the first n <= 16 floats, zeros behind; no y: null.
+// Pairs (x[j], y[j]) of the first n <= 16 floats, followed by zeros; no y: null.
 TPUDIST_TILES inline __m512i pairs_across(const float* x, const float* y, std::int64_t n) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   // Elements j and 16 + j of the converted vector beside each other.

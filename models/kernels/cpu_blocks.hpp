@@ -7,13 +7,13 @@
 
 namespace tpudist {
 
-// These say how the CPU executor cuts rows into tasks. The cuts enter the bits of the results, so
-// they are a pure function of the numbers of rows.
+// How the CPU executor cuts rows into tasks. The cuts influence the bits of the results, so they
+// are a pure function of the numbers of rows.
 
 // Rows of one task: small enough that a block's inputs and outputs stay in the second cache level,
 // large enough for BLAS.
 inline constexpr std::int64_t kBlockRows = 256;
-// How many partial gradients a member and layer has at most, and how many blocks each has at least.
+// Most partial gradients per member and layer, and least blocks of each.
 inline constexpr std::int64_t kMaxChunks = 8, kMinChunkBlocks = 1;
 
 // Rows of one task in a layer of a refined plan: fewer for short matrices, so that there are enough
@@ -31,8 +31,8 @@ inline std::int64_t chunk_count(std::int64_t blocks) {
   return (blocks + chunk_blocks(blocks) - 1) / chunk_blocks(blocks);
 }
 
-// Returns memory of the calling thread, aligned to 64 bytes, with undefined content. It is valid
-// until the next call with this slot (0 or 1).
+// Returns memory of the calling thread, aligned to 64 bytes, with undefined content, valid until
+// the next call with this slot (0 or 1).
 float* block_scratch(int slot, std::int64_t floats);
 
 }  // namespace tpudist

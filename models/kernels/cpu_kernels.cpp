@@ -41,8 +41,8 @@ const char* row_kernels() {
   return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
 }
 
-// BLAS libraries choose by the maker of the CPU and by these sets of instructions. TPUDIST_CPU does not hide
-// avx512cd, which all CPUs with AVX-512 have: a BLAS does not heed it.
+// BLAS libraries choose by the maker of the CPU and by these sets of instructions. TPUDIST_CPU does
+// not hide avx512cd, which all CPUs with AVX-512 have: a BLAS does not heed it.
 std::string kind_of_cpu() {
   std::string kind = __builtin_cpu_is("intel") ? "Intel"
                      : __builtin_cpu_is("amd") ? "AMD"

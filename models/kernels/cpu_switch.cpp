@@ -1,10 +1,12 @@
-// TPUDIST_CPU=avx2 or plain in the environment holds a process to the code that it would run on a CPU without
-// AVX-512, or without AVX2 too: to try that code on this one. It costs nothing while kernels run.
+// TPUDIST_CPU=avx2 or plain in the environment holds a process to the code that it would run on a
+// CPU without AVX-512, or without AVX2 too: to try that code on this one. It costs nothing while
+// kernels run.
 //
 // The compiler's own record of the CPU is changed, which the versions of TPUDIST_VECTORISED and
-// __builtin_cpu_supports go by. The linker's --wrap puts the function below in the place of the one that fills
-// that record (models/kernels/CMakeLists.txt). It is called first while the program is loaded, before the
-// C library is ready: so it asks the kernel itself for the environment and calls nothing.
+// __builtin_cpu_supports go by. The linker's --wrap puts the function below in the place of the one
+// that fills that record (models/kernels/CMakeLists.txt). It is called first while the program is
+// loaded, before the C library is ready: so it asks the kernel itself for the environment and calls
+// nothing.
 
 #if defined(__x86_64__) && defined(__linux__)
 

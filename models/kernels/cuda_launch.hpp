@@ -1,7 +1,7 @@
 #pragma once
 
 // TPUDIST_LAUNCH(kernel, grid, block, stream, arguments...): kernel<<<grid, block, 0, stream>>>
-// (arguments...) under nvcc. Where a kernel is compiled as C++ its test runs it on the CPU
+// (arguments...) under nvcc. If the kernel is compiled as C++, its test runs it on the CPU
 // (tests/cuda_emulation). `kernel` is a name or a function pointer.
 #if defined(__CUDACC__)
 #define TPUDIST_LAUNCH(kernel, grid, block, stream, ...) \

@@ -11,16 +11,16 @@
 #include "models/kernels/aggregate.hpp"
 #include "models/kernels/cuda_launch.hpp"
 
-// What the .cu files of this folder share: a kernel that gives each element of [rows, width] to one
-// thread, which makes it alone and in a fixed order. There are no atomics and nothing is shared
-// between threads, so that the bits do not depend on the grid.
+// Common to the .cu files of this folder: a kernel in which one thread computes each element of
+// [rows, width] alone and in a fixed order. Threads use no atomics and share nothing, so the bits
+// do not depend on the grid.
 
 namespace tpudist::cuda_rows {
 
 inline constexpr int kThreads = 256;
 inline constexpr std::int64_t kMaxBlocks = 1 << 20;
 
-// N neighbouring channels of a row, held by one thread.
+// N neighbouring channels of a row, for one thread.
 template <typename T, int N>
 struct Channels {
   T at[N];
@@ -68,7 +68,7 @@ __device__ void store(float* to, const Channels<float, N>& x) {
   }
 }
 
-// Rounded to the nearest, in one store of 2 N bytes.
+// Rounded to nearest, in one store of 2 N bytes.
 template <int N>
 __device__ void store(__nv_bfloat16* to, const Channels<float, N>& x) {
   if constexpr (N == 1) {
@@ -85,8 +85,8 @@ __device__ void store(__nv_bfloat16* to, const Channels<float, N>& x) {
   }
 }
 
-// take(weight, source) for the entries of a row, in their order. They are unrolled so that several
-// sources are on their way at a time.
+// Calls take(weight, source) for the entries of a row, in order. The loop is unrolled so that
+// several loads are in flight.
 template <typename Take>
 __device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const Take& take) {
   const std::int64_t last = matrix.begin[row + 1];
@@ -97,8 +97,9 @@ __device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const T
   }
 }
 
-// work.run<N>(row, column) makes N channels of a row of the result. blockDim.x threads share a row's
-// channels, so that loads are coalesced; blockDim.y rows make a block, so that short rows fill it too.
+// work.run<N>(row, column) computes N channels of a row of the result. blockDim.x threads share a
+// row's channels, so that loads are coalesced; blockDim.y rows form a block, so that short rows
+// fill it too.
 template <int N, typename Work>
 __global__ void for_rows(std::int64_t rows, std::int64_t width, Work work) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.y,
@@ -112,8 +113,8 @@ __global__ void for_rows(std::int64_t rows, std::int64_t width, Work work) {
   }
 }
 
-// Starts `work` on all elements of [rows, width]; N divides the width. Without elements nothing is
-// launched.
+// Starts `work` on all elements of [rows, width]; N must divide the width. Without elements nothing
+// is launched.
 template <int N, typename Work>
 void launch(std::int64_t rows, std::int64_t width, const Work& work, CUstream_st* stream) {
   if (rows == 0 || width == 0) return;
@@ -136,7 +137,7 @@ bool aligned16(Pointers*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
-// Four channels a thread where all matrices of T are float32 and allow it, otherwise one.
+// Four channels per thread if all matrices of T are float32 and suitably aligned, otherwise one.
 template <typename T, typename Work>
 void launch_wide(std::int64_t rows, std::int64_t width, bool aligned, const Work& work,
                  CUstream_st* stream) {

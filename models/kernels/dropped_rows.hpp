@@ -6,11 +6,11 @@ struct CUstream_st;
 
 namespace tpudist {
 
-// Dropout by Philox4x32-10 with the masks of drop_rows (models/operators/drop_rows.hpp), bit for bit:
-// x and y are [rows, members, channels], T float or double. `whole_rows`: Dropped::rows.
-// `row_keys` [rows] lies on the device,
-// `member_keys` [members] on the host, and may change once the call has returned. As the launch
-// functions of aggregate.hpp.
+// Dropout by Philox4x32-10 with the same masks, bit for bit, as drop_rows
+// (models/operators/drop_rows.hpp). x and y are [rows, members, channels], T float or double.
+// `whole_rows`: Dropped::rows. `row_keys` [rows] is device memory. `member_keys` [members] is host
+// memory and may change after the call has returned. Otherwise like the launch functions of
+// aggregate.hpp.
 template <typename T>
 void launch_drop(bool whole_rows, std::int64_t rows, std::int64_t members, std::int64_t channels,
                  double rate, const std::uint64_t* member_keys, std::uint32_t layer,

@@ -22,7 +22,7 @@ struct FloatDot {
   }
 };
 
-// Packs b [k, count <= kPanel] with zeros behind its columns.
+// Packs b [k, count <= kPanel] with zeros after its columns.
 TPUDIST_TILES void pack_panel(const MatrixView& b, std::int64_t count, std::int64_t k,
                               float* panel) {
   for (std::int64_t l = 0; l < k; ++l) {

@@ -8,8 +8,8 @@ namespace tpudist {
 
 enum class Transpose { no, yes };
 
-// A row-major float32 operand of a product: element (i, j) lies at data[i * stride + j]. With
-// Transpose::yes the product takes the transpose of this matrix.
+// A row-major float32 operand of a product: element (i, j) is at data[i * stride + j]. With
+// Transpose::yes the product uses the transpose of this matrix.
 struct MatrixView {
   const float* data = nullptr;
   std::int64_t stride = 0;
@@ -17,18 +17,17 @@ struct MatrixView {
 };
 
 // Computes c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only, with LibTorch's BLAS or
-// the kernel of models/kernels/fp32_gemm.hpp, whichever is faster on this CPU. With beta 0 it does not read
-// c. The bits
-// are a function of the CPU, shapes, strides, contents and the alignment of the three addresses:
-// keep equal work equally aligned.
+// the kernel of models/kernels/fp32_gemm.hpp, whichever is faster on this CPU. With beta 0 it does
+// not read c. The bits depend on the CPU, shapes, strides, contents and the alignment of the three
+// addresses, so keep equal work equally aligned.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
           float* c, std::int64_t c_stride);
 // The same, always with LibTorch's BLAS.
 void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                   float beta, float* c, std::int64_t c_stride);
 
-// The same with operands of this precision. bf16 takes the kernel of models/kernels/bf16_gemm.hpp that the
-// CPU can run.
+// The same with operands of this precision. bf16 uses the kernel of models/kernels/bf16_gemm.hpp
+// that the CPU supports.
 void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a,
           MatrixView b, float beta, float* c, std::int64_t c_stride);
 

@@ -7,33 +7,33 @@
 namespace tpudist {
 
 // The rows of a plan layer by the group in which they are normalised or gated together (RowGroups),
-// in the memory of the current CUDA device. Every row stands in one group.
+// in the memory of the current CUDA device. Every row is in one group.
 struct GroupPointers {
-  CsrPointers rows;                      // for each group its rows; no weights
+  CsrPointers rows;                      // the rows of each group; no weights
   const std::int32_t* of_row = nullptr;  // [row_count] the group of each row
-  const float* count = nullptr;          // [row_count] how often a row stands in its group
+  const float* count = nullptr;          // [row_count] multiplicity of a row in its group
   const double* size = nullptr;          // [groups] sum of the counts
   std::int64_t row_count = 0;
 };
 
-// What follows is as in aggregate.hpp; T is float or double, and all matrices are [row_count, width]
-// unless said otherwise. Sums over a group are in double and in the order of its rows.
+// The following is as in aggregate.hpp; T is float or double, and all matrices are [row_count,
+// width] unless stated otherwise. Sums over a group are in double and in the order of its rows.
 
-// The mean of every channel and 1 / sqrt(mean of (x - shift * mean)^2 + eps), in two passes over each
-// group: `mean` and `scale` are [groups, width]. `shift` [width] counts as 1 where it is null.
+// The mean of every channel and 1 / sqrt(mean of (x - shift * mean)^2 + eps), in two passes over
+// each group: `mean` and `scale` are [groups, width]. A null `shift` [width] means 1.
 template <typename T>
 void launch_group_statistics(const GroupPointers& groups, std::int64_t width, const T* x,
                              const T* shift, double eps, double* mean, double* scale,
                              CUstream_st* stream);
 
-// y = (x - shift * mean) * scale by the statistics of each row's group.
+// y = (x - shift * mean) * scale with the statistics of each row's group.
 template <typename T>
 void launch_normalise(const GroupPointers& groups, std::int64_t width, const T* x, const T* shift,
                       const double* mean, const double* scale, T* y, CUstream_st* stream);
 
-// The first half of the backward pass of both: what the gradients of all rows of a group share,
-// `along` and `constant`, and the group's part of d loss / d shift (null: not wanted). All three are
-// [groups, width] in double.
+// The first half of the backward pass of both: the terms common to all rows of a group, `along` and
+// `constant`, and the group's part of d loss / d shift (null: not wanted). All three are [groups,
+// width] in double.
 struct NormGradient {
   double *along = nullptr, *constant = nullptr, *shift = nullptr;
 };
@@ -47,21 +47,21 @@ void launch_norm_gradient(const GroupPointers& groups, std::int64_t width, const
                           const T* shift, const double* mean, const double* scale,
                           const NormGradient& gradient, T* d_x, CUstream_st* stream);
 
-// The softmax over each group of x / temperature, every row counted as often as it stands there.
-// Column c belongs to temperature[c / channels]. `top` and `sum`, [groups, width], are the x of the
-// largest logit and the sum of the exponentials without it.
+// The softmax over each group of x / temperature; every row counts with its multiplicity. Column c
+// uses temperature[c / channels]. `top` and `sum` are [groups, width]: the x of the largest logit,
+// and the sum of exp(logit - largest logit).
 template <typename T>
 void launch_softmax_sums(const GroupPointers& groups, std::int64_t width, std::int64_t channels,
                          const T* x, const T* temperature, T* top, double* sum,
                          CUstream_st* stream);
-// share = the softmax by these sums, and y = x * share.
+// share = the softmax from these sums, and y = x * share.
 template <typename T>
 void launch_softmax_gate(const GroupPointers& groups, std::int64_t width, std::int64_t channels,
                          const T* x, const T* temperature, const T* top, const double* sum,
                          T* share, T* y, CUstream_st* stream);
 
-// The backward pass of y in two halves. The first gives the sum of share * d_y * x over each group and
-// the group's part of d loss / d temperature, both [groups, width].
+// The backward pass of y in two halves. The first computes the sum of share * d_y * x over each
+// group and the group's part of d loss / d temperature, both [groups, width].
 template <typename T>
 void launch_softmax_gradient_sums(const GroupPointers& groups, std::int64_t width,
                                   std::int64_t channels, const T* x, const T* share, const T* d_y,

@@ -1,9 +1,9 @@
 #pragma once
 
-// How the AVX-512 products (fp32_gemm.cpp, bf16_gemm.cpp) walk through their operands: tiles of c
-// are summed up in registers, from rows of a and packed panels of b's columns. For those two files
-// only, each of which first defines TPUDIST_TILES, the attribute of its instruction sets; so
-// everything here is of that file.
+// How the AVX-512 products (fp32_gemm.cpp, bf16_gemm.cpp) traverse their operands: tiles of c are
+// summed in registers, from rows of a and packed panels of b's columns. Only for those two files.
+// Each first defines TPUDIST_TILES, the attribute of its instruction sets, so everything here is
+// compiled separately for each file.
 
 #include <immintrin.h>
 
@@ -26,7 +26,7 @@ inline __mmask16 first_lanes(std::int64_t n) {
   return static_cast<__mmask16>(n >= kLanes ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
 }
 
-// Transposes 16 x 16: changes bit s of row and lane number, for each bit.
+// Transposes 16 x 16 by exchanging bit s of row and lane number, for each bit.
 TPUDIST_TILES inline void turn(__m512i (&rows)[kLanes]) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 #pragma GCC unroll 4
@@ -53,7 +53,7 @@ struct Strip {
 };
 
 // c [R, 16 V] = a b + beta * c over `depth` elements of a; `last` masks the last vector of columns.
-// Dot says what is multiplied: its Element, Vector, load, broadcast and add.
+// Dot defines the product: its Element, Vector, load, broadcast and add.
 template <class Dot, int R, int V>
 TPUDIST_TILES void multiply_tile(std::int64_t depth, Strip<typename Dot::Element> a,
                                  const typename Dot::Element* b, float beta, float* c,
@@ -64,7 +64,8 @@ TPUDIST_TILES void multiply_tile(std::int64_t depth, Strip<typename Dot::Element
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       sums[r][v] = _mm512_setzero_ps();
-      __builtin_prefetch(c + r * c_stride + v * kLanes, 1);  // c is on its way while the sums grow
+      __builtin_prefetch(c + r * c_stride + v * kLanes, 1);  // c is loaded while the sums are
+                                                             // computed
     }
   }
   for (std::int64_t l = 0; l < depth; ++l) {
@@ -121,7 +122,7 @@ void multiply_panels(std::int64_t m, std::int64_t n, std::int64_t depth,
   }
 }
 
-// Memory of the calling thread, of undefined content; valid until the next call with this slot.
+// Memory of the calling thread, of undefined content, valid until the next call with this slot.
 template <class Element>
 Element* scratch(int slot, std::int64_t size) {
   thread_local std::vector<Element, AlignedAllocator<Element>> memory[2];
@@ -135,8 +136,8 @@ inline MatrixView from(const MatrixView& x, std::int64_t row, std::int64_t colum
   return {x.data + row * x.stride + column, x.stride, x.transpose};
 }
 
-// c = a b + beta * c by multiply_block(k, a, b, beta) on at most `block` of k at a time, also where
-// k is 0.
+// c = a b + beta * c by multiply_block(k, a, b, beta) on at most `block` of k at a time, also if k
+// is 0.
 template <class MultiplyBlock>
 void multiply_in_blocks(std::int64_t k, std::int64_t block, const MatrixView& a,
                         const MatrixView& b, float beta, const MultiplyBlock& multiply_block) {

@@ -8,8 +8,8 @@
 
 namespace tpudist {
 
-// Vectorised loops over a block of rows, in float32 and in the calling thread alone. The rows of a
-// matrix lie `stride` floats apart. Each loop gives the same bits wherever its block lies. In all
+// Vectorised loops over a block of rows, in float32 and only in the calling thread. The rows of a
+// matrix are `stride` floats apart. Each loop gives the same bits wherever its block begins. In all
 // of them y and z are written and x is read.
 
 struct ConstRows {
@@ -25,12 +25,11 @@ struct Rows {
   operator ConstRows() const { return {data, stride}; }
 };
 
-// A block of the product of a sparse matrix with dense rows (spmm): y[i] = base[i] + sum of weight *
-// x[source] over the entries of row first + i. Terms are added in the order of the entries; without
-// a base they are added to 0. Entries whose source is `sources` or more are left out. Where a mask
-// is given and mask[i] is not positive, y is 0, channel by channel. With K replicas row i stands
-// for replica i % K of the matrix's row i / K, and takes the same replica of its sources. The base
-// may be y.
+// A block of the product of a sparse matrix with dense rows (spmm): y[i] = base[i] + sum of weight
+// * x[source] over the entries of row first + i. Terms are added in the order of the entries;
+// without a base they are added to 0. Entries with a source >= `sources` are skipped. With a mask,
+// y is 0 in each channel where mask[i] is not positive. With K replicas row i is replica i % K of
+// the matrix's row i / K, and uses the same replica of its sources. The base may be y.
 struct SpmmOptions {
   std::int64_t replicas = 1;
   std::int64_t sources = std::numeric_limits<std::int64_t>::max();
@@ -40,23 +39,23 @@ void spmm_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstR
                std::int64_t width, Rows y, const SpmmOptions& options = {});
 
 // A block of the maximum over sources: y[i][c] = the largest x[source][c] over the entries of row
-// first + i; 0 where there are no entries, NaN where one of the sources is NaN. Replicas as above.
+// first + i; 0 without entries, NaN if a source is NaN. Replicas as above.
 void spmm_max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
                    std::int64_t width, Rows y, std::int64_t replicas = 1);
 // The first half of the backward pass of the maximum: z, the gradient of the block's maxima y, is
-// divided by the sum of the weights of the sources that equal the maximum. A maximum of NaN passes
-// 0 on.
+// divided by the sum of the weights of the sources that equal the maximum. Where the maximum is NaN
+// it becomes 0.
 void spmm_max_shares(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
                      ConstRows y, std::int64_t width, Rows z, std::int64_t replicas = 1);
 // The second half, for a block of x (`x` begins at its first row, everything else at row 0): y[i] =
 // base[i] + sum of weight * share[source] over the entries of row first + i of the transposed
-// matrix whose maximum best[source] x[i] is. Options as for spmm_rows.
+// matrix for which x[i] equals the maximum best[source]. Options as for spmm_rows.
 void spmm_max_backward_rows(const Csr& transposed, std::int64_t first, std::int64_t count,
                             ConstRows x, ConstRows best, ConstRows share, std::int64_t width,
                             Rows y, const SpmmOptions& options = {});
 
-// Adds up the rows behind a layer of a refined plan from products that several rows share:
-// y[i] = self_product[self[i]] + bias + sum over the edge sets of
+// Computes the rows after a layer of a refined plan from products that several rows share: y[i] =
+// self_product[self[i]] + bias + sum over the edge sets of
 // neighbour_products[set][neighbourhood[set][i]] + residual[self[i]], then the activation. Without
 // a residual its data is null. `self` and `neighbourhood` begin at the block's first row.
 struct CombineTerms {
@@ -92,7 +91,7 @@ void add_scaled_rows(const float* scale, ConstRows x, std::int64_t count, std::i
                      float* sums);
 // y[i] = x[i] . w in double
 void dot_rows(ConstRows x, std::int64_t count, std::int64_t width, const float* w, double* y);
-// y = x[0] + x[1] + ... in this order, each of `length` floats; 0 where there are no parts
+// y = x[0] + x[1] + ... in this order, each of `length` floats; 0 without parts
 void sum_parts(const float* x, std::int64_t stride, std::int64_t parts, std::int64_t length,
                float* y);
 

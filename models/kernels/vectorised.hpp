@@ -1,9 +1,10 @@
 #pragma once
 
-// Marks a function of which the compiler makes one version for each vector width; the program takes
-// the widest that the CPU has, or that TPUDIST_CPU allows (cpu_switch.cpp), when it is loaded. Sanitizers are not ready yet at that moment. A file
-// with such functions is compiled with -ffp-contract=off, so that all versions give the same bits. A
-// test that compares the versions brings its own mark.
+// Marks a function of which the compiler makes one version per vector width. When it is loaded, the
+// program picks the widest that the CPU supports and TPUDIST_CPU allows (cpu_switch.cpp). Not with
+// sanitizers, which are not initialised at that moment. A file with such functions is compiled with
+// -ffp-contract=off, so that all versions give the same bits. A test that compares the versions
+// defines its own mark.
 #if defined(TPUDIST_VECTORISED)
 #elif defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__clang__)

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// Applies one to every element. leaky_relu has slope 0.01, elu alpha 1.
+// Applies an activation to every element. leaky_relu has slope 0.01, elu alpha 1.
 at::Tensor activate(const at::Tensor& x, Activation activation);
 // The same for the rows of a plan [rows, M, C], in blocks.
 at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend);

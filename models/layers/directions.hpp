@@ -8,10 +8,10 @@
 
 namespace tpudist {
 
-// Reads `directions`: the edges that a layer mixes along, consumer_to_producer by default.
+// Reads `directions`, the edges along which a layer aggregates; consumer_to_producer by default.
 std::vector<EdgeKind> read_directions(ConfigNode block);
 
-// What stands for them in a layer's description, e.g. " from consumers from producers".
+// Their text in a layer's description, e.g. " from consumers from producers".
 std::string direction_text(const std::vector<EdgeKind>& directions);
 
 }  // namespace tpudist

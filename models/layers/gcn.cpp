@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-// 1 / sqrt(1 + number of neighbours) of each row behind the layer, [rows, 1, 1] like `x`.
+// 1 / sqrt(1 + number of neighbours) of each row after the layer, [rows, 1, 1] like `x`.
 at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
   const EdgeSet& edges = step.edges[0];
   const Csr& matrix = edges.aggregate.forward;

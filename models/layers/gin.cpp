@@ -54,8 +54,8 @@ class Gin : public Layer {
                              static_cast<int>(config_.directions.size())});
   }
 
-  // The first product comes before the rows are gathered, so that each is computed once for all rows
-  // that share it.
+  // The first product comes before the rows are gathered, so that each is computed once for all
+  // rows that share it.
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const PlanLayer& step = *call.plan.layers[step_];

@@ -5,13 +5,15 @@
 
 namespace tpudist {
 
-// {layer: gin, width, hidden, directions, eps, train_eps, activation}: GIN (Xu et al., "How powerful
-// are graph neural networks?", 2019), PyTorch Geometric's GINConv with an MLP of one hidden layer:
+// {layer: gin, width, hidden, directions, eps, train_eps, activation}: GIN (Xu et al., "How
+// powerful are graph neural networks?", 2019), PyTorch Geometric's GINConv with an MLP of one
+// hidden layer:
 //
-//     y = act(W2 relu(W1 ((1 + eps) x + sum of neighbours) + b1) + b2)
+//       y = act(W2 relu(W1 ((1 + eps) x + sum of neighbours) + b1) + b2)
 //
-// Neighbours along several directions are added up. `hidden` is the width of the MLP's hidden layer,
-// `eps` where the weight of the own state begins; it stays there unless `train_eps` is true.
+// Neighbours along several directions are added. `hidden` is the width of the MLP's hidden layer.
+// `eps` is the initial value in the weight of the node's own state; it is trained only if
+// `train_eps` is true.
 std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

@@ -5,9 +5,8 @@
 
 namespace tpudist {
 
-// {layer: join_config, width}: joins the configuration's state late or once more: y = [x | state] W + b,
-// where the state is what the encoder makes of it (EncoderConfig), that of a node without one
-// included.
+// {layer: join_config, width}: joins the configuration's state late, or once more: y = [x | state]
+// W + b. The state is the encoder's (EncoderConfig), also for nodes without one.
 std::shared_ptr<const Layer> read_join_states(ConfigNode block, const LayerContext& place);
 
 }  // namespace tpudist

@@ -7,10 +7,10 @@
 
 namespace tpudist {
 
-// Widest layer that a config may ask for.
+// Largest width in a config.
 inline constexpr std::int64_t kMaxWidth = 16384;
 
-// How a Linear begins: as torch.nn.Linear does, or with Glorot's weights and a constant bias.
+// Initial values of a Linear: those of torch.nn.Linear, or Glorot's weights and a constant bias.
 struct LinearStart {
   bool xavier = false;
   double bias = 0;  // with xavier

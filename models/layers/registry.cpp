@@ -46,8 +46,8 @@ constexpr Entry kLayers[] = {
 // Most layers of a network, those inside others included.
 constexpr int kMostLayers = 1024;
 
-// The registry's line for `layer:`. Null where the name is unknown: that is noted, and what else the
-// block says is taken as it is.
+// The registry's line for `layer:`. Null where the name is unknown: that is noted, and what else
+// the block says is taken as it is.
 const Entry* entry_of(ConfigNode block) {
   const std::string name = block.choice("layer", "sage", layer_names()), kind = block.kind("layer");
   if (kind == "absent" || (kind == "scalar" && block.text("layer", name) == name))

@@ -6,10 +6,10 @@
 
 namespace tpudist {
 
-// The layer that read_sage_config reads.
+// The layer of a config from read_sage_config.
 std::shared_ptr<const Layer> make_sage(const SageConfig& config, const LayerContext& place);
 std::shared_ptr<const Layer> read_sage(ConfigNode block, const LayerContext& place);
-// The layer's config where it is a SAGE layer, otherwise null.
+// The config of a SAGE layer; null for other layers.
 const SageConfig* sage_config_of(const Layer& layer);
 
 }  // namespace tpudist

@@ -8,29 +8,29 @@
 
 namespace tpudist {
 
-// What a SAGE layer is made of.
+// The settings of a SAGE layer.
 struct SageConfig {
   std::int64_t width = 64;                // output channels (of each direction, with `concat`)
   LayerShape mix{{}, Aggregation::mean};  // directions and aggregation
-  bool residual = false;                  // add the input where widths agree
+  bool residual = false;                  // adds the input if widths agree
   Activation activation = Activation::relu;
   bool concat = false;     // a whole SAGEConv for each direction, side by side
   bool normalise = false;  // divide each row by its L2 norm
 
-  std::int64_t channels() const;  // behind the layer
-  // Whether the hand-written pass of the CPU has this layer (models/executors/cpu_pass.hpp).
+  std::int64_t channels() const;  // after the layer
+  // Whether the hand-written pass of the CPU supports this layer (models/executors/cpu_pass.hpp).
   bool is_plain() const;
 };
 
 // {layer: sage, width, directions, aggregation: mean | sum | max, join: sum | concat, normalise,
-// residual, activation}: SAGE (Hamilton et al., "Inductive representation learning on large graphs",
-// 2017), PyTorch Geometric's SAGEConv with one lin_l for each direction:
+// residual, activation}: SAGE (Hamilton et al., "Inductive representation learning on large
+// graphs", 2017), PyTorch Geometric's SAGEConv with one lin_l for each direction:
 //
-//     y = act(sum over directions of lin_l(aggregated neighbours) + lin_r(x) [+ x])
+//       y = act(sum over directions of lin_l(aggregated neighbours) + lin_r(x) [+ x])
 //
-// `join: concat` runs a whole SAGEConv for each direction and concatenates the two, so that there are
-// width channels for each. `normalise` divides each row by its L2 norm, before residual and activation.
-// The input is added where the layer keeps the number of channels, as in the 2nd place's code.
+// `join: concat` runs a whole SAGEConv for each direction and concatenates them, with `width`
+// channels for each. `normalise` divides each row by its L2 norm, before residual and activation.
+// The input is added if the layer keeps the number of channels, as in the 2nd place's code.
 SageConfig read_sage_config(ConfigNode block);
 
 }  // namespace tpudist

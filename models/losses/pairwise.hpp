@@ -4,17 +4,17 @@
 
 namespace tpudist {
 
-// What becomes of the values of the pairs of a slate: their sum, or that divided by K * K, the
-// number of entries of the pair matrix, as the 1st place of "Fast or Slow?" has it.
+// How the values of the pairs of a slate are combined: their sum, or the sum divided by K * K, the
+// size of the pair matrix, as in the 1st place's code of "Fast or Slow?".
 enum class PairReduction { mean, sum };
 
 // The hinge of RankSVM (Joachims, "Optimizing search engines using clickthrough data", 2002) over
-// all ordered pairs whose targets differ:
+// all ordered pairs with different targets:
 //
-//     loss = sum_{t_i > t_j} max(0, margin - (s_i - s_j)), or this / K^2
+//       loss = sum_{t_i > t_j} max(0, margin - (s_i - s_j)), or this / K^2
 //
-// Pairs of equal targets add nothing, but count in K^2. Where the margin is met exactly, the
-// gradient is that of the sloping side, as in the 1st place's code.
+// Pairs of equal targets add nothing, but count in K^2. If the margin is met exactly, the gradient
+// is that of the sloping side, as in the 1st place's code.
 class PairwiseHinge : public SlateLoss {
  public:
   // `margin` >= 0 in the unit of the scores, finite. Throws ConfigError.

@@ -4,17 +4,18 @@
 
 namespace tpudist {
 
-// The mean absolute percentage error that the 2nd place of "Fast or Slow?" added to DiffMat, in the
-// form of torchmetrics: with t' = unit * t,
+// The mean absolute percentage error that the 2nd place of "Fast or Slow?" added to DiffMat, in
+// torchmetrics' form. With t' = unit * t,
 //
-//     loss = mean_k |s_k - t'_k| / max(|t'_k|, 1.17e-6)
+//       loss = mean_k |s_k - t'_k| / max(|t'_k|, 1.17e-6)
 //
-// whose gradient is 0 where s = t'. It depends on the level of the scores and not on their differences.
+// Its gradient is 0 where s = t'. It depends on the level of the scores, not only on their
+// differences.
 class Mape : public SlateLoss {
  public:
   static constexpr double eps = 1.17e-6;
 
-  // `unit` > 0, finite: what a target is multiplied by, e.g. 1e-9 from nanoseconds to seconds. Throws
+  // `unit` > 0, finite: factor of the targets, e.g. 1e-9 from nanoseconds to seconds. Throws
   // ConfigError.
   explicit Mape(double unit = 1);
   Value evaluate(std::span<const double> scores, std::span<const double> targets,

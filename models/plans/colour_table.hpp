@@ -8,19 +8,19 @@
 
 namespace tpudist {
 
-// Gives keys, which are sequences of 32-bit words, colours: equal keys get equal colours, and
-// colours are numbered by the first occurrence of their key. A hash only finds candidates; keys are
-// compared in full. Not thread-safe.
+// Assigns colours to keys, which are sequences of 32-bit words. Equal keys get equal colours;
+// colours are numbered by first occurrence. A hash only finds candidates; keys are compared in
+// full. Not thread-safe.
 class ColourTable {
  public:
-  // `hash_bits` below 64 keeps only so many bits of the hash, so that tests make hashes collide.
+  // `hash_bits` below 64 keeps only that many bits of the hash, to make hashes collide in tests.
   explicit ColourTable(int hash_bits = 64)
       : mask_(hash_bits >= 64 ? ~0ull : (1ull << hash_bits) - 1) {}
 
-  // Returns the colour of a key, and sets `fresh` to whether the key has not come before.
+  // Returns the colour of a key, and sets `fresh` to whether the key is new.
   std::int32_t colour(std::span<const std::uint32_t> key, bool& fresh);
 
-  // How many colours there are.
+  // Number of colours.
   std::int32_t size() const { return static_cast<std::int32_t>(begin_.size()) - 1; }
   // The key of a colour, valid until the next call of `colour`.
   std::span<const std::uint32_t> key(std::int32_t colour) const {

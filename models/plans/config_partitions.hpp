@@ -8,10 +8,10 @@
 
 namespace tpudist {
 
-// Numbers partitions of K configurations into classes: equal partitions get equal numbers, and the
+// Numbers partitions of K configurations into classes. Equal partitions get equal numbers. The
 // common refinement of two partitions is computed once and then looked up. The nodes of a graph
-// share few partitions, so the cost goes by the number of classes and hardly by K. Number 0 is the
-// partition with one class. Not thread-safe.
+// have few different partitions, so the cost depends on the number of classes and hardly on K.
+// Number 0 is the partition with one class. Not thread-safe.
 class ConfigPartitions {
  public:
   explicit ConfigPartitions(std::int64_t configs);
@@ -19,7 +19,7 @@ class ConfigPartitions {
   // Returns the partition that puts configurations with equal `labels` [K] into one class.
   std::int32_t of_labels(std::span<const std::int32_t> labels);
 
-  // Returns the common refinement: configurations share a class where they do in both.
+  // Returns the common refinement: configurations are in one class if they are in both partitions.
   std::int32_t refine(std::int32_t a, std::int32_t b);
 
   std::int32_t classes(std::int32_t partition) const {

@@ -23,13 +23,13 @@ struct Csr {
 Csr transpose(const Csr& matrix, std::int64_t columns);
 
 // Returns the transpose of a gather index: row j of the result lists the rows i with index[i] = j,
-// weights 1. Rows with a negative index appear nowhere. `size`: how many values the index reaches.
+// weights 1. Rows with a negative index are omitted. `size`: number of values of the index.
 Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size);
 
 // Throws Error: an index does not fit 32 bits.
 [[noreturn]] void refuse_index(std::int64_t value);
 
-// Narrows an index that comes from counting. Throws Error when it does not fit 32 bits.
+// Converts a counted index to 32 bits. Throws Error when it does not fit.
 inline std::int32_t to_index32(std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) refuse_index(value);
   return static_cast<std::int32_t>(value);

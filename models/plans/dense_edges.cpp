@@ -9,8 +9,8 @@
 namespace tpudist {
 namespace {
 
-// One edge set along the graphs over all slates: every row takes the rows at the other ends of its edges. Parallel
-// edges are merged by multiplicity, so that the sum of a row's weights stays exact.
+// One edge set along the graphs over all slates: every row takes the rows at the other ends of its
+// edges. Parallel edges are merged by multiplicity, so that the sum of a row's weights stays exact.
 EdgeSet make_graph_set(std::span<const PlanSlate> slates, EdgeKind direction,
                        Aggregation aggregation, const DenseRows& rows) {
   EdgeSet set;

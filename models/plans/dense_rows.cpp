@@ -59,7 +59,7 @@ DenseRows::DenseRows(std::span<const PlanSlate> slates, const PlanShape& shape)
       for (std::int32_t l = 0; l <= level; ++l) ++needed_places_[l];
     }
   }
-  std::vector<std::int64_t> next = needed_places_;  // a level's places begin behind the higher ones
+  std::vector<std::int64_t> next = needed_places_;  // a level's places begin after the higher ones
   next.push_back(0);
   places_.resize(nodes);
   for (std::size_t s = 0; s < slates.size(); ++s) {

@@ -12,25 +12,25 @@
 
 namespace tpudist {
 
-// Where the rows of a dense plan lie, the same in all layers: place after place, one for each (slate,
-// node), and in a place a row for each configuration. Places needed in more layers stand first.
-// Immutable, thread-safe.
+// The positions of a dense plan's rows, the same in all layers. There is one place for each (slate,
+// node), and in a place one row for each configuration. Places that are needed in more layers come
+// first. Immutable, thread-safe.
 class DenseRows {
  public:
   struct Place {
     std::int32_t slate, node;
   };
 
-  // `slates` is borrowed for the call; build_dense_plan has checked it.
+  // `slates` is borrowed for the call; build_dense_plan must have checked it.
   DenseRows(std::span<const PlanSlate> slates, const PlanShape& shape);
 
   // [places]
   const std::vector<Place>& places() const { return places_; }
   std::int64_t rows() const { return begin_.back(); }
-  // How many replicas one matrix serves: the configurations of each slate where all slates have as
-  // many; otherwise 1.
+  // Number of replicas that share one matrix: the configurations of a slate if all slates have
+  // equally many; otherwise 1.
   std::int64_t replicas() const { return replicas_; }
-  // Rows needed before a layer, or behind the last.
+  // Rows needed before layer `layer`, or after the last.
   std::int64_t needed(std::size_t layer) const { return begin_[needed_places_[layer]]; }
   std::int64_t needed_places(std::size_t layer) const { return needed_places_[layer]; }
   std::int64_t first_row(std::int64_t place) const { return begin_[place]; }

@@ -14,11 +14,11 @@ inline std::uint64_t mix_hash(std::uint64_t hash) {
   return hash ^ (hash >> 33);
 }
 
-// Finds items, which the caller keeps and numbers, by their hash, with open addressing. The hash
-// only finds candidates; the caller's `equal(item)` decides which one is meant. Not thread-safe.
+// Finds items by their hash, with open addressing. The caller stores the items and numbers them.
+// The hash only finds candidates; the caller's `equal(item)` decides. Not thread-safe.
 class FlatIndex {
  public:
-  // Returns the item that was inserted with this hash and for which `equal` holds, or -1.
+  // Returns the item that was inserted with this hash and for which `equal` is true, or -1.
   template <typename Equal>
   std::int32_t find(std::uint64_t hash, Equal&& equal) const {
     if (slots_.empty()) return -1;
@@ -30,14 +30,14 @@ class FlatIndex {
     }
   }
 
-  // Adds an item (>= 0). Whether it is there already is not checked.
+  // Adds an item (>= 0). Does not check whether it exists already.
   void insert(std::uint64_t hash, std::int32_t item) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     place(hash_bits(hash), static_cast<std::uint32_t>(hash >> 32), item);
     ++count_;
   }
 
-  // Forgets all items and keeps the memory.
+  // Removes all items and keeps the memory.
   void clear() {
     slots_.assign(slots_.size(), Slot{});
     count_ = 0;

@@ -9,11 +9,11 @@
 
 namespace tpudist {
 
-// The neighbours of every node in one direction of the edges. Each list is sorted, and a neighbour
-// along parallel edges stands in it once for each of them.
+// The neighbours of every node in one direction of the edges. Each list is sorted; a neighbour
+// along parallel edges is listed once per edge.
 struct Adjacency {
   Array<std::int64_t> begin;   // [nodes + 1] into `source`
-  Array<std::int32_t> source;  // [edges] the nodes that a node takes from
+  Array<std::int32_t> source;  // [edges] the neighbours of the nodes
   // The neighbours of one node.
   std::span<const std::int32_t> of(std::int32_t node) const {
     return std::span(source).subspan(begin[node], begin[node + 1] - begin[node]);
@@ -22,11 +22,11 @@ struct Adjacency {
 
 // The edges of one graph as neighbour lists in both directions. Immutable.
 struct GraphEdges {
-  // `edges` is [m, 2] (consumer, producer). Every entry must lie in 0 .. nodes - 1, which is not
+  // `edges` is [m, 2] (consumer, producer). Every entry must be in 0 .. nodes - 1, which is not
   // checked here.
   GraphEdges(std::int64_t nodes, std::span<const std::int32_t> edges);
-  // The neighbours that a node takes from in an edge set of this kind, which must be one along the
-  // edges of the graph.
+  // The neighbours of each node in an edge set of this kind, which must run along the edges of the
+  // graph.
   const Adjacency& of(EdgeKind kind) const {
     return kind == EdgeKind::consumer_to_producer ? to_producer : to_consumer;
   }
@@ -40,18 +40,17 @@ inline bool along_graph(EdgeKind kind) {
   return kind == EdgeKind::consumer_to_producer || kind == EdgeKind::producer_to_consumer;
 }
 
-// Returns for each layer 0 .. depth (depth stands for behind the last) the nodes whose state before
-// it depends on the configuration, in rising order. Where states are joined these are
-// `config_nodes` (all nodes where it is empty); each layer adds the nodes that take from one of
-// them.
+// Returns, for each layer 0 .. depth (depth: after the last), the nodes whose state before it
+// depends on the configuration, ascending. Where states are joined these are `config_nodes` (all
+// nodes if it is empty). Each layer adds the nodes that have one of them as a neighbour.
 std::vector<std::vector<std::int32_t>> reached_nodes(const GraphEdges& edges,
                                                      std::span<const std::int32_t> config_nodes,
                                                      const PlanShape& shape);
 
-// Returns for each node the last layer 0 .. depth (depth stands for behind the last) before which
-// its state takes part in the differences between the scores of a slate, or -1 where it never does.
-// Its states before all earlier layers take part as well. `reached` are the nodes that
-// configurations reach behind the last layer. [nodes]
+// Returns, for each node, the last layer 0 .. depth (depth: after the last) before which its state
+// influences the differences between the scores of a slate, or -1 if it never does. Its states
+// before all earlier layers influence them too. `reached`: the nodes that configurations reach
+// after the last layer. [nodes]
 std::vector<std::int32_t> needed_levels(const GraphEdges& edges,
                                         std::span<const std::int32_t> reached,
                                         const PlanShape& shape);

@@ -7,7 +7,8 @@
 namespace tpudist {
 namespace {
 
-// The first `rows` rows of a matrix with those of their entries that take one of the first `sources`.
+// The first `rows` rows of a matrix with those of their entries that take one of the first
+// `sources`.
 Csr leading(const Csr& matrix, std::int64_t rows, std::int64_t sources) {
   Csr part;
   part.begin.reserve(static_cast<std::size_t>(rows) + 1);

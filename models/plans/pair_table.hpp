@@ -9,17 +9,17 @@
 
 namespace tpudist {
 
-// Numbers pairs of non-negative integers 0, 1, ... by first occurrence: equal pairs have equal
+// Numbers pairs of non-negative integers 0, 1, ... by first occurrence; equal pairs have equal
 // numbers. Not thread-safe.
 class PairTable {
  public:
-  // `hash_bits` below 64 keeps only so many bits of the hash, so that tests make hashes collide.
-  // `expected` pairs fit in without growing the table.
+  // `hash_bits` below 64 keeps only that many bits of the hash, to make hashes collide in tests.
+  // The table holds `expected` pairs without growing.
   explicit PairTable(int hash_bits = 64, std::size_t expected = 0)
       : mask_(hash_bits >= 64 ? ~0ull : (1ull << hash_bits) - 1),
         slots_(std::bit_ceil(std::max<std::size_t>(2 * expected, 64))) {}
 
-  // Returns the number of the pair (a, b), and sets `fresh` to whether it has not come before.
+  // Returns the number of the pair (a, b), and sets `fresh` to whether it is new.
   std::int32_t number(std::int32_t a, std::int32_t b, bool& fresh) {
     const std::uint64_t key = (static_cast<std::uint64_t>(a) << 32) | static_cast<std::uint32_t>(b);
     const std::size_t mask = slots_.size() - 1;
@@ -37,7 +37,7 @@ class PairTable {
     return size_ - 1;
   }
 
-  // How many pairs have a number.
+  // Number of pairs.
   std::int32_t size() const { return size_; }
 
  private:

@@ -4,39 +4,40 @@
 
 namespace tpudist {
 
-// Which pairs of (node, configuration) the edges of an edge set join.
+// Which pairs of (node, configuration) the edges of an edge set connect.
 enum class EdgeKind {
   consumer_to_producer,  // along the edges of the graph, within a configuration
-  producer_to_consumer,  // against them
-  nodes,                 // every node with all nodes of its configuration, itself included
-  configs,  // every configuration of a slate with all of them, itself included, at the same node
+  producer_to_consumer,  // against the edges of the graph
+  nodes,                 // every node with all nodes of its configuration, including itself
+  configs,  // every configuration of a slate with all of them, including itself, at the same node
 };
 
-// What a node makes of its neighbours' states, channel by channel. A node without neighbours
+// How the states of a node's neighbours are combined, channel by channel. A node without neighbours
 // gets 0.
 enum class Aggregation { mean, sum, max };
 
-// What a plan must know of one layer that looks beyond a row: which edge sets it mixes, and how.
+// Properties of a layer that a plan depends on, for a layer that uses other rows: its edge sets and
+// how it combines them.
 struct LayerShape {
-  std::vector<EdgeKind> edge_kinds;  // one edge set for each
-  // Mean has the divisors in the weights of the edge sets along the graph. All other weights are
-  // multiplicities.
+  std::vector<EdgeKind> edge_kinds;  // one edge set each
+  // With `mean` the weights of edge sets along the graph include the divisors. All other weights
+  // are multiplicities.
   Aggregation aggregation = Aggregation::mean;
-  bool joins_states = false;  // the rows behind the layer take their configuration's state
+  bool joins_states = false;  // rows after the layer use their configuration's state
   bool operator==(const LayerShape&) const = default;
 };
 
-// What a plan must know of a network.
+// Properties of a network that a plan depends on.
 struct PlanShape {
   std::vector<LayerShape> layers;
   bool mean_readout = false;  // the weights of the readout are 1 / nodes instead of 1
-  bool early_join = true;     // the rows before the first layer take their configuration's state
-  // Layers tell every (node, configuration) from all others, which takes a dense plan: all of its rows
-  // are needed then, and it says which configuration each belongs to (Plan::config). Refined plans of
-  // such a network serve calls without dropout; they are made as if this were false.
+  bool early_join = true;     // rows before the first layer use their configuration's state
+  // Layers treat every (node, configuration) differently. This needs a dense plan: all of its rows
+  // are then needed, and it records each row's configuration (Plan::config). Refined plans of such
+  // a network are for calls without dropout; they are built as if this were false.
   bool per_element = false;
 
-  // Whether a layer mixes the configurations of a slate: its rows depend on the whole slate.
+  // Whether a layer mixes the configurations of a slate: rows then depend on the whole slate.
   bool mixes_configs() const {
     for (const LayerShape& layer : layers) {
       for (const EdgeKind kind : layer.edge_kinds) {

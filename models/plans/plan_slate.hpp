@@ -5,21 +5,21 @@
 
 namespace tpudist {
 
-// One slate as the plan builders see it. Spans are borrowed for the call.
+// One slate as input of the plan builders. Spans are borrowed for the call.
 struct PlanSlate {
   std::int64_t nodes = 0;
   std::span<const std::int32_t> edges;  // [m, 2] (consumer, producer)
-  // [nc] nodes that a configuration gives a state; empty (tile): all nodes of a configuration have
-  // the same state.
+  // [nc] nodes to which a configuration gives a state; empty (tile): all nodes of a configuration
+  // have the same state.
   std::span<const std::int32_t> config_nodes;
   std::int64_t configs = 0;              // K
   std::span<const std::int32_t> states;  // [K, nc], or [K] for tile: rows of the state table
   std::int64_t state_rows = 0;           // of this slate's state table
-  // [nodes] the row of the graph's inputs that each node takes: nodes of equal features and opcode
-  // can share one. Empty: each node has its own.
+  // [nodes] the row of the graph's inputs for each node: nodes of equal features and opcode can
+  // share one. Empty: each node has its own.
   std::span<const std::int32_t> input_row = {};
   std::int64_t input_rows = 0;
-  // Where the graph's input rows begin among those of the unit; -1: behind the slate before.
+  // Index of the graph's first input row in the unit; -1: after those of the previous slate.
   std::int64_t input_begin = -1;
 };
 

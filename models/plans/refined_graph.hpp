@@ -10,25 +10,25 @@
 
 namespace tpudist {
 
-// The colours, before one layer, of the nodes that no configuration reaches yet. Each colour gives
+// The colours, before one layer, of the nodes that no configuration has reached. Each colour gives
 // one row.
 struct UnreachedLayer {
-  Array<std::int32_t> colour;  // [n] colour of a node; -1 where a configuration reaches it
+  Array<std::int32_t> colour;  // [n] colour of a node; -1 if a configuration reaches it
   Array<std::int32_t> node;    // [colours] first node of each colour
 };
 
 // The neighbourhoods of one edge set in which no configuration reaches any neighbour: one for each
-// multiset of colours.
+// different multiset of colours.
 struct UnreachedNeighbourhoods {
-  Array<std::int32_t> of_node;   // [n]; -1 where a configuration reaches a neighbour
+  Array<std::int32_t> of_node;   // [n]; -1 if a configuration reaches a neighbour
   Array<std::int64_t> begin{0};  // [neighbourhoods + 1] into `source`
-  // Colours before the layer, sorted, with repetitions; for EdgeKind::configs the one colour stands
-  // once, for however many configurations there are.
+  // Colours before the layer, sorted, with repetitions; for EdgeKind::configs the single colour is
+  // listed once, for any number of configurations.
   Array<std::int32_t> source;
   std::int64_t size() const { return static_cast<std::int64_t>(begin.size()) - 1; }
 };
 
-// The arrays of a RefinedGraph, in memory of their own or in a file that processes share.
+// The arrays of a RefinedGraph, in own memory or in a file that processes share.
 struct RefinedArrays {
   Array<std::int32_t> config_nodes;  // [nc]
   Array<std::int32_t> node_class;    // [n]
@@ -38,7 +38,7 @@ struct RefinedArrays {
   std::vector<UnreachedLayer> unreached;                                       // [depth + 1]
   std::vector<std::vector<UnreachedNeighbourhoods>> unreached_neighbourhoods;  // [depth][edge sets]
 
-  // As many empty arrays as a graph has for a network of this shape.
+  // All arrays empty, in the numbers that a network of this shape needs.
   static RefinedArrays empty(const PlanShape& shape);
 
   // Calls body(array) for each array in a fixed order; A is RefinedArrays, const or not.
@@ -66,19 +66,19 @@ struct RefinedArrays {
   }
 };
 
-// What colour refinement knows of a graph before it sees a configuration: the edges, which nodes
-// configurations reach after how many layers, and the colours of all other nodes. It is made once
+// The result of colour refinement on a graph before any configuration is known: the edges, which
+// nodes configurations reach after how many layers, and the colours of all other nodes. Made once
 // for each graph and network shape. Immutable, thread-safe.
 class RefinedGraph {
  public:
   // `node_class` [n]: equal numbers for nodes of equal features and opcode (classes_of_rows); the
-  // class is also the input row that a node takes. `config_nodes`: as in PlanSlate; empty: every
-  // node is configurable (tile). Throws Error when the classes are not one for each node.
+  // class is also the node's input row. `config_nodes`: as in PlanSlate; empty: every node is
+  // configurable (tile). Throws Error unless there is one class per node.
   RefinedGraph(std::int64_t nodes, std::span<const std::int32_t> edges,
                std::span<const std::int32_t> config_nodes, Array<std::int32_t> node_class,
                const PlanShape& shape);
-  // Of the arrays of a graph that was made for this shape. Throws Error when their numbers or
-  // lengths do not fit.
+  // From the arrays of a graph that was made for this shape. Throws Error when their numbers or
+  // lengths do not match.
   RefinedGraph(RefinedArrays arrays, const PlanShape& shape);
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(arrays_.node_class.size()); }
@@ -87,14 +87,14 @@ class RefinedGraph {
   std::int64_t classes() const { return classes_; }  // node classes are 0 .. classes - 1
   const PlanShape& shape() const { return shape_; }
 
-  // The neighbours that a node takes from in an edge set of this kind, one along the graph's edges.
+  // The neighbours in an edge set of this kind, which must run along the graph's edges.
   const Adjacency& adjacency(EdgeKind kind) const {
     return kind == EdgeKind::consumer_to_producer ? arrays_.to_producer : arrays_.to_consumer;
   }
-  // The nodes, in order, whose state before layer `layer` (0 .. depth; depth: behind the last)
+  // The nodes, ascending, whose state before layer `layer` (0 .. depth; depth: after the last)
   // depends on the configuration.
   const Array<std::int32_t>& reached(int layer) const { return arrays_.reached[layer]; }
-  // How many nodes are needed before layer `layer`: the differences between scores depend on them.
+  // Number of nodes needed before layer `layer`: the differences between scores depend on them.
   std::int64_t needed_nodes(int layer) const { return arrays_.needed_nodes[layer]; }
   const UnreachedLayer& unreached(int layer) const { return arrays_.unreached[layer]; }
   const UnreachedNeighbourhoods& unreached_neighbourhoods(int layer, std::size_t set) const {

@@ -105,7 +105,7 @@ Order order_by(const std::vector<NeededAs>& need) {
   return order;
 }
 
-// The orders of the rows before each layer and behind the last one, and of each layer's
+// The orders of the rows before each layer and after the last one, and of each layer's
 // neighbourhoods.
 struct Orders {
   std::vector<Order> rows;                         // [depth + 1]

@@ -20,19 +20,19 @@ struct RefinedSlate {
 };
 
 // Builds a plan with one row for each distinct state, by colour refinement over (node,
-// configuration). A node's state behind a layer depends only on its own state and its neighbours'
-// states before the layer, so pairs with equal inputs get one colour and one row, and the scores
+// configuration). A node's state after a layer depends only on its own state and its neighbours'
+// states before the layer. So pairs with equal inputs get one colour and one row, and the scores
 // are exactly those of the dense plan (theory: Bollen et al., "Learning graph neural networks using
 // exact compression", arXiv 2304.14793; Sourek et al., "Lossless compression of structured
 // convolutional models via lifting", arXiv 2007.06567). Slates of the same graph are refined
 // together.
 //
-// The order of the rows before or after a layer: self rows of needed rows (what a needed row of the
-// next layer takes as its own state), other needed rows, the rest. Within each part they
-// stand by graph; in a graph the rows that configurations reach come first, by first occurrence
-// over (node, configuration), then the rest. Rows that all configurations of a graph share at the
-// readout are kept apart as `common`. Throws Error for states or classes of the wrong length. Pure,
-// thread-safe. `hash_bits` < 64 weakens the hash, for tests of the comparison in full.
+// Order of the rows before or after a layer: self rows of needed rows (own-state rows of needed
+// rows of the next layer), other needed rows, the rest. Each part is sorted by graph; in a graph
+// the rows that configurations reach come first, by first occurrence over (node, configuration).
+// Rows that all configurations of a graph share at the readout are kept separately as `common`.
+// Throws Error for states or classes of the wrong length. Pure, thread-safe. `hash_bits` < 64
+// weakens the hash, to test the full comparison.
 Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits = 64);
 
 }  // namespace tpudist

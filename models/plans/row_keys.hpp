@@ -8,18 +8,18 @@
 
 namespace tpudist {
 
-// Returns a key for every row of a plan, before layer 0 .. depth (depth: behind the last): a hash of
-// what the row's state is made of. Rows of equal content have equal keys in dense and refined plans
-// and in parts of a slate, so that random draws by key are the same in all of them. `node_keys`
+// Returns a key for every row of a plan, before layer 0 .. depth (depth: after the last): a hash of
+// all inputs of the row's state. Rows of equal content have equal keys in dense and refined plans
+// and in parts of a slate, so random draws by key are the same in all of them. `node_keys`
 // [plan.nodes] and `state_keys` [plan.states] are hashes of the contents of input rows and states.
 // Only for plans whose weights are multiplicities. Pure, thread-safe.
 std::vector<std::vector<std::uint64_t>> row_keys(const Plan& plan,
                                                  std::span<const std::uint64_t> node_keys,
                                                  std::span<const std::uint64_t> state_keys);
 
-// Returns a key for every (node, configuration), in the order of the rows of a dense plan with
-// Plan::config: a hash of the content of the whole configuration and of the place of the node in its
-// graph. Equal configurations have equal keys at a node, and a configuration has the same ones in
+// Returns a key for every (node, configuration), in the row order of a dense plan with
+// Plan::config: a hash of the content of the whole configuration and of the node's number in its
+// graph. Equal configurations have equal keys at a node, and a configuration has the same keys in
 // every slate and in parts of it. `last_keys`: row_keys(...).back(). Pure, thread-safe.
 std::vector<std::uint64_t> element_keys(const Plan& plan, std::span<const std::uint64_t> last_keys);
 

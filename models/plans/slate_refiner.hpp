@@ -11,7 +11,7 @@
 
 namespace tpudist {
 
-// Lists of rows, one behind the other, each sorted and with repetitions.
+// Lists of rows, one after another, each sorted and with repetitions.
 struct RowLists {
   std::vector<std::int64_t> begin{0};
   std::vector<std::int32_t> row;
@@ -22,35 +22,36 @@ struct RowLists {
   void close() { begin.push_back(static_cast<std::int64_t>(row.size())); }
 };
 
-// A layer whose rows and neighbourhoods stand in the order in which refinement found them.
+// A layer whose rows and neighbourhoods are in the order in which refinement found them.
 struct RawLayer {
   std::vector<std::int32_t> self;   // [rows] row before the layer
-  std::vector<std::int32_t> state;  // [rows], -1: not configurable; empty: joins no states
+  std::vector<std::int32_t> state;  // [rows], -1: not configurable; empty: the layer joins no
+                                    // states
   std::vector<std::vector<std::int32_t>> neighbourhood;  // [edge sets][rows]
   std::vector<RowLists> neighbourhoods;                  // [edge sets] rows before the layer
 };
 
-// The readout of the slates of one graph, in rows as they were found.
+// The readout of the slates of one graph, in rows in the order of refinement.
 struct RawReadout {
   RowLists cells;            // rows of each cell
-  RowLists cells_of_config;  // cells that each configuration adds up
+  RowLists cells_of_config;  // cells that each configuration sums
   RowLists common;           // one list: the rows that all configurations share
 };
 
-// A plan whose rows stand in the order in which refinement found them.
+// A plan whose rows are in the order in which refinement found them.
 struct UnorderedPlan {
   std::vector<std::int32_t> node, state;  // of the first rows
   std::vector<RawLayer> layers;
   std::vector<RawReadout> readouts;  // [graphs]
 };
 
-// Where a slate's input rows, states and configurations begin in the plan's numbering.
+// Offsets of a slate's input rows, states and configurations in the plan's numbering.
 struct SlateOffsets {
   std::int64_t node, state, config;
 };
 
-// The slates of one graph, which are refined together: the configurations of all of them are
-// numbered through.
+// The slates of one graph, which are refined together; the configurations of all of them are
+// numbered consecutively.
 struct GraphSlates {
   const RefinedGraph* graph;
   std::vector<std::size_t> slates;
@@ -68,10 +69,10 @@ class SlateRefiner {
   // Colours the first rows by (class of the node, class of the state) and appends their nodes and
   // states to the plan.
   void start(UnorderedPlan& plan);
-  // Colours the rows behind layer `layer` and appends them to `raw_layer`. This graph's rows before
-  // the layer begin at `base`.
+  // Colours the rows after layer `layer` and appends them to `raw_layer`. `base`: index of this
+  // graph's first row before the layer.
   void advance(int layer, std::int64_t base, RawLayer& raw_layer);
-  // Returns the readout of the rows behind the last layer, which begin at `base`.
+  // Returns the readout of the rows after the last layer, of which `base` is the first.
   RawReadout read_out(std::int64_t base) const;
   // Number of rows of this graph after the last call of start or advance.
   std::int64_t rows() const {
@@ -84,14 +85,14 @@ class SlateRefiner {
     std::int32_t partition = 0;
     std::int64_t begin = 0;  // of the classes' colours in colours_
   };
-  // The partition of the configurations by what an edge set brings to one node, and the
+  // The partition of the configurations by one node's neighbourhood in an edge set, and the
   // neighbourhood of each class.
   struct NodeNeighbourhoods {
     std::int32_t partition = 0;
     std::vector<std::int32_t> neighbourhood;
   };
 
-  // What configurations give to one node.
+  // The states that configurations give to one node.
   struct NodeStates {
     std::int32_t partition = 0;
     std::vector<std::int32_t> label;  // [configurations] class of the state; empty: none has one
@@ -102,7 +103,7 @@ class SlateRefiner {
   }
   void label_configs();
   NodeStates label_configs(std::size_t config_index);
-  // Row of a node and configuration before the current layer, counted from this graph's first.
+  // Row of a node and configuration before the current layer, relative to this graph's first row.
   std::int32_t row_of(std::int32_t node, std::int32_t config) const {
     const std::int32_t unreached = graph_.unreached(layer_).colour[node];
     if (unreached >= 0) return static_cast<std::int32_t>(reached_rows_ + unreached);
@@ -123,8 +124,8 @@ class SlateRefiner {
   std::span<const SlateOffsets> offsets_;
   int hash_bits_;
   ConfigPartitions partitions_;
-  // The states of nodes: number 0 is that of nodes without any. In a tile graph all nodes have
-  // number 0.
+  // The states of nodes: number 0 is for nodes without any. In a tile graph all nodes have number
+  // 0.
   std::vector<NodeStates> states_;
   std::vector<std::int32_t> node_states_;  // [n], or empty
   int layer_ = 0;
@@ -132,12 +133,12 @@ class SlateRefiner {
   std::vector<std::int32_t> colours_;  // of the classes of all reached nodes: the current rows
   std::int64_t reached_rows_ = 0;      // the rows of unreached nodes follow
 
-  // The following belong to the layer that `advance` works on; each is [edge sets].
+  // The following belong to the layer that `advance` computes; each is [edge sets].
   std::vector<std::int64_t> first_neighbourhood_;  // of this graph
-  std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of one row alone
+  std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of a single row
   std::vector<ColourTable> several_;               // neighbourhoods of several rows
   std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;  // [colours of several_]
-  // The sorted rows of the neighbourhood in question, kept to reuse its memory.
+  // The sorted rows of the current neighbourhood, kept to reuse its memory.
   std::vector<std::uint32_t> key_;
 };
 
