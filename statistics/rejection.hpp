@@ -26,11 +26,11 @@ struct MemberRecord {
 // Members of different folds are never compared: one fold's graphs may simply be harder.
 //
 // The standard deviation of rule 3 is pooled over all sets of members that were scored on the same
-// graphs, each around its own mean, with n - 1 degrees of freedom for a set of n. The judged member
-// is excluded, so that it cannot hide itself. For a healthy member distance / (deviation sqrt(n /
-// (n - 1))) has Student's t distribution with the pooled degrees of freedom minus one. Its quantile
-// at 1 - `level` / members replaces `deviations` where it is larger: 8.1 for five members on the
-// same graphs, 4.6 for five folds of three. With only three members hardly any is rejected.
+// graphs. Each set is centred on its own mean; a set of n has n - 1 degrees of freedom. The judged
+// member is excluded, so that it cannot hide itself. For a healthy member distance / (deviation
+// sqrt(n / (n - 1))) has Student's t distribution with the pooled degrees of freedom minus one. Its
+// quantile at 1 - `level` / members replaces `deviations` where it is larger: 8.1 for five members
+// on the same graphs, 4.6 for five folds of three. With only three members hardly any is rejected.
 //
 // At most a third of the members, rounded up, is judged, the lowest first, each without those
 // before it. All up to the last one that is far enough are left out, so that several failed members

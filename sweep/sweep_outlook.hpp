@@ -8,8 +8,9 @@ namespace tpudist {
 
 // A few lines on what a sweep can show with its number of trainings and of model families. They
 // give the smallest difference between two variants, in standard deviations between trainings, that
-// a t test at 0.05 finds with probability 0.8, with Holm's correction over all pairs of variants
-// (statistics/power.hpp). The same for families where the graphs are known. Empty for one variant.
+// a t test at 0.05 finds with probability 0.8 (statistics/power.hpp). The test has Holm's
+// correction over all pairs of variants. The same for families where the graphs are known. Empty
+// for one variant.
 std::string outlook_text(const SweepRecord& record);
 
 // The smallest such difference, for an estimate of `variance` with that many degrees of freedom,

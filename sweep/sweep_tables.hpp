@@ -19,11 +19,12 @@ std::string status_table(const SweepFolder& folder);
 // Whether a run has ended.
 bool has_results(const SweepFolder& folder);
 
-// The results of the runs that have ended. For each stage: the mean of members of each variant with
-// the standard deviation between its trainings (VariantSummary), in one table for each group of
-// variants that may be compared, and a line for each run. At the end: what was chosen, the results
-// of its fresh seeds, and any choice that the tables no longer support. Does not depend on where or
-// in which order runs were trained. Throws DataError where a result belongs to another run.
+// The results of the runs that have ended. For each stage there is one table for each group of
+// variants that may be compared, and a line for each run. The tables give the mean of members of
+// each variant with the standard deviation between its trainings (VariantSummary). At the end: what
+// was chosen, the results of its fresh seeds, and any choice that the tables no longer support.
+// Does not depend on where or in which order runs were trained. Throws DataError where a result
+// belongs to another run.
 std::string collect_table(const SweepFolder& folder);
 // The runs as CSV (RFC 4180) with a header, and as JSON with the summaries.
 std::string collect_csv(const SweepFolder& folder);

@@ -18,8 +18,8 @@ struct TileConfigs {
 };
 
 // Draws tilings of the kernel's largest output and computes their times. Tiles that extend beyond
-// the tensor are computed in full, each iteration has an overhead, compute and memory traffic
-// overlap, and a tile that does not fit into fast memory spills.
+// the tensor are computed in full. Each iteration has an overhead, and compute and memory traffic
+// overlap. A tile that does not fit into fast memory spills.
 TileConfigs tile_configs(const KernelSpec& spec, const Program& kernel);
 
 }  // namespace tpudist::synth

@@ -7,8 +7,8 @@
 namespace tpudist {
 
 // Both functions compute c[m, n] = a[m, k] b[k, n] + beta * c with a and b rounded to bf16 and sums
-// in float32, in the calling thread only, which keeps some scratch memory. With beta 0 they do not
-// read c. Infinities and NaNs propagate as in float32.
+// in float32. They use only the calling thread, which keeps some scratch memory. With beta 0 they
+// do not read c. Infinities and NaNs propagate as in float32.
 
 // This one uses the CPU's bf16 dot products and is about twice as fast as a float32 product. The
 // bits depend only on shapes and contents. Call it only if has_bf16_dot_products(); otherwise it

@@ -16,7 +16,7 @@ struct MatrixView {
   Transpose transpose = Transpose::no;
 };
 
-// Computes c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only, with LibTorch's BLAS or
+// Computes c[m, n] = a[m, k] b[k, n] + beta * c in the calling thread only. Uses LibTorch's BLAS or
 // the kernel of models/kernels/fp32_gemm.hpp, whichever is faster on this CPU. With beta 0 it does
 // not read c. The bits depend on the CPU, shapes, strides, contents and the alignment of the three
 // addresses, so keep equal work equally aligned.

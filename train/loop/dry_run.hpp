@@ -24,7 +24,7 @@ struct WorkPlan {
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context);
 
 // `train --dry-run`: on rank 0 `print`s that plan, and then how long a training by `ranks` such
-// ranks takes, measured by a few steps of all ranks of the context on the real data. Writes
+// ranks takes. To measure it, all ranks of the context take a few steps on the real data. Writes
 // nothing. Collective.
 void dry_run(const Experiment& experiment, int ranks, JobContext& context,
              const std::function<void(std::string_view)>& print);

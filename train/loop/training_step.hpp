@@ -25,9 +25,9 @@ struct StepResult {
   double rate = 0;            // learning rate of the step
 };
 
-// Runs training steps: computes the units of this rank in parallel on the threads of the pool, sums
-// all ranks' gradients, clips, checks for bad numbers (BadLoss), and updates the parameters and
-// their averages. One step at a time.
+// Runs training steps. A step computes the units of this rank in parallel on the threads of the
+// pool and sums all ranks' gradients. Then it clips, checks for bad numbers (BadLoss), and updates
+// the parameters and their averages. One step at a time.
 class TrainingStep {
  public:
   // Borrows all three; they must outlive it. Collective with NCCL.
