@@ -3,9 +3,10 @@
 //     ceiling_table [SEEDS [CONFIGURATIONS]]
 //
 // Four kinds of graphs: run times that vary smoothly, that lie on a few levels, smooth ones whose
-// fast configurations are repeated most, and smooth ones measured with noise of two humps. "truth" is Kendall's tau-b of the true times with the
-// measured ones; "known" and "estimated" are the ceiling where noise is given and where it comes from
-// repeats; "added noise" is what comes out when noise is added to the measured times instead.
+// fast configurations are repeated most, and smooth ones measured with noise of two humps. "truth"
+// is Kendall's tau-b of the true times with the measured ones; "known" and "estimated" are the
+// ceiling where noise is given and where it comes from repeats; "added noise" is what comes out
+// when noise is added to the measured times instead.
 #include <fmt/format.h>
 
 #include <chrono>

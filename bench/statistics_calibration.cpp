@@ -76,8 +76,8 @@ void print_coverage(const std::string& name, const SimulatedWorld& world, int re
   std::fflush(stdout);
 }
 
-// Calls `body` with a name and a world for every kind of families, distribution and number of runs; returns
-// the last world.
+// Calls `body` with a name and a world for every kind of families, distribution and number of runs;
+// returns the last world.
 template <typename Body>
 SimulatedWorld for_all_families(const Body& body) {
   SimulatedWorld world;
@@ -107,10 +107,9 @@ void intervals(int repeats) {
         world.families = kFamilies[i].sizes;
         world.shape = shape;
         world.family_share = share;
-        print_coverage(
-            fmt::format("{}, {}, {}", kFamilies[i].name, name_of(shape),
-                        share == 0 ? "unlike" : "all alike"),
-            world, repeats);
+        print_coverage(fmt::format("{}, {}, {}", kFamilies[i].name, name_of(shape),
+                                   share == 0 ? "unlike" : "all alike"),
+                       world, repeats);
       }
     }
   }
@@ -227,12 +226,14 @@ void trainings(int repeats) {
   fmt::print(
       "\ntrainings of three members, in percent: coverage of the interval of other runs, and of "
       "other families and runs;\nequal systems called different on these graphs by Welch's t, by "
-      "labels, on other families\n\n{:<10}  {:<8}  {:>6}  {:>9}  {:>14}  {:>14}  {:>14}  {:>6}  {:>14}  "
+      "labels, on other families\n\n{:<10}  {:<8}  {:>6}  {:>9}  {:>14}  {:>14}  {:>14}  {:>6}  "
+      "{:>14}  "
       "{:>10}\n",
       "families", "graphs", "within", "trainings", "runs: before", "families", "Welch: before",
       "labels", "families", "sure wins");
   for (const auto& [name, sizes] : {kFamilies[1], kFamilies[3]}) {
-    for (const GraphShape shape : {GraphShape::normal, GraphShape::heavy, GraphShape::exponential}) {
+    for (const GraphShape shape :
+         {GraphShape::normal, GraphShape::heavy, GraphShape::exponential}) {
       for (const double within : {0.0, 0.4, 0.8}) {
         for (const int runs : {2, 3, 5, 10}) {
           SimulatedWorld world;
@@ -273,13 +274,15 @@ void trainings(int repeats) {
             return test && test->p < kSignificance;
           });
           const auto by_families = [&](const SimulatedWorld& own) {
-            return called(own, 0.04, repeats, [](const Comparison::OtherFamilies& c) { return c.p; });
+            return called(own, 0.04, repeats,
+                          [](const Comparison::OtherFamilies& c) { return c.p; });
           };
           const double sure = called(world, 0.04, repeats, [](const Comparison::OtherFamilies& c) {
             return c.shake_up.chance > 0.95 ? 0.0 : 1.0;
           });
           fmt::print(
-              "{:<10}  {:<8}  {:>6.1f}  {:>9}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  "
+              "{:<10}  {:<8}  {:>6.1f}  {:>9}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  {:>6.1f}  "
+              "{:>6.1f}  {:>6.1f}  "
               "{:>6.1f}  {:>6.1f}  {:>10.1f}\n",
               name, name_of(shape), within, runs, runs_hold(before), runs_hold(world),
               families_hold(before), families_hold(world), by_welch(before), by_welch(world),
@@ -297,8 +300,8 @@ void trainings(int repeats) {
 // `between`.
 void pairs(int repeats) {
   fmt::print("\nany of equal variants called different, in percent; bias of the best\n\n");
-  fmt::print("{:>8}  {:>9}  {:>6}  {:>6}  {:>6}  {:>18}  {:>18}\n", "variants", "trainings", "ratio",
-             "before", "after", "seen, all equal", "seen, SD 0.02");
+  fmt::print("{:>8}  {:>9}  {:>6}  {:>6}  {:>6}  {:>18}  {:>18}\n", "variants", "trainings",
+             "ratio", "before", "after", "seen, all equal", "seen, SD 0.02");
   for (const int count : {3, 8}) {
     for (const int runs : {2, 3, 5, 10}) {
       for (const double ratio : {1.0, 3.0, 10.0}) {
@@ -331,14 +334,15 @@ void pairs(int repeats) {
             std::vector<double> truth, means;
             const auto list = systems(static_cast<std::uint64_t>(key), between, truth);
             for (const auto& own : list) means.push_back(mean(own));
-            const auto best = static_cast<std::size_t>(std::ranges::max_element(means) - means.begin());
+            const auto best =
+                static_cast<std::size_t>(std::ranges::max_element(means) - means.begin());
             seen += (means[best] - truth[best]) / repeats;
             shrunk += (all_pairs(list).shrunk[best] - truth[best]) / repeats;
           }
           biases += fmt::format("  {:>8.4f}, {:>8.4f}", seen, shrunk);
         }
-        fmt::print("{:>8}  {:>9}  {:>6.0f}  {:>6.1f}  {:>6.1f}{}\n", count, runs, ratio, before, after,
-                   biases);
+        fmt::print("{:>8}  {:>9}  {:>6.0f}  {:>6.1f}  {:>6.1f}{}\n", count, runs, ratio, before,
+                   after, biases);
         std::fflush(stdout);
       }
     }
@@ -357,21 +361,25 @@ void skewed(int repeats) {
       world.families = sizes;
       world.runs = runs;
       cells += fmt::format("  {:>6.1f}", percent(repeats, [&](std::uint64_t key) {
-        auto [a, b] = simulated_pair(world, [&] {
-          SimulatedWorld none = world;
-          none.graph = 0.02;
-          return none;
-        }(), key);
-        CounterRng random(mix_key({key, 5}));
-        std::size_t g = 0;
-        for (const int size : sizes) {
-          const double worse = random.uniform() < 1.0 / 7 ? 0.3 : 0;
-          for (int i = 0; i < size; ++i, ++g) {
-            for (double& score : a.scores[g]) score -= worse;
-          }
-        }
-        return contains(compare_on_other_families(a, b)->interval.interval, -0.3 / 7);
-      }));
+                             auto [a, b] = simulated_pair(
+                                 world,
+                                 [&] {
+                                   SimulatedWorld none = world;
+                                   none.graph = 0.02;
+                                   return none;
+                                 }(),
+                                 key);
+                             CounterRng random(mix_key({key, 5}));
+                             std::size_t g = 0;
+                             for (const int size : sizes) {
+                               const double worse = random.uniform() < 1.0 / 7 ? 0.3 : 0;
+                               for (int i = 0; i < size; ++i, ++g) {
+                                 for (double& score : a.scores[g]) score -= worse;
+                               }
+                             }
+                             return contains(compare_on_other_families(a, b)->interval.interval,
+                                             -0.3 / 7);
+                           }));
     }
     fmt::print("{:<10}{}\n", name, cells);
     std::fflush(stdout);

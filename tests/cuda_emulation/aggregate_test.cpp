@@ -18,8 +18,8 @@
 #include "tests/models/plans/make_csr.hpp"
 #include "tests/support/expected_fault.hpp"
 
-// The kernels of models/kernels/aggregate.cu, run by the emulation in both orders of their threads and on
-// memory that ends where their arrays end, against the row kernels of the CPU.
+// The kernels of models/kernels/aggregate.cu, run by the emulation in both orders of their threads
+// and on memory that ends where their arrays end, against the row kernels of the CPU.
 
 namespace tpudist {
 namespace {

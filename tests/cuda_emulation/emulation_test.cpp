@@ -27,7 +27,7 @@ void note_place(int) {
   EXPECT_EQ(blockDim.y, 5u);
 }
 
-// Each thread writes four floats, `shift` floats behind where it should.
+// Each thread writes four floats, `shift` floats after where it should.
 void write_four(float* to, int shift) {
   *reinterpret_cast<float4*>(to + 4 * threadIdx.x + shift) = {1, 2, 3, 4};
 }

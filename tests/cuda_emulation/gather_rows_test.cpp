@@ -3,8 +3,8 @@
 #include "models/operators/typed_rows.hpp"
 #include "tests/cuda_emulation/kernel_case.hpp"
 
-// The kernels of models/kernels/gather_rows.cu, and those of aggregate.cu in double, against the loops
-// of the CPU's operators: bit for bit.
+// The kernels of models/kernels/gather_rows.cu, and those of aggregate.cu in double, against the
+// loops of the CPU's operators: bit for bit.
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 
 namespace tpudist::testing {
 
-// An array that ends where memory ends: touching the element behind its last one ends the program,
+// An array that ends where memory ends: touching the element after its last one ends the program,
 // in builds without sanitizers too. The page before the array is closed as well. T is a plain type.
 template <typename T>
 class GuardedArray {

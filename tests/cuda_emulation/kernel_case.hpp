@@ -55,8 +55,8 @@ void expect_equal(const GuardedArray<T>& got, const std::vector<T>& expected,
         << what << " at " << i << ": " << got[i] << " for " << expected[i];
 }
 
-// Up to 1e-12 of the largest number in double, 2e-6 in float32: where the order of sums or a function
-// differs.
+// Up to 1e-12 of the largest number in double, 2e-6 in float32: where the order of sums or a
+// function differs.
 template <typename T>
 void expect_near(const GuardedArray<T>& got, const std::vector<double>& expected,
                  const std::string& what) {

@@ -5,8 +5,8 @@
 
 #include "tests/cuda_emulation/kernel_case.hpp"
 
-// The kernels of pooled_rows.cu against pooling written plainly: each configuration as a list of rows
-// with how many nodes they stand for.
+// The kernels of pooled_rows.cu against pooling written plainly: each configuration as a list of
+// rows with how many nodes they stand for.
 
 namespace tpudist {
 namespace {

@@ -219,7 +219,7 @@ TEST_F(ReducerTest, TreePassesAbsentLeavesThrough) {
 
 TEST_F(ReducerTest, TreeOfNothingIsZero) {
   const auto reducer = make_tree_reducer(*world_, 33, pool_);
-  expect_tree(*reducer, even_owners(3, 4, ranks()), 1, 33);  // leaves something behind
+  expect_tree(*reducer, even_owners(3, 4, ranks()), 1, 33);  // leaves something in its buffers
   reducer->begin({3, 4, std::vector<int>(12, -1)});
   EXPECT_THAT(reducer->finalize(), Each(0.0f));
   reducer->begin({2, 0, {}});

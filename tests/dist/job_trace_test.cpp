@@ -56,7 +56,7 @@ TEST(JobTrace, IsOneFileWithAProcessForEachRankAndATrackForEachThread) {
   world->barrier();
 }
 
-// What ranks do behind a barrier comes behind what they did before it, on all of them.
+// On all ranks, spans after a barrier begin after all spans before it.
 TEST(JobTrace, PutsTheRanksOnOneClock) {
   const MpiSession session(nullptr, nullptr);
   const auto world = session.world();

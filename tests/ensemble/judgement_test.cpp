@@ -22,8 +22,8 @@ using ::testing::SizeIs;
 
 constexpr int kRows = 60;
 
-// Predictions in memory: graphs of different families with run times 0 .. 59 in some order, and members
-// that know them up to noise.
+// Predictions in memory: graphs of different families with run times 0 .. 59 in some order, and
+// members that know them up to noise.
 class Predictions : public PredictionSource {
  public:
   // `noise` of each member, in places. With `folds` > 0 member m holds out fold m % folds of the
@@ -216,8 +216,8 @@ TEST(Judgement, SelectsGoodMembersBySoftmaxToo) {
   EXPECT_GT(good.tables.front().selection->nested, 0.8);
 }
 
-// Members 0 and 1 are of one training, though in two runs; the other runs are trainings of their own:
-// another seed, and other weights under the first one's seeds.
+// Members 0 and 1 are of one training, though in two runs; the other runs are trainings of their
+// own: another seed, and other weights under the first one's seeds.
 TEST(Judgement, KnowsWhichMembersAreOfOneTraining) {
   Predictions predictions({10, 20, 30, 40}, 0);
   PredictionsHeader& header = predictions.header();

@@ -1,5 +1,5 @@
-// Standard output and standard error that nobody reads, that are closed or full: jobs go on to their end,
-// and what they write into files is what it always is.
+// Standard output and standard error that nobody reads, that are closed or full: jobs go on to
+// their end, and what they write into files is what it always is.
 
 #include <gmock/gmock.h>
 
@@ -46,8 +46,8 @@ class ClosedOutput : public Ranks {
 TEST_F(ClosedOutput, ThatNobodyReadsAnyMoreDoesNotEndTraining) {
   for (const int ranks : {0, 1, 2}) {
     const std::string run = "left-" + std::to_string(ranks);
-    // Alone with both streams in one pipe, as with `2>&1 | head -1`; under mpirun with results only, since
-    // mpirun itself gives up after ten lines that it cannot hand on.
+    // Alone with both streams in one pipe, as with `2>&1 | head -1`; under mpirun with results
+    // only, since mpirun itself gives up after ten lines that it cannot hand on.
     MpiProgram job =
         start(ranks, train_arguments(run), (ranks == 0 ? " 2>&1" : " 2>" + path("errors")));
     ASSERT_TRUE(job.wait_for("name"));

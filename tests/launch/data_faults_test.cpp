@@ -1,5 +1,5 @@
-// Shards that go bad, and disks that fail or are slow, while ranks train: one clear line of the rank that
-// saw it, the right exit code, and no rank that stays behind.
+// Shards that go bad, and disks that fail or are slow, while ranks train: one clear line of the
+// rank that saw it, the right exit code, and no rank that stays behind.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -237,8 +237,8 @@ TEST_F(DataFaults, FewOpenFilesAreNamed) {
   if (__ubsan_handle_dynamic_type_cache_miss)
     GTEST_SKIP()
         << "to read a table of virtual functions, UBSan opens pipes; without them, it sees faults";
-  // Of a command without MPI, which needs more of them by itself and aborts. The shell redirects before it
-  // has few, since it needs more for that, and closes what the test was started with.
+  // Of a command without MPI, which needs more of them by itself and aborts. The shell redirects
+  // before it has few, since it needs more for that, and closes what the test was started with.
   const Outcome outcome =
       run_program("verify " + shards_.string(),
                   "exec 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 4 && ");

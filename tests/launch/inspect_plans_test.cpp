@@ -62,7 +62,7 @@ TEST_F(InspectPlans, GivesNumbersThatBelongTogether) {
         EXPECT_GT(n, 0);
         EXPECT_LE(n, graph.at("dense_rows").get<std::int64_t>());
       }
-      // What tells two nodes apart before a layer tells them apart behind it.
+      // What tells two nodes apart before a layer tells them apart after it.
       EXPECT_TRUE(std::ranges::is_sorted(rows));
       EXPECT_LE(graph.at("needed_rows").get<std::int64_t>(), rows.back());
       EXPECT_LE(graph.at("config_nodes").get<std::int64_t>(),

@@ -1,4 +1,5 @@
-// Whole commands where signals arrive all the time and every second call on their files is interrupted.
+// Whole commands where signals arrive all the time and every second call on their files is
+// interrupted.
 
 #include <gmock/gmock.h>
 

@@ -11,14 +11,14 @@
 
 namespace tpudist::testing {
 
-// What one rank is started with: arguments of the program, options of mpirun such as "-x NAME=value"
-// and "--wdir FOLDER".
+// What one rank is started with: arguments of the program, options of mpirun such as "-x
+// NAME=value" and "--wdir FOLDER".
 struct RankStart {
   std::string arguments, options = {};
 };
 
-// The program on several ranks, started by mpirun from this process. What the ranks and mpirun write
-// to standard output and standard error comes through one pipe.
+// The program on several ranks, started by mpirun from this process. What the ranks and mpirun
+// write to standard output and standard error comes through one pipe.
 class MpiProgram {
  public:
   // `starts`: one for each rank. A job that takes longer than a minute, or under sanitizers

@@ -10,7 +10,8 @@
 #include "tests/support/chrome_trace.hpp"
 #include "tests/support/temp_dir.hpp"
 
-// What the program tells of its surroundings and of where its time goes, alone and on several ranks.
+// What the program tells of its surroundings and of where its time goes, alone and on several
+// ranks.
 namespace tpudist::testing {
 namespace {
 

@@ -17,7 +17,7 @@ inline std::string content(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The rest of the line behind `key`, "" when there is none.
+// The rest of the line after `key`, "" when there is none.
 inline std::string value_of(const std::string& output, const std::string& key) {
   const std::size_t at = output.find(key);
   if (at == std::string::npos) return {};

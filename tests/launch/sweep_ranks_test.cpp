@@ -126,7 +126,8 @@ TEST_F(SweepRanks, ARankThatFailsInTheMidstOfAStepEndsTheJobWithinSeconds) {
   EXPECT_THAT(outcome.output, HasSubstr("the other ranks of its group wait for this one"));
 }
 
-// A terminal that is closed ends what runs in it; a process that asked to be spared (nohup) goes on.
+// A terminal that is closed ends what runs in it; a process that asked to be spared (nohup) goes
+// on.
 TEST_F(SweepRanks, AClosedTerminalLosesNothing) {
   MpiProgram program({{arguments("closed")}, {arguments("closed")}});
   ASSERT_TRUE(program.wait_for("step       3/6"));

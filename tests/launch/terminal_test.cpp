@@ -1,5 +1,5 @@
-// What stands on a terminal when a command has ended: lines of the log and of evaluations whole, each
-// on a line of its own, and bars only where they ended.
+// What stands on a terminal when a command has ended: lines of the log and of evaluations whole,
+// each on a line of its own, and bars only where they ended.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

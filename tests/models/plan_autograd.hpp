@@ -172,7 +172,7 @@ class PlanAutograd {
         p("encoder.opcode.weight").index_select(0, indices(opcodes, opcodes.size()));
     const at::Tensor node =
         at::mm(at::cat(features), p("encoder.node.weight")) + p("encoder.node.bias");
-    // A row of zeros behind the states, for nodes without one.
+    // A row of zeros after the states, for nodes without one.
     const std::int64_t states = unit.plan->states, width = network_.config_features();
     const at::Tensor table =
         at::cat({wide(unit.states.data(), states, width), at::zeros({1, width}, at::kDouble)});

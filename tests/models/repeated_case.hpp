@@ -44,7 +44,7 @@ struct RepeatedUnit {
 
 enum class Configurable { few, all, tile };
 
-// Blocks with the same edges, one behind the other in a chain, with a few edges across; parallel
+// Blocks with the same edges, one after another in a chain, with a few edges across; parallel
 // edges; nodes without edges. Nodes of few classes, so that many have equal features (zeros of
 // either sign); states of few contents, so that nodes share them.
 inline RepeatedGraph random_graph(CounterRng& random, std::int64_t block, std::int64_t repeats,

@@ -56,12 +56,12 @@ check "with a checkpoint of step $before, $(seconds_before_end "$end") s before 
   grep -q "stopped for lack of time .* after step $before;" "$log"
 
 start_now TimeLimit=10
-check "it goes on behind step $before" wait_until 60 is_behind "$before"
+check "it continues after step $before" wait_until 60 is_behind "$before"
 scontrol requeue "$job"
 check "put back, it waits in the queue" wait_until 60 is_pending "$job"
 before=$(newest)
 start_now
-check "it goes on behind step $before" wait_until 60 is_behind "$before"
+check "it continues after step $before" wait_until 60 is_behind "$before"
 scancel "$job"
 check "cancelled, it ends" wait_until 60 no_jobs
 submit requeued 3 -- "${steps[@]}"

@@ -18,8 +18,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A graph's measurements: every configuration has a run time of its own, is measured about twice, and
-// each time with noise.
+// A graph's measurements: every configuration has a run time of its own, is measured about twice,
+// and each time with noise.
 struct Measured {
   std::vector<double> times;
   std::vector<std::int32_t> config;

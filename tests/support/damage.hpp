@@ -67,7 +67,7 @@ inline std::string damaged(const std::string& bytes, std::uint64_t seed) {
         break;
       }
       case 4:
-      case 5: {  // within 64 bytes behind a signature of HDF5, if there is one
+      case 5: {  // within 64 bytes after a signature of HDF5, if there is one
         const std::vector<std::size_t> places = hdf5_structures(bytes);
         const std::size_t begin = places.empty() ? place() : places[random.below(places.size())];
         for (std::uint64_t i = 0, n = 1 + random.below(4); i < n; ++i)

@@ -111,8 +111,8 @@ long call(long number, T... values) {
   return ::syscall(number, values...);
 }
 
-// Signals that arrive all the time. SIGURG is ignored where nobody handles it, as in a program that this
-// one becomes by exec.
+// Signals that arrive all the time. SIGURG is ignored where nobody handles it, as in a program that
+// this one becomes by exec.
 void start_timer() {
   struct sigaction action {};
   action.sa_handler = [](int) {};
@@ -127,7 +127,8 @@ void start_timer() {
   if (::timer_settime(timer, 0, &every, nullptr) != 0) std::abort();
 }
 
-// Programs that tpudist starts, such as the daemon of an MPI job of one process, have signals of their own.
+// Programs that tpudist starts, such as the daemon of an MPI job of one process, have signals of
+// their own.
 bool is_tpudist() {
   std::array<char, 4096> path;
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
@@ -216,8 +217,8 @@ int posix_fallocate(int descriptor, off_t offset, off_t bytes) {
   return result;
 }
 
-// With the path as it was given, so that it has to be an absolute one to be meant. Folders are opened by
-// std::filesystem, which does not repeat that.
+// With the path as it was given, so that it has to be an absolute one to be meant. Folders are
+// opened by std::filesystem, which does not repeat that.
 int openat(int folder, const char* path, int flags, ...) {
   mode_t mode = 0;
   if ((flags & (O_CREAT | O_TMPFILE)) != 0) {

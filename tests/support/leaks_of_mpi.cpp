@@ -1,7 +1,8 @@
-// Open MPI keeps what it allocates when it starts and ends until the process is gone, and unloads its
-// plug-ins, which no report could name then. So LeakSanitizer looks away while MPI starts and ends, and the
-// plug-ins stay loaded, so that lsan.supp can name those whose threads allocate later. The standard lets
-// a program put functions of its own in front of those of MPI, which are also called PMPI_.
+// Open MPI keeps what it allocates when it starts and ends until the process is gone, and unloads
+// its plug-ins, which no report could name then. So LeakSanitizer looks away while MPI starts and
+// ends, and the plug-ins stay loaded, so that lsan.supp can name those whose threads allocate
+// later. The standard lets a program put functions of its own in front of those of MPI, which are
+// also called PMPI_.
 
 #include <dlfcn.h>
 #include <link.h>

@@ -21,7 +21,8 @@ struct NoisyGraph {
 
   std::vector<double> times;         // [n] measured, in random order
   std::vector<std::int32_t> config;  // [n]
-  // [n] the true order: equal for equal configurations, strict otherwise (within a level at random).
+  // [n] the true order: equal for equal configurations, strict otherwise (within a level at
+  // random).
   std::vector<double> truth;
 
   NoisyGraph(Kind kind, int configs, double deviation, std::uint64_t key) {

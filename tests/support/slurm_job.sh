@@ -1,4 +1,4 @@
-# What the tests of slurm/train.sbatch share, behind tests/support/short_run.sh. Sourced.
+# What the tests of slurm/train.sbatch share. Sourced after tests/support/short_run.sh.
 
 # Under srun ranks that wait do not know that others share their cores.
 export OMPI_MCA_mpi_yield_when_idle=1
@@ -21,7 +21,7 @@ stop_slurm() {  # to be called before the folder goes, and by itself where the s
 }
 
 # submit RUN RANKS [OPTION of sbatch ...] [-- key=value ...] trains short.yaml: sets `job`, and `run`, its folder.
-# What it prints comes behind what RUN.log has.
+# Its output is appended to RUN.log.
 submit() {
   local name=$1 ranks=$2 options=()
   shift 2

@@ -12,8 +12,8 @@
 
 namespace tpudist::testing {
 
-// Passes everything on to the real file system, and calls `before` with the name of the operation and
-// the file before each: "create", "write" (twice, behind each half), "sync", "close", "rename",
+// Passes everything on to the real file system, and calls `before` with the name of the operation
+// and the file before each: "create", "write" (twice, after each half), "sync", "close", "rename",
 // "remove", "sync_file", "sync_directory". What `before` throws is what the operation throws. As
 // thread-safe as `before`.
 class WatchedFileSystem : public FileSystem {

@@ -149,8 +149,8 @@ TEST(Choice, MembersThatFailedDoNotCount) {
   EXPECT_FALSE(result.valid());
 }
 
-// The expected largest of 2 normal numbers is 1 / sqrt(pi); of 25 it is 1.9653 (Harter, "Expected values
-// of normal order statistics", 1961).
+// The expected largest of 2 normal numbers is 1 / sqrt(pi); of 25 it is 1.9653 (Harter, "Expected
+// values of normal order statistics", 1961).
 TEST(Choice, ExpectedOptimismIsTheExpectedMaximum) {
   EXPECT_EQ(expected_optimism(1, 0.1), 0);
   EXPECT_NEAR(expected_optimism(2, 1), 0.5642, 0.03);

@@ -11,8 +11,8 @@
 
 namespace tpudist::testing {
 
-// Trains in this process alone, in a new run folder unless it is there, and returns the outcome. `files`:
-// what checkpoints are written with.
+// Trains in this process alone, in a new run folder unless it is there, and returns the outcome.
+// `files`: what checkpoints are written with.
 inline TrainOutcome run(
     const Experiment& experiment, const std::filesystem::path& folder, int threads = 1,
     bool resume = false, std::function<bool()> stop = [] { return false; },

@@ -89,8 +89,8 @@ TEST_F(VerifierTest, FindsWrongGroupsRunTimesAndNodes) {
   EXPECT_THAT(problems(false), ElementsAre(HasSubstr("config_nodes: value 5 of element 1")));
 }
 
-// Every field of a graph in the manifest is compared with the shard, and its totals are compared with
-// each other.
+// Every field of a graph in the manifest is compared with the shard, and its totals are compared
+// with each other.
 TEST_F(VerifierTest, FindsAManifestThatDiffersFromItsShards) {
   using Graph = GraphSummary;
   const std::vector<std::pair<const char*, std::function<void(Graph&)>>> changes = {

@@ -111,7 +111,7 @@ TEST(CodeCache, ReadsDifferentChunksSideBySide) {
     ++inside;
     const auto deadline = std::chrono::steady_clock::now() + 30s;
     while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    EXPECT_EQ(inside, 2);  // would not be reached by one behind the other
+    EXPECT_EQ(inside, 2);  // would not be reached by one after another
     return chunk_of(graph, chunk);
   });
   std::jthread other([&] { cache.get(0, 1); });

@@ -1,5 +1,5 @@
-// Seeded damages of everything that a data set is read from: each is an error of one line that names
-// the file, or the data are as they were. TPUDIST_DAMAGES says how many of each kind.
+// Seeded damages of everything that a data set is read from: each is an error of one line that
+// names the file, or the data are as they were. TPUDIST_DAMAGES says how many of each kind.
 
 #include <gtest/gtest.h>
 

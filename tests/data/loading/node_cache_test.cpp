@@ -370,7 +370,8 @@ TEST_F(NodeCacheTest, ManyProcessesAtOnceShareOneFile) {
   expect_right(options, true);
 }
 
-// What the kernel counts of a process's memory, each page shared out among those that map it: bytes.
+// What the kernel counts of a process's memory, each page shared out among those that map it:
+// bytes.
 std::uint64_t proportional_bytes(pid_t process) {
   std::ifstream rollup(fmt::format("/proc/{}/smaps_rollup", process));
   std::string word;

@@ -181,7 +181,7 @@ TEST_F(ModuleFileTest, SaysSoWhereTheGraphIsOfTheOtherKind) {
   }
 }
 
-// Damaged headers and elements behind a right CRC are refused with DataError or read as valid ones:
+// Damaged headers and elements with a correct CRC are refused with DataError or read as valid ones:
 // never a crash, or another exception.
 RC_GTEST_PROP(ModuleFileProperty, DamagedArraysAreReadOrRefused, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();

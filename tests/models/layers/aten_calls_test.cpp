@@ -1,5 +1,5 @@
-// What LibTorch is asked for while networks run: nothing whose bits depend on the number of threads or
-// on the order in which threads come, and always with one thread inside an operation.
+// What LibTorch is asked for while networks run: nothing whose bits depend on the number of threads
+// or on the order in which threads come, and always with one thread inside an operation.
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
@@ -61,8 +61,8 @@ class Recording {
   at::CallbackHandle handle_;
 };
 
-// Operations that add rows in the order in which threads come, or whose work is cut by the number of
-// threads so that sums or the tails of vectors come out otherwise.
+// Operations that add rows in the order in which threads come, or whose work is cut by the number
+// of threads so that sums or the tails of vectors come out otherwise.
 bool depends_on_threads(const std::string& name) {
   for (const char* const part : {"index_add",
                                  "index_put",

@@ -11,8 +11,8 @@
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/score_vectors.hpp"
 
-// A layer on a device, three members in one call, against the CPU, each member alone: for the emulated
-// device and for a real one.
+// A layer on a device, three members in one call, against the CPU, each member alone: for the
+// emulated device and for a real one.
 
 namespace tpudist::test {
 
@@ -89,8 +89,8 @@ inline void expect_equal_in_double(const LayerSpelling& spelling, const DeviceCo
   }
 }
 
-// The scores and gradients of one call of an executor; `shift`: whether the loss says that it ignores
-// one, and `common` whether the caller still wants all scores.
+// The scores and gradients of one call of an executor; `shift`: whether the loss says that it
+// ignores one, and `common` whether the caller still wants all scores.
 struct FloatCall {
   FloatCall(const Executor& executor, const DeviceCase& made, UnitInput input, bool shift,
             bool common) {
@@ -121,8 +121,8 @@ inline at::Tensor tensor_of(const std::vector<float>& values) {
   return at::tensor(values, at::kDouble);
 }
 
-// What training takes, in float32; `tolerance` as above, but for a softmax of a low temperature, which
-// magnifies what is rounded away.
+// What training takes, in float32; `tolerance` as above, but for a softmax of a low temperature,
+// which magnifies what is rounded away.
 inline void expect_trains_alike(const LayerSpelling& spelling, const DeviceContext& place,
                                 double tolerance) {
   if (spelling.yaml.find("temperature") != std::string::npos) tolerance *= 10;

@@ -1,5 +1,5 @@
-// Every layer on the emulated device of tests/cuda_emulation, where the kernels and ATen's operations
-// run on the CPU.
+// Every layer on the emulated device of tests/cuda_emulation, where the kernels and ATen's
+// operations run on the CPU.
 
 #include "models/operators/kernel_operators.hpp"
 #include "tests/models/layers/device_layer_case.hpp"

@@ -131,7 +131,8 @@ void expect_near(const at::Tensor& actual, const at::Tensor& expected, double sc
   EXPECT_LE(error, 1e-9 * std::max(scale, 1e-3)) << what;
 }
 
-// The inputs of a case as leaves, and the rows before the first layer of a plan that are made of them.
+// The inputs of a case as leaves, and the rows before the first layer of a plan that are made of
+// them.
 struct CaseRows {
   CaseRows(GoldenCase& golden, const LayerGraph& graph, const Plan& plan, ThreadPool& pool)
       : nodes(first_of_class(golden, graph)),
@@ -255,8 +256,8 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
   EXPECT_EQ(cases, 34);
 }
 
-// Pools the rows behind the last layer of a plan as a case says and runs its head, an affine one or an
-// MLP of one hidden layer, by the operators that a composed network takes for it.
+// Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or
+// an MLP of one hidden layer, by the operators that a composed network takes for it.
 class GoldenReadout {
  public:
   explicit GoldenReadout(GoldenCase& golden) : golden_(golden), graph_(graph_of(golden)) {

@@ -1,5 +1,5 @@
-// Every layer, and one network composed of several, on a real GPU against the CPU. GPUs contract products
-// and sums, so that numbers agree up to rounding; the bits of two runs are the same.
+// Every layer, and one network composed of several, on a real GPU against the CPU. GPUs contract
+// products and sums, so that numbers agree up to rounding; the bits of two runs are the same.
 
 #include "core/error.hpp"
 #include "tests/models/layers/device_layer_case.hpp"

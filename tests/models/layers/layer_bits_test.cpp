@@ -1,5 +1,5 @@
-// Every layer in the network that trains, in float32: the bits do not depend on the other members of a
-// call nor on the number of threads, and the numbers are those of double but for rounding.
+// Every layer in the network that trains, in float32: the bits do not depend on the other members
+// of a call nor on the number of threads, and the numbers are those of double but for rounding.
 
 #include <cstring>
 
@@ -159,8 +159,9 @@ TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
   }
 }
 
-// The losses that ignore a shift leave out the rows that are not needed. Where dropout of nodes is the only
-// layer, hardly anything of a gradient remains but rounding: of what its terms are without the loss's centring.
+// The losses that ignore a shift leave out the rows that are not needed. Where dropout of nodes is
+// the only layer, hardly anything of a gradient remains but rounding: of what its terms are without
+// the loss's centring.
 TEST_P(LayerBits, DoNotNeedWhatOnlyShiftsScores) {
   use_one_thread_per_worker();
   ThreadPool pool(1);

@@ -23,8 +23,8 @@ struct LayerGraph {
   std::int64_t classes() const { return 1 + *std::ranges::max_element(node_class); }
 };
 
-// The plan that says everything by hand: a row for each (configuration, node) at every depth, in this
-// order.
+// The plan that says everything by hand: a row for each (configuration, node) at every depth, in
+// this order.
 inline Plan plain_plan(const LayerGraph& graph, const PlanShape& shape) {
   Plan plan;
   const std::int64_t rows = graph.configs * graph.nodes;
@@ -102,7 +102,7 @@ inline Plan refined_plan_of(const LayerGraph& graph, const PlanShape& shape) {
   return build_refined_plan({&slate, 1});
 }
 
-// For every (configuration, node) the row of `plan` behind its last layer, found by the content of
+// For every (configuration, node) the row of `plan` after its last layer, found by the content of
 // the rows: rows of equal content hold equal numbers.
 inline std::vector<std::int64_t> rows_of_pairs(const LayerGraph& graph, const PlanShape& shape,
                                                const Plan& plan) {

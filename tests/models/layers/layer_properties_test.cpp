@@ -1,6 +1,6 @@
 // Properties that every layer has, in double: its gradients are the derivatives of its outputs,
-// refined plans give what dense ones do, and parts of a slate and of an ensemble give what the whole
-// does.
+// refined plans give what dense ones do, and parts of a slate and of an ensemble give what the
+// whole does.
 
 #include <algorithm>
 #include <set>
@@ -41,8 +41,8 @@ struct Case {
   RepeatedUnit unit;
 };
 
-// Adds up the rows of a gradient over inputs of equal content, in the order of the contents: plans may
-// take any of equal inputs.
+// Adds up the rows of a gradient over inputs of equal content, in the order of the contents: plans
+// may take any of equal inputs.
 std::vector<double> by_content(std::span<const float> contents, std::int64_t width,
                                const at::Tensor& gradient) {
   std::map<std::vector<float>, std::vector<double>> sums;
@@ -88,8 +88,8 @@ double largest(const std::vector<at::Tensor>& tensors) {
 
 class LayerProperties : public EveryLayer {};
 
-// Central differences of the loss along a direction of one leaf. A step may cross a kink of a ReLU or
-// a change of the largest row; then a smaller one does not.
+// Central differences of the loss along a direction of one leaf. A step may cross a kink of a ReLU
+// or a change of the largest row; then a smaller one does not.
 bool agrees_with_differences(const DoubleCall& call, const at::Tensor& leaf,
                              const at::Tensor& direction, double slope, double tolerance) {
   const at::NoGradGuard no_graph;
@@ -204,8 +204,8 @@ TEST_P(LayerProperties, NeededRowsGiveTheWholeGradientOfDifferences) {
         expect_near(values(own[i]), values(golden[i]), 1e-12, 1e3 * scale, expected.names()[i]);
     }
   }
-  // Behind a layer that mixes the nodes of a configuration nearly all rows are needed, and all where
-  // dropout draws for every (node, configuration).
+  // After a layer that mixes the nodes of a configuration nearly all rows are needed, and all
+  // where dropout draws for every (node, configuration).
   const Case made(GetParam(), 0);
   if (made.network.network().plan_shape().per_element) {
     EXPECT_EQ(parts, 0);

@@ -6,7 +6,7 @@
 
 namespace tpudist::test {
 
-// A layer in one of the ways that YAML can say it. Each stands behind six channels.
+// A layer in one of the ways that YAML can say it. Each has six input channels.
 struct LayerSpelling {
   std::string layer;  // as in layer_names()
   std::string name;   // of the test, in letters, digits and underscores
@@ -18,8 +18,8 @@ inline void PrintTo(const LayerSpelling& spelling, std::ostream* out) {
   *out << spelling.yaml;
 }
 
-// What the properties of layers are tested on: at least one spelling of every registered layer. A new
-// layer is a few more lines here.
+// What the properties of layers are tested on: at least one spelling of every registered layer. A
+// new layer is a few more lines here.
 inline const std::vector<LayerSpelling>& layer_spellings() {
   static const std::string both = "directions: [consumer_to_producer, producer_to_consumer]";
   static const std::string tanh = "activation: gelu_tanh";

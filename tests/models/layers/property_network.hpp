@@ -20,8 +20,8 @@
 
 namespace tpudist::test {
 
-// A small network around one layer, with dropout before and behind it: as the Network that trains in
-// float32, and as the layers beneath it, which run in double too.
+// A small network around one layer, with dropout before and after it: as the Network that trains
+// in float32, and as the layers beneath it, which run in double too.
 class PropertyNetwork {
  public:
   // `variant` chooses readout and encoder; `readout` overrides the readout.
@@ -87,8 +87,8 @@ class PropertyNetwork {
   ComposedNetwork composed_;
 };
 
-// A number for each configuration, whose sum with the scores is the loss of the tests; `centred`: their
-// sum is 0 over every slate, so that the loss ignores a shift.
+// A number for each configuration, whose sum with the scores is the loss of the tests; `centred`:
+// their sum is 0 over every slate, so that the loss ignores a shift.
 inline std::vector<double> loss_numbers(const Readout& readout, bool centred) {
   std::vector<double> numbers, sum, count;
   for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {

@@ -165,7 +165,7 @@ class GoldenNetwork {
 
   void add_weight(const ParameterEntry& entry) {
     if (entry.group == ParameterGroup::statistics) {
-      std::string name = entry.name.substr(8);  // behind "encoder."
+      std::string name = entry.name.substr(8);  // after "encoder."
       std::ranges::replace(name, '.', '_');
       weights_.add(entry.name, tensor_of(golden_.tensor("statistics." + name)).unsqueeze(0));
       return;

@@ -81,7 +81,7 @@ TEST(ModelRefusals, WidthsThatDoNotFit) {
   expect_line("{layer: residual, blocks: [{layer: config_attention}]}", {"8 channels into 16"});
   expect_line("{layer: residual, blocks: []}", {"give the blocks"});
   expect_line("{layer: residual}", {"give the blocks"});
-  // With other channels behind each, the second time around.
+  // With other channels after each, the second time around.
   expect_line(
       "{layer: sage, width: 8}, {layer: residual, repeat: 2, skip: concat, blocks: "
       "[{layer: residual, blocks: [{layer: linear, width: 8}]}]}",

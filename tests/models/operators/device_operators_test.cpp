@@ -1,6 +1,6 @@
 // Every operator on a device against the same operator on the CPU, forward and backward, for three
-// members in one call. The device is the emulation of tests/cuda_emulation: the kernels run on the CPU,
-// and so do ATen's operations.
+// members in one call. The device is the emulation of tests/cuda_emulation: the kernels run on the
+// CPU, and so do ATen's operations.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -42,7 +42,7 @@ TEST(DensePlan, IsOneRowForEachNodeAndConfiguration) {
   EXPECT_GT(plan.bytes(), 0u);
 }
 
-// Node 2 takes part in the differences as a neighbour only, and behind the first layer no more.
+// Node 2 takes part in the differences as a neighbour only, and after the first layer no more.
 TEST(DensePlan, NodesNeededInMoreLayersComeFirst) {
   const Ints edges = {1, 3, 0, 1, 2, 0}, config_nodes = {3}, states = {1, 0};
   const PlanSlate slate{4, edges, config_nodes, 2, states, 2};  // 3 -> 1 -> 0 -> 2
@@ -82,7 +82,7 @@ TEST(DensePlan, WritesRowsOutWhereSlatesDifferInK) {
   const Plan plan = build_dense_plan(slates, {{kForth}, false});
   check_plan(plan);
   EXPECT_EQ(plan.node, (Ints{0, 0, 1, 1, 3, 4, 2, 2, 5}));
-  EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, 3, -1, -1, -1}));  // tables one behind the other
+  EXPECT_EQ(plan.state, (Ints{-1, -1, 1, 0, -1, 3, -1, -1, -1}));  // tables one after another
   EXPECT_EQ(plan.layers[0]->edges[0].aggregate.replicas, 1);
   EXPECT_EQ(plan.layers[0]->edges[0].aggregate.forward.source, (Ints{2, 6, 3, 7, 6, 7, 5, 8, 8}));
   EXPECT_EQ(plan.readout.slate_of_config, (Ints{0, 0, 1}));

@@ -14,7 +14,7 @@ namespace {
 using test::PlanNetwork;
 
 // 5 - 4 - 3 - 2 - 1 - 0 in a chain, each node takes its consumer; node 3 can be configured, so that
-// nodes 3, 2 and 1 know of it behind two layers, and nothing else does.
+// nodes 3, 2 and 1 know of it after two layers, and nothing else does.
 struct Chain {
   std::vector<std::int32_t> edges{1, 0, 2, 1, 3, 2, 4, 3, 5, 4}, config_nodes{3}, codes{0, 1, 0};
   std::vector<std::int32_t> classes{0, 1, 2, 3, 4, 5};
@@ -51,7 +51,8 @@ TEST(NeededPart, HoldsTheNeededRowsAlone) {
   const Plan plan = chain.plan();
   const auto part = needed_part(plan, chain.shape);
   ASSERT_TRUE(part);
-  // Nodes 1, 2, 3 behind the last layer; what they take behind the first is 1 to 4, and 1 to 5 before.
+  // Nodes 1, 2, 3 after the last layer; what they take after the first is 1 to 4, and 1 to 5
+  // before.
   EXPECT_EQ(part->rows(2), 3 * 3);
   EXPECT_EQ(part->rows(1), 3 * 4);
   EXPECT_EQ(part->rows(0), 3 * 5);

@@ -44,7 +44,8 @@ TEST(EventRecord, HasTheBytesOfTensorBoard) {
 }
 
 TEST(EventRecord, MaskedCrcIsThatOfTheFormat) {
-  // TensorFlow: mask(crc) = ((crc >> 15) | (crc << 17)) + 0xa282ead8; crc32c("123456789") = 0xe3069283.
+  // TensorFlow: mask(crc) = ((crc >> 15) | (crc << 17)) + 0xa282ead8; crc32c("123456789") =
+  // 0xe3069283.
   const std::uint32_t crc = 0xe3069283u;
   EXPECT_EQ(masked_crc32c(std::as_bytes(std::span(std::string_view("123456789")))),
             ((crc >> 15) | (crc << 17)) + 0xa282ead8u);

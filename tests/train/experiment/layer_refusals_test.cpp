@@ -1,5 +1,5 @@
-// What an experiment must not ask of a network of layers: one line, with file, line and column, that
-// says what to write.
+// What an experiment must not ask of a network of layers: one line, with file, line and column,
+// that says what to write.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -39,8 +39,8 @@ Experiment experiment() {
                           "train.log_every=1"});
 }
 
-// Trains in a process of its own, which ends at the operation of this number as if it were killed, and
-// returns its exit code.
+// Trains in a process of its own, which ends at the operation of this number as if it were killed,
+// and returns its exit code.
 int exit_code_of_run(const fs::path& folder, int dies_at) {
   const Experiment short_run = experiment();
   const pid_t child = fork();
@@ -105,7 +105,7 @@ TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
   });
   const auto count = [&] {
     const std::lock_guard lock(mutex);
-    ++boundaries;  // behind the checkpoint of step 2, boundary 3 is that of step 3
+    ++boundaries;  // after the checkpoint of step 2, boundary 3 is that of step 3
     changed.notify_all();
     return false;
   };

@@ -184,7 +184,7 @@ TEST(DryRun, SharesAllWorkAmongTheRanks) {
     EXPECT_GT(share, 0);
     sum += share;
   }
-  EXPECT_NEAR(sum, 100, 0.2);  // three numbers with one digit behind the point
+  EXPECT_NEAR(sum, 100, 0.2);  // three numbers with one decimal
   const double balance = std::stod(line_of(text, "work of", "balance"));
   EXPECT_GT(balance, 0);
   EXPECT_LE(balance, 100);

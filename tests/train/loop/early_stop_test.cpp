@@ -118,7 +118,7 @@ Experiment patient(std::vector<std::string> more = {}) {
   return tiny_experiment(more);
 }
 
-// Trains two steps, and lets member 1 stop at the next evaluation, behind step 3.
+// Trains two steps, and lets member 1 stop at the next evaluation, after step 3.
 void start_with_an_impatient_member(const Experiment& experiment, const fs::path& folder) {
   int asked = 0;
   run(experiment, folder, 1, false, [&] { return ++asked > 2; });

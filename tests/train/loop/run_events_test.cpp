@@ -26,7 +26,7 @@ void expect_events_of_metrics(const RunFolder& folder) {
   const std::string bytes = read_text_file(folder.events());
   const auto records = whole_records(bytes);
   std::istringstream lines(read_text_file(folder.metrics()));
-  std::size_t at = 1;  // behind the version
+  std::size_t at = 1;  // after the version
   for (std::string line; std::getline(lines, line); ++at) {
     ASSERT_LT(at, records.size());
     const auto metrics = nlohmann::json::parse(line);
@@ -56,7 +56,7 @@ TEST(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
   const RunFolder files(folder / "run");
   int steps = 0;
   run(experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
-  // As if it had been killed behind a later line, which the checkpoint does not know.
+  // As if it had been killed after a later line, which the checkpoint does not know.
   files.append_metrics({{"kind", "step"}, {"step", 5}, {"loss", {1.0}}});
   std::filesystem::resize_file(files.events(), std::filesystem::file_size(files.events()) - 5);
   testing::resume(experiment(), files.path());

@@ -1,5 +1,5 @@
-// Training on graphs that lie in files of the node: the same bits as without, whatever becomes of the
-// files, and nothing writes into them, which would end the process.
+// Training on graphs that lie in files of the node: the same bits as without, whatever becomes of
+// the files, and nothing writes into them, which would end the process.
 
 #include <gtest/gtest.h>
 

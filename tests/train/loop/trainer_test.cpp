@@ -142,8 +142,8 @@ TEST(Trainer, MemoryKeysChangeNoBit) {
             plain);
 }
 
-// Of a network with dropout of features and of edges, for losses that always, sometimes or never ignore
-// a shift of the scores.
+// Of a network with dropout of features and of edges, for losses that always, sometimes or never
+// ignore a shift of the scores.
 TEST(Trainer, RecomputingBlocksChangesNoBit) {
   const TempDir folder;
   const std::string model =

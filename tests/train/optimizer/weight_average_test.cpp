@@ -23,7 +23,7 @@ std::string mistake(std::string_view yaml) {
   return testing::message_of<ConfigError>([&] { read(yaml); });
 }
 
-// The average of one weight of one member behind each step.
+// The average of one weight of one member after each step.
 std::vector<float> averages_of(const AverageConfig& config, const std::vector<float>& weights) {
   ThreadPool pool(1);
   WeightAverage average(config, 1, 1);

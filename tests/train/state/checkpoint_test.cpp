@@ -124,7 +124,7 @@ TEST(Checkpoint, HoldsParametersUnderTheirNamesWithTheMemberAxisFirst) {
   EXPECT_THAT(shape, ElementsAre(2, 5));
   float values[10];
   ASSERT_GE(H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
-  // Behind the 15 weights of the first member; 25 values are a member's.
+  // After the 15 weights of the first member; 25 values are a member's.
   EXPECT_THAT(values, ElementsAre(15.5, 16.5, 17.5, 18.5, 19.5, 40.5, 41.5, 42.5, 43.5, 44.5));
 }
 
@@ -304,7 +304,7 @@ TEST(ParameterHash, SeesValuesNamesAndMembersButNotOrderOrPadding) {
   EXPECT_NE(parameter_hash(changed, 2, table), hash);
   EXPECT_NE(parameter_hash(flat, 1, table), hash);
   changed = flat;
-  changed[15] = 9;  // behind the 15 weights
+  changed[15] = 9;  // after the 15 weights
   EXPECT_EQ(parameter_hash(changed, 2, table), hash);
 
   ParameterTable reversed, renamed;

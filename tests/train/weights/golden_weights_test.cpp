@@ -16,8 +16,8 @@
 #include "tests/support/temp_dir.hpp"
 #include "train/weights/weights_file.hpp"
 
-// The 2nd place's networks of PyTorch Geometric (tests/golden/layers), their weights read from a file
-// of its names: scores and gradients are those of PyTorch.
+// The 2nd place's networks of PyTorch Geometric (tests/golden/layers), their weights read from a
+// file of its names: scores and gradients are those of PyTorch.
 
 namespace tpudist {
 namespace {
