@@ -33,8 +33,8 @@ class SilenceMeter {
   void pass(double seconds, const RankStatus& own,
             std::span<const std::optional<RankStatus>> others = {});
 
-  // Seconds in which no rank finished anything. Ranks that wait patiently are not counted. For
-  // unknown ranks this rank's own silence is used. 0 when all wait patiently.
+  // Seconds in which no rank finished anything. Ranks that wait patiently are not counted. Unknown
+  // ranks are ignored. 0 when all wait patiently.
   double silence() const;
 
   const std::vector<RankSilence>& ranks() const { return ranks_; }  // [ranks]

@@ -19,7 +19,7 @@ enum class MatrixRows {
                 // the graph's fold
 };
 
-// A unit that was trained independently and scores all graphs of the matrix.
+// A member or training that scores all graphs of the matrix.
 struct MatrixRow {
   std::string label;               // "demo seed 2 member 3"
   std::string variant;             // label of its variant
