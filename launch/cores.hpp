@@ -18,7 +18,7 @@ std::vector<std::string> core_masks(Communicator& world, const NodeTopology& pla
 // The same for this rank. Collective.
 int share_of_cores(Communicator& world, const NodeTopology& place);
 
-// Cores that mpirun could have given to the ranks of its node, if it bound them to fewer; else 0.
+// Cores that mpirun may use on this node, if it bound its ranks to cores; else 0.
 int cores_of_binding_mpirun();
 
 // A warning, with advice, about what slows down the ranks of a node: rank `rank` has more threads
