@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/test_file.hpp"
 #include "tests/support/test_settings.hpp"
 
 namespace {
@@ -51,7 +52,8 @@ int main(int argc, char** argv) {
 
   testing::InitGoogleMock(&argc, argv);
   print_once(rank);
-  int failed = provided < MPI_THREAD_FUNNELED || RUN_ALL_TESTS() != 0;
+  int failed = provided < MPI_THREAD_FUNNELED || !tpudist::testing::hold_to_test_file(argc, argv) ||
+               RUN_ALL_TESTS() != 0;
 
   // Every rank exits alike, so that a failure on any of them is one of the whole test.
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
