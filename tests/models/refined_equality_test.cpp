@@ -111,7 +111,7 @@ void run_cases(std::uint64_t seed, int cases, int graphs, int slates, Configurab
   ThreadPool pool(1);
   std::int64_t dense_rows = 0, refined_rows = 0;
   for (int i = 0; i < cases; ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
+    SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(seed, i);
     const RepeatedUnit unit = random_unit(random, graphs, slates, configurable);
     const Network network(
@@ -121,7 +121,7 @@ void run_cases(std::uint64_t seed, int cases, int graphs, int slates, Configurab
     const UnitInput dense = test::dense_unit(network, unit),
                     refined = test::refined_unit(network, unit, random.below(2) ? 8 : 64);
     expect_equal_plans(network, flat, dense, refined, random);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
     dense_rows += dense.plan->total_rows();
     refined_rows += refined.plan->total_rows();
   }
@@ -152,7 +152,7 @@ TEST(RefinedEquality, TileSlatesOfSeveralGraphs) {
 TEST(RefinedEquality, EvaluatesAsNaiveNetworkDoes) {
   ThreadPool pool(1);
   for (int i = 0; i < 10; ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
+    SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(7, i);
     const Network network(random_network(random), kLayoutConfigFeatures, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 1, i);

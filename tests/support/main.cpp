@@ -5,6 +5,6 @@
 
 int main(int argc, char** argv) {
   tpudist::testing::fix_rapidcheck_seed();
-  testing::InitGoogleMock(&argc, argv);
+  ::testing::InitGoogleMock(&argc, argv);
   return tpudist::testing::hold_to_test_file(argc, argv) ? RUN_ALL_TESTS() : 1;
 }
