@@ -17,6 +17,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_compile_options(
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>"
   "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
+# In a batch of files a file's own types look as if another one included them.
+if(CMAKE_UNITY_BUILD)
+  add_compile_options("$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>")
+endif()
 # A newer compiler has new warnings: they must not stop somebody who only wants to use the program.
 if(TPUDIST_WERROR STREQUAL "AUTO")
   set(werror OFF)

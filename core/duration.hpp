@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,5 +15,9 @@ std::optional<double> parse_duration(std::string_view text);
 
 // "7h30m", "45s", "2d", "1.5s". parse_duration reads it back, to a millisecond.
 std::string format_duration(double seconds);
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 }  // namespace tpudist

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace tpudist {
+
+// Stands where there is no value.
+inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Sums run from front to back: the same values in the same order give the same bits.
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "core/duration.hpp"
 #include "dist/device_memory.hpp"
 
 namespace tpudist {
@@ -20,10 +21,6 @@ constexpr std::size_t kCopied = std::size_t{64} << 20;
 constexpr int kCopies = 5;
 constexpr int kWarmUp = 2;
 constexpr std::chrono::minutes kPatience{5};
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Host memory for a communicator, or memory of the current device.
 class Floats {

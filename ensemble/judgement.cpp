@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -19,7 +18,6 @@ namespace tpudist {
 namespace {
 
 using Values = std::vector<double>;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 bool all_nan(const Values& values) {
   return std::ranges::all_of(values, [](double value) { return std::isnan(value); });

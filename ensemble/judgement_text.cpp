@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "ensemble/interval_json.hpp"
 #include "ensemble/judgement.hpp"
 #include "ensemble/out_of_fold.hpp"
 #include "ensemble/table_intervals.hpp"
@@ -17,10 +18,6 @@ std::string number(double value) {
 
 std::string gain(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:+.4f}", value);
-}
-
-nlohmann::json finite_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
 std::string rejection_lines(const Judgement& judgement) {

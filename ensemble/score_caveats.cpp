@@ -7,12 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/means.hpp"
+#include "ensemble/interval_json.hpp"
 #include "statistics/rank_sampling.hpp"
 
 namespace tpudist {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 NoiseCeiling ceiling_of(bool is_tile, std::span<const double> targets,
                         const std::vector<std::int32_t>& group) {
@@ -31,10 +31,6 @@ NoiseCeiling ceiling_of(bool is_tile, std::span<const double> targets,
 
 std::string number(double value, int digits) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
-}
-
-nlohmann::json finite_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
 std::string line(const LimitedScore& graph, std::size_t width) {

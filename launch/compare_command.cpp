@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> inputs, with;
   std::filesystem::path json;
   std::string score = "members";
@@ -24,7 +24,8 @@ struct Arguments {
 };
 
 // Two inputs are the two sides; more are A, and those after --with are B.
-std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(const Arguments& arguments) {
+std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
+    const CompareArguments& arguments) {
   if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
   if (arguments.inputs.size() != 2)
     throw ConfigError(
@@ -34,7 +35,7 @@ std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(const Argumen
   return {read_system({&arguments.inputs[0], 1}), read_system({&arguments.inputs[1], 1})};
 }
 
-void run(const Arguments& arguments) {
+void run(const CompareArguments& arguments) {
   const auto [a, b] = sides_of(arguments);
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::string> missing;
@@ -66,7 +67,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_compare_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   const Command command =
       app.add_command("compare", "Say which of two variants is better, and how sure that is");
   command.footer(

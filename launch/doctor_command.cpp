@@ -26,7 +26,7 @@
 namespace tpudist {
 namespace {
 
-struct Arguments {
+struct DoctorArguments {
   std::filesystem::path run_dir = "runs";
   bool json = false;
 };
@@ -74,7 +74,7 @@ JobFacts examine(Communicator& world, const std::filesystem::path& folder) {
   return facts;
 }
 
-void run(const Arguments& arguments) {
+void run(const DoctorArguments& arguments) {
   std::int64_t broken = 0;
   {
     const MpiSession session(nullptr, nullptr);
@@ -95,7 +95,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_doctor_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DoctorArguments>();
   const Command command = app.add_command(
       "doctor", "Show what hosts, GPUs, MPI and the file system give to a job, and what to mend");
   command.footer(

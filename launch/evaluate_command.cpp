@@ -20,13 +20,13 @@
 namespace tpudist {
 namespace {
 
-struct Arguments : ScoringArguments {
+struct EvaluateArguments : ScoringArguments {
   std::filesystem::path run, json, trace;
   std::string split = "valid";
   JudgementArguments judgement;
 };
 
-void run(const Arguments& arguments) {
+void run(const EvaluateArguments& arguments) {
   const TrainedRun trained = arguments.open(arguments.run);
   const DistConfig& dist = trained.experiment.dist;
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
@@ -64,7 +64,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_evaluate_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvaluateArguments>();
   const Command command =
       app.add_command("evaluate", "Score a run's members and their combination on a split");
   command.footer(

@@ -19,7 +19,7 @@
 namespace tpudist {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   std::filesystem::path shard_root;
   std::vector<std::string> collections;
   InspectPlanArguments plan;
@@ -116,7 +116,7 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
 }
 
 // Those that are asked for, or all that are there.
-std::vector<Collection> collections_of(const Arguments& arguments) {
+std::vector<Collection> collections_of(const InspectArguments& arguments) {
   std::vector<Collection> collections;
   for (const std::string& name : arguments.collections) {
     collections.push_back(Collection::parse(name));
@@ -127,7 +127,7 @@ std::vector<Collection> collections_of(const Arguments& arguments) {
   return converted_collections(arguments.shard_root);
 }
 
-void run(const Arguments& arguments) {
+void run(const InspectArguments& arguments) {
   const std::vector<Collection> collections = collections_of(arguments);
   if (arguments.folds.asked()) {
     std::vector<std::string> names;
@@ -155,7 +155,7 @@ void run(const Arguments& arguments) {
 }
 
 // Without --plan the command line names shards and nothing else.
-void check_positionals(const Arguments& arguments) {
+void check_positionals(const InspectArguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
     refuse_value("shards",
                  fmt::format("there is no folder \"{}\"", arguments.plan.overrides.front()));
@@ -166,7 +166,7 @@ void check_positionals(const Arguments& arguments) {
 }  // namespace
 
 void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InspectArguments>();
   const Command command = app.add_command("inspect", "Show what shards hold, or what plans save");
   command.footer(
       "One line for each graph: sizes, distinct configurations, run times, quartiles of max / min "

@@ -27,7 +27,7 @@
 namespace tpudist {
 namespace {
 
-struct Arguments : ScoringArguments {
+struct PredictArguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;
   std::filesystem::path csv, json, scores, trace;
   std::string split = "test";
@@ -63,7 +63,7 @@ void print_final_score(const std::vector<CollectionResult>& results) {
   if (tables.size() == scores.size()) print("{}", final_interval_text(tables));
 }
 
-JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
+JobOptions job_options(const PredictArguments& arguments, const std::vector<TrainedRun>& runs) {
   const DistConfig& dist = runs.front().experiment.dist;
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "predict or ensemble"},
@@ -90,7 +90,7 @@ void tell(const CollectionResult& result) {
 }
 
 // The runs that are there; with --min-members those that cannot be opened are left out.
-std::vector<TrainedRun> open_runs(const Arguments& arguments) {
+std::vector<TrainedRun> open_runs(const PredictArguments& arguments) {
   std::vector<TrainedRun> runs;
   int members = 0;
   for (const auto& path : run_folders(arguments.runs)) {
@@ -122,7 +122,7 @@ void require_one_collection(const std::vector<TrainedRun>& runs) {
 }
 
 // Ranks a split by all members of all runs together and writes the submission.
-void run(const Arguments& arguments) {
+void run(const PredictArguments& arguments) {
   const JudgementOptions judgement = arguments.judgement.options();
   const std::vector<TrainedRun> runs = open_runs(arguments);
   if (!arguments.scores.empty()) require_one_collection(runs);
@@ -154,14 +154,14 @@ void run(const Arguments& arguments) {
 }
 
 // Files, and run folders with --out-of-fold, are predictions; other folders are runs that score.
-bool takes_predictions(const Arguments& arguments) {
+bool takes_predictions(const PredictArguments& arguments) {
   return arguments.out_of_fold ||
          std::ranges::any_of(arguments.runs, [](const std::filesystem::path& path) {
            return std::filesystem::is_regular_file(path);
          });
 }
 
-void run_ensemble(const Arguments& arguments) {
+void run_ensemble(const PredictArguments& arguments) {
   if (!takes_predictions(arguments)) return run(arguments);
   if (!arguments.csv.empty() || !arguments.scores.empty()) {
     throw ConfigError(
@@ -180,7 +180,7 @@ void run_ensemble(const Arguments& arguments) {
   });
 }
 
-void add_options(Command command, Arguments& arguments) {
+void add_options(Command command, PredictArguments& arguments) {
   add_judgement_options(command, arguments.judgement);
   add_scoring_options(command, arguments);
   command.add_option("--split", arguments.split, "train, valid or test")
@@ -193,7 +193,7 @@ void add_options(Command command, Arguments& arguments) {
 }  // namespace
 
 void add_predict_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PredictArguments>();
   const Command command =
       app.add_command("predict", "Rank the graphs of a split with a run's ensemble");
   command.footer(
@@ -210,7 +210,7 @@ void add_predict_command(Command app) {
 }
 
 void add_ensemble_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PredictArguments>();
   const Command command = app.add_command(
       "ensemble", "Combine the members of several runs, score them and rank a split");
   command.footer(

@@ -23,7 +23,7 @@
 namespace tpudist {
 namespace {
 
-struct Arguments : ScoringArguments {
+struct RankArguments : ScoringArguments {
   std::filesystem::path npz;
   std::vector<std::filesystem::path> runs;
   CombinationArguments combine;
@@ -31,7 +31,7 @@ struct Arguments : ScoringArguments {
   bool json = false;
 };
 
-JobOptions job_options(const Arguments& arguments, const std::vector<TrainedRun>& runs) {
+JobOptions job_options(const RankArguments& arguments, const std::vector<TrainedRun>& runs) {
   const DistConfig& dist = runs.front().experiment.dist;
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "rank"},
@@ -51,7 +51,7 @@ std::size_t taking_part(const ModuleRanking& result) {
       result.members, [](const RankingMember& member) { return member.why_left_out.empty(); }));
 }
 
-void print_header(const Arguments& arguments, const Module& module,
+void print_header(const RankArguments& arguments, const Module& module,
                   const std::vector<TrainedRun>& runs, const ModuleRanking& result) {
   const Graph& graph = module.dataset.graph(0);
   const std::int64_t whole = module.dataset.entry(0).nodes;
@@ -93,7 +93,7 @@ nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
-nlohmann::ordered_json to_json(const Arguments& arguments, const Module& module,
+nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
                                const std::vector<TrainedRun>& runs, const ModuleRanking& result,
                                std::size_t count) {
   const Graph& graph = module.dataset.graph(0);
@@ -132,7 +132,7 @@ nlohmann::ordered_json to_json(const Arguments& arguments, const Module& module,
   return json;
 }
 
-void run(const Arguments& arguments) {
+void run(const RankArguments& arguments) {
   const Combination combination = arguments.combine.combination();
   std::vector<TrainedRun> runs;
   require_searchable(
@@ -166,7 +166,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_rank_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RankArguments>();
   const Command command =
       app.add_command("rank", "Rank the configurations of a new module straight from its NPZ file");
   command.footer(

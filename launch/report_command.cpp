@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::filesystem::path> inputs;
   std::filesystem::path html = "report.html", csv;
   bool no_ceilings = false;
@@ -31,7 +31,7 @@ void write_csv(const Report& report, const std::filesystem::path& folder) {
   print("{}: {} tables\n", folder.string(), files.size());
 }
 
-void run(const Arguments& arguments) {
+void run(const ReportArguments& arguments) {
   check_output(arguments.html);
   const Report report = make_report(read_results(arguments.inputs), !arguments.no_ceilings);
   for (const std::string& note : report.notes) spdlog::warn("{}", note);
@@ -43,7 +43,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_report_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReportArguments>();
   const Command command =
       app.add_command("report", "Write one HTML page of what runs or a sweep reached");
   command.footer(

@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUncheckedData =
     "expanded by an older version: that all runs see the same data is unchecked";
-constexpr const char* kInterruptNotice =
+constexpr const char* kStopNotice =
     "\ntpudist: stopping with checkpoints after this step; interrupt again to end at once\n";
 
-struct Arguments {
+struct SweepArguments {
   fs::path sweep;  // a sweep file or the folder of a sweep
   std::vector<std::string> overrides;
   fs::path dir, csv, json;
@@ -45,13 +45,13 @@ struct Arguments {
 };
 
 // The folder that --dir or the sweep's name says, for a sweep file.
-fs::path folder_of(const Arguments& arguments) {
+fs::path folder_of(const SweepArguments& arguments) {
   if (!arguments.dir.empty()) return arguments.dir;
   return fs::path("sweeps") / SweepFile::load(arguments.sweep, arguments.overrides).name;
 }
 
 // A folder is opened, a sweep file expanded.
-SweepFolder open_or_expand(const Arguments& arguments) {
+SweepFolder open_or_expand(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
     if (!arguments.overrides.empty()) {
       throw ConfigError(
@@ -64,14 +64,14 @@ SweepFolder open_or_expand(const Arguments& arguments) {
   return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
 }
 
-void expand(const Arguments& arguments) {
+void expand(const SweepArguments& arguments) {
   const SweepFolder folder =
       SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
   print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
 }
 
 // The first rank makes the folder of a sweep file, and all read what it holds.
-SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
+SweepFolder open_on_all_ranks(const SweepArguments& arguments, Communicator& world) {
   std::optional<SweepFolder> folder;
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
@@ -90,7 +90,7 @@ SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
 }
 
 // `dist:` of the first run, which holds for the whole job.
-DistConfig dist_of(const Arguments& arguments) {
+DistConfig dist_of(const SweepArguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
     const SweepFolder folder = SweepFolder::open(arguments.sweep);
     ConfigDocument document =
@@ -101,7 +101,7 @@ DistConfig dist_of(const Arguments& arguments) {
   return load_experiment(file.experiments.at(0), file.overrides).dist;
 }
 
-void run(const Arguments& arguments) {
+void run(const SweepArguments& arguments) {
   SweepOutcome outcome;
   const DistConfig dist = dist_of(arguments);
   const JobOptions options{
@@ -119,7 +119,7 @@ void run(const Arguments& arguments) {
   run_job(options, [&](JobContext& context) {
     const SweepFolder folder = open_on_all_ranks(arguments, context.world);
     const bool root = context.world.rank() == 0;
-    const StopSignal signal(root ? kInterruptNotice : "");
+    const StopSignal signal(root ? kStopNotice : "");
     SweepJobOptions job{arguments.groups, std::nullopt, arguments.go_on};
     if (arguments.index >= 0) job.index = arguments.index;
     outcome = run_sweep(folder, job, context, [&] { return signal.requested(); });
@@ -135,11 +135,11 @@ void run(const Arguments& arguments) {
   }
 }
 
-void status(const Arguments& arguments) {
+void status(const SweepArguments& arguments) {
   print("{}", status_table(SweepFolder::open(arguments.sweep)));
 }
 
-void retry(const Arguments& arguments) {
+void retry(const SweepArguments& arguments) {
   const SweepFolder folder = SweepFolder::open(arguments.sweep);
   int freed = 0;
   for (const SweepRun& run : folder.known_runs()) {
@@ -169,7 +169,7 @@ void retry(const Arguments& arguments) {
   }
 }
 
-void collect(const Arguments& arguments) {
+void collect(const SweepArguments& arguments) {
   const SweepFolder folder = SweepFolder::open(arguments.sweep);
   for (const SweepRun& run : folder.known_runs()) folder.require_id(run);
   const ResultSet results = read_results({arguments.sweep});
@@ -189,7 +189,7 @@ std::string program_path() {
   return (fs::read_symlink("/proc/self/exe").parent_path() / "tpudist").string();
 }
 
-void submit(const Arguments& arguments) {
+void submit(const SweepArguments& arguments) {
   const SweepFolder folder = open_or_expand(arguments);
   const std::vector<SlurmJob> jobs = slurm_jobs(folder, arguments.slurm, program_path());
   if (!arguments.dry_run) write_slurm_scripts(folder);
@@ -208,23 +208,24 @@ void submit(const Arguments& arguments) {
 }
 
 Command add(Command sweep, const std::string& name, const std::string& what,
-            const std::shared_ptr<Arguments>& arguments, void (*action)(const Arguments&)) {
+            const std::shared_ptr<SweepArguments>& arguments,
+            void (*action)(const SweepArguments&)) {
   const Command command = sweep.add_command(name, what);
   command.run([arguments, action] { action(*arguments); });
   return command;
 }
 
-void add_sweep_file(Command command, Arguments& arguments) {
+void add_sweep_file(Command command, SweepArguments& arguments) {
   command.add_option("overrides", arguments.overrides,
                      "key=value pairs of the sweep file, e.g. sweep.seeds=3");
   command.add_option("--dir", arguments.dir, "Folder of the sweep (default: sweeps/<name>)");
 }
 
-void add_folder(Command command, Arguments& arguments) {
+void add_folder(Command command, SweepArguments& arguments) {
   command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_folder();
 }
 
-void add_slurm_options(Command command, Arguments& arguments) {
+void add_slurm_options(Command command, SweepArguments& arguments) {
   SlurmOptions& slurm = arguments.slurm;
   command.add_flag("--dry-run", arguments.dry_run, "Print the commands, and submit nothing");
   constexpr std::int64_t kMost = 1 << 20;
@@ -267,7 +268,7 @@ void add_sweep_command(Command app) {
       "Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml\n"
       "  mpirun -np 8 tpudist sweep run sweeps/folds --groups 2\n"
       "  tpudist sweep collect sweeps/folds");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SweepArguments>();
 
   Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
   command.add_option("sweep", arguments->sweep, "Sweep file (YAML)")

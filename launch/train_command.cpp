@@ -32,7 +32,7 @@ namespace {
 constexpr const char* kInterruptNotice =
     "\ntpudist: stopping with a checkpoint after this step; interrupt again to end at once\n";
 
-struct Arguments {
+struct TrainArguments {
   std::filesystem::path config, run_dir, trace;
   std::vector<std::string> overrides;
   bool resume = false, dry_run = false;
@@ -100,7 +100,8 @@ std::string settings_text(const Experiment& experiment, const std::filesystem::p
                                                hidden));
 }
 
-std::vector<AgreedValue> values_to_agree(const Arguments& arguments, const Experiment& experiment) {
+std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,
+                                         const Experiment& experiment) {
   std::vector<AgreedValue> values{{"the command", arguments.dry_run ? "train --dry-run" : "train"},
                                   {"--run-dir", arguments.run_dir.string()},
                                   {"--trace", arguments.trace.string()},
@@ -117,7 +118,7 @@ void require_fused_members(const Experiment& experiment) {
       "does; `train` takes ensemble.placement=fused");
 }
 
-void run(const Arguments& arguments) {
+void run(const TrainArguments& arguments) {
   if (is_sweep_file(arguments.config, arguments.overrides)) {
     throw ConfigError(fmt::format(
         "{} is a sweep file, not an experiment file: `tpudist sweep run {}` trains its runs",
@@ -174,7 +175,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_train_command(Command app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   const Command command = app.add_command("train", "Train an ensemble as an experiment file says");
   command.footer(
       "Start it under mpirun or srun for several ranks; the trained parameters have the same bits "

@@ -76,7 +76,7 @@ HeatMap map_of(const ReportedVariant& variant,
   return map;
 }
 
-ReportFigure figure_of(const VariantGroup& group) {
+ReportFigure folds_figure(const VariantGroup& group) {
   ReportFigure figure;
   figure.heading = group.heading("");
   figure.sentence = fmt::format(
@@ -116,7 +116,7 @@ ReportSection folds_section(const ReportInput& input) {
   return group_section(
       input, {.id = "folds", .title = "Seeds and folds"},
       [](const VariantGroup& group, ReportSection& section) {
-        ReportFigure figure = figure_of(group);
+        ReportFigure figure = folds_figure(group);
         std::vector<const ReportedVariant*> lacking;
         for (const ReportedVariant* variant : group.variants) {
           if (variant->out_of_fold.graphs.empty()) lacking.push_back(variant);

@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-ReportFigure figure_of(const VariantGroup& group) {
+ReportFigure sizes_figure(const VariantGroup& group) {
   ReportFigure figure;
   figure.heading = group.heading("");
   figure.table = {
@@ -86,7 +86,7 @@ ReportSection sizes_section(const ReportInput& input) {
             section, group, lacking,
             "Needs the predictions of two members on validation graphs that neither trained on "
             "(predictions.rows writes them).");
-        add_figure(section, figure_of(group));
+        add_figure(section, sizes_figure(group));
       });
 }
 

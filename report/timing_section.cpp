@@ -16,7 +16,7 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-ReportFigure figure_of(const VariantGroup& group) {
+ReportFigure timing_figure(const VariantGroup& group) {
   ReportFigure figure;
   figure.heading = group.heading("");
   figure.table = {"timing" + group.file_end,
@@ -75,7 +75,7 @@ ReportFigure figure_of(const VariantGroup& group) {
 ReportSection timing_section(const ReportInput& input) {
   return group_section(input, {.id = "timing", .title = "Step time and data wait"},
                        [](const VariantGroup& group, ReportSection& section) {
-                         ReportFigure figure = figure_of(group);
+                         ReportFigure figure = timing_figure(group);
                          if (figure.table.rows.empty())
                            add_missing(section, group, group.variants,
                                        "No step was logged yet (train.log_every).");

@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-const RunScores& scores_of(const ReportedVariant& variant, bool out_of_fold) {
+const RunScores& compared_scores(const ReportedVariant& variant, bool out_of_fold) {
   return out_of_fold ? variant.held_out : variant.valid;
 }
 
@@ -28,7 +28,7 @@ void require_same_data(const ReportInput& input, const VariantComparison& found)
 void add_pairs(const ReportInput& input, VariantComparison& found) {
   std::vector<const RunScores*> all;
   for (const std::size_t v : found.variants)
-    all.push_back(&scores_of(input.variants[v], found.out_of_fold));
+    all.push_back(&compared_scores(input.variants[v], found.out_of_fold));
   const std::set<std::string> common = common_graphs(all);
   if (common.empty()) throw ConfigError("no graph was scored by all variants");
   std::vector<RunScores> own;
@@ -87,7 +87,7 @@ VariantComparison compare_variants(const ReportInput& input, const std::string& 
     found.variants.clear();
     for (std::size_t v = 0; v < input.variants.size(); ++v) {
       if (input.variants[v].collection == collection &&
-          !scores_of(input.variants[v], out_of_fold).graphs.empty())
+          !compared_scores(input.variants[v], out_of_fold).graphs.empty())
         found.variants.push_back(v);
     }
   };
@@ -96,7 +96,7 @@ VariantComparison compare_variants(const ReportInput& input, const std::string& 
   if (found.variants.empty()) list(!by_folds);
   if (found.variants.empty()) return found;
   found.best = *std::ranges::max_element(found.variants, {}, [&](std::size_t v) {
-    return mean_score(scores_of(input.variants[v], found.out_of_fold));
+    return mean_score(compared_scores(input.variants[v], found.out_of_fold));
   });
   if (found.variants.size() < 2) return found;
   try {

@@ -17,7 +17,7 @@ namespace tpudist {
 namespace {
 
 using Values = std::vector<double>;
-constexpr std::size_t kMostPoints = 400;
+constexpr std::size_t kMostSampledRows = 400;
 
 // [n] ranks 0 .. n - 1; of equal values the first comes first.
 std::vector<std::size_t> ranks_of(const Values& values) {
@@ -30,7 +30,7 @@ std::vector<std::size_t> ranks_of(const Values& values) {
 
 void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targets) {
   const std::vector<std::size_t> measured = ranks_of(targets), predicted = ranks_of(combined);
-  const std::size_t rows = targets.size(), points = std::min(rows, kMostPoints);
+  const std::size_t rows = targets.size(), points = std::min(rows, kMostSampledRows);
   std::vector<std::size_t> row_of(rows);
   for (std::size_t row = 0; row < rows; ++row) row_of[measured[row]] = row;
   const auto share = [&](std::size_t rank) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "core/hash.hpp"
+#include "core/means.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
 #include "ensemble/out_of_fold.hpp"
@@ -13,8 +13,6 @@
 
 namespace tpudist {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 bool all_finite(const std::vector<double>& values) {
   return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });

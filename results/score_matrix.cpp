@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "ensemble/joined_predictions.hpp"
 
 namespace tpudist {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 std::string rows_text(std::int64_t most_rows) {
   return most_rows == 0 ? "all rows" : fmt::format("at most {} rows", most_rows);

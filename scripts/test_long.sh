@@ -16,7 +16,9 @@
 #      TPUDIST_TEST_ONLY=ranks all but 1 and 2.
 #   6. All tests as CPUs without AVX-512, and without AVX2, run them: row kernels, ATen and BLAS are held to
 #      that. TPUDIST_TEST_ONLY=cpus leaves out all else; TPUDIST_TEST_CPUS="avx2 plain" takes fewer, "" none.
-#   7. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
+#   7. The program linked as a whole, every file compiled by itself: two types or functions of one name, which
+#      the linker takes for one, are errors. TPUDIST_TEST_ONLY=odr leaves out all else.
+#   8. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
 #                   went well
@@ -202,8 +204,7 @@ check_systems() {
 check_damages() {
   started=$SECONDS
   local result=found
-  cmake --build --preset release --target data_loading_damage_test ensemble_damage_test \
-    train_state_checkpoint_test >> "$scratch/build.log"
+  cmake --build --preset release --target data_loading_test ensemble_test train_state_test >> "$scratch/build.log"
   TPUDIST_DAMAGES=500 ctest --test-dir build/release -R 'damage_test|state/checkpoint_test' \
     --output-on-failure >> "$scratch/log" 2>&1 || result=missed
   row "500 damages of each file" "$result" found
@@ -226,6 +227,15 @@ check_cpus() {
   done
 }
 
+check_one_definition() {
+  started=$SECONDS
+  local result=one
+  { cmake --preset odr "${torch[@]}" && cmake --build --preset odr --target tpudist; } > "$scratch/odr.log" 2>&1 ||
+    result=several
+  grep -E 'One Definition Rule|Wlto-type-mismatch' "$scratch/odr.log" || true
+  row "definitions of each name" "$result" one
+}
+
 check_sanitizers() {
   started=$SECONDS
   local result=clean
@@ -234,10 +244,15 @@ check_sanitizers() {
 }
 
 scripts/setup.sh
-cmake --preset release ${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"} > "$scratch/build.log"
-cmake --build --preset release --target tpudist >> "$scratch/build.log"
+torch=(${TPUDIST_TORCH_ROOT:+"-DTPUDIST_TORCH_ROOT=$TPUDIST_TORCH_ROOT"})
+if [[ ${TPUDIST_TEST_ONLY:-} != odr ]]; then
+  cmake --preset release "${torch[@]}" > "$scratch/build.log"
+  cmake --build --preset release --target tpudist >> "$scratch/build.log"
+fi
 if [[ ${TPUDIST_TEST_ONLY:-} == cpus ]]; then
   check_cpus
+elif [[ ${TPUDIST_TEST_ONLY:-} == odr ]]; then
+  check_one_definition
 elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
   "$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
@@ -249,10 +264,11 @@ elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
     check_files
     check_damages
     check_cpus
+    check_one_definition
     [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
   fi
 fi
-[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus) ]] || check_systems
+[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr) ]] || check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"

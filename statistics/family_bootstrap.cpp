@@ -15,7 +15,7 @@ namespace tpudist {
 namespace {
 
 constexpr std::size_t kMostEnumerated = 8;
-constexpr int kDraws = 5000;
+constexpr int kBootstrapDraws = 5000;
 
 // |t| of one sample, and how probable the sample is.
 struct SampledT {
@@ -39,10 +39,10 @@ class Samples {
 
   std::vector<SampledT> draw(std::uint64_t key) {
     CounterRng random(key);
-    for (int i = 0; i < kDraws; ++i) {
+    for (int i = 0; i < kBootstrapDraws; ++i) {
       std::ranges::fill(times_, 0);
       for (std::size_t j = 0; j < times_.size(); ++j) ++times_[random.below(times_.size())];
-      result_.push_back({absolute_t(), 1.0 / kDraws});
+      result_.push_back({absolute_t(), 1.0 / kBootstrapDraws});
     }
     return std::move(result_);
   }

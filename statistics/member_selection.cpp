@@ -15,7 +15,6 @@ namespace tpudist {
 namespace {
 
 using Values = std::vector<double>;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 std::size_t check(std::span<const SelectionGraph> graphs) {
   if (graphs.empty()) throw Error(ErrorKind::failed, "members cannot be judged without a graph");

@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 // Of pairs of rows: concordant minus discordant ones, and those that are tied. What one row takes
 // part in, or one set of rows among themselves.
@@ -34,7 +34,7 @@ struct Pairs {
   double tau_b() const {
     const double product =
         std::sqrt(static_cast<double>(all - tied_x)) * std::sqrt(static_cast<double>(all - tied_y));
-    return product > 0 ? static_cast<double>(difference) / product : kNan;
+    return product > 0 ? static_cast<double>(difference) / product : kUndefined;
   }
 };
 
@@ -63,7 +63,7 @@ struct Ranks {
   std::vector<std::int64_t> counts;  // [ranks]
 };
 
-Ranks ranks_of(std::span<const double> values) {
+Ranks tie_ranks_of(std::span<const double> values) {
   std::vector<double> distinct(values.begin(), values.end());
   std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -103,7 +103,7 @@ Ranks reversed(Ranks ranks) {
 
 // [n] the pairs of each row with all others.
 std::vector<Pairs> pairs_of_rows(std::span<const double> x, std::span<const double> y) {
-  const Ranks rank_x = ranks_of(x), rank_y = ranks_of(y);
+  const Ranks rank_x = tie_ranks_of(x), rank_y = tie_ranks_of(y);
   std::vector<Pairs> pairs(x.size());
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     pairs[i].all = std::ssize(pairs) - 1;
@@ -179,7 +179,7 @@ double tau_sampling_deviation(std::span<const double> x, std::span<const double>
     without.push_back((all - gone).tau_b());
   });
   const auto configs = static_cast<double>(without.size());
-  if (configs < 3) return kNan;
+  if (configs < 3) return kUndefined;
   return std::sqrt((configs - 1) / configs * squares_around(without, mean(without)));
 }
 
@@ -188,7 +188,7 @@ double tied_pair_share(std::span<const double> scores, std::span<const std::int3
   const auto pairs = [](std::int64_t n) { return n * (n - 1) / 2; };
   const auto tied_among = [&](std::span<const double> values) {
     std::int64_t tied = 0;
-    for (const std::int64_t count : ranks_of(values).counts) tied += pairs(count);
+    for (const std::int64_t count : tie_ranks_of(values).counts) tied += pairs(count);
     return tied;
   };
   std::int64_t all = pairs(std::ssize(scores)), tied = tied_among(scores);
@@ -197,7 +197,7 @@ double tied_pair_share(std::span<const double> scores, std::span<const std::int3
     all -= pairs(std::ssize(own));
     tied -= tied_among(chosen(scores, own));
   });
-  return all > 0 ? static_cast<double>(tied) / static_cast<double>(all) : kNan;
+  return all > 0 ? static_cast<double>(tied) / static_cast<double>(all) : kUndefined;
 }
 
 }  // namespace tpudist

@@ -7,7 +7,7 @@
 namespace tpudist {
 namespace {
 
-double square(double value) {
+double squared(double value) {
   return value * value;
 }
 
@@ -15,12 +15,13 @@ TwoWayTable table_of(const RunScores& fold) {
   const std::vector<double> of_graphs = graph_means(fold), of_runs = run_means(fold);
   TwoWayTable table{static_cast<double>(of_graphs.size()), static_cast<double>(of_runs.size())};
   table.mean = mean(of_graphs);
-  for (const double mean : of_graphs) table.graph_squares += table.runs * square(mean - table.mean);
-  for (const double mean : of_runs) table.run_squares += table.graphs * square(mean - table.mean);
+  for (const double mean : of_graphs)
+    table.graph_squares += table.runs * squared(mean - table.mean);
+  for (const double mean : of_runs) table.run_squares += table.graphs * squared(mean - table.mean);
   for (std::size_t g = 0; g < of_graphs.size(); ++g) {
     for (std::size_t r = 0; r < of_runs.size(); ++r)
       table.interaction_squares +=
-          square(fold.scores[g][r] - of_graphs[g] - of_runs[r] + table.mean);
+          squared(fold.scores[g][r] - of_graphs[g] - of_runs[r] + table.mean);
   }
   return table;
 }

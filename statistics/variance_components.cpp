@@ -23,7 +23,7 @@ enum Component : std::size_t { kGraph, kRun, kResidual };
 // where it is 0.
 constexpr double kSmallestResidual = 1e-6;
 // A standard deviation below this part of the mean is none.
-constexpr double kRounding = 1e-13;
+constexpr double kSpreadRounding = 1e-13;
 
 double square(double value) {
   return value * value;
@@ -40,7 +40,7 @@ class Likelihood {
                  fold.graphs * fold.runs * square(fold.mean - mean);
     }
     scale_ = std::sqrt(squares / (count - 1));
-    if (scale_ <= kRounding * std::abs(mean)) scale_ = 0;
+    if (scale_ <= kSpreadRounding * std::abs(mean)) scale_ = 0;
     if (scale_ == 0) return;
     for (TwoWayTable& fold : folds_) {
       fold.mean = (fold.mean - mean) / scale_;

@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kPieceBytes = 256 << 10;  // about what one call of a fill function makes
+constexpr std::size_t kFilledBytes = 256 << 10;  // about what one call of a fill function makes
 
 // Bytes of an array; throws when a dimension is negative or the size does not fit.
 std::uint64_t array_bytes(std::string_view name, std::size_t element_bytes,
@@ -58,7 +58,7 @@ struct Member {
     }
     if (piece_used == piece.size()) {
       const std::uint64_t at = position - head.size();
-      const std::uint64_t rows = std::max<std::uint64_t>(1, kPieceBytes / row_bytes);
+      const std::uint64_t rows = std::max<std::uint64_t>(1, kFilledBytes / row_bytes);
       piece.resize(std::min(rows * row_bytes, body_bytes - at));
       fill(static_cast<std::int64_t>(at / row_bytes), piece);
       piece_used = 0;

@@ -6,7 +6,7 @@
 namespace tpudist::synth {
 namespace {
 
-enum Stream : std::uint64_t { kLevel = 4, kCorruption };
+enum MeasureStream : std::uint64_t { kLevel = 4, kCorruption };
 
 }  // namespace
 

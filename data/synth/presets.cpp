@@ -14,7 +14,7 @@
 namespace tpudist::synth {
 namespace {
 
-enum Stream : std::uint64_t { kSizes = 1, kConfigs, kKernels };
+enum JobStream : std::uint64_t { kSizes = 1, kConfigs, kKernels };
 
 // A model family: what its members share, and how they are named.
 struct Family {

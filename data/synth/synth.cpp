@@ -24,7 +24,7 @@
 namespace tpudist::synth {
 namespace {
 
-enum Stream : std::uint64_t { kGroups = 1, kChoices, kNoise };
+enum GraphStream : std::uint64_t { kGroups = 1, kChoices, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kTilingStream = 2;
 constexpr double kFastMemory = 4 << 20;  // bytes
-constexpr double kBytesPerNs = 300, kFlopsPerNs = 30000, kElementsPerNs = 800;
+constexpr double kTileBytesPerNs = 300, kFlopsPerNs = 30000, kElementsPerNs = 800;
 constexpr double kIteration = 350;  // ns of overhead
 constexpr double kSpill = 3;        // slowdown of what does not fit
 
@@ -97,7 +97,7 @@ class TileCost {
         op_.flops / static_cast<double>(op_.shape.elements()) * out / parts;
     const double compute = flops_per_tile / kFlopsPerNs + work_ * out / kElementsPerNs / parts;
     const double traffic =
-        bytes_of(op_.type) * (out * (inputs_ + 1) / parts + kernel) / kBytesPerNs;
+        bytes_of(op_.type) * (out * (inputs_ + 1) / parts + kernel) / kTileBytesPerNs;
     const double spill = std::max(0.0, footprint(output, weight) / kFastMemory - 1);
     return tiles * parts *
            (kIteration + std::max(compute, traffic) + 0.2 * std::min(compute, traffic)) *

@@ -53,7 +53,7 @@ CsrPointers pointers(const DeviceCsr& matrix) {
           row_count(matrix)};
 }
 
-CUstream_st* stream_of(const at::Tensor& x) {
+CUstream_st* current_stream_of(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.get_device()).stream();
 }
 
@@ -65,10 +65,11 @@ at::Tensor spmm_by_kernel(const DeviceCsr& matrix, std::int64_t replicas, const 
   const float* const from = in.const_data_ptr<float>();
   if (type == at::kBFloat16) {
     launch_aggregate(pointers(matrix), replicas * width, from,
-                     reinterpret_cast<__nv_bfloat16*>(out.mutable_data_ptr()), stream_of(x));
+                     reinterpret_cast<__nv_bfloat16*>(out.mutable_data_ptr()),
+                     current_stream_of(x));
   } else {
     launch_aggregate(pointers(matrix), replicas * width, from, out.mutable_data_ptr<float>(),
-                     stream_of(x));
+                     current_stream_of(x));
   }
   return out;
 }
@@ -77,7 +78,7 @@ at::Tensor max_by_kernel(const DeviceCsr& matrix, std::int64_t replicas, const a
   const at::Tensor in = x.contiguous();
   const at::Tensor best = at::empty({row_count(matrix) * replicas, x.size(1)}, x.options());
   launch_max(pointers(matrix), replicas * x.size(1), in.const_data_ptr<float>(),
-             best.mutable_data_ptr<float>(), stream_of(x));
+             best.mutable_data_ptr<float>(), current_stream_of(x));
   return best;
 }
 
@@ -88,10 +89,10 @@ at::Tensor max_gradient_by_kernels(const DeviceSparseMatrix& matrix, const at::T
   const at::Tensor share = at::empty_like(most), result = at::empty_like(from);
   launch_max_shares(pointers(matrix.forward), width, from.const_data_ptr<float>(),
                     most.const_data_ptr<float>(), up.const_data_ptr<float>(),
-                    share.mutable_data_ptr<float>(), stream_of(x));
+                    share.mutable_data_ptr<float>(), current_stream_of(x));
   launch_max_gradient(pointers(matrix.transposed), width, from.const_data_ptr<float>(),
                       most.const_data_ptr<float>(), share.const_data_ptr<float>(),
-                      result.mutable_data_ptr<float>(), stream_of(x));
+                      result.mutable_data_ptr<float>(), current_stream_of(x));
   return result;
 }
 #endif

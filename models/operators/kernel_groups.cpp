@@ -15,7 +15,7 @@ at::Tensor doubles(const at::Tensor& x, at::IntArrayRef sizes) {
 }
 
 template <typename T>
-const T* data_or_null(const at::Tensor& tensor) {
+const T* pointer_or_null(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
 }
 
@@ -29,7 +29,7 @@ DeviceOperators::Result normalise_by_kernels(const GroupPointers& groups, const 
   double* const scale = mean + count * width;
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise", [&] {
     const scalar_t* const in = x.const_data_ptr<scalar_t>();
-    const scalar_t* const shifts = data_or_null<scalar_t>(shift);
+    const scalar_t* const shifts = pointer_or_null<scalar_t>(shift);
     launch_group_statistics(groups, width, in, shifts, eps, mean, scale, stream_of(x));
     launch_normalise(groups, width, in, shifts, mean, scale, y.mutable_data_ptr<scalar_t>(),
                      stream_of(x));
@@ -54,7 +54,7 @@ DeviceOperators::Gradients normalise_gradient_by_kernels(const GroupPointers& gr
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise_gradient", [&] {
     const scalar_t* const in = x.const_data_ptr<scalar_t>();
     const scalar_t* const d = d_y.const_data_ptr<scalar_t>();
-    const scalar_t* const shifts = data_or_null<scalar_t>(shift);
+    const scalar_t* const shifts = pointer_or_null<scalar_t>(shift);
     launch_norm_sums(groups, width, in, d, shifts, mean, scale, gradient, stream_of(x));
     launch_norm_gradient(groups, width, in, d, shifts, mean, scale, gradient,
                          d_x.mutable_data_ptr<scalar_t>(), stream_of(x));

@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-at::Tensor rows_like(const at::Tensor& x, std::int64_t rows) {
+at::Tensor result_like(const at::Tensor& x, std::int64_t rows) {
   return at::empty({rows, x.size(1), x.size(2)}, x.options());
 }
 
@@ -23,7 +23,7 @@ class KernelOperators : public DeviceOperators {
 
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override {
-    at::Tensor y = rows_like(x.front(), rows);
+    at::Tensor y = result_like(x.front(), rows);
     AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
       for (std::size_t t = 0; t < x.size(); ++t) {
         const std::int32_t* const taken =
@@ -37,7 +37,7 @@ class KernelOperators : public DeviceOperators {
 
   at::Tensor multiply(const Csr& matrix, std::int64_t replicas,
                       const at::Tensor& x) const override {
-    at::Tensor y = rows_like(x, matrix.rows() * replicas);
+    at::Tensor y = result_like(x, matrix.rows() * replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
       launch_aggregate(arrays_.find(matrix), replicas * columns(x), x.const_data_ptr<scalar_t>(),
                        y.mutable_data_ptr<scalar_t>(), stream_of(x));
@@ -56,7 +56,7 @@ class KernelOperators : public DeviceOperators {
   }
 
   at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x) const override {
-    at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
+    at::Tensor best = result_like(x, matrix.forward.rows() * matrix.replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
       launch_max(arrays_.find(matrix.forward), matrix.replicas * columns(x),
                  x.const_data_ptr<scalar_t>(), best.mutable_data_ptr<scalar_t>(), stream_of(x));

@@ -20,31 +20,31 @@ using ::testing::MatchesRegex;
 using tpudist::testing::TempDir;
 
 // What a second one is told; "" where there is nobody.
-std::string refusal(const std::filesystem::path& folder) {
+std::string lock_refusal(const std::filesystem::path& folder) {
   return testing::message_of<Error>([&] { const FolderLock lock(folder, "tpudist second"); });
 }
 
 TEST(FolderLock, TellsTheSecondWhoHoldsIt) {
   const TempDir folder;
   const FolderLock lock(folder.path(), "tpudist train");
-  const std::string message = refusal(folder.path());
+  const std::string message = lock_refusal(folder.path());
   EXPECT_THAT(message, HasSubstr(folder.path().string() + ": is in use by tpudist train, process " +
                                  std::to_string(::getpid()) + " of user "));
   EXPECT_THAT(message, MatchesRegex(".* on .+, since 20..-..-.. ..:..:.. UTC; .*"));
-  EXPECT_EQ(refusal(folder.path()), message);  // and being refused changes nothing
+  EXPECT_EQ(lock_refusal(folder.path()), message);  // and being refused changes nothing
 }
 
 TEST(FolderLock, GoesWithItsObjectAndLeavesNoFile) {
   const TempDir folder;
   { const FolderLock lock(folder.path(), "tpudist train"); }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  EXPECT_EQ(refusal(folder.path()), "");
+  EXPECT_EQ(lock_refusal(folder.path()), "");
 }
 
 TEST(FolderLock, AFileLeftBehindLocksNothing) {
   const TempDir folder;
   std::ofstream(folder / std::string(kLockName)) << "tpudist train, process 1 of user nobody\n";
-  EXPECT_EQ(refusal(folder.path()), "");
+  EXPECT_EQ(lock_refusal(folder.path()), "");
 }
 
 TEST(FolderLock, TakesAFileThatItMayNotWrite) {
@@ -53,7 +53,7 @@ TEST(FolderLock, TakesAFileThatItMayNotWrite) {
   std::ofstream(file) << "";
   std::filesystem::permissions(file, std::filesystem::perms::owner_read);
   const FolderLock lock(folder.path(), "tpudist train");
-  EXPECT_THAT(refusal(folder.path()), HasSubstr("is in use by "));
+  EXPECT_THAT(lock_refusal(folder.path()), HasSubstr("is in use by "));
 }
 
 TEST(FolderLock, GoesWithAProcessThatIsKilled) {
@@ -70,17 +70,17 @@ TEST(FolderLock, GoesWithAProcessThatIsKilled) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(refusal(folder.path()), HasSubstr("process " + std::to_string(child) + " "));
+  EXPECT_THAT(lock_refusal(folder.path()), HasSubstr("process " + std::to_string(child) + " "));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(refusal(folder.path()), "");
+  EXPECT_EQ(lock_refusal(folder.path()), "");
   ::close(ready[0]);
   ::close(ready[1]);
 }
 
 TEST(FolderLock, NamesAFolderThatIsNotThere) {
   const TempDir folder;
-  EXPECT_THAT(refusal(folder / "none"), HasSubstr((folder / "none").string()));
+  EXPECT_THAT(lock_refusal(folder / "none"), HasSubstr((folder / "none").string()));
 }
 
 TEST(FolderLockTest, TellsWhoHoldsItAndChangesNothing) {

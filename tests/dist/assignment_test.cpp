@@ -11,10 +11,10 @@
 namespace tpudist {
 namespace {
 
-using testing::AnyOf;
-using testing::Each;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<int> items_per_rank(const std::vector<int>& owner, int ranks) {
   std::vector<int> items(ranks, 0);

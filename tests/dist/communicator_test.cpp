@@ -19,10 +19,10 @@
 namespace tpudist {
 namespace {
 
-using testing::AnyOf;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using Counts = std::vector<std::int64_t>;
 
 // Memory of the communicator's kind that can be read and written from the host.
@@ -145,7 +145,7 @@ std::unique_ptr<Communicator> world_in_small_pieces() {
   return std::make_unique<MpiComm>(MpiHandle(copy), 3);
 }
 
-class MpiTest : public testing::Test {
+class MpiTest : public ::testing::Test {
  protected:
   MpiSession session_{nullptr, nullptr};
   std::unique_ptr<Communicator> world_ = session_.world();

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class ErrorExchangeTest : public testing::Test {
+class ErrorExchangeTest : public ::testing::Test {
  protected:
   MpiSession session_{nullptr, nullptr};
   std::unique_ptr<Communicator> world_ = session_.world();

@@ -19,8 +19,8 @@
 namespace tpudist {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
+using ::testing::Each;
+using ::testing::HasSubstr;
 using Row = std::vector<float>;
 
 // A row whose sums depend on the order of addition: magnitudes from 1e-6 to 1e6, and now and then a
@@ -104,7 +104,7 @@ std::vector<Leaf> own_leaves(const LeafOwners& owners, int rank) {
   return own;
 }
 
-class ReducerTest : public testing::Test {
+class ReducerTest : public ::testing::Test {
  protected:
   // One step in which this rank adds its leaves in an order drawn from the seed.
   std::span<const float> reduce(GradientReducer& reducer, const LeafOwners& owners,

@@ -5,8 +5,8 @@
 namespace tpudist {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using Visible = std::vector<std::vector<std::string>>;
 
 TEST(ShareDevices, GivesTheLocalRanksDeviceWhereAllSeeAll) {

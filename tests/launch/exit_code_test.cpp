@@ -50,22 +50,22 @@ TEST(DescribeFailure, LeavesOutTheStackOfLibTorch) {
             "shapes differ");
 }
 
-int run(const std::function<void(CommandLine&)>& body) {
+int run_body(const std::function<void(CommandLine&)>& body) {
   CommandLine line("program", "A program");
   return run_command_line(line, [&] { body(line); });
 }
 
 TEST(RunCommandLine, GivesTheExitCodeOfWhateverEndsTheProgram) {
-  EXPECT_EQ(run([](CommandLine&) {}), 0);
-  EXPECT_EQ(run([](CommandLine&) { throw EndWith(85); }), 85);
-  EXPECT_EQ(run([](CommandLine&) { throw DataError("damaged"); }), 3);
-  EXPECT_EQ(run([](CommandLine&) { throw std::bad_alloc(); }), 1);
-  EXPECT_EQ(run([](CommandLine&) { throw std::runtime_error("other"); }), 1);
+  EXPECT_EQ(run_body([](CommandLine&) {}), 0);
+  EXPECT_EQ(run_body([](CommandLine&) { throw EndWith(85); }), 85);
+  EXPECT_EQ(run_body([](CommandLine&) { throw DataError("damaged"); }), 3);
+  EXPECT_EQ(run_body([](CommandLine&) { throw std::bad_alloc(); }), 1);
+  EXPECT_EQ(run_body([](CommandLine&) { throw std::runtime_error("other"); }), 1);
 }
 
 TEST(RunCommandLine, WrongUsageIs2AndHelpIs0) {
   const auto parse = [](std::vector<std::string> words) {
-    return run([&](CommandLine& line) { line.parse(words); });
+    return run_body([&](CommandLine& line) { line.parse(words); });
   };
   EXPECT_EQ(parse({"--wrong"}), 2);
   EXPECT_EQ(parse({"--help"}), 0);

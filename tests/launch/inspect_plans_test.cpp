@@ -20,7 +20,7 @@ using tpudist::testing::TempDir;
 using tpudist::testing::tiny_experiment;
 using tpudist::testing::tiny_shards;
 
-Outcome run(const std::string& arguments) {
+Outcome run_plans(const std::string& arguments) {
   return testing::run_program("inspect " + arguments);
 }
 
@@ -32,7 +32,7 @@ class InspectPlans : public ::testing::Test {
 
   // The JSON of `inspect --plan ARGUMENTS`.
   nlohmann::json plans(const std::string& arguments) const {
-    const Outcome outcome = run("--plan " + file_ + " --json " + arguments + " 2>/dev/null");
+    const Outcome outcome = run_plans("--plan " + file_ + " --json " + arguments + " 2>/dev/null");
     EXPECT_EQ(outcome.exit_code, 0) << arguments;
     return nlohmann::json::parse(outcome.output);
   }
@@ -106,7 +106,7 @@ TEST_F(InspectPlans, TakesSizeShardsAndFiltersFromTheCommandLine) {
 
 TEST_F(InspectPlans, PrintsATableAndTheSummary) {
   const auto json = plans("");
-  const Outcome table = run("--plan " + file_ + " 2>/dev/null");
+  const Outcome table = run_plans("--plan " + file_ + " 2>/dev/null");
   EXPECT_EQ(table.exit_code, 0);
   EXPECT_THAT(table.output,
               HasSubstr("layout:xla:random train, plans of a slate of 4 configurations\n"));
@@ -121,7 +121,7 @@ TEST_F(InspectPlans, NamesADamagedShard) {
                         std::filesystem::copy_options::recursive);
   const auto shard = folder_ / "damaged/layout/xla/random/train/shard-00000.h5";
   std::filesystem::resize_file(shard, std::filesystem::file_size(shard) / 2);
-  const Outcome bad = run((folder_ / "damaged").string() + " --plan " + file_ + " 2>&1");
+  const Outcome bad = run_plans((folder_ / "damaged").string() + " --plan " + file_ + " 2>&1");
   EXPECT_EQ(bad.exit_code, 3);
   EXPECT_THAT(bad.output, HasSubstr("tpudist: error: "));
   EXPECT_THAT(bad.output, HasSubstr("shard-00000.h5"));
@@ -134,11 +134,11 @@ TEST_F(InspectPlans, WrongUsageIsExitCode2) {
         "--plan " + file_ + " --configs 1", "--plan " + file_ + " batch.confgs=3",
         "--plan " + file_ + " --collection tile:xla", shards + " --threads 2",
         shards + " batch.configs=3", "--plan " + file_ + " data.include.train=[nothing]"}) {
-    const Outcome wrong = run(arguments + " 2>&1");
+    const Outcome wrong = run_plans(arguments + " 2>&1");
     EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
     EXPECT_FALSE(wrong.output.empty()) << arguments;
   }
-  EXPECT_THAT(run("no-such-folder 2>&1").output, HasSubstr("no-such-folder"));
+  EXPECT_THAT(run_plans("no-such-folder 2>&1").output, HasSubstr("no-such-folder"));
 }
 
 // Without --plan nothing needs the program beside it.

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using testing::TempDir;
 using testing::TerminalOutcome;
 
-TerminalOutcome run(unsigned short columns, const std::string& arguments) {
+TerminalOutcome run_in_terminal(unsigned short columns, const std::string& arguments) {
   return testing::run_on_terminal(columns, [&] {
     setenv("TERM", "xterm", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
@@ -54,8 +54,8 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
   const TempDir folder;
   const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
   const std::string wanted = " --collections layout:xla:random";
-  ASSERT_EQ(run(40, "synth " + npz + " --preset tiny" + wanted).exit_code, 0);
-  const TerminalOutcome converted = run(20, "convert " + npz + " " + shards);
+  ASSERT_EQ(run_in_terminal(40, "synth " + npz + " --preset tiny" + wanted).exit_code, 0);
+  const TerminalOutcome converted = run_in_terminal(20, "convert " + npz + " " + shards);
   EXPECT_EQ(converted.exit_code, 0) << screen_of(converted);
   EXPECT_EQ(count_containing(converted, "#"), 0u) << screen_of(converted);  // no bar is left over
 
@@ -67,8 +67,9 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
          "schedule: {name: multistep, at: [0.6, 0.8], factor: 0.3}\n"
          "train: {steps: 6, evaluate_every: 2, log_every: 1}\n"
          "ensemble: {members: 2, vary: [init]}\ndist: {threads: 1}\n";
-  const TerminalOutcome trained = run(200, "train " + (folder / "tiny.yaml").string() +
-                                               " --verbose --run-dir " + (folder / "run").string());
+  const TerminalOutcome trained =
+      run_in_terminal(200, "train " + (folder / "tiny.yaml").string() + " --verbose --run-dir " +
+                               (folder / "run").string());
   const std::string screen = screen_of(trained);
   ASSERT_EQ(trained.exit_code, 0) << screen;
   EXPECT_EQ(count_containing(trained, "Kendall tau"), 3u) << screen;
@@ -84,9 +85,10 @@ TEST(Terminal, ATrainingKeepsItsBarBelowItsLines) {
 TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
   const TempDir folder;
   const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
-  ASSERT_EQ(run(80, "synth " + npz + " --preset tiny --collections layout:xla:random").exit_code,
+  ASSERT_EQ(run_in_terminal(80, "synth " + npz + " --preset tiny --collections layout:xla:random")
+                .exit_code,
             0);
-  ASSERT_EQ(run(80, "convert " + npz + " " + shards).exit_code, 0);
+  ASSERT_EQ(run_in_terminal(80, "convert " + npz + " " + shards).exit_code, 0);
   std::ofstream(folder / "tiny.yaml")
       << "name: tiny\ndata: {shards: '" << shards << "', collection: layout:xla:random}\n"
       << "batch: {slates: 2, configs: 4}\nmodel: {preset: latenciaga_xla}\n"

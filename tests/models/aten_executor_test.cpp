@@ -420,7 +420,7 @@ TEST(AtenReplay, ThreadsShareRecordedCalls) {
 
 // The same on a device. Sums of few small integers are exact in any order; the networks' products
 // are not.
-class AtenOnGpu : public testing::Test {
+class AtenOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";

@@ -108,14 +108,14 @@ TEST(Gemm, IsExactOnWholeNumbersInAllShapesAndForms) {
         for (const std::int64_t m : {1, 5, 6, 7, 12, 35}) {
           for (const std::int64_t n : {1, 15, 16, 33, 64, 65, 130}) {
             for (const std::int64_t k : {0, 1, 2, 31, 32, 33, 95}) {
-              SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
+              SCOPED_TRACE(::testing::Message() << m << " x " << n << " x " << k);
               Problem problem(m, n, k, ta, tb);
               ASSERT_NO_FATAL_FAILURE(expect_exact(problem, gemm));
             }
           }
         }
         for (const std::int64_t k : {255, 256, 257, 511, 512, 513, 1025, 1600}) {
-          SCOPED_TRACE(testing::Message() << "k " << k);
+          SCOPED_TRACE(::testing::Message() << "k " << k);
           Problem problem(13, 70, k, ta, tb);
           ASSERT_NO_FATAL_FAILURE(expect_exact(problem, gemm));
         }

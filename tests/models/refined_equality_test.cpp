@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/tpugraphs.hpp"
-#include "models/plans/check_plan.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/plans/check_plan.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/plan_autograd.hpp"
@@ -67,8 +67,8 @@ RepeatedUnit random_unit(CounterRng& random, int graphs, int slates, Configurabl
 }
 
 // `floor`: the size of what cancels in the numbers compared, whose rounding remains.
-void expect_equal(std::span<const double> actual, std::span<const double> expected, double floor,
-                  const char* what) {
+void expect_equal_numbers(std::span<const double> actual, std::span<const double> expected,
+                          double floor, const char* what) {
   ASSERT_EQ(actual.size(), expected.size());
   EXPECT_LE(distance(actual, expected), kTolerance * norm(expected) + 1e-13 * floor)
       << what << ", norm " << norm(expected) << ", of what cancels " << floor;
@@ -82,12 +82,12 @@ void expect_equal_plans(const Network& network, std::span<const float> member,
   PlanAutograd net(network, member);
   const auto expected = net.scores(dense), actual = net.scores(refined);
   const auto whole = values(expected.delta + expected.common);
-  expect_equal(values(actual.delta + actual.common), whole, 0, "scores");
+  expect_equal_numbers(values(actual.delta + actual.common), whole, 0, "scores");
   const auto spread = centred(whole, *dense.plan);
   for (const Rows rows : {Rows::all, Rows::needed}) {
     for (const UnitInput* unit : {&dense, &refined}) {
       const auto delta = values(net.scores(*unit, rows).delta);
-      expect_equal(centred(delta, *unit->plan), spread, norm(whole), "centred scores");
+      expect_equal_numbers(centred(delta, *unit->plan), spread, norm(whole), "centred scores");
     }
   }
 
@@ -95,13 +95,13 @@ void expect_equal_plans(const Network& network, std::span<const float> member,
   for (std::int64_t k = 0; k < dense.plan->configs; ++k) weights.push_back(random.normal());
   const auto gradient = net.gradient(dense, weights);
   EXPECT_GT(norm(gradient), 0);
-  expect_equal(net.gradient(refined, weights), gradient, 0, "gradient");
+  expect_equal_numbers(net.gradient(refined, weights), gradient, 0, "gradient");
   const auto free = centred(weights, *dense.plan);
   const auto free_gradient = net.gradient(dense, free);
   for (const Rows rows : {Rows::all, Rows::needed}) {
     for (const UnitInput* unit : {&dense, &refined}) {
-      expect_equal(net.gradient(*unit, free, rows), free_gradient, norm(gradient),
-                   "gradient of a loss that ignores a shift");
+      expect_equal_numbers(net.gradient(*unit, free, rows), free_gradient, norm(gradient),
+                           "gradient of a loss that ignores a shift");
     }
   }
 }
@@ -111,7 +111,7 @@ void run_cases(std::uint64_t seed, int cases, int graphs, int slates, Configurab
   ThreadPool pool(1);
   std::int64_t dense_rows = 0, refined_rows = 0;
   for (int i = 0; i < cases; ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
+    SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(seed, i);
     const RepeatedUnit unit = random_unit(random, graphs, slates, configurable);
     const Network network(
@@ -121,7 +121,7 @@ void run_cases(std::uint64_t seed, int cases, int graphs, int slates, Configurab
     const UnitInput dense = test::dense_unit(network, unit),
                     refined = test::refined_unit(network, unit, random.below(2) ? 8 : 64);
     expect_equal_plans(network, flat, dense, refined, random);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
     dense_rows += dense.plan->total_rows();
     refined_rows += refined.plan->total_rows();
   }
@@ -152,7 +152,7 @@ TEST(RefinedEquality, TileSlatesOfSeveralGraphs) {
 TEST(RefinedEquality, EvaluatesAsNaiveNetworkDoes) {
   ThreadPool pool(1);
   for (int i = 0; i < 10; ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
+    SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(7, i);
     const Network network(random_network(random), kLayoutConfigFeatures, -1, pool);
     const AlignedFloats flat = test::random_parameters(network, 1, i);

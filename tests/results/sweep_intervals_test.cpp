@@ -19,7 +19,7 @@ using testing::TempDir;
 using testing::write_system_run;
 
 // A sweep of two variants and two seeds.
-std::filesystem::path write_sweep(const std::filesystem::path& folder) {
+std::filesystem::path write_interval_sweep(const std::filesystem::path& folder) {
   SweepRecord record;
   record.name = "rates";
   record.experiments = {"xla"};
@@ -55,12 +55,12 @@ std::string refusal_of(const std::string& input) {
 
 TEST(SweepIntervals, HaveTwoForEachVariant) {
   const TempDir folder;
-  const ResultSet results = read_results({write_sweep(folder / "sweep")});
+  const ResultSet results = read_results({write_interval_sweep(folder / "sweep")});
   EXPECT_THAT(
       sweep_interval_text(results),
       AllOf(HasSubstr("valid split, all pairs of 2 variants at once"),
-            HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"), HasSubstr("a:b, 95 % intervals"),
-            HasSubstr("valid split: 6 graphs of 4 families"),
+            HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"),
+            HasSubstr("a:b, 95 % intervals"), HasSubstr("valid split: 6 graphs of 4 families"),
             HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
             HasSubstr("these graphs, other runs"), HasSubstr("other families, other runs")));
   const auto json = sweep_interval_json(results);
@@ -77,7 +77,7 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
 // A variant without two complete trainings is named and not passed over.
 TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
   const TempDir folder;
-  ResultSet results = read_results({write_sweep(folder / "sweep")});
+  ResultSet results = read_results({write_interval_sweep(folder / "sweep")});
   results.sweep->labels.push_back("late");
   results.sweep->variant_experiment.push_back(0);
   if (!results.sweep->variant_group.empty()) results.sweep->variant_group.push_back(0);
@@ -90,7 +90,7 @@ TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
 
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
   const TempDir folder;
-  const std::string sweep = write_sweep(folder / "sweep").string();
+  const std::string sweep = write_interval_sweep(folder / "sweep").string();
   for (const std::string variant : {":1", ":a:b"}) {
     const std::string input = sweep + variant;
     const std::vector<RunRecord> runs = read_system({&input, 1});

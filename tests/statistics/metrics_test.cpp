@@ -21,7 +21,7 @@ using Values = std::vector<double>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The generator of tests/golden/metrics.py.
-std::vector<std::uint64_t> sequence(int n, std::uint64_t seed, std::uint64_t levels) {
+std::vector<std::uint64_t> level_sequence(int n, std::uint64_t seed, std::uint64_t levels) {
   std::vector<std::uint64_t> values;
   for (std::uint64_t state = seed; n > 0; --n) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -51,8 +51,8 @@ TEST(KendallTauB, EqualsSciPy) {
       {2000, 1000000000, 2000, 0.5268995611495045},
   };
   for (const Golden& golden : goldens) {
-    const auto raw_x = sequence(golden.n, golden.n + 1, golden.levels_x);
-    const auto noise = sequence(golden.n, golden.n + 2, golden.levels_y);
+    const auto raw_x = level_sequence(golden.n, golden.n + 1, golden.levels_x);
+    const auto noise = level_sequence(golden.n, golden.n + 2, golden.levels_y);
     Values x, y, falling;
     for (std::size_t i = 0; i < raw_x.size(); ++i) {
       x.push_back(static_cast<double>(raw_x[i]));

@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<double>;
 
 // The generator of tests/golden/combination.py.
-Values sequence(int n, std::uint64_t seed, std::uint64_t levels) {
+Values series_of(int n, std::uint64_t seed, std::uint64_t levels) {
   Values values;
   for (std::uint64_t state = seed; n > 0; --n) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -27,7 +27,7 @@ Values sequence(int n, std::uint64_t seed, std::uint64_t levels) {
 
 // The series of tests/golden/run_order.py: many ties, and a slow rise.
 Values golden_series() {
-  Values series = sequence(260, 5, 40);
+  Values series = series_of(260, 5, 40);
   for (std::size_t i = 0; i < series.size(); ++i) series[i] += static_cast<double>(i / 20);
   return series;
 }
@@ -120,7 +120,7 @@ TEST(LongestRepetition, FindsEqualValuesOfDifferentConfigurations) {
 }
 
 TEST(LongestRepetition, IsLikelyWhereFewValuesOccur) {
-  const Values series = sequence(1000, 3, 2);
+  const Values series = series_of(1000, 3, 2);
   const OrderStatistic found = longest_repetition_of(series, all_different(1000));
   EXPECT_GT(found.value, 5);
   EXPECT_GT(found.p, 0.01);

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunScores first_run_of(RunScores scores) {
+RunScores only_first_run(RunScores scores) {
   for (auto& own : scores.scores) own.resize(1);
   return scores;
 }
@@ -44,7 +44,7 @@ TEST(FamilyInterval, EqualsTheTwoWayAnalysisByMatrices) {
 }
 
 TEST(FamilyInterval, OfOneRunIsOfThisModelOnly) {
-  const RunScores scores = first_run_of(golden_scores(1));
+  const RunScores scores = only_first_run(golden_scores(1));
   const auto found = family_interval({&scores, 1});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->runs, 1);

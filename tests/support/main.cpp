@@ -1,9 +1,10 @@
 #include <gmock/gmock.h>
 
+#include "tests/support/test_file.hpp"
 #include "tests/support/test_settings.hpp"
 
 int main(int argc, char** argv) {
   tpudist::testing::fix_rapidcheck_seed();
-  testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  ::testing::InitGoogleMock(&argc, argv);
+  return tpudist::testing::hold_to_test_file(argc, argv) ? RUN_ALL_TESTS() : 1;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "core/duration.hpp"
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
@@ -19,10 +20,6 @@ namespace tpudist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Checkpoints are written beside the steps; the last one is waited for. A slow disk.
 constexpr double kCheckpointBytesPerSecond = 100e6;
@@ -83,8 +80,7 @@ class TimedSteps {
   void evaluate(const EvaluationCosts& costs) {
     constexpr double kLongest = 30;  // seconds
     const std::optional<ScoringCost>& cost = costs.each ? costs.each : costs.last;
-    const bool sampled =
-        costs.each || experiment_.train.last_evaluation == LastEvaluation::sampled;
+    const bool sampled = costs.each || experiment_.train.last_evaluation == LastEvaluation::sampled;
     std::int64_t most_rows = sampled ? experiment_.train.evaluate_rows : 0;
     if (!cost || measured_.seconds_for(cost->work) > kLongest * context_.world.size())
       most_rows = -1;
@@ -93,8 +89,7 @@ class TimedSteps {
     context_.enter("timed evaluation", state_.step);
     const auto begin = Clock::now();
     validation_.evaluate(state_.scored_weights(), state_.alive(), most_rows);
-    if (cost)
-      measured_.add_evaluation(cost->work / context_.world.size(), seconds_since(begin));
+    if (cost) measured_.add_evaluation(cost->work / context_.world.size(), seconds_since(begin));
   }
 
   const MeasuredSteps& measured() const { return measured_; }

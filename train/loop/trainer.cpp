@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -37,10 +38,6 @@ namespace tpudist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // One training run: everything that is made once, and the loop over the steps.
 class TrainingRun {

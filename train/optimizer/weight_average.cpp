@@ -6,7 +6,8 @@
 namespace tpudist {
 namespace {
 
-constexpr std::int64_t kBlock = std::int64_t{1} << 14;  // floats that one thread takes at a time
+constexpr std::int64_t kAddedFloats = std::int64_t{1}
+                                      << 14;  // floats that one thread takes at a time
 
 void add_point(float share, std::int64_t count, const float* __restrict weights,
                float* __restrict average) {
@@ -55,12 +56,12 @@ void WeightAverage::add(std::span<const float> flat, const std::vector<bool>& ac
   for (std::size_t m = 0; m < points_.size(); ++m) {
     if (active[m]) shares[m] = static_cast<float>(config_.share(++points_[m]));
   }
-  const std::int64_t blocks = (length_ + kBlock - 1) / kBlock;
+  const std::int64_t blocks = (length_ + kAddedFloats - 1) / kAddedFloats;
   pool.parallel_for(blocks * static_cast<std::int64_t>(points_.size()), [&](std::int64_t index) {
-    const std::int64_t member = index / blocks, begin = index % blocks * kBlock;
+    const std::int64_t member = index / blocks, begin = index % blocks * kAddedFloats;
     if (!active[static_cast<std::size_t>(member)]) return;
     const std::int64_t at = member * length_ + begin;
-    add_point(shares[static_cast<std::size_t>(member)], std::min(kBlock, length_ - begin),
+    add_point(shares[static_cast<std::size_t>(member)], std::min(kAddedFloats, length_ - begin),
               flat.data() + at, values_.data() + at);
   });
 }

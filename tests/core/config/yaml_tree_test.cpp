@@ -17,15 +17,15 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = YamlValue::Kind;
 
-YamlValue parse(const std::string& text, YamlMistakes& mistakes) {
+YamlValue parse_tree(const std::string& text, YamlMistakes& mistakes) {
   return parse_yaml(text, std::make_shared<YamlLocation::Source>(YamlLocation::Source{"file"}),
                     mistakes);
 }
 
 // The tree of a text without mistakes.
-YamlValue parse(const std::string& text) {
+YamlValue parse_tree(const std::string& text) {
   YamlMistakes mistakes;
-  YamlValue value = parse(text, mistakes);
+  YamlValue value = parse_tree(text, mistakes);
   EXPECT_EQ(mistakes.to_string(), "");
   return value;
 }
@@ -34,12 +34,12 @@ YamlValue parse(const std::string& text) {
 std::string refusal(const std::string& text) {
   return testing::message_of<ConfigError>([&] {
     YamlMistakes mistakes;
-    parse(text, mistakes);
+    parse_tree(text, mistakes);
   });
 }
 
 TEST(ParseYaml, BuildsATreeWithPlaces) {
-  const YamlValue root = parse("a: 1\nb:\n  c: [x, 'y']\n  d:\n");
+  const YamlValue root = parse_tree("a: 1\nb:\n  c: [x, 'y']\n  d:\n");
   ASSERT_EQ(root.kind, Kind::map);
   const YamlEntry* a = root.find("a");
   ASSERT_TRUE(a);
@@ -59,7 +59,7 @@ TEST(ParseYaml, BuildsATreeWithPlaces) {
 }
 
 TEST(ParseYaml, KnowsQuotesAndBlocks) {
-  const YamlValue root = parse("a: \"1\"\nb: '1'\nc: |\n  1\nd: ~\ne: \"~\"\nf: ''\n");
+  const YamlValue root = parse_tree("a: \"1\"\nb: '1'\nc: |\n  1\nd: ~\ne: \"~\"\nf: ''\n");
   for (const char* key : {"a", "b", "c", "e", "f"}) {
     EXPECT_TRUE(root.find(key)->value.quoted) << key;
     EXPECT_EQ(root.find(key)->value.kind, Kind::scalar) << key;
@@ -69,12 +69,12 @@ TEST(ParseYaml, KnowsQuotesAndBlocks) {
 
 TEST(ParseYaml, AnEmptyTextIsNull) {
   for (const char* text : {"", "\n", "# only a comment\n", "---\n"})
-    EXPECT_EQ(parse(text).kind, Kind::null);
+    EXPECT_EQ(parse_tree(text).kind, Kind::null);
 }
 
 TEST(ParseYaml, ReportsDuplicateKeysAndGoesOn) {
   YamlMistakes mistakes;
-  const YamlValue root = parse("a: 1\nb: {c: 1, c: 2}\na: {x: 1}\nd: 4\n", mistakes);
+  const YamlValue root = parse_tree("a: 1\nb: {c: 1, c: 2}\na: {x: 1}\nd: 4\n", mistakes);
   EXPECT_EQ(mistakes.to_string(),
             "file:2:11: key \"c\" is given twice, first in line 2\n"
             "file:3:1: key \"a\" is given twice, first in line 1");
@@ -83,7 +83,7 @@ TEST(ParseYaml, ReportsDuplicateKeysAndGoesOn) {
 }
 
 TEST(ParseYaml, ExpandsAliases) {
-  const YamlValue root = parse("a: &x {k: 1}\nb: *x\nc: [&y text, *y]\n");
+  const YamlValue root = parse_tree("a: &x {k: 1}\nb: *x\nc: [&y text, *y]\n");
   EXPECT_EQ(root.find("b")->value.find("k")->value.text, "1");
   EXPECT_EQ(root.find("c")->value.items[1].text, "text");
 }
@@ -120,7 +120,7 @@ std::string repeat(const std::string& text, int times) {
 }
 
 TEST(ParseYaml, LimitsTheDepth) {
-  EXPECT_EQ(parse(repeat("[", 64) + repeat("]", 64)).kind, Kind::list);
+  EXPECT_EQ(parse_tree(repeat("[", 64) + repeat("]", 64)).kind, Kind::list);
   EXPECT_EQ(refusal(repeat("[", 65) + repeat("]", 65)), "file:1:65: nested deeper than 64");
   EXPECT_THAT(refusal(repeat("[", 100'000)), HasSubstr("nested deeper than 64"));
   EXPECT_THAT(refusal(repeat("{a: ", 100'000)), HasSubstr("nested deeper than 64"));
@@ -144,7 +144,7 @@ TEST(ParseYaml, LimitsTheSizeAfterAliases) {
 TEST(ParseYaml, ManyKeysAreFast) {
   std::string text;
   for (int i = 0; i < 50'000; ++i) text += fmt::format("k{}: 1\n", i);
-  EXPECT_EQ(parse(text).entries.size(), 50'000u);
+  EXPECT_EQ(parse_tree(text).entries.size(), 50'000u);
 }
 
 RC_GTEST_PROP(ParseYaml, AnswersAnythingWithATreeOrAMessage, ()) {
@@ -153,15 +153,15 @@ RC_GTEST_PROP(ParseYaml, AnswersAnythingWithATreeOrAMessage, ()) {
        {1, rc::gen::arbitrary<char>()}}));
   YamlMistakes mistakes;
   try {
-    parse(text, mistakes);
+    parse_tree(text, mistakes);
   } catch (const ConfigError& error) {
     RC_ASSERT(std::string(error.what()).starts_with("file"));
   }
 }
 
 TEST(MergeYaml, LaysMapsOverEachOther) {
-  const YamlValue merged =
-      merge_yaml(parse("a: 1\nb: {c: 2, d: 3}\ne: [1, 2]\n"), parse("f: 5\nb: {d: 4}\ne: [9]\n"));
+  const YamlValue merged = merge_yaml(parse_tree("a: 1\nb: {c: 2, d: 3}\ne: [1, 2]\n"),
+                                      parse_tree("f: 5\nb: {d: 4}\ne: [9]\n"));
   ASSERT_EQ(merged.entries.size(), 4u);
   EXPECT_EQ(merged.entries[1].key, "b");
   EXPECT_EQ(merged.find("a")->value.text, "1");
@@ -172,8 +172,8 @@ TEST(MergeYaml, LaysMapsOverEachOther) {
 }
 
 TEST(MergeYaml, ReplacesWhatIsNotAMapOnBothSides) {
-  EXPECT_EQ(merge_yaml(parse("a: {b: 1}"), parse("a: 2")).find("a")->value.text, "2");
-  EXPECT_TRUE(merge_yaml(parse("a: 2"), parse("a: {b: 1}")).find("a")->value.is_map());
+  EXPECT_EQ(merge_yaml(parse_tree("a: {b: 1}"), parse_tree("a: 2")).find("a")->value.text, "2");
+  EXPECT_TRUE(merge_yaml(parse_tree("a: 2"), parse_tree("a: {b: 1}")).find("a")->value.is_map());
 }
 
 TEST(YamlMistakes, AreSortedAndCutShort) {

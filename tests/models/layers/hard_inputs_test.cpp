@@ -168,7 +168,7 @@ TEST_P(HardInputs, NumbersThatAreNone) {
   const float none = std::numeric_limits<float>::quiet_NaN();
   for (int variant = 0; variant < 4; ++variant) {
     for (const bool in_states : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "variant " << variant << (in_states ? ", states" : ""));
+      SCOPED_TRACE(::testing::Message() << "variant " << variant << (in_states ? ", states" : ""));
       CounterRng random(37, variant);
       RepeatedUnit unit = small_unit(random, 1, 1, Configurable::all);
       // Of the first node, in a column that the encoder takes; or in all states.

@@ -13,7 +13,7 @@ namespace {
 
 using namespace test;
 
-constexpr std::uint64_t kKey = 0x7654321ull;
+constexpr std::uint64_t kBitsKey = 0x7654321ull;
 
 struct FloatCall {
   UnitScores scores;
@@ -89,7 +89,7 @@ class LayerBits : public EveryLayer {};
 
 TEST_P(LayerBits, AreThoseOfAMemberAlone) {
   ThreadPool pool(1);
-  const std::vector<std::uint64_t> keys = {kKey, kKey + 5, kKey + 17};
+  const std::vector<std::uint64_t> keys = {kBitsKey, kBitsKey + 5, kBitsKey + 17};
   for (int variant = 0; variant < 4; ++variant) {
     SCOPED_TRACE(variant);
     CounterRng random(17, variant);
@@ -97,7 +97,7 @@ TEST_P(LayerBits, AreThoseOfAMemberAlone) {
     const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
     const RepeatedUnit unit =
         small_unit(random, 2, 3, tile ? Configurable::tile : Configurable::few);
-    const AlignedFloats flat = network.parameters(3, kKey);
+    const AlignedFloats flat = network.parameters(3, kBitsKey);
     const UnitInput input = compact_unit(network.network(), unit);
     const FloatCall together = call(network.network(), flat, 0, 3, input, keys);
     for (int m = 0; m < 3; ++m) {
@@ -128,7 +128,8 @@ TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
       } else {
         EXPECT_GT(chunk_rows(input.plan->rows(0)), kTaskRows);
       }
-      calls.push_back(call(network.network(), network.parameters(1, kKey), 0, 1, input, {kKey}));
+      calls.push_back(
+          call(network.network(), network.parameters(1, kBitsKey), 0, 1, input, {kBitsKey}));
       EXPECT_TRUE(same_bits<float>(calls.back().gradients[0], calls[0].gradients[0])) << threads;
       EXPECT_TRUE(same_bits<double>(calls.back().scores.delta, calls[0].scores.delta)) << threads;
     }
@@ -137,7 +138,7 @@ TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
 
 TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
   ThreadPool pool(2, use_one_thread_per_worker);
-  const std::vector<std::uint64_t> keys = {kKey, kKey + 5};
+  const std::vector<std::uint64_t> keys = {kBitsKey, kBitsKey + 5};
   for (int variant = 0; variant < 4; ++variant) {
     const bool tile = variant == 2;
     const RepeatedUnit unit = large_unit(tile           ? Configurable::tile
@@ -145,7 +146,7 @@ TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
                                                         : Configurable::few);
     const PropertyNetwork keeps(GetParam().yaml, variant, tile, pool),
         recomputes(GetParam().yaml, variant, tile, pool, "", {.recompute = true});
-    const AlignedFloats flat = keeps.parameters(2, kKey);
+    const AlignedFloats flat = keeps.parameters(2, kBitsKey);
     const UnitInput input =
         variant % 2 ? compact_unit(keeps.network(), unit) : dense_unit(keeps.network(), unit);
     for (const Shift shift : {Shift::matters, Shift::is_ignored_here, Shift::is_always_ignored}) {
@@ -172,13 +173,13 @@ TEST_P(LayerBits, DoNotNeedWhatOnlyShiftsScores) {
                                   variant % 2 ? "pool: mean" : "pool: sum");
     const RepeatedUnit unit =
         small_unit(random, 1, 2, tile ? Configurable::tile : Configurable::few);
-    const AlignedFloats flat = network.parameters(1, kKey);
+    const AlignedFloats flat = network.parameters(1, kBitsKey);
     for (const bool refine : {false, true}) {
       const UnitInput input =
           refine ? compact_unit(network.network(), unit) : dense_unit(network.network(), unit);
       const auto all_rows = [&](Shift shift) {
         return doubles_of(
-            call(network.network(), flat, 0, 1, with_all_rows_needed(input), {kKey}, shift)
+            call(network.network(), flat, 0, 1, with_all_rows_needed(input), {kBitsKey}, shift)
                 .gradients[0]);
       };
       const std::vector<double> golden = all_rows(Shift::is_ignored_here);
@@ -187,7 +188,7 @@ TEST_P(LayerBits, DoNotNeedWhatOnlyShiftsScores) {
       for (const Shift shift : {Shift::is_ignored_here, Shift::is_always_ignored}) {
         SCOPED_TRACE(fmt::format("variant {}, shift {}", variant, static_cast<int>(shift)));
         const auto own =
-            doubles_of(call(network.network(), flat, 0, 1, input, {kKey}, shift).gradients[0]);
+            doubles_of(call(network.network(), flat, 0, 1, input, {kBitsKey}, shift).gradients[0]);
         EXPECT_LE(distance(own, golden), 1e-4 * norm(golden) + 1e-6 * terms);
       }
     }
@@ -204,12 +205,12 @@ TEST_P(LayerBits, AreThoseOfDoubleButForRounding) {
     const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
     const RepeatedUnit unit =
         small_unit(random, 1, 2, tile ? Configurable::tile : Configurable::few);
-    const AlignedFloats flat = network.parameters(1, kKey);
+    const AlignedFloats flat = network.parameters(1, kBitsKey);
     for (const bool refine : {false, true}) {
       const UnitInput input =
           refine ? compact_unit(network.network(), unit) : dense_unit(network.network(), unit);
-      const DoubleCall exact(network, input, flat, {kKey});
-      const FloatCall actual = call(network.network(), flat, 0, 1, input, {kKey});
+      const DoubleCall exact(network, input, flat, {kBitsKey});
+      const FloatCall actual = call(network.network(), flat, 0, 1, input, {kBitsKey});
       const std::vector<double> scores = values(exact.scores());
       EXPECT_LE(distance(actual.scores.delta, scores), 1e-4 * norm(scores));
       const auto gradients = exact.gradients();

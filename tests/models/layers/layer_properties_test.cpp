@@ -18,7 +18,7 @@ namespace {
 
 using namespace test;
 
-constexpr std::uint64_t kKey = 0x1234567ull;
+constexpr std::uint64_t kPropertyKey = 0x1234567ull;
 
 // Kinds of units that the properties are tested on, by number.
 constexpr int kVariants = 5;
@@ -113,7 +113,8 @@ TEST_P(LayerProperties, GradientsAreDerivatives) {
     Case made(GetParam(), variant);
     // On plans where equal nodes stay equal whatever is changed, so that ties of a maximum do.
     const UnitInput input = compact_unit(made.network.network(), made.unit);
-    const DoubleCall call(made.network, input, made.network.parameters(1, kKey), {kKey});
+    const DoubleCall call(made.network, input, made.network.parameters(1, kPropertyKey),
+                          {kPropertyKey});
     const std::vector<at::Tensor> gradients = call.gradients();
     const double all = largest(gradients);
     ASSERT_GT(all, 0);
@@ -146,16 +147,16 @@ TEST_P(LayerProperties, RefinedPlansGiveWhatDenseOnesDo) {
                     refined = compact_unit(made.network.network(), made.unit);
     check_plan(*dense.plan);
     check_plan(*refined.plan);
-    const AlignedFloats flat = made.network.parameters(1, kKey);
+    const AlignedFloats flat = made.network.parameters(1, kPropertyKey);
     if (made.network.network().plan_shape().per_element) {
       // Rows that stand for several (node, configuration) cannot tell them apart.
       const UnitInput shared = refined_unit(made.network.network(), made.unit);
-      EXPECT_THROW(DoubleCall(made.network, shared, flat, {kKey}).scores(), Error);
+      EXPECT_THROW(DoubleCall(made.network, shared, flat, {kPropertyKey}).scores(), Error);
     } else {
       EXPECT_LT(refined.plan->total_rows(), dense.plan->total_rows());
     }
-    const DoubleCall expected(made.network, dense, flat, {kKey}),
-        actual(made.network, refined, flat, {kKey});
+    const DoubleCall expected(made.network, dense, flat, {kPropertyKey}),
+        actual(made.network, refined, flat, {kPropertyKey});
     expect_near(values(actual.scores()), values(expected.scores()), 1e-9, 1, "scores");
     const auto own = actual.gradients(), golden = expected.gradients();
     const double scale = largest(golden);
@@ -185,7 +186,7 @@ TEST_P(LayerProperties, NeededRowsGiveTheWholeGradientOfDifferences) {
     ASSERT_TRUE(made.network.composed().adds_up_rows());
     for (const LayerShape& layer : made.network.network().plan_shape().layers)
       mixes_nodes = mixes_nodes || layer.edge_kinds == std::vector{EdgeKind::nodes};
-    const AlignedFloats flat = made.network.parameters(1, kKey);
+    const AlignedFloats flat = made.network.parameters(1, kPropertyKey);
     for (const bool refine : {false, true}) {
       const UnitInput whole = refine ? compact_unit(made.network.network(), made.unit)
                                      : dense_unit(made.network.network(), made.unit);
@@ -194,8 +195,8 @@ TEST_P(LayerProperties, NeededRowsGiveTheWholeGradientOfDifferences) {
       if (!needed.plan) continue;
       ++parts;
       check_plan(*needed.plan);
-      const DoubleCall expected(made.network, whole, flat, {kKey}, true),
-          actual(made.network, needed, flat, {kKey}, true);
+      const DoubleCall expected(made.network, whole, flat, {kPropertyKey}, true),
+          actual(made.network, needed, flat, {kPropertyKey}, true);
       EXPECT_NEAR(actual.loss().item<double>(), expected.loss().item<double>(),
                   1e-12 * norm(values(expected.scores())));
       const auto own = actual.gradients(), golden = expected.gradients();
@@ -222,7 +223,7 @@ TEST_P(LayerProperties, PartsOfASlateGiveWhatTheWholeDoes) {
     const bool mixes = made.network.network().config().mixes_configs();
     EXPECT_EQ(mixes, GetParam().yaml.find("config_attention") != std::string::npos);
     if (mixes) continue;  // its scores depend on the whole slate
-    const AlignedFloats flat = made.network.parameters(1, kKey);
+    const AlignedFloats flat = made.network.parameters(1, kPropertyKey);
     for (const bool refine : {false, true}) {
       const auto scores_of = [&](std::int64_t first, std::int64_t count) {
         RepeatedUnit part = made.unit;
@@ -233,7 +234,7 @@ TEST_P(LayerProperties, PartsOfASlateGiveWhatTheWholeDoes) {
         slate.configs = count;
         const UnitInput input = refine ? compact_unit(made.network.network(), part)
                                        : dense_unit(made.network.network(), part);
-        return values(DoubleCall(made.network, input, flat, {kKey}).scores());
+        return values(DoubleCall(made.network, input, flat, {kPropertyKey}).scores());
       };
       const std::int64_t configs = made.unit.slates[0].configs;
       const std::vector<double> whole = scores_of(0, configs);
@@ -246,14 +247,14 @@ TEST_P(LayerProperties, PartsOfASlateGiveWhatTheWholeDoes) {
 }
 
 TEST_P(LayerProperties, MembersTogetherGiveWhatEachGivesAlone) {
-  const std::vector<std::uint64_t> keys = {kKey, kKey + 5, kKey + 17};
+  const std::vector<std::uint64_t> keys = {kPropertyKey, kPropertyKey + 5, kPropertyKey + 17};
   for (int variant = 0; variant < kVariants; ++variant) {
     SCOPED_TRACE(variant);
     Case made(GetParam(), variant);
     for (const bool refine : {false, true}) {
       const UnitInput input = refine ? compact_unit(made.network.network(), made.unit)
                                      : dense_unit(made.network.network(), made.unit);
-      const AlignedFloats flat = made.network.parameters(3, kKey);
+      const AlignedFloats flat = made.network.parameters(3, kPropertyKey);
       const DoubleCall together(made.network, input, flat, keys);
       const at::Tensor scores = together.scores();
       const std::vector<at::Tensor> gradients = together.gradients();

@@ -18,14 +18,14 @@ using Floats = std::vector<float>;
 // Nodes 0 and 3 have equal features and opcode. Node 1 consumes both and is configurable; node 2
 // consumes node 1. Two configurations give node 1 its states 0 and 1. One layer, in which each node
 // adds up its consumers.
-struct Example {
+struct GlossaryExample {
   Ints edges = {1, 0, 1, 3, 2, 1}, config_nodes = {1}, states = {0, 1}, node_class = {0, 1, 2, 0},
        state_class = {0, 1};
   PlanShape shape{{{{EdgeKind::consumer_to_producer}, Aggregation::sum}}, false};
 };
 
 TEST(GlossaryExample, DensePlanHasARowForEachNodeAndConfiguration) {
-  const Example example;
+  const GlossaryExample example;
   const std::vector<PlanSlate> slates{
       {4, example.edges, example.config_nodes, 2, example.states, 2, example.node_class, 3}};
   const Plan plan = build_dense_plan(slates, example.shape);
@@ -46,7 +46,7 @@ TEST(GlossaryExample, DensePlanHasARowForEachNodeAndConfiguration) {
 }
 
 TEST(GlossaryExample, RefinedPlanHasARowForEachColour) {
-  const Example example;
+  const GlossaryExample example;
   const RefinedGraph graph(4, example.edges, example.config_nodes, std::vector(example.node_class),
                            example.shape);
   const std::vector<RefinedSlate> slates{{&graph, 2, example.states, example.state_class, 2}};

@@ -149,7 +149,7 @@ void expect_equal_scores(const Plan& dense, const Plan& refined, const std::vect
 void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bits,
                Mixing mixing = Mixing::graph) {
   for (int i = 0; i < cases; ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
+    SCOPED_TRACE(::testing::Message() << "case " << i);
     CounterRng random(seed, i);
     const Case made = random_case(random, slates, tile);
     const PlanShape shape = random_shape(random, mixing);
@@ -163,7 +163,7 @@ void run_cases(std::uint64_t seed, int cases, int slates, bool tile, int hash_bi
     }
     expect_equal_scores(build_dense_plan(dense, shape), build_refined_plan(refined, hash_bits),
                         made.inputs(), values(made.state_class, slates, 1.3));
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

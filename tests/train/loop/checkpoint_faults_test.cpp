@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 constexpr int kDied = 77;  // exit code
 
-Experiment experiment() {
+Experiment faulty_experiment() {
   return tiny_experiment({"train.checkpoint_every=2", "train.evaluate_every=3",
                           "train.evaluate_rows=4", "train.last_evaluation=sampled",
                           "train.log_every=1"});
@@ -42,7 +42,7 @@ Experiment experiment() {
 // Trains in a process of its own, which ends at the operation of this number as if it were killed,
 // and returns its exit code.
 int exit_code_of_run(const fs::path& folder, int dies_at) {
-  const Experiment short_run = experiment();
+  const Experiment short_run = faulty_experiment();
   const pid_t child = fork();
   if (child == 0) {
     std::atomic<int> operations = 0;
@@ -81,10 +81,11 @@ TEST(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
     ASSERT_EQ(code, kDied) << "operation " << deaths;
   }
   EXPECT_GE(deaths, 3 * 7);  // create, two writes, sync, close, rename, sync of the folder of each
-  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   for (int number = 0; number < deaths; ++number) {
     const fs::path died = folder / std::to_string(number);
-    EXPECT_EQ(testing::resume(experiment(), died).parameter_hash, whole) << "operation " << number;
+    EXPECT_EQ(testing::resume(faulty_experiment(), died).parameter_hash, whole)
+        << "operation " << number;
     EXPECT_TRUE(temporary_files(died).empty()) << "operation " << number;
     EXPECT_TRUE(is_whole(checkpoint_path(died / "checkpoints", 6))) << "operation " << number;
     EXPECT_TRUE(is_whole(best_checkpoint_path(died / "checkpoints"))) << "operation " << number;
@@ -116,7 +117,7 @@ TEST(CheckpointFaults, TrainingDoesNotWaitForTheDisk) {
 
 TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
   const TempDir folder;
-  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   std::atomic<bool> full = true;
   WatchedFileSystem files([&](const std::string& name, const auto&) {
     if (full && name == "write") throw IoError("no space left on device");
@@ -124,7 +125,7 @@ TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
   int boundaries = 0;
   ::testing::internal::CaptureStderr();
   const TrainOutcome outcome = run(
-      experiment(), folder / "run", 1, false,
+      faulty_experiment(), folder / "run", 1, false,
       [&] {
         if (++boundaries == 5) full = false;
         return false;
@@ -139,7 +140,7 @@ TEST(CheckpointFaults, AFullDiskDoesNotEndTrainingBeforeTheLastAttempt) {
 
 TEST(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
   const TempDir folder;
-  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   std::atomic<bool> full = false;
   WatchedFileSystem files([&](const std::string& name, const auto&) {
     if (full && name == "sync") throw IoError("no space left on device");
@@ -150,32 +151,32 @@ TEST(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
     return false;
   };
   try {
-    run(experiment(), folder / "run", 1, false, fill_disk, files);
+    run(faulty_experiment(), folder / "run", 1, false, fill_disk, files);
     ADD_FAILURE() << "no error";
   } catch (const IoError& error) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("no space left on device; this was the last attempt of the run"),
                       HasSubstr("go on with --resume")));
   }
-  EXPECT_EQ(testing::resume(experiment(), folder / "run").parameter_hash, whole);
+  EXPECT_EQ(testing::resume(faulty_experiment(), folder / "run").parameter_hash, whole);
 }
 
 TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {
   const TempDir folder;
-  const std::uint64_t whole = run(experiment(), folder / "whole").parameter_hash;
+  const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   int boundaries = 0;
   const auto remove_folder = [&] {
     if (++boundaries == 4) fs::remove_all(folder / "run/checkpoints");
     return false;
   };
-  const TrainOutcome outcome = run(experiment(), folder / "run", 1, false, remove_folder);
+  const TrainOutcome outcome = run(faulty_experiment(), folder / "run", 1, false, remove_folder);
   EXPECT_EQ(outcome.parameter_hash, whole);
   EXPECT_TRUE(is_whole(checkpoint_path(folder / "run/checkpoints", 6)));
 }
 
 TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
   const TempDir folder;
-  run(experiment(), folder / "whole");
+  run(faulty_experiment(), folder / "whole");
   const RunFolder files(folder / "run");
   int boundaries = 0;
   const auto fill_disk = [&] {
@@ -187,7 +188,7 @@ TEST(CheckpointFaults, MetricsThatAFullDiskDoesNotTakeComeLater) {
     if (boundaries == 4) fs::rename(folder / "written", files.metrics());
     return false;
   };
-  run(experiment(), files.path(), 1, false, fill_disk);
+  run(faulty_experiment(), files.path(), 1, false, fill_disk);
   const auto lines = [](const RunFolder& of) {
     const std::string text = read_text_file(of.metrics());
     return std::count(text.begin(), text.end(), '\n');
@@ -206,7 +207,7 @@ TEST(CheckpointFaults, MetricsThatNeverFitFailTheRunAtItsEnd) {
     fs::create_symlink("/dev/full", files.metrics());
     return false;
   };
-  EXPECT_THROW(run(experiment(), files.path(), 1, false, fill_disk), DiskFullError);
+  EXPECT_THROW(run(faulty_experiment(), files.path(), 1, false, fill_disk), DiskFullError);
   EXPECT_TRUE(is_whole(checkpoint_path(files.checkpoints(), 6)));
 }
 

@@ -71,7 +71,8 @@ TEST(EarlyStop, JudgesEachMemberAlone) {
   EXPECT_THAT(stop.waited, ElementsAre(0, 1, 0));
 }
 
-Checkpoint checkpoint_at(const fs::path& folder, const Experiment& experiment, std::int64_t step) {
+Checkpoint checkpoint_of_step(const fs::path& folder, const Experiment& experiment,
+                              std::int64_t step) {
   ThreadPool pool(1);
   const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
   return load_checkpoint(checkpoint_path(folder / "checkpoints", step), network.parameters());
@@ -97,7 +98,7 @@ TEST(EarlyStoppedRun, EndsWhenNoMemberTrainsAnyMore) {
     EXPECT_EQ(outcome.stopped_early[m].step, 3);
     EXPECT_EQ(outcome.stopped_early[m].best_step, 1);
     EXPECT_EQ(outcome.stopped_early[m].best_score,
-              checkpoint_at(folder / "run", experiment, 3).best_score[m]);
+              checkpoint_of_step(folder / "run", experiment, 3).best_score[m]);
   }
   EXPECT_TRUE(outcome.evaluation.has_value());
   const auto scores = nlohmann::json::parse(read_text_file(RunFolder(folder / "run").scores()));
@@ -122,7 +123,7 @@ Experiment patient(std::vector<std::string> more = {}) {
 void start_with_an_impatient_member(const Experiment& experiment, const fs::path& folder) {
   int asked = 0;
   run(experiment, folder, 1, false, [&] { return ++asked > 2; });
-  Checkpoint checkpoint = checkpoint_at(folder, experiment, 2);
+  Checkpoint checkpoint = checkpoint_of_step(folder, experiment, 2);
   checkpoint.stop_best[1] = 1;
   checkpoint.stop_waited[1] = 999;
   ThreadPool pool(1);
@@ -141,12 +142,12 @@ TEST(EarlyStoppedMember, KeepsItsWeightsAndLeavesTheOthersAsTheyWere) {
   EXPECT_EQ(outcome.stopped_early[0].member, 1);
   EXPECT_EQ(outcome.stopped_early[0].step, 3);
 
-  const Checkpoint all = checkpoint_at(folder / "all", experiment, 6);
-  const Checkpoint last = checkpoint_at(folder / "run", experiment, 6);
+  const Checkpoint all = checkpoint_of_step(folder / "all", experiment, 6);
+  const Checkpoint last = checkpoint_of_step(folder / "run", experiment, 6);
   EXPECT_EQ(parameters(last, 0), parameters(all, 0));
   EXPECT_EQ(parameters(last, 2), parameters(all, 2));
-  EXPECT_EQ(parameters(last, 1), parameters(checkpoint_at(folder / "run", experiment, 4), 1));
-  EXPECT_NE(parameters(last, 1), parameters(checkpoint_at(folder / "run", experiment, 2), 1));
+  EXPECT_EQ(parameters(last, 1), parameters(checkpoint_of_step(folder / "run", experiment, 4), 1));
+  EXPECT_NE(parameters(last, 1), parameters(checkpoint_of_step(folder / "run", experiment, 2), 1));
   EXPECT_LE(last.optimizer_steps[1], 3);
   EXPECT_THAT(last.average_points, ElementsAre(6, 3, 6));
   EXPECT_TRUE(outcome.evaluation->used[1]);  // it is a member like the others

@@ -182,7 +182,7 @@ std::map<std::string, bool> documented_keys() {
 }
 
 // Resumes a copy of the run for no step.
-void resume(const std::filesystem::path& original, const Experiment& experiment) {
+void resume_with(const std::filesystem::path& original, const Experiment& experiment) {
   const TempDir folder;
   std::filesystem::copy(original, folder / "run", std::filesystem::copy_options::recursive);
   const TrainOutcome outcome =
@@ -191,7 +191,7 @@ void resume(const std::filesystem::path& original, const Experiment& experiment)
 }
 
 // A run that was stopped after two steps.
-void start(const std::filesystem::path& folder, const std::string& override) {
+void start_with(const std::filesystem::path& folder, const std::string& override) {
   int asked = 0;
   run(tiny_experiment({override}), folder, 1, false, [&] { return ++asked > 2; });
 }
@@ -207,10 +207,11 @@ TEST(ResumeKeys, EveryFreeKeyMayChange) {
   const TempDir folder;
   std::filesystem::copy(testing::tiny_shards(), folder / "shards",
                         std::filesystem::copy_options::recursive);
-  start(folder / "run", "seed.init=1");
+  start_with(folder / "run", "seed.init=1");
   for (const ChangedKey& changed : free_keys(folder / "shards")) {
     SCOPED_TRACE(changed.key);
-    EXPECT_NO_THROW(resume(folder / "run", tiny_experiment({changed.key + "=" + changed.value})));
+    EXPECT_NO_THROW(
+        resume_with(folder / "run", tiny_experiment({changed.key + "=" + changed.value})));
   }
 }
 
@@ -219,11 +220,11 @@ TEST(ResumeKeys, EveryOtherKeyIsRefused) {
   std::map<std::string, std::filesystem::path> runs;  // by what was overridden
   for (const ChangedKey& changed : deciding_keys()) {
     const auto [at, fresh] = runs.emplace(changed.before, folder / std::to_string(runs.size()));
-    if (fresh) start(at->second, changed.before);
+    if (fresh) start_with(at->second, changed.before);
     const Experiment experiment =
         tiny_experiment({changed.before, changed.key + "=" + changed.value});
     SCOPED_TRACE(changed.key);
-    EXPECT_THROW(resume(at->second, experiment), ConfigError);
+    EXPECT_THROW(resume_with(at->second, experiment), ConfigError);
   }
 }
 

@@ -40,14 +40,14 @@ void expect_events_of_metrics(const RunFolder& folder) {
   EXPECT_EQ(at, records.size());
 }
 
-Experiment experiment() {
+Experiment logged_experiment() {
   return tiny_experiment({"train.log_every=1", "train.evaluate_every=3", "train.evaluate_rows=4",
                           "train.checkpoint_every=2", "train.last_evaluation=sampled"});
 }
 
 TEST(RunEvents, AreThoseOfTheMetrics) {
   const TempDir folder;
-  run(experiment(), folder / "run");
+  run(logged_experiment(), folder / "run");
   expect_events_of_metrics(RunFolder(folder / "run"));
 }
 
@@ -55,11 +55,11 @@ TEST(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
   const TempDir folder;
   const RunFolder files(folder / "run");
   int steps = 0;
-  run(experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
   // As if it had been killed after a later line, which the checkpoint does not know.
   files.append_metrics({{"kind", "step"}, {"step", 5}, {"loss", {1.0}}});
   std::filesystem::resize_file(files.events(), std::filesystem::file_size(files.events()) - 5);
-  testing::resume(experiment(), files.path());
+  testing::resume(logged_experiment(), files.path());
   expect_events_of_metrics(files);
 }
 
@@ -67,8 +67,8 @@ TEST(RunStart, IsToldWithCommandMachineAndSettingsEachTime) {
   const TempDir folder;
   const RunFolder files(folder / "run");
   int steps = 0;
-  run(experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
-  testing::resume(experiment(), files.path());
+  run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  testing::resume(logged_experiment(), files.path());
   const std::vector<RunStart> starts = read_learning_curves(files.metrics()).starts;
   ASSERT_EQ(starts.size(), 2u);
   EXPECT_EQ(starts[0].step, 0);

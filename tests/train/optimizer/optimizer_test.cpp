@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-OptimizerConfig read(std::string_view yaml) {
+OptimizerConfig read_optimizer(std::string_view yaml) {
   ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
   const OptimizerConfig config = OptimizerConfig::read(document.root().child("optimizer"));
   document.finish();
@@ -91,9 +91,10 @@ void expect_near(const std::vector<float>& values, const std::vector<float>& gol
 
 TEST(FlatOptimizer, MatchesTorchAdamWWithClipAndDecayRanges) {
   const TwoMembers two;
-  const auto flat =
-      train(two, read("optimizer: {name: adamw, lr: 1e-2, eps: 1e-6, clip_norm: 1.5, decay: {all: "
-                      "0.01, output: 0.5}}"));
+  const auto flat = train(
+      two,
+      read_optimizer("optimizer: {name: adamw, lr: 1e-2, eps: 1e-6, clip_norm: 1.5, decay: {all: "
+                     "0.01, output: 0.5}}"));
   expect_near(two.values(flat, 0), {-0.417023569f, -0.0907842219f, 0.248410657f, -0.303846598f,
                                     0.0232286192f, 0.361115664f, -0.172589988f, 0.137548044f,
                                     -0.388489783f, -0.0617183894f, 0.271764785f, -0.27066642f});
@@ -104,8 +105,9 @@ TEST(FlatOptimizer, MatchesTorchAdamWWithClipAndDecayRanges) {
 
 TEST(FlatOptimizer, MatchesTorchAdamWithDecayInTheGradient) {
   const TwoMembers two;
-  const auto flat = train(two, read("optimizer: {name: adam, lr: 1e-1, beta1: 0.8, beta2: 0.9, "
-                                    "decay: {all: 0.25, output: 0.5}}"));
+  const auto flat =
+      train(two, read_optimizer("optimizer: {name: adam, lr: 1e-1, beta1: 0.8, beta2: 0.9, "
+                                "decay: {all: 0.25, output: 0.5}}"));
   expect_near(two.values(flat, 0), {-0.245144576f, -0.0481797978f, 0.22676231f, -0.239893615f,
                                     -0.029915534f, 0.218178049f, -0.0225177109f, -0.0173082612f,
                                     -0.242181361f, -0.0500386655f, 0.21223031f, -0.227568179f});
@@ -121,7 +123,7 @@ TEST(FlatOptimizer, DecaysEachGroupAsTorchDoes) {
   const ParameterGroup groups[] = {weights, biases, embeddings, norms, output};
   for (const ParameterGroup group : groups)
     table.add("entry" + std::to_string(static_cast<int>(group)), {2}, group);
-  const OptimizerConfig config = read(
+  const OptimizerConfig config = read_optimizer(
       "optimizer: {lr: 1e-2, decay: {all: 9, weights: 0.1, biases: 0, embeddings: 0.2, norms: "
       "0.3, output: 0.4}}");
   ThreadPool pool(1);
@@ -148,7 +150,7 @@ TEST(FlatOptimizer, LeavesStatisticsAlone) {
   table.add("b", {3}, ParameterGroup::output);
   without.add("a", {3});
   without.add("b", {3}, ParameterGroup::output);
-  const OptimizerConfig config = read("optimizer: {clip_norm: 0.1, decay: {all: 0.5}}");
+  const OptimizerConfig config = read_optimizer("optimizer: {clip_norm: 0.1, decay: {all: 0.5}}");
   ThreadPool pool(1);
   FlatOptimizer optimizer(config, table, 1), other(config, without, 1);
   std::vector<float> flat(48, 0.7f), gradients(48, 0.3f), few(32, 0.7f), of_few(32, 0.3f);
@@ -168,7 +170,7 @@ TEST(FlatOptimizer, LeavesStatisticsAlone) {
 
 TEST(FlatOptimizer, KeepsPaddingZero) {
   const TwoMembers two;
-  const auto flat = train(two, read("optimizer: {decay: {all: 0.1}, eps: 1e-30}"));
+  const auto flat = train(two, read_optimizer("optimizer: {decay: {all: 0.1}, eps: 1e-30}"));
   double sum = 0, sum_of_values = 0;
   for (float value : flat) sum += std::abs(value);
   for (int member = 0; member < 2; ++member) {
@@ -248,19 +250,19 @@ TEST(FlatOptimizer, RefusesBuffersThatDoNotFit) {
 
 TEST(OptimizerConfig, DecayOfAGroupDefaultsToTheDecayOfAll) {
   using enum ParameterGroup;
-  const OptimizerConfig all = read("optimizer: {decay: {all: 0.5}}");
+  const OptimizerConfig all = read_optimizer("optimizer: {decay: {all: 0.5}}");
   for (const ParameterGroup group : {weights, biases, embeddings, norms, output})
     EXPECT_EQ(all.decay_of(group), 0.5);
   EXPECT_EQ(all.decay_of(statistics), 0);
-  EXPECT_EQ(read("optimizer: {decay: {all: 0.5, output: 0}}").decay_of(output), 0);
-  const OptimizerConfig one = read("optimizer: {decay: {output: 1e-4}}");
+  EXPECT_EQ(read_optimizer("optimizer: {decay: {all: 0.5, output: 0}}").decay_of(output), 0);
+  const OptimizerConfig one = read_optimizer("optimizer: {decay: {output: 1e-4}}");
   EXPECT_EQ(one.decay_of(weights), 0);
   EXPECT_EQ(one.decay_of(output), 1e-4);
 }
 
 TEST(OptimizerConfig, NamesAllMistakesAtOnce) {
   try {
-    read("optimizer: {name: adamm, lr: -1, beta2: 1, epss: 1}");
+    read_optimizer("optimizer: {name: adamm, lr: -1, beta2: 1, epss: 1}");
     FAIL() << "no error";
   } catch (const ConfigError& error) {
     for (const char* part : {"adamw", "lr", "beta2", "epss"}) {

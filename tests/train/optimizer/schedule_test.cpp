@@ -12,26 +12,26 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ScheduleConfig read(std::string_view yaml) {
+ScheduleConfig read_schedule(std::string_view yaml) {
   ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
   const ScheduleConfig config = ScheduleConfig::read(document.root().child("schedule"));
   document.finish();
   return config;
 }
 
-std::string mistake(std::string_view yaml) {
-  return testing::message_of<ConfigError>([&] { read(yaml); });
+std::string schedule_mistake(std::string_view yaml) {
+  return testing::message_of<ConfigError>([&] { read_schedule(yaml); });
 }
 
 TEST(Schedule, ConstantByDefault) {
-  const ScheduleConfig constant = read("{}");
+  const ScheduleConfig constant = read_schedule("{}");
   EXPECT_EQ(constant(0, 100), 1);
   EXPECT_EQ(constant(99, 100), 1);
 }
 
 TEST(Schedule, MultistepFallsAtItsShares) {
   const ScheduleConfig multistep =
-      read("schedule: {name: multistep, at: [0.6, 0.7, 0.8, 0.9], factor: 0.1}");
+      read_schedule("schedule: {name: multistep, at: [0.6, 0.7, 0.8, 0.9], factor: 0.1}");
   EXPECT_EQ(multistep(239'999, 400'000), 1);
   EXPECT_DOUBLE_EQ(multistep(240'000, 400'000), 0.1);
   EXPECT_DOUBLE_EQ(multistep(279'999, 400'000), 0.1);
@@ -40,13 +40,14 @@ TEST(Schedule, MultistepFallsAtItsShares) {
 }
 
 TEST(Schedule, SharesAreRoundedToWholeSteps) {
-  const ScheduleConfig multistep = read("schedule: {name: multistep, at: [0.07], factor: 0.5}");
+  const ScheduleConfig multistep =
+      read_schedule("schedule: {name: multistep, at: [0.07], factor: 0.5}");
   EXPECT_EQ(multistep(6, 100), 1);  // 0.07 * 100 is a little above 7 in binary
   EXPECT_EQ(multistep(7, 100), 0.5);
 }
 
 TEST(Schedule, WarmUpRisesToOne) {
-  const ScheduleConfig warm = read("schedule: {warmup: 0.04}");
+  const ScheduleConfig warm = read_schedule("schedule: {warmup: 0.04}");
   EXPECT_EQ(warm(0, 100), 0.25);
   EXPECT_EQ(warm(1, 100), 0.5);
   EXPECT_EQ(warm(3, 100), 1);
@@ -54,7 +55,7 @@ TEST(Schedule, WarmUpRisesToOne) {
 }
 
 TEST(Schedule, CosineFallsFromTheWarmUpToItsFloor) {
-  const ScheduleConfig cosine = read("schedule: {name: cosine, warmup: 0.2, floor: 0.1}");
+  const ScheduleConfig cosine = read_schedule("schedule: {name: cosine, warmup: 0.2, floor: 0.1}");
   EXPECT_DOUBLE_EQ(cosine(0, 10), 0.5);
   EXPECT_DOUBLE_EQ(cosine(2, 10), 1);
   EXPECT_DOUBLE_EQ(cosine(6, 10), 0.55);
@@ -105,17 +106,18 @@ TEST(Schedule, CosineWithWarmUpEqualsThatOfTorch) {
                            0.068132819492911,
                            0.0580877776501467,
                            0.0520262662598586};
-  const ScheduleConfig cosine = read("schedule: {name: cosine, warmup: 0.15, floor: 0.05}");
+  const ScheduleConfig cosine =
+      read_schedule("schedule: {name: cosine, warmup: 0.15, floor: 0.05}");
   for (int step = 0; step < 40; ++step) EXPECT_NEAR(cosine(step, 40), golden[step], 1e-13) << step;
 }
 
 TEST(Schedule, NamesMistakes) {
-  EXPECT_THAT(mistake("schedule: {name: multistep}"), HasSubstr("at"));
-  EXPECT_THAT(mistake("schedule: {name: multistep, at: [0.5, 0.5]}"), HasSubstr("rising"));
-  EXPECT_THAT(mistake("schedule: {name: multistep, at: [0.5, 1]}"), HasSubstr("below 1"));
-  EXPECT_THAT(mistake("schedule: {warmup: 1}"), HasSubstr("below 1"));
-  EXPECT_THAT(mistake("schedule: {name: cosin}"), HasSubstr("cosine"));
-  EXPECT_THAT(mistake("schedule: {name: constant, at: [0.5]}"), HasSubstr("test.yaml:1:"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: multistep}"), HasSubstr("at"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: multistep, at: [0.5, 0.5]}"), HasSubstr("rising"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: multistep, at: [0.5, 1]}"), HasSubstr("below 1"));
+  EXPECT_THAT(schedule_mistake("schedule: {warmup: 1}"), HasSubstr("below 1"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: cosin}"), HasSubstr("cosine"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: constant, at: [0.5]}"), HasSubstr("test.yaml:1:"));
 }
 
 }  // namespace

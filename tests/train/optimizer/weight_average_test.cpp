@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
-AverageConfig read(std::string_view yaml) {
+AverageConfig read_average(std::string_view yaml) {
   ConfigDocument document = ConfigDocument::parse(yaml, "test.yaml");
   const AverageConfig config = AverageConfig::read(document.root().child("average"));
   document.finish();
@@ -20,7 +20,7 @@ AverageConfig read(std::string_view yaml) {
 }
 
 std::string mistake(std::string_view yaml) {
-  return testing::message_of<ConfigError>([&] { read(yaml); });
+  return testing::message_of<ConfigError>([&] { read_average(yaml); });
 }
 
 // The average of one weight of one member after each step.
@@ -39,34 +39,34 @@ std::vector<float> averages_of(const AverageConfig& config, const std::vector<fl
 
 TEST(WeightAverage, OfSwaIsTheMeanOfItsPoints) {
   // 2; (2 + 4) / 2; (2 + 4 + 9) / 3
-  EXPECT_THAT(averages_of(read("average: {kind: swa, from: 0}"), {2, 4, 9}),
+  EXPECT_THAT(averages_of(read_average("average: {kind: swa, from: 0}"), {2, 4, 9}),
               ElementsAre(2, 3, FloatEq(5)));
 }
 
 TEST(WeightAverage, OfEmaWeighsItsPointsByTheirAge) {
   // 1; (1 x 0.5 + 4) / 1.5; (1 x 0.25 + 4 x 0.5 + 9) / 1.75
-  EXPECT_THAT(averages_of(read("average: {kind: ema, decay: 0.5}"), {1, 4, 9}),
+  EXPECT_THAT(averages_of(read_average("average: {kind: ema, decay: 0.5}"), {1, 4, 9}),
               ElementsAre(1, FloatEq(3), FloatEq(45.0f / 7)));
 }
 
 TEST(WeightAverage, TakesItsPointsFromAShareOfAllStepsOn) {
   // The last half of 8 steps, every second of them: 6 and 8.
-  EXPECT_THAT(
-      averages_of(read("average: {kind: swa, from: 0.5, every: 2}"), {1, 2, 3, 4, 5, 6, 7, 8}),
-      ElementsAre(0, 0, 0, 0, 0, 6, 6, 7));
+  EXPECT_THAT(averages_of(read_average("average: {kind: swa, from: 0.5, every: 2}"),
+                          {1, 2, 3, 4, 5, 6, 7, 8}),
+              ElementsAre(0, 0, 0, 0, 0, 6, 6, 7));
 }
 
 // Such as statistics of the data, which training never changes.
 TEST(WeightAverage, HasTheBitsOfWhatDoesNotChange) {
   for (const char* yaml : {"average: {kind: swa, from: 0}", "average: {kind: ema, decay: 0.97}"}) {
-    for (const float value : averages_of(read(yaml), std::vector<float>(50, 0.1f)))
+    for (const float value : averages_of(read_average(yaml), std::vector<float>(50, 0.1f)))
       EXPECT_EQ(value, 0.1f);
   }
 }
 
 TEST(WeightAverage, PassesOverMembersThatDoNotTrain) {
   ThreadPool pool(2);
-  WeightAverage average(read("average: {kind: swa, from: 0}"), 2, 3);
+  WeightAverage average(read_average("average: {kind: swa, from: 0}"), 2, 3);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   average.add(std::vector<float>{1, 2, 3, 4, 5, 6}, {true, true, false}, 1, 2, pool);
   average.add(std::vector<float>{3, 6, nan, nan, 7, 8}, {true, false, false}, 2, 2, pool);
@@ -80,7 +80,7 @@ TEST(WeightAverage, PassesOverMembersThatDoNotTrain) {
 
 TEST(WeightAverage, HoldsNothingUnlessAskedFor) {
   ThreadPool pool(1);
-  WeightAverage average(read("average: {}"), 2, 1);
+  WeightAverage average(read_average("average: {}"), 2, 1);
   average.add(std::vector<float>{1, 2}, {true}, 1, 1, pool);
   EXPECT_FALSE(average.is_kept());
   EXPECT_TRUE(average.values().empty());
@@ -93,7 +93,7 @@ TEST(WeightAverage, HasTheSameBitsForAnyNumberOfThreads) {
   constexpr int kLength = 50'000;
   const auto with = [&](int threads) {
     ThreadPool pool(threads);
-    WeightAverage average(read("average: {kind: ema, decay: 0.9}"), kLength, 2);
+    WeightAverage average(read_average("average: {kind: ema, decay: 0.9}"), kLength, 2);
     std::vector<float> flat(2 * kLength);
     for (int step = 1; step <= 3; ++step) {
       for (std::size_t i = 0; i < flat.size(); ++i)

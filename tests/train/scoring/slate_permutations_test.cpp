@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using testing::tiny_experiment;
 
 // Two members, as they begin, on the tiny data.
-struct Scored {
-  explicit Scored(int threads = 2) : pool(threads, use_one_thread_per_worker) {
+struct ScoredSlates {
+  explicit ScoredSlates(int threads = 2) : pool(threads, use_one_thread_per_worker) {
     network.initialise(std::span(flat).first(flat.size() / 2), 1);
     network.initialise(std::span(flat).last(flat.size() / 2), 2);
   }
@@ -55,7 +55,7 @@ struct Scored {
 };
 
 TEST(SlatePermutations, ArePermutationsOfTheDistinctRows) {
-  const Scored scored;
+  const ScoredSlates scored;
   const std::vector<DistinctRows> graphs = scored.distinct();
   const SlatePermutations permutations(scored.data, graphs,
                                        {.configs = 5, .permutations = 3, .seed = 1});
@@ -99,7 +99,7 @@ TEST(SlatePermutations, AreCutIntoNearlyEqualSlates) {
 
 // This network scores each configuration by itself, and so the slates do not matter.
 TEST(SlatePermutations, GiveANetworkThatDoesNotMixConfigurationsTheSameScores) {
-  Scored scored;
+  ScoredSlates scored;
   const auto whole = scored.score({});
   const auto slates = scored.score({.configs = 7, .permutations = 3, .seed = 5});
   ASSERT_EQ(slates.size(), whole.size());
@@ -115,14 +115,14 @@ TEST(SlatePermutations, GiveANetworkThatDoesNotMixConfigurationsTheSameScores) {
 }
 
 TEST(SlatePermutations, GiveTheSameBitsForAnyNumberOfThreads) {
-  Scored one(1), three(3);
+  ScoredSlates one(1), three(3);
   const ScoringSlates slates{.configs = 6, .permutations = 2, .seed = 1};
   const auto a = one.score(slates), b = three.score(slates);
   for (std::size_t g = 0; g < a.size(); ++g) EXPECT_EQ(a[g].scores, b[g].scores);
 }
 
 TEST(SlatePermutations, CostAsMuchAsTheirPermutations) {
-  Scored scored;
+  ScoredSlates scored;
   ScoringBlock block;
   block.slates = {.configs = 8, .permutations = 1, .seed = 1};
   const ScoringCost once = scoring_cost(scored.units, scored.data, 2, 0, block, scored.pool);
@@ -132,7 +132,7 @@ TEST(SlatePermutations, CostAsMuchAsTheirPermutations) {
 }
 
 TEST(SlatePermutations, AreRecordedWithTheScores) {
-  Scored scored;
+  ScoredSlates scored;
   NoProgress progress;
   const auto world = make_self_communicator();
   JobContext context{*world, scored.pool, NodeTopology{}, progress};

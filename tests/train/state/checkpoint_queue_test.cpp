@@ -19,7 +19,7 @@ using testing::TempDir;
 using testing::WatchedFileSystem;
 using Kind = CheckpointQueue::Kind;
 
-ParameterTable make_table() {
+ParameterTable queue_table() {
   ParameterTable table;
   table.add("weight", {16});
   return table;
@@ -46,7 +46,7 @@ std::string message_of(const std::exception_ptr& error) {
 
 TEST(CheckpointQueue, WritesWhileItsOwnerGoesOn) {
   const TempDir folder;
-  const ParameterTable table = make_table();
+  const ParameterTable table = queue_table();
   std::promise<void> released;
   std::shared_future<void> release(released.get_future());
   WatchedFileSystem files([release](const std::string&, const auto&) { release.wait(); });
@@ -73,7 +73,7 @@ TEST(CheckpointQueue, WritesWhileItsOwnerGoesOn) {
 
 TEST(CheckpointQueue, WaitsForTheOneBeforeOfTheSameKind) {
   const TempDir folder;
-  const ParameterTable table = make_table();
+  const ParameterTable table = queue_table();
   CheckpointQueue queue(table, posix_file_system());
   for (std::int64_t step = 1; step <= 5; ++step) {
     fill(queue.copy(Kind::regular), step);
@@ -88,7 +88,7 @@ TEST(CheckpointQueue, WaitsForTheOneBeforeOfTheSameKind) {
 
 TEST(CheckpointQueue, KeepsErrorsForItsOwnerAndGoesOn) {
   const TempDir folder;
-  const ParameterTable table = make_table();
+  const ParameterTable table = queue_table();
   std::atomic<bool> full = true;
   WatchedFileSystem files([&](const std::string& name, const auto&) {
     if (full && name == "write") throw IoError("no space left on device");
@@ -115,7 +115,7 @@ TEST(CheckpointQueue, KeepsErrorsForItsOwnerAndGoesOn) {
 
 TEST(CheckpointQueue, FinishesWhatItWasGivenAndMakesTheFolder) {
   const TempDir folder;
-  const ParameterTable table = make_table();
+  const ParameterTable table = queue_table();
   std::atomic<int> parts = 0;
   {
     CheckpointQueue queue(table, posix_file_system(), [&] { ++parts; });

@@ -15,8 +15,8 @@ namespace {
 using testing::tiny_experiment;
 
 // What an experiment becomes, and its costs from this process alone.
-struct Fixture {
-  explicit Fixture(std::vector<std::string> overrides)
+struct CostsFixture {
+  explicit CostsFixture(std::vector<std::string> overrides)
       : experiment(tiny_experiment(std::move(overrides))),
         setup(experiment, experiment.data.training(), pool, -1, 1, *alone) {}
 
@@ -36,7 +36,7 @@ struct Fixture {
 };
 
 TEST(SlateCosts, AreThoseOfTheFirstSlate) {
-  Fixture fixture({"batch.configs=8"});
+  CostsFixture fixture({"batch.configs=8"});
   const std::vector<SlateCost> costs = fixture.costs(*fixture.alone);
   ASSERT_EQ(static_cast<int>(costs.size()), fixture.setup.data.size());
   for (int g = 0; g < fixture.setup.data.size(); ++g) {
@@ -46,7 +46,7 @@ TEST(SlateCosts, AreThoseOfTheFirstSlate) {
 }
 
 TEST(SlateCosts, AFurtherSlateInThePlanCostsLess) {
-  Fixture fixture({"batch.configs=8", "batch.slates=6", "batch.unit=graph"});
+  CostsFixture fixture({"batch.configs=8", "batch.slates=6", "batch.unit=graph"});
   const std::vector<SlateCost> costs = fixture.costs(*fixture.alone);
   for (int g = 0; g < fixture.setup.data.size(); ++g) {
     const SlateCost& cost = costs[g];
@@ -58,7 +58,7 @@ TEST(SlateCosts, AFurtherSlateInThePlanCostsLess) {
 
 // Graphs without a sample plan get that of a smaller one, in proportion to their size.
 TEST(SlateCosts, AFewSamplesStandForManyGraphs) {
-  Fixture fixture(
+  CostsFixture fixture(
       {"data.collection=tile:xla", "model.preset=latenciaga_tile", "ensemble.folds=none"});
   ASSERT_GT(fixture.setup.data.size(), 3);
   const auto all = fixture.costs(*fixture.alone), few = fixture.costs(*fixture.alone, 3);
@@ -74,14 +74,14 @@ TEST(SlateCosts, AFewSamplesStandForManyGraphs) {
 }
 
 TEST(SlateCosts, AreTheSameForSlatesInChunks) {
-  Fixture whole({"batch.configs=8", "plan=dense"}),
+  CostsFixture whole({"batch.configs=8", "plan=dense"}),
       chunks({"batch.configs=8", "batch.config_chunk=4", "plan=dense"});
   const auto a = whole.costs(*whole.alone), b = chunks.costs(*chunks.alone);
   for (std::size_t g = 0; g < a.size(); ++g) EXPECT_NEAR(b[g].first / a[g].first, 1, 0.3);
 }
 
 // Mean rank / slowest rank over some steps by the true plans, with owners that go by `costs`.
-double balance(const Fixture& fixture, const std::vector<SlateCost>& costs, int ranks) {
+double balance(const CostsFixture& fixture, const std::vector<SlateCost>& costs, int ranks) {
   const BatchPlanner planner(fixture.experiment, fixture.setup.order, costs, {}, ranks);
   double total = 0, slowest = 0;
   for (std::int64_t step = 0; step < 20; ++step) {
@@ -101,7 +101,7 @@ double balance(const Fixture& fixture, const std::vector<SlateCost>& costs, int 
 }
 
 TEST(SlateCosts, BalanceRanksBetterThanTheSizeOfGraphs) {
-  Fixture fixture({"batch.configs=16", "batch.slates=8", "ensemble.folds=none"});
+  CostsFixture fixture({"batch.configs=16", "batch.slates=8", "ensemble.folds=none"});
   std::vector<SlateCost> sizes;
   for (int g = 0; g < fixture.setup.data.size(); ++g)
     sizes.push_back({static_cast<double>(fixture.setup.data.graph(g).nodes), 0});
