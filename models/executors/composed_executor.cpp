@@ -193,8 +193,8 @@ DeviceContext place_on(int device_index) {
   return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_kernel_operators};
 #else
   throw ConfigError(
-      "a network other than a stack of plain SAGE layers takes a GPU by the project's own kernels "
-      "alone, and this program was built without nvcc: set dist.device to cpu");
+      "a GPU needs the project's CUDA kernels, and this program was built without nvcc: set "
+      "dist.device to cpu");
 #endif
 }
 

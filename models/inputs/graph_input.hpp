@@ -11,7 +11,6 @@
 
 namespace tpudist {
 
-struct DeviceGraph;
 struct EncodedGraph;
 
 // The forms of node features that a GraphInput can hold.
@@ -71,9 +70,6 @@ class GraphInput {
     return raw_;
   }
 
-  // The executor's copy on its device, set once before the graph is shared. Null on the CPU.
-  const std::shared_ptr<const DeviceGraph>& device() const { return device_; }
-  void set_device(std::shared_ptr<const DeviceGraph> copy) { device_ = std::move(copy); }
   // What the encoder of a composed network makes of the nodes before any weight, set once before
   // the graph is shared. Null: every unit makes it anew.
   const std::shared_ptr<const EncodedGraph>& encoded() const { return encoded_; }
@@ -84,7 +80,6 @@ class GraphInput {
 
   Array<float> rows_, raw_;
   Array<std::int32_t> opcode_;
-  std::shared_ptr<const DeviceGraph> device_;
   std::shared_ptr<const EncodedGraph> encoded_;
 };
 

@@ -10,7 +10,6 @@ namespace tpudist {
 
 class GraphInput;
 class PreparedUnit;
-struct StagedUnit;
 
 // What a network call computes on: the slates of one unit. Shared parts are held by pointer.
 // Immutable once it is complete.
@@ -19,13 +18,10 @@ struct UnitInput {
   std::vector<float> states;  // [plan.states, F], the slates' state tables one behind the other
   std::shared_ptr<const Plan> plan;
   // Whether it is made for gradients of losses that ignore a shift at all scores: those of
-  // Network::gradient with `common` false. It decides what Network::stage makes beforehand.
+  // Network::gradient with `common` false. It decides what Network::prepare_unit makes.
   bool of_differences = false;
-  // The unit's arrays packed for the network's device by Network::stage. Null: every call packs them
-  // anew.
-  std::shared_ptr<const StagedUnit> staged;
-  // What layers need of the unit besides its plan, likewise kept by Network::stage where the network
-  // is composed of layers.
+  // What layers need of the unit besides its plan, on the network's device; made by Network::prepare_unit
+  // where the network is composed of layers. Null: every call makes it anew.
   std::shared_ptr<const PreparedUnit> prepared;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -65,23 +64,6 @@ __device__ void store(float* to, const Channels<float, N>& x) {
     for (int i = 0; i < N; i += 4) {
       *reinterpret_cast<float4*>(to + i) = {x.at[i], x.at[i + 1], x.at[i + 2], x.at[i + 3]};
     }
-  }
-}
-
-// Rounded to the nearest, in one store of 2 N bytes.
-template <int N>
-__device__ void store(__nv_bfloat16* to, const Channels<float, N>& x) {
-  if constexpr (N == 1) {
-    *to = __float2bfloat16_rn(x.at[0]);
-  } else {
-    struct alignas(2 * N) Pairs {
-      __nv_bfloat162 of[N / 2];
-    } pairs;
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      pairs.of[i] = __floats2bfloat162_rn(x.at[2 * i], x.at[2 * i + 1]);
-    }
-    *reinterpret_cast<Pairs*>(to) = pairs;
   }
 }
 
