@@ -58,7 +58,7 @@ struct PlanContext {
 struct LayerCall {
   const Plan& plan;
   const PlanContext& context;
-  Backend backend;
+  const Backend& backend;
   at::Tensor states;  // [plan.states + 1, M, S] the encoder's states, the last one of nodes without
   // [M] what the members' dropout is drawn by; empty: nothing is dropped.
   std::span<const std::uint64_t> dropout_keys = {};

@@ -10,7 +10,7 @@
 #include "core/tpugraphs.hpp"
 #include "models/executors/composed_executor.hpp"
 #include "models/kernels/threads.hpp"
-#include "models/operators/kernel_operators.hpp"
+#include "models/operators/device_backend.hpp"
 #include "models/plans/check_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
@@ -250,7 +250,7 @@ TEST(Network, LayersEqualThePassOfPlainStacks) {
       const UnitInput unit = unit_of(layers);
       for (const Shift shift : {Shift::counts, Shift::ignored_and_told}) {
         const CallResult expected = call(network, flat, 1, 2, unit_of(network), shift);
-        for (const DeviceContext& place : {DeviceContext{}, {at::kCPU, make_kernel_operators}}) {
+        for (const DeviceContext& place : {DeviceContext{}, {at::kCPU, make_device_backend}}) {
           const auto executor =
               make_composed_executor(config, test.config_features, false, pool, place);
           CallResult result;
