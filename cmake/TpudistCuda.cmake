@@ -1,5 +1,5 @@
 # Turns on nvcc where it is wanted and found. Sets TPUDIST_CUDA_KERNELS.
-# Without it the operators use ATen on the GPU; NCCL needs no nvcc.
+# Without it networks run on the CPU only; NCCL needs no nvcc.
 
 set(TPUDIST_CUDA_KERNELS OFF)
 if(NOT TPUDIST_TORCH OR (NOT TPUDIST_CUDA AND NOT TPUDIST_CUDA STREQUAL "AUTO"))
@@ -14,7 +14,7 @@ if(TPUDIST_CUDA STREQUAL "AUTO")
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    message(STATUS "No nvcc: the GPU operators fall back to ATen")
+    message(STATUS "No nvcc: networks run on the CPU only")
     return()
   endif()
 endif()

@@ -53,8 +53,8 @@ struct MemorySpeed {
 struct JobFacts {
   std::vector<RankFacts> ranks;                               // at least one
   std::vector<std::pair<std::string, std::string>> versions;  // of rank 0: name, version
-  bool nccl_agrees = true;                                    // NCCL's header and library have the
-                                                              // same version
+  bool nccl_agrees = true;                                    // header and library
+  bool runs_on_gpus = true;                                   // built with nvcc
   FolderFacts folder;                                         // of rank 0
   std::vector<AllReduceSpeed> all_reduce;  // by memory and size; empty for one rank
   std::vector<MemorySpeed> memory;         // by node

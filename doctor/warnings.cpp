@@ -112,7 +112,7 @@ void warn_of_memory(const Node& node, Warnings& warnings) {
        "data.cache_dir=auto"});
 }
 
-void warn_of_gpus(const Node& node, Warnings& warnings) {
+void warn_of_gpus(const Node& node, bool runs_on_gpus, Warnings& warnings) {
   const RankFacts& first = *node.front();
   std::map<std::string, std::vector<int>> takers;
   std::set<std::string> seen;
@@ -130,7 +130,13 @@ void warn_of_gpus(const Node& node, Warnings& warnings) {
          fmt::format("ranks {} on {} share GPU {}", fmt::join(ranks, ", "), first.host, gpu),
          "NCCL refuses that: start one rank for each GPU"});
   }
-  if (!seen.empty() && without > 0) {
+  if (!seen.empty() && !runs_on_gpus) {
+    warnings.push_back({"no_kernels",
+                        fmt::format("{} has {} GPU{}, and this program was built without nvcc, so "
+                                    "that networks run on the CPU",
+                                    first.host, seen.size(), seen.size() == 1 ? "" : "s"),
+                        "build it where nvcc is found"});
+  } else if (!seen.empty() && without > 0) {
     warnings.push_back(
         {"unused_gpus",
          fmt::format("{} has {} GPU{} for {}: with dist.device: auto all of them "
@@ -193,7 +199,7 @@ std::vector<DoctorWarning> doctor_warnings(const JobFacts& facts) {
   for (const auto& [number, node] : nodes) {
     warn_of_cores(node, warnings);
     warn_of_memory(node, warnings);
-    warn_of_gpus(node, warnings);
+    warn_of_gpus(node, facts.runs_on_gpus, warnings);
   }
   warn_of_nccl(facts, warnings);
   warn_of_kernels(facts, warnings);

@@ -22,6 +22,7 @@
 #include "launch/cores.hpp"
 #include "launch/output.hpp"
 #include "models/kernels/cpu_kernels.hpp"
+#include "models/network.hpp"
 
 namespace tpudist {
 namespace {
@@ -60,7 +61,8 @@ void time_nccl(Communicator& world, const NodeTopology& place, JobFacts& facts) 
 // Collective.
 JobFacts examine(Communicator& world, const std::filesystem::path& folder) {
   JobFacts facts;
-  const NodeTopology place = place_rank(world, "auto");
+  const NodeTopology place = place_rank(world, runs_on_gpus() ? "auto" : "cpu");
+  facts.runs_on_gpus = runs_on_gpus();
   const std::string own = rank_facts_text(own_facts(world, place));
   for (const std::string& text : all_gather_text(world, own))
     facts.ranks.push_back(parse_rank_facts(text));

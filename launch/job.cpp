@@ -18,6 +18,7 @@
 #include "core/log.hpp"
 #include "core/output_path.hpp"
 #include "core/version.hpp"
+#include "dist/device_memory.hpp"
 #include "dist/mpi_session.hpp"
 #include "dist/node_topology.hpp"
 #include "launch/build_info.hpp"
@@ -27,6 +28,7 @@
 #include "launch/output.hpp"
 #include "models/kernels/cpu_kernels.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/network.hpp"
 
 namespace tpudist {
 namespace {
@@ -112,12 +114,23 @@ void log_cores(const std::vector<std::string>& masks, int threads) {
   if (const auto text = crowd_note(masks); !text.empty()) spdlog::info("{}", text);
 }
 
+// What place_rank is to look for. Without CUDA kernels `auto` is the CPU.
+std::string usable_device(Communicator& world, const std::string& device) {
+  if (runs_on_gpus() || device == "cpu") return device;
+  const char* const why = "this program was built without nvcc, so that no network runs on a GPU";
+  if (device == "cuda")
+    throw ConfigError(fmt::format("device: cuda: {}; choose cpu, or build it with nvcc", why));
+  if (world.rank() == 0 && !visible_devices().empty())
+    spdlog::info("device: auto takes the CPU: {}", why);
+  return "cpu";
+}
+
 void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& options,
                 const std::function<void(JobContext&)>& body) {
   require_one_world(world);
   require_same_work(world, options);
   require_same_kernels(world, options.mixed_cpus);
-  const NodeTopology place = place_rank(world, options.device);
+  const NodeTopology place = place_rank(world, usable_device(world, options.device));
   const std::vector<std::string> cores = core_masks(world, place);
   const int threads =
       options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank);

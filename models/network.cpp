@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "models/executors/aten_executor.hpp"
 #include "models/executors/composed_executor.hpp"
 #include "models/executors/cpu_executor.hpp"
 #include "models/executors/executor.hpp"
@@ -20,6 +19,14 @@
 #include "models/network/network_layout.hpp"
 
 namespace tpudist {
+
+bool runs_on_gpus() {
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  return true;
+#else
+  return false;
+#endif
+}
 
 struct Network::Impl {
   Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
@@ -33,10 +40,7 @@ struct Network::Impl {
     } else {
       layout = std::make_unique<const NetworkLayout>(config, config_features);
       table = layout->table;
-      executor =
-          device_index < 0
-              ? make_cpu_executor(*layout, config.output_scale, options.recompute, pool)
-              : make_aten_executor(*layout, config.output_scale, device_index, options.replay);
+      executor = make_cpu_executor(*layout, config.output_scale, options.recompute, pool);
     }
     call_shape.parameters = table.length();
     call_shape.config_features = config_features;
@@ -58,11 +62,21 @@ struct Network::Impl {
 
 namespace {
 
-// Networks of layers have no bf16 products, and their work is not recorded.
-void refuse_what_is_plain(const NetworkConfig& config, const NetworkOptions& options) {
-  const std::string what = "a network other than a stack of plain SAGE layers runs ";
-  if (options.replay) throw ConfigError(what + "without train.cuda_graphs");
-  if (config.precision != Precision::fp32) throw ConfigError(what + "with precision: fp32");
+// The products of bf16 are those of the pass for plain SAGE layers, on the CPU.
+void refuse_bf16(const NetworkConfig& config, int device_index) {
+  if (config.precision == Precision::fp32) return;
+  if (device_index >= 0)
+    throw ConfigError(
+        "precision: bf16 runs on the CPU only: set it to fp32, or dist.device to cpu");
+  if (config.is_composed())
+    throw ConfigError(
+        "a network other than a stack of plain SAGE layers runs with precision: fp32");
+}
+
+// On a device every network is composed of layers.
+NetworkConfig config_on(int device_index, NetworkConfig config) {
+  config.general |= device_index >= 0;
+  return config;
 }
 
 }  // namespace
@@ -71,8 +85,9 @@ Network::Network(const NetworkConfig& config, int config_features, int device_in
                  ThreadPool& pool, const NetworkOptions& options) {
   if (config.layers.empty() && config.blocks.empty())
     throw ConfigError("model: a network needs at least one block");
-  if (config.is_composed()) refuse_what_is_plain(config, options);
-  impl_ = std::make_unique<Impl>(config, config_features, device_index, pool, options);
+  refuse_bf16(config, device_index);
+  impl_ = std::make_unique<Impl>(config_on(device_index, config), config_features, device_index,
+                                 pool, options);
 }
 
 Network::~Network() = default;
@@ -143,7 +158,6 @@ GraphArrays Network::graph_arrays(std::span<const float> node_features,
 std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) const {
   auto graph = std::make_shared<GraphInput>(arrays);
   if (impl_->encoder) graph->set_encoded(impl_->encoder->of_arrays(arrays));
-  graph->set_device(impl_->executor->upload(*graph));
   return graph;
 }
 
@@ -162,8 +176,7 @@ std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
          (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
 }
 
-void Network::stage(UnitInput& input) const {
-  input.staged = impl_->executor->stage(input);
+void Network::prepare_unit(UnitInput& input) const {
   input.prepared = impl_->executor->prepare(input);
 }
 

@@ -17,14 +17,14 @@
 
 namespace tpudist {
 
-// How a network uses memory and the device. Scores and gradients do not depend on it.
+// Whether this program can run networks on a GPU: it was built with nvcc.
+bool runs_on_gpus();
+
+// How a network uses memory. Scores and gradients do not depend on it.
 struct NetworkOptions {
-  // On the CPU: keep the states between every other layer only, or between the blocks of a composed
-  // network, and run the layers in between again in the backward pass.
+  // Keep the states between the blocks of a composed network only, or between every other layer, and run
+  // the layers in between again in the backward pass.
   bool recompute = false;
-  // On a GPU: record the work of units whose shapes come again as CUDA graphs. All kernels of a graph
-  // start together, and what the recorded passes make stays on the device.
-  bool replay = false;
 };
 
 // A graph neural network for an ensemble of members, each with weights of its own. It holds no
@@ -35,7 +35,8 @@ struct NetworkOptions {
 class Network {
  public:
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. `device_index`: a CUDA device;
-  // -1 is the CPU. `pool` must outlive the network. Throws ConfigError for a network without layers.
+  // -1 is the CPU. `pool` must outlive the network. Throws ConfigError for a network without layers, and
+  // for a device that this program cannot use, or not with the network's precision.
   Network(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
           const NetworkOptions& options = {});
   ~Network();
@@ -56,7 +57,7 @@ class Network {
   // Writes what the encoder standardises by into one member, flat [P].
   void set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const;
 
-  // Returns the graph's inputs in the form that this network takes, and copies them to its device.
+  // Returns the graph's inputs in the form that this network takes.
   // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
@@ -72,9 +73,9 @@ class Network {
   // What prepare_graph keeps in the host's memory of a graph of so many nodes, in bytes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;
 
-  // Packs a complete unit for the network's device, so that calls need only send it. The unit must
-  // not change afterwards. Meant for the threads that build units; does nothing on the CPU.
-  void stage(UnitInput& input) const;
+  // Makes UnitInput::prepared of a complete unit, so that calls need not. The unit must not change
+  // afterwards. Meant for the threads that build units.
+  void prepare_unit(UnitInput& input) const;
 
   // How many members a call on this plan should take, where there is a choice: as many as share the
   // processor's caches, or all. Scores and gradients do not depend on it.

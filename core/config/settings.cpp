@@ -127,6 +127,15 @@ std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before
   return lines;
 }
 
+std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entries) {
+  std::vector<std::string> lines;
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key == "train.cuda_graphs" && entry.value == "true")
+      lines.push_back("train.cuda_graphs: true is ignored: this version records no CUDA graphs");
+  }
+  return lines;
+}
+
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries) {
   static constexpr std::array<std::string_view, 4> kOfRun = {
       "seed.init", "seed.order", "ensemble.members", "ensemble.first_member"};

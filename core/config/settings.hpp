@@ -34,8 +34,11 @@ std::string changed_keys(const std::vector<ConfigEntry>& entries);
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
 
-// The entries without seeds and without the keys that choose a run's members. Two runs with equal
-// entries are trainings of one variant.
+// A line on each key of an earlier version that is set and decides nothing any more.
+std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entries);
+
+// The entries without seeds and without which members a run has: equal for runs that are to be
+// compared as trainings of one variant.
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
 }  // namespace tpudist

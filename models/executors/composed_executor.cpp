@@ -12,7 +12,7 @@
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_network.hpp"
 #include "models/network/composed_pass.hpp"
-#include "models/operators/kernel_operators.hpp"
+#include "models/operators/device_backend.hpp"
 #include "models/plans/needed_part.hpp"
 
 namespace tpudist {
@@ -43,7 +43,7 @@ class ComposedExecutor : public Executor {
     return kept.prepared;
   }
   int members_together(const Plan&) const override {
-    return place_.has_operators() ? std::numeric_limits<int>::max() : 1;
+    return place_.is_device() ? std::numeric_limits<int>::max() : 1;
   }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
@@ -88,7 +88,7 @@ class ComposedExecutor : public Executor {
     int first = 0, count = 0;
   };
   std::vector<MemberGroup> passes_of(const MemberRange& members) const {
-    if (place_.has_operators() && members.count > 0) return {{0, members.count}};
+    if (place_.is_device() && members.count > 0) return {{0, members.count}};
     std::vector<MemberGroup> each;
     for (int m = 0; m < members.count; ++m) each.push_back({m, 1});
     return each;
@@ -110,7 +110,7 @@ class ComposedExecutor : public Executor {
 
   // The unit on its plan.
   Part whole(const UnitInput& input) const {
-    const auto make = [&] { return network_.prepare(input, input.plan, at::kFloat); };
+    const auto make = [&] { return network_.prepare(input, input.plan, at::kFloat, pool_); };
     return input.prepared ? input.prepared->whole(make) : make();
   }
   // The unit on the rows that differences between scores depend on.
@@ -118,7 +118,7 @@ class ComposedExecutor : public Executor {
     const auto make = [&] {
       const auto plan =
           network_.adds_up_rows() ? needed_part(*input.plan, network_.plan_shape()) : nullptr;
-      return plan ? network_.prepare(input, plan, at::kFloat) : whole(input);
+      return plan ? network_.prepare(input, plan, at::kFloat, pool_) : whole(input);
     };
     return input.prepared ? input.prepared->needed(make) : make();
   }
@@ -130,10 +130,10 @@ class ComposedExecutor : public Executor {
     if (!keys.empty())
       keys = keys.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(some.count));
     const float* const flat = members.flat.data() + first * length;
-    if (!place_.has_operators()) return {unit, network_.views(flat, trained), pool_, keys};
+    if (!place_.is_device()) return {unit, network_.views(flat, trained), keys};
     const at::Tensor host =
         at::from_blob(const_cast<float*>(flat), {some.count, length}, at::kFloat);
-    return {unit, network_.weights_of(host.to(place_.device), trained), pool_, keys};
+    return {unit, network_.weights_of(host.to(place_.device), trained), keys};
   }
 
   static void write_scores(const at::Tensor& scores, const MemberGroup& some, UnitScores& all) {
@@ -157,7 +157,7 @@ class ComposedExecutor : public Executor {
         at::from_blob(const_cast<double*>(score_gradient.values.data()) + some.first * configs,
                       {some.count, configs}, at::kDouble);
     const at::Tensor d_scores = host.t().contiguous().to(place_.device);
-    const bool on_device = place_.has_operators();
+    const bool on_device = place_.is_device();
     const at::Tensor flat =
         on_device ? at::zeros({some.count, length}, d_scores.options().dtype(at::kFloat))
                   : at::from_blob(gradients[some.first].data(), {1, length}, at::kFloat).zero_();
@@ -190,11 +190,11 @@ std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
 DeviceContext place_on(int device_index) {
   if (device_index < 0) return {};
 #ifdef TPUDIST_WITH_CUDA_KERNELS
-  return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_kernel_operators};
+  return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_device_backend};
 #else
   throw ConfigError(
-      "a network other than a stack of plain SAGE layers takes a GPU by the project's own kernels "
-      "alone, and this program was built without nvcc: set dist.device to cpu");
+      "a GPU needs the project's CUDA kernels, and this program was built without nvcc: set "
+      "dist.device to cpu");
 #endif
 }
 

@@ -12,8 +12,6 @@
 
 namespace tpudist {
 
-struct DeviceGraph;
-
 // Members first .. first + count - 1 of the flat parameters [M, P]: those of one call.
 struct MemberRange {
   std::span<const float> flat;
@@ -22,15 +20,11 @@ struct MemberRange {
   std::span<const std::uint64_t> dropout_keys = {};
 };
 
-// How a network computes. There are two implementations of the same formulas, on the CPU and on a
-// device, and both take dense and refined plans. Thread-safe.
+// How a network computes: layer by layer, or the pass of plain SAGE layers on the CPU. Both take dense
+// and refined plans. Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Returns the graph's inputs on the device (GraphInput::device); null where there is no device.
-  virtual std::shared_ptr<const DeviceGraph> upload(const GraphInput&) const { return nullptr; }
-  // Returns the unit's arrays packed for the device (UnitInput::staged); null likewise.
-  virtual std::shared_ptr<const StagedUnit> stage(const UnitInput&) const { return nullptr; }
   // Returns what layers need of the unit (UnitInput::prepared); null where there are none.
   virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
   // With how many members a call on this plan takes the least time for each.

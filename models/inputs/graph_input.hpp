@@ -11,7 +11,6 @@
 
 namespace tpudist {
 
-struct DeviceGraph;
 struct EncodedGraph;
 
 // Which forms of node features a GraphInput has.
@@ -71,11 +70,8 @@ class GraphInput {
     return raw_;
   }
 
-  // The executor's copy on its device, set once before the graph is shared. Null on the CPU.
-  const std::shared_ptr<const DeviceGraph>& device() const { return device_; }
-  void set_device(std::shared_ptr<const DeviceGraph> copy) { device_ = std::move(copy); }
-  // The result of a composed network's encoder for the nodes, before any weight; set once before
-  // the graph is shared. Null: every unit computes it again.
+  // What the encoder of a composed network makes of the nodes before any weight, set once before
+  // the graph is shared. Null: every unit makes it anew.
   const std::shared_ptr<const EncodedGraph>& encoded() const { return encoded_; }
   void set_encoded(std::shared_ptr<const EncodedGraph> nodes) { encoded_ = std::move(nodes); }
 
@@ -84,7 +80,6 @@ class GraphInput {
 
   Array<float> rows_, raw_;
   Array<std::int32_t> opcode_;
-  std::shared_ptr<const DeviceGraph> device_;
   std::shared_ptr<const EncodedGraph> encoded_;
 };
 

@@ -10,7 +10,6 @@ namespace tpudist {
 
 class GraphInput;
 class PreparedUnit;
-struct StagedUnit;
 
 // The input of a network call: the slates of one unit. Shared parts are held by pointer. Immutable
 // once it is complete.
@@ -18,14 +17,11 @@ struct UnitInput {
   std::vector<std::shared_ptr<const GraphInput>> graphs;  // the plan's input rows, in order
   std::vector<float> states;  // [plan.states, F], the slates' state tables one after another
   std::shared_ptr<const Plan> plan;
-  // Whether it is for gradients of losses that ignore a shift at all scores: calls of
-  // Network::gradient with `common` false. Network::stage prepares different data then.
+  // Whether it is made for gradients of losses that ignore a shift at all scores: those of
+  // Network::gradient with `common` false. It decides what Network::prepare_unit makes.
   bool of_differences = false;
-  // The unit's arrays packed for the network's device by Network::stage. Null: every call packs
-  // them anew.
-  std::shared_ptr<const StagedUnit> staged;
-  // Data of the unit that layers need besides its plan, also made by Network::stage if the network
-  // is composed of layers.
+  // What layers need of the unit besides its plan, on the network's device; made by Network::prepare_unit
+  // where the network is composed of layers. Null: every call makes it anew.
   std::shared_ptr<const PreparedUnit> prepared;
 };
 

@@ -26,12 +26,11 @@ struct Sum {
 
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
-    using Term = std::conditional_t<std::is_same_v<Out, __nv_bfloat16>, float, Out>;
-    Channels<Term, N> sum{};
+    Channels<Out, N> sum{};
     for_entries(matrix, row, [&](float weight, std::int64_t source) {
       const auto term = load<N>(x + source * width + column);
 #pragma unroll
-      for (int i = 0; i < N; ++i) sum.at[i] += static_cast<Term>(weight) * term.at[i];
+      for (int i = 0; i < N; ++i) sum.at[i] += static_cast<Out>(weight) * term.at[i];
     });
     store(y + row * width + column, sum);
   }
@@ -147,14 +146,6 @@ void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float
 void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const double* x, double* y,
                       CUstream_st* stream) {
   launch<1>(matrix.rows, width, Sum<double, double>{matrix, width, x, y}, stream);
-}
-
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x,
-                      __nv_bfloat16* y, CUstream_st* stream) {
-  const Sum<float, __nv_bfloat16> work{matrix, width, x, y};
-  const bool aligned = aligned16(x, y);
-  if (aligned && width % 8 == 0) return launch<8>(matrix.rows, width, work, stream);
-  launch_wide<float>(matrix.rows, width, aligned, work, stream);
 }
 
 template <typename T>

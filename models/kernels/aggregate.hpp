@@ -3,7 +3,6 @@
 #include <cstdint>
 
 struct CUstream_st;
-struct __nv_bfloat16;
 
 namespace tpudist {
 
@@ -30,9 +29,6 @@ void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float
                       CUstream_st* stream);
 void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const double* x, double* y,
                       CUstream_st* stream);
-// The same sum in float32, rounded to bfloat16 when it is written.
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x,
-                      __nv_bfloat16* y, CUstream_st* stream);
 
 // y[i] = x[i] / the sum of the weights of row i, or x[i] if that sum is not above 1: turns sums
 // into means, also for gradients. x and y are [matrix.rows, width] and may be the same.

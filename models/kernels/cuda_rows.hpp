@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -68,25 +67,8 @@ __device__ void store(float* to, const Channels<float, N>& x) {
   }
 }
 
-// Rounded to nearest, in one store of 2 N bytes.
-template <int N>
-__device__ void store(__nv_bfloat16* to, const Channels<float, N>& x) {
-  if constexpr (N == 1) {
-    *to = __float2bfloat16_rn(x.at[0]);
-  } else {
-    struct alignas(2 * N) Pairs {
-      __nv_bfloat162 of[N / 2];
-    } pairs;
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-      pairs.of[i] = __floats2bfloat162_rn(x.at[2 * i], x.at[2 * i + 1]);
-    }
-    *reinterpret_cast<Pairs*>(to) = pairs;
-  }
-}
-
-// Calls take(weight, source) for the entries of a row, in order. The loop is unrolled so that
-// several loads are in flight.
+// take(weight, source) for the entries of a row, in their order. They are unrolled so that several
+// sources are on their way at a time.
 template <typename Take>
 __device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const Take& take) {
   const std::int64_t last = matrix.begin[row + 1];

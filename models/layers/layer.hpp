@@ -58,7 +58,7 @@ struct PlanContext {
 struct LayerCall {
   const Plan& plan;
   const PlanContext& context;
-  Backend backend;
+  const Backend& backend;
   at::Tensor states;  // [plan.states + 1, M, S] the encoder's states; the last row is for nodes
                       // without a state
   // [M] keys of the members' dropout; empty: no dropout.

@@ -7,6 +7,7 @@
 #include "models/inputs/graph_input.hpp"
 #include "models/layers/activate.hpp"
 #include "models/network/unit_arrays.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/plans/row_keys.hpp"
@@ -97,11 +98,12 @@ void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
 
 std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& input,
                                                              std::shared_ptr<const Plan> plan,
-                                                             at::ScalarType dtype) const {
+                                                             at::ScalarType dtype,
+                                                             ThreadPool& pool) const {
   if (plan != input.plan) {
     UnitInput part = input;
     part.plan = plan;
-    return prepare(part, plan, dtype);
+    return prepare(part, plan, dtype, pool);
   }
   std::vector<std::vector<std::uint64_t>> keys;
   if (drops_) {
@@ -110,13 +112,15 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
   }
   auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
-  if (place_.has_operators()) {
-    DeviceArrays arrays = arrays_of(*part);
-    arrays.upload(place_.device);
-    part->device = place_.make_operators(std::move(arrays));
-    for (at::Tensor* const tensor : {&part->tensors.node_features, &part->tensors.state_features})
-      *tensor = tensor->to(place_.device);
+  if (!place_.is_device()) {
+    part->backend = std::make_unique<const CpuBackend>(pool);
+    return part;
   }
+  DeviceArrays arrays = arrays_of(*part);
+  arrays.upload(place_.device);
+  part->backend = place_.make_backend(std::move(arrays));
+  for (at::Tensor* const tensor : {&part->tensors.node_features, &part->tensors.state_features})
+    *tensor = tensor->to(place_.device);
   return part;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/thread_pool.hpp"
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/layers/layer.hpp"
@@ -22,12 +23,11 @@ namespace tpudist {
 // One call of a network on a unit. All but the weights is borrowed for the call and for the graph that
 // it records.
 struct NetworkCall {
-  const PreparedPlan& unit;  // with the weights' dtype
-  LayerWeights weights;      // of M members
-  ThreadPool& pool;
+  const PreparedPlan& unit;                          // with the weights' dtype
+  LayerWeights weights;                              // of M members
   std::span<const std::uint64_t> dropout_keys = {};  // [M], or empty: nothing is dropped
 
-  Backend backend() const { return {pool, unit.device.get()}; }
+  const Backend& backend() const { return *unit.backend; }
 };
 
 // A network of layers over plan operators, which LibTorch's autograd differentiates. On the CPU or
@@ -45,10 +45,11 @@ class ComposedNetwork {
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
 
-  // Prepares a unit on `plan`, which is the unit's own or a part of it.
+  // Prepares a unit on `plan`, which is the unit's own or a part of it. On the CPU calls on it run in
+  // `pool`, which must outlive it.
   std::shared_ptr<const PreparedPlan> prepare(const UnitInput& input,
                                               std::shared_ptr<const Plan> plan,
-                                              at::ScalarType dtype) const;
+                                              at::ScalarType dtype, ThreadPool& pool) const;
   // Whether scores are sums over rows, so that a part of the plan gives their differences
   // (models/plans/needed_part.hpp).
   bool adds_up_rows() const;

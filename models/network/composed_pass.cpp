@@ -40,7 +40,7 @@ at::Tensor ComposedPass::forward() {
 void ComposedPass::backward(const PreparedPlan& unit, const at::Tensor& d_scores,
                             const Sink& sink) {
   const at::AutoGradMode with_graph(true);
-  const NetworkCall call{unit, call_.weights, call_.pool, call_.dropout_keys};
+  const NetworkCall call{unit, call_.weights, call_.dropout_keys};
   Flow gradient{d_scores, {}};
   for (int segment = network_.segments() - 1; segment >= 0; --segment) {
     Segment ran = std::exchange(segments_[static_cast<std::size_t>(segment)], {});

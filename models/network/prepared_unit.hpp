@@ -6,7 +6,7 @@
 
 #include "models/inputs/encoder.hpp"
 #include "models/layers/layer.hpp"
-#include "models/operators/device_operators.hpp"
+#include "models/operators/backend.hpp"
 #include "models/plans/plan.hpp"
 
 // For .cpp files of models/ only: it includes ATen.
@@ -18,7 +18,7 @@ struct PreparedPlan {
   std::shared_ptr<const Plan> plan;
   UnitTensors tensors;
   PlanContext context;
-  std::unique_ptr<const DeviceOperators> device;  // null where the CPU's own operators compute
+  std::unique_ptr<const Backend> backend;
 };
 
 // What a composed network needs of a unit besides its weights, for all members: the unit on its whole

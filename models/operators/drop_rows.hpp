@@ -10,9 +10,6 @@
 
 namespace tpudist {
 
-// What is kept or dropped by one draw.
-enum class Dropped { channels, rows };
-
 // Dropout that depends on what a row holds and not on where it lies. With Dropped::channels each
 // channel of a row is kept with probability 1 - rate and divided by it; with Dropped::rows a whole row
 // is kept as it is with that probability. The draw is a pure function (Philox4x32-10, Salmon et al.

@@ -21,8 +21,8 @@ const T* pointer_or_null(const at::Tensor& tensor) {
 
 }  // namespace
 
-DeviceOperators::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
-                                             const at::Tensor& shift, double eps) {
+Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
+                                     const at::Tensor& shift, double eps) {
   const std::int64_t width = columns(x), count = groups.rows.rows;
   const at::Tensor y = at::empty_like(x), measured = doubles(x, {2, count, width});
   double* const mean = measured.mutable_data_ptr<double>();
@@ -37,11 +37,9 @@ DeviceOperators::Result normalise_by_kernels(const GroupPointers& groups, const 
   return {y, measured};
 }
 
-DeviceOperators::Gradients normalise_gradient_by_kernels(const GroupPointers& groups,
-                                                         const at::Tensor& x,
-                                                         const at::Tensor& shift,
-                                                         const at::Tensor& kept,
-                                                         const at::Tensor& d_y) {
+Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, const at::Tensor& x,
+                                                 const at::Tensor& shift, const at::Tensor& kept,
+                                                 const at::Tensor& d_y) {
   const std::int64_t width = columns(x), count = groups.rows.rows;
   const at::Tensor d_x = at::empty_like(x),
                    sums = doubles(x, {shift.defined() ? 3 : 2, count, width});
@@ -63,8 +61,8 @@ DeviceOperators::Gradients normalise_gradient_by_kernels(const GroupPointers& gr
   return {d_x, sums.select(0, 2).sum(0).to(x.scalar_type()).view(shift.sizes())};
 }
 
-DeviceOperators::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::Tensor& x,
-                                                const at::Tensor& temperature) {
+Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::Tensor& x,
+                                        const at::Tensor& temperature) {
   const std::int64_t width = columns(x), channels = x.size(2), count = groups.rows.rows;
   const at::Tensor y = at::empty_like(x), share = at::empty_like(x),
                    top = at::empty({count, width}, x.options()), sum = doubles(x, {count, width});
@@ -80,11 +78,10 @@ DeviceOperators::Result softmax_gate_by_kernels(const GroupPointers& groups, con
   return {y, share};
 }
 
-DeviceOperators::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
-                                                            const at::Tensor& x,
-                                                            const at::Tensor& temperature,
-                                                            const at::Tensor& kept,
-                                                            const at::Tensor& d_y) {
+Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
+                                                    const at::Tensor& x,
+                                                    const at::Tensor& temperature,
+                                                    const at::Tensor& kept, const at::Tensor& d_y) {
   const std::int64_t width = columns(x), channels = x.size(2), count = groups.rows.rows;
   const at::Tensor d_x = at::empty_like(x), whole = doubles(x, {count, width}),
                    parts = doubles(x, {count, x.size(1), channels});

@@ -2,51 +2,33 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <cstdint>
 #include <memory>
 #include <utility>
 
-#include "models/operators/backend.hpp"
-
-// What an operator keeps for its backward pass besides tensors, as values of
-// AutogradContext::saved_data. For .cpp files of models/operators/ only.
+// What an operator keeps for its backward pass besides tensors. For .cpp files of models/operators/ only.
 
 namespace tpudist {
 
-// A borrowed object, which must outlive the recorded graph.
-template <typename T>
-std::int64_t borrow(const T* object) {
-  return reinterpret_cast<std::int64_t>(object);
-}
-template <typename T>
-T& borrowed(const c10::IValue& value) {
-  return *reinterpret_cast<T*>(value.toInt());
-}
-
-// A backend, whose pool and device must outlive the recorded graph.
-inline void keep_backend(torch::autograd::AutogradContext* context, const Backend& backend) {
-  context->saved_data["pool"] = borrow(&backend.pool);
-  context->saved_data["device"] = borrow(backend.device);
-}
-inline Backend kept_backend(torch::autograd::AutogradContext* context) {
-  return {borrowed<ThreadPool>(context->saved_data["pool"]),
-          reinterpret_cast<const DeviceOperators*>(context->saved_data["device"].toInt())};
-}
-
-// An object that lives as long as the recorded graph.
-template <typename T>
-struct Kept : torch::CustomClassHolder {
-  explicit Kept(std::shared_ptr<const T> object) : object(std::move(object)) {}
-  const std::shared_ptr<const T> object;
+template <typename State>
+struct KeptState : torch::CustomClassHolder {
+  explicit KeptState(State state) : state(std::move(state)) {}
+  const State state;
 };
-template <typename T>
-c10::IValue keep(std::shared_ptr<const T> object) {
-  return c10::IValue::make_capsule(c10::make_intrusive<Kept<T>>(std::move(object)));
+
+// Keeps `state` as long as the recorded graph lives. What it borrows must outlive the graph.
+template <typename State>
+const State& keep_state(torch::autograd::AutogradContext* context, State state) {
+  auto holder = c10::make_intrusive<KeptState<State>>(std::move(state));
+  const State& kept = holder->state;
+  context->saved_data["state"] = c10::IValue::make_capsule(std::move(holder));
+  return kept;
 }
-template <typename T>
-std::shared_ptr<const T> kept(const c10::IValue& value) {
-  const auto holder = value.toCapsule();
-  return static_cast<const Kept<T>*>(holder.get())->object;
+
+// What keep_state() kept, of the same type.
+template <typename State>
+const State& kept_state(torch::autograd::AutogradContext* context) {
+  const auto holder = context->saved_data["state"].toCapsule();
+  return static_cast<const KeptState<State>*>(holder.get())->state;
 }
 
 }  // namespace tpudist

@@ -1,6 +1,5 @@
 #include "models/kernels/aggregate.hpp"
 
-#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -94,17 +93,6 @@ class AggregateCase {
     run_both_ways(
         y, [&](float* to) { launch_aggregate(device_.pointers(), wide_, x.data(), to, nullptr); });
     expect_equal(y, expected, "sum");
-
-    GuardedArray<__nv_bfloat16> half(size(), item_.slack);
-    run_both_ways(half, [&](__nv_bfloat16* to) {
-      launch_aggregate(device_.pointers(), wide_, x.data(), to, nullptr);
-    });
-    std::vector<float> rounded(size());
-    round_rows({expected.data(), item_.width}, count(), item_.width, rows_of(rounded));
-    for (std::size_t i = 0; i < size(); ++i) {
-      const float value = std::bit_cast<float>(std::uint32_t{half[i].bits} << 16);
-      ASSERT_TRUE(same(value, rounded[i])) << "bfloat16 sum at " << i;
-    }
   }
 
   void check_maxima(const GuardedArray<float>& x) {

@@ -6,7 +6,7 @@
 #include "models/operators/philox.hpp"
 #include "tests/cuda_emulation/kernel_case.hpp"
 
-// Dropout on the device draws the masks of the CPU (models/operators/drop_rows.cpp), bit for bit.
+// Dropout on the device draws the masks of the CPU (models/operators/cpu_drop.cpp), bit for bit.
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,3 @@
-#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -95,15 +94,6 @@ TEST(Emulation, ShowsARaceByTheOrder) {
   }
   emulation::order = emulation::Order::forward;
   EXPECT_NE(results[0], results[1]);
-}
-
-TEST(Emulation, RoundsToBfloat16AsCudaDoes) {
-  EXPECT_EQ(__float2bfloat16_rn(1.0f).bits, 0x3f80);
-  EXPECT_EQ(__float2bfloat16_rn(1.00390625f).bits, 0x3f80);  // a tie, to even
-  EXPECT_EQ(__float2bfloat16_rn(1.01171875f).bits, 0x3f82);  // a tie, to even
-  EXPECT_EQ(__float2bfloat16_rn(-1.004f).bits, 0xbf81);
-  EXPECT_EQ(__float2bfloat16_rn(INFINITY).bits, 0x7f80);
-  EXPECT_EQ(__float2bfloat16_rn(std::nanf("")).bits, 0x7fff);
 }
 
 }  // namespace

@@ -103,6 +103,16 @@ TEST(DoctorWarnings, TellWhenThereAreTooFewGpus) {
   EXPECT_THAT(warning.what, HasSubstr("node7 has 1 GPU for 4 ranks"));
 }
 
+TEST(DoctorWarnings, TellOfGpusWithoutKernelsForThem) {
+  JobFacts facts = healthy(4);
+  facts.runs_on_gpus = false;
+  EXPECT_THAT(kinds(facts), IsEmpty());
+  for (RankFacts& rank : facts.ranks) rank.gpus = {"aa"};
+  const DoctorWarning warning = only(facts);
+  EXPECT_EQ(warning.kind, "no_kernels");
+  EXPECT_THAT(warning.what, HasSubstr("node7 has 1 GPU, and this program was built without nvcc"));
+}
+
 TEST(DoctorWarnings, NameTwoNccls) {
   JobFacts facts = healthy(4);
   facts.ranks[1].nccl_libraries = {"/a/libnccl.so.2", "/b/libnccl.so.2"};

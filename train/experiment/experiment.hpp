@@ -74,9 +74,8 @@ struct TrainConfig {
   std::int64_t evaluate_rows = 1000;  // most rows of a graph in evaluations before the last step
   LastEvaluation last_evaluation = LastEvaluation::all;
   int keep_checkpoints = 2;
-  int prefetch = 2;          // steps prepared ahead
-  bool recompute = false;    // recompute states in the backward pass instead of keeping all
-  bool cuda_graphs = false;  // NetworkOptions::replay
+  int prefetch = 2;        // steps prepared ahead
+  bool recompute = false;  // recompute states in the backward pass instead of keeping all
   AverageConfig average;
   EarlyStopConfig early_stop;
   TimeLimitConfig time_limit;

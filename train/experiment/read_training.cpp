@@ -62,7 +62,7 @@ TrainConfig read_train(ConfigNode train) {
   config.keep_checkpoints = positive(train, "keep_checkpoints", 2);
   config.prefetch = positive(train, "prefetch", 2, 64);
   config.recompute = train.boolean("recompute", false);
-  config.cuda_graphs = train.boolean("cuda_graphs", false);
+  if (train.has("cuda_graphs")) train.boolean("cuda_graphs", false);  // removed_settings()
   config.average = AverageConfig::read(train.child("average"));
   config.early_stop = read_early_stop(train.child("early_stop"), config);
   config.time_limit = read_time_limit(train);

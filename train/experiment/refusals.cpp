@@ -1,19 +1,15 @@
 #include "train/experiment/refusals.hpp"
 
-#include <string>
-
 namespace tpudist {
 namespace {
 
 // What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
 void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.network.is_composed()) return;
-  constexpr const char* kPlainOnly = " is for stacks of plain SAGE layers only: this model needs ";
   if (experiment.network.precision != Precision::fp32)
-    root.mistake("precision", std::string("bf16") + kPlainOnly + "fp32");
-  ConfigNode train = root.child("train"), batch = root.child("batch");
-  if (experiment.train.cuda_graphs)
-    train.mistake("cuda_graphs", std::string("true") + kPlainOnly + "false");
+    root.mistake("precision",
+                 "bf16 is for stacks of plain SAGE layers only: this model needs fp32");
+  ConfigNode batch = root.child("batch");
   if (experiment.network.draws_per_element() && experiment.plan == PlanMode::refined) {
     root.mistake("plan",
                  "refined computes equal states once, and dropout with scope: element draws for "

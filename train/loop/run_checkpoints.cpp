@@ -7,6 +7,7 @@
 #include <exception>
 #include <span>
 
+#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
@@ -73,7 +74,10 @@ bool RunCheckpoints::restore(TrainingState& state) {
   });
   newest_ = step;
   if (context_.watchdog) context_.watchdog->remember_checkpoint(path);
-  if (root()) spdlog::info("resuming at step {} from {}", state.step, path.string());
+  if (!root()) return true;
+  spdlog::info("resuming at step {} from {}", state.step, path.string());
+  for (const std::string& line : removed_settings(read_checkpoint_summary(path).entries()))
+    spdlog::warn("{}: {}; the numbers may differ from here on", path.string(), line);
   return true;
 }
 

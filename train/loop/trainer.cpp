@@ -235,6 +235,9 @@ class TrainingRun {
     evaluation_.log_held_out();
     const std::string split = split_family_warning(setup_.folds);
     if (root() && !split.empty()) spdlog::warn("{}", split);
+    for (const std::string& line : removed_settings(experiment_.entries)) {
+      if (root()) spdlog::warn("{}", line);
+    }
     for (const int fold : empty_folds(setup_.folds, setup_.data)) {
       if (root()) {
         spdlog::warn("fold {} has no training graph of {}: its members train on all of them", fold,

@@ -67,7 +67,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       data(open_same_data(options, pool, world)),
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
-              {experiment.train.recompute, experiment.train.cuda_graphs}),
+              {experiment.train.recompute}),
       units(training_units(experiment, data, network, pool)),
       order(order_of(experiment, data)),
       planner(experiment, order,

@@ -219,7 +219,7 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
   }
   input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
   input.of_differences = of_differences_;
-  network_.stage(input);
+  network_.prepare_unit(input);
   return input;
 }
 

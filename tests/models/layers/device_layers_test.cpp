@@ -1,7 +1,7 @@
 // Every layer on the emulated device of tests/cuda_emulation, where the kernels and ATen's
 // operations run on the CPU.
 
-#include "models/operators/kernel_operators.hpp"
+#include "models/operators/device_backend.hpp"
 #include "tests/models/layers/device_layer_case.hpp"
 
 namespace tpudist {
@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;
 
-const DeviceContext kEmulated{at::kCPU, make_kernel_operators};
+const DeviceContext kEmulated{at::kCPU, make_device_backend};
 
 class DeviceLayers : public EveryLayer {};
 

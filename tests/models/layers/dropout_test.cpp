@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "models/layers/registry.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "tests/models/layers/layer_case.hpp"
 
 namespace tpudist {
@@ -56,13 +57,14 @@ class DropoutCase {
         plan, shape_,
         row_keys(plan, std::vector<std::uint64_t>{11}, std::vector<std::uint64_t>{22, 33}));
     const std::vector<std::uint64_t> keys{key};
-    const LayerCall call{plan, context, pool_, at::Tensor(), keys};
+    const LayerCall call{plan, context, backend_, at::Tensor(), keys};
     return layer_->forward(at::ones({plan.first_rows(), 1, kChannels}, at::kDouble), {}, call)
         .squeeze(1);
   }
 
  private:
   ThreadPool pool_{1};
+  CpuBackend backend_{pool_};
   std::shared_ptr<const Layer> layer_;
   PlanShape shape_;
 };

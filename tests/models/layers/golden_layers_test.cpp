@@ -8,6 +8,7 @@
 
 #include "models/layers/activate.hpp"
 #include "models/layers/registry.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
@@ -134,7 +135,7 @@ void expect_near(const at::Tensor& actual, const at::Tensor& expected, double sc
 // The inputs of a case as leaves, and the rows before the first layer of a plan that are made of
 // them.
 struct CaseRows {
-  CaseRows(GoldenCase& golden, const LayerGraph& graph, const Plan& plan, ThreadPool& pool)
+  CaseRows(GoldenCase& golden, const LayerGraph& graph, const Plan& plan, const Backend& backend)
       : nodes(first_of_class(golden, graph)),
         states(at::cat({tensor_of(golden.tensor("inputs.states")),
                         at::zeros({1, nodes.size(2)}, at::kDouble)})
@@ -143,7 +144,7 @@ struct CaseRows {
         state(plan.state, plan.states),
         rows(sum_of_gathered(
             {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
-            pool)) {}
+            backend)) {}
 
   // The inputs of the first node of every class, [classes, 1, C].
   static at::Tensor first_of_class(GoldenCase& golden, const LayerGraph& graph) {
@@ -187,10 +188,10 @@ class GoldenLayer {
 
   void expect_equal(const Plan& plan) {
     SCOPED_TRACE(std::to_string(plan.total_rows()) + " rows");
-    const CaseRows inputs(golden_, graph_, plan, pool_);
+    const CaseRows inputs(golden_, graph_, plan, backend_);
     RowStates x = inputs.rows;
     const PlanContext context(plan, shape_, {});
-    const LayerCall call{plan, context, pool_, at::Tensor()};
+    const LayerCall call{plan, context, backend_, at::Tensor()};
     for (const auto& layer : layers_) x = layer->forward(x, weights_, call);
     const at::Tensor output = x.squeeze(1).index_select(
                          0, at::tensor(rows_of_pairs(graph_, shape_, plan), at::kLong)),
@@ -231,6 +232,7 @@ class GoldenLayer {
 
   GoldenCase& golden_;
   ThreadPool pool_{1};
+  CpuBackend backend_{pool_};
   LayerGraph graph_;
   Layers layers_;
   PlanShape shape_;
@@ -272,14 +274,14 @@ class GoldenReadout {
 
   void expect_equal(const Plan& plan) {
     SCOPED_TRACE(std::to_string(plan.total_rows()) + " rows");
-    const CaseRows inputs(golden_, graph_, plan, pool_);
+    const CaseRows inputs(golden_, graph_, plan, backend_);
     std::vector<at::Tensor> leaves;
-    at::Tensor x = pooled(gather_rows(inputs.rows, plan.layers[0]->self, pool_), plan);
+    at::Tensor x = pooled(gather_rows(inputs.rows, plan.layers[0]->self, backend_), plan);
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      if (i > 0) x = activate_rows(x, Activation::relu, pool_);
+      if (i > 0) x = activate_rows(x, Activation::relu, backend_);
       leaves.push_back(leaf(names_[i] + ".weight", true));
       leaves.push_back(leaf(names_[i] + ".bias", false));
-      x = linear_rows(x, leaves[2 * i], leaves[2 * i + 1], pool_);
+      x = linear_rows(x, leaves[2 * i], leaves[2 * i + 1], backend_);
     }
     const at::Tensor output = x.view({-1}), expected = tensor_of(golden_.tensor("output"));
     expect_near(output, expected, expected.abs().max().item<double>(), "output");
@@ -300,7 +302,7 @@ class GoldenReadout {
                                 kind == "sum"    ? Aggregation::sum
                                 : kind == "mean" ? Aggregation::mean
                                                  : Aggregation::max,
-                                pool_));
+                                backend_));
     }
     return at::cat(parts, 2);
   }
@@ -335,6 +337,7 @@ class GoldenReadout {
 
   GoldenCase& golden_;
   ThreadPool pool_{1};
+  CpuBackend backend_{pool_};
   LayerGraph graph_;
   PlanShape shape_;
   std::vector<std::string> names_;  // of the head's Linears

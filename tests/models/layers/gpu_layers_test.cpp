@@ -57,7 +57,7 @@ TEST(PlaceOnGpu, NeedsTheKernels) {
 #endif
 
 TEST(PlaceOnGpu, IsTheCpuWithoutADevice) {
-  EXPECT_FALSE(place_on(-1).has_operators());
+  EXPECT_FALSE(place_on(-1).is_device());
 }
 
 }  // namespace

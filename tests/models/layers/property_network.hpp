@@ -118,7 +118,7 @@ class DoubleCall {
         input_(input),
         keys_(std::move(keys)),
         centred_(centred),
-        prepared_(composed_.prepare(input, input.plan, at::kDouble)) {
+        prepared_(composed_.prepare(input, input.plan, at::kDouble, network.pool())) {
     const ParameterTable& table = network.composed().parameters();
     const auto members = static_cast<std::int64_t>(keys_.size());
     for (const ParameterEntry& entry : table.entries()) {
@@ -136,9 +136,7 @@ class DoubleCall {
   }
 
   // [configurations, M]
-  at::Tensor scores() const {
-    return composed_.scores({*prepared_, weights_, network_.pool(), keys_});
-  }
+  at::Tensor scores() const { return composed_.scores({*prepared_, weights_, keys_}); }
   at::Tensor loss() const {
     const std::vector<double> numbers = loss_numbers(input_.plan->readout, centred_);
     const at::Tensor scores = this->scores();

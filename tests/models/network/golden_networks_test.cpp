@@ -9,7 +9,7 @@
 
 #include "models/inputs/graph_input.hpp"
 #include "models/network/composed_network.hpp"
-#include "models/operators/kernel_operators.hpp"
+#include "models/operators/device_backend.hpp"
 #include "models/plans/row_classes.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/layers/layer_case.hpp"
@@ -84,7 +84,7 @@ class GoldenNetwork {
         config_(read(golden.name())),
         cpu_network_(config_, tile_ ? kTileConfigFeatures : kLayoutConfigFeatures),
         device_network_(config_, tile_ ? kTileConfigFeatures : kLayoutConfigFeatures,
-                        {at::kCPU, make_kernel_operators}) {
+                        {at::kCPU, make_device_backend}) {
     read_graph();
     for (const ParameterEntry& entry : cpu_network_.parameters().entries()) add_weight(entry);
   }
@@ -100,8 +100,8 @@ class GoldenNetwork {
     const PlanShape shape = config_.plan_shape();
     input.plan = std::make_shared<const Plan>(refined ? refined_plan_of(graph_, shape)
                                                       : dense_plan_of(graph_, shape));
-    const auto unit = network.prepare(input, input.plan, at::kDouble);
-    const at::Tensor all = network.scores({*unit, weights_of(members), pool_});
+    const auto unit = network.prepare(input, input.plan, at::kDouble, pool_);
+    const at::Tensor all = network.scores({*unit, weights_of(members)});
     const at::Tensor expected = tensor_of(golden_.tensor("output"));
     ASSERT_EQ(all.size(1), members);
     for (std::int64_t m = 0; m < members; ++m)

@@ -53,12 +53,21 @@ TEST(Settings, EveryFreeKeyMayDiffer) {
   const Experiment now =
       read({"name=b", "data.shards=t", "data.cache=stream", "data.cache_bytes=1048576",
             "data.cache_dir=auto", "data.cache_size=1048576", "batch.member_chunk=1",
-            "train.recompute=true", "train.cuda_graphs=true", "dist.threads=3", "dist.device=cpu",
-            "ensemble.placement=fused", "train.evaluate_every=5", "train.checkpoint_every=5",
-            "train.log_every=1", "train.evaluate_rows=10", "train.last_evaluation=none",
-            "train.keep_checkpoints=3", "train.prefetch=1"});
+            "train.recompute=true", "dist.threads=3", "dist.device=cpu", "ensemble.placement=fused",
+            "train.evaluate_every=5", "train.checkpoint_every=5", "train.log_every=1",
+            "train.evaluate_rows=10", "train.last_evaluation=none", "train.keep_checkpoints=3",
+            "train.prefetch=1"});
   EXPECT_EQ(now.numbers_hash, before.numbers_hash);
   EXPECT_THAT(changed_settings(before.entries, now.entries), IsEmpty());
+}
+
+TEST(Settings, KeysOfEarlierVersionsAreReadAndDecideNothing) {
+  const Experiment before = read(), now = read({"train.cuda_graphs=true"});
+  EXPECT_EQ(now.numbers_hash, before.numbers_hash);
+  EXPECT_THAT(changed_settings(now.entries, before.entries), IsEmpty());
+  EXPECT_THAT(removed_settings(now.entries), ElementsAre(HasSubstr("train.cuda_graphs")));
+  EXPECT_THAT(removed_settings(read({"train.cuda_graphs=false"}).entries), IsEmpty());
+  EXPECT_THAT(removed_settings(before.entries), IsEmpty());
 }
 
 TEST(Settings, NamesEveryChangeWithBothValues) {

@@ -1,13 +1,17 @@
 // Which keys of an experiment may differ between a run and its resumption, for every key of
 // docs/configuration.md.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
@@ -15,6 +19,7 @@
 namespace tpudist {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
@@ -147,7 +152,6 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
       {"train.log_every", "1"},
       {"train.prefetch", "1"},
       {"train.recompute", "true"},
-      {"train.cuda_graphs", "true"},
       {"ensemble.fold_file", (shards.parent_path() / "run/folds.yaml").string()},
       {"ensemble.placement", "split"},
       {"predictions.rows", "5"},
@@ -213,6 +217,19 @@ TEST(ResumeKeys, EveryFreeKeyMayChange) {
     EXPECT_NO_THROW(
         resume_with(folder / "run", tiny_experiment({changed.key + "=" + changed.value})));
   }
+}
+
+// A key of an earlier version, which may have trained other bits with it.
+TEST(ResumeKeys, ARemovedKeyIsWarnedOf) {
+  const TempDir folder;
+  start(folder / "run", "train.cuda_graphs=true");
+  std::ostringstream log;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
+  spdlog::default_logger()->sinks().push_back(sink);
+  resume(folder / "run", tiny_experiment({}));
+  spdlog::default_logger()->sinks().pop_back();
+  EXPECT_THAT(log.str(), HasSubstr("train.cuda_graphs: true is ignored"));
+  EXPECT_THAT(log.str(), HasSubstr("may differ"));
 }
 
 TEST(ResumeKeys, EveryOtherKeyIsRefused) {

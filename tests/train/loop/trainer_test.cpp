@@ -138,8 +138,6 @@ TEST(Trainer, MemoryKeysChangeNoBit) {
   EXPECT_EQ(run(tiny_experiment({"batch.member_chunk=1"}), folder / "members").parameter_hash,
             plain);
   EXPECT_EQ(run(tiny_experiment({"train.recompute=true"}), folder / "again").parameter_hash, plain);
-  EXPECT_EQ(run(tiny_experiment({"train.cuda_graphs=true"}), folder / "graphs").parameter_hash,
-            plain);
 }
 
 // Of a network with dropout of features and of edges, for losses that always, sometimes or never

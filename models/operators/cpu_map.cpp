@@ -1,13 +1,11 @@
-#include "models/operators/map_rows.hpp"
-
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
-#include "core/error.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "models/operators/row_tasks.hpp"
 #include "models/operators/saved_state.hpp"
 
@@ -103,24 +101,20 @@ at::Tensor map_all(const RowFunction& function, const variable_list& rows,
 class MapRows : public torch::autograd::Function<MapRows> {
  public:
   static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
-                            at::TensorList parameter_list,
-                            std::shared_ptr<const RowFunction> function, ThreadPool* pool) {
+                            at::TensorList parameter_list, const RowFunction* function,
+                            ThreadPool* pool) {
     const variable_list rows = row_list.vec(), parameters = parameter_list.vec();
     const at::Tensor result = map_all(*function, rows, parameters, *pool);
     variable_list saved = rows;
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
-    context->saved_data["inputs"] = static_cast<std::int64_t>(rows.size());
-    context->saved_data["pool"] = borrow(pool);
-    context->saved_data["function"] = keep(std::move(function));
+    keep_state(context, State{*function, rows.size(), *pool});
     return result;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const std::size_t inputs = static_cast<std::size_t>(context->saved_data["inputs"].toInt());
-    ThreadPool& pool = borrowed<ThreadPool>(context->saved_data["pool"]);
-    const auto kept_function = kept<RowFunction>(context->saved_data["function"]);
-    const RowFunction& function = *kept_function;
+    const State& state = kept_state<State>(context);
+    const std::size_t inputs = state.inputs;
     variable_list all = context->get_saved_variables();
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(inputs);
     const Saved saved{{all.begin(), middle}, {middle, all.end()}};
@@ -133,12 +127,12 @@ class MapRows : public torch::autograd::Function<MapRows> {
     }
     const std::int64_t step = chunk_rows(count), chunks = (count + step - 1) / step;
     std::vector<std::vector<at::Tensor>> partial(static_cast<std::size_t>(chunks));
-    pool.parallel_for(chunks, [&](std::int64_t chunk) {
+    state.pool.parallel_for(chunks, [&](std::int64_t chunk) {
       use_one_thread_per_worker();
       const std::int64_t end = std::min(count, (chunk + 1) * step);
       for (std::int64_t first = chunk * step; first < end; first += kTaskRows) {
         add_in_order(partial[static_cast<std::size_t>(chunk)],
-                     backward_of_block(function, saved, gradient, first,
+                     backward_of_block(state.function, saved, gradient, first,
                                        std::min(kTaskRows, end - first), d_rows));
       }
     });
@@ -150,79 +144,57 @@ class MapRows : public torch::autograd::Function<MapRows> {
     result.resize(result.size() + 2);  // the function and the pool
     return result;
   }
+
+ private:
+  struct State {
+    RowFunction function;
+    std::size_t inputs;
+    ThreadPool& pool;
+  };
 };
 
-// Where the gradient is written by hand.
-class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
- public:
-  static at::Tensor forward(AutogradContext* context, at::TensorList row_list,
-                            const RowFunction* function,
-                            std::shared_ptr<const RowGradient> gradient, const Backend& backend) {
-    const variable_list rows = row_list.vec();
-    context->save_for_backward(rows);
-    keep_backend(context, backend);
-    context->saved_data["gradient"] = keep(std::move(gradient));
-    return backend.device ? (*function)(rows, {}) : map_all(*function, rows, {}, backend.pool);
+template <typename T>
+void add_terms(const std::vector<const T*>& terms, std::int64_t count, T* sum) {
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = terms[0][i] + terms[1][i];
+  for (std::size_t t = 2; t < terms.size(); ++t) {
+    for (std::int64_t i = 0; i < count; ++i) sum[i] += terms[t][i];
   }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const Backend backend = kept_backend(context);
-    const auto gradient = kept<RowGradient>(context->saved_data["gradient"]);
-    const variable_list rows = context->get_saved_variables();
-    const at::Tensor d_result = gradients[0].contiguous();
-    variable_list d_rows(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(rows[i]);
-    }
-    if (backend.device) {
-      (*gradient)(rows, d_result, d_rows);
-    } else {
-      for_row_blocks(backend.pool, d_result.size(0), [&](std::int64_t first, std::int64_t count) {
-        use_one_thread_per_worker();
-        const at::NoGradGuard no_graph;
-        std::vector<at::Tensor> targets = block_of(d_rows, first, count);
-        (*gradient)(block_of(rows, first, count), d_result.narrow(0, first, count), targets);
-      });
-    }
-    d_rows.resize(rows.size() + 3);
-    return d_rows;
-  }
-};
-
-void require_rows(const std::vector<at::Tensor>& rows) {
-  if (rows.empty() || rows.front().size(0) == 0)
-    throw Error(ErrorKind::failed, "map_rows: there are no rows");
 }
 
 }  // namespace
 
-at::Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
-                    const std::vector<at::Tensor>& rows, const Backend& backend) {
-  require_rows(rows);
-  return MapRowsByHand::apply(at::TensorList(rows), &function,
-                              std::make_shared<const RowGradient>(gradient), backend);
+at::Tensor CpuBackend::map(const RowFunction& function, const std::vector<at::Tensor>& rows,
+                           const std::vector<at::Tensor>& parameters) const {
+  return MapRows::apply(at::TensorList(rows), at::TensorList(parameters), &function, &pool_);
 }
 
-at::Tensor map_rows(const RowFunction& function, const std::vector<at::Tensor>& rows,
-                    const std::vector<at::Tensor>& parameters, const Backend& backend) {
-  require_rows(rows);
-  if (backend.device) return function(rows, parameters);
-  return MapRows::apply(at::TensorList(rows), at::TensorList(parameters),
-                        std::make_shared<const RowFunction>(function), &backend.pool);
+at::Tensor CpuBackend::map_by_hand(const RowFunction& function,
+                                   const std::vector<at::Tensor>& rows) const {
+  return map_all(function, rows, {}, pool_);
 }
 
-at::Tensor join_channels(const std::vector<at::Tensor>& rows, const Backend& backend) {
-  return map_rows([](const auto& parts, const auto&) { return at::cat(parts, 2); },
-                  [](const auto& parts, const at::Tensor& d_result, auto& d_parts) {
-                    std::int64_t first = 0;
-                    for (std::size_t i = 0; i < parts.size(); ++i) {
-                      const std::int64_t channels = parts[i].size(2);
-                      if (d_parts[i].defined())
-                        d_parts[i].copy_(d_result.narrow(2, first, channels));
-                      first += channels;
-                    }
-                  },
-                  rows, backend);
+void CpuBackend::map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
+                              const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const {
+  for_row_blocks(pool_, d_result.size(0), [&](std::int64_t first, std::int64_t count) {
+    use_one_thread_per_worker();
+    const at::NoGradGuard no_graph;
+    std::vector<at::Tensor> targets = block_of(d_rows, first, count);
+    gradient(block_of(rows, first, count), d_result.narrow(0, first, count), targets);
+  });
+}
+
+at::Tensor CpuBackend::sum(const std::vector<at::Tensor>& terms) const {
+  at::Tensor sum = at::empty_like(terms[0]);
+  const std::int64_t width = sum.size(1) * sum.size(2);
+  for_row_blocks(pool_, sum.size(0), [&](std::int64_t first, std::int64_t count) {
+    AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "sum", [&] {
+      std::vector<const scalar_t*> rows;
+      for (const at::Tensor& term : terms)
+        rows.push_back(term.const_data_ptr<scalar_t>() + first * width);
+      add_terms(rows, count * width, sum.mutable_data_ptr<scalar_t>() + first * width);
+    });
+  });
+  return sum;
 }
 
 }  // namespace tpudist

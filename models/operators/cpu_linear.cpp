@@ -1,23 +1,14 @@
-#include "models/operators/linear_rows.hpp"
-
 #include <ATen/ATen.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
-#include "core/error.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/operators/cpu_backend.hpp"
 #include "models/operators/row_tasks.hpp"
-#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 // A matrix inside a contiguous tensor: element (i, j) lies `i * stride + j` behind `offset`.
 struct Matrix {
@@ -74,27 +65,6 @@ struct Sizes {
   std::int64_t rows, members, in, out;
 };
 
-at::Tensor forward_of(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                      ThreadPool& pool) {
-  const Sizes n(x, weight);
-  at::Tensor y = at::empty({n.rows, n.members, n.out}, x.options());
-  for_row_blocks(pool, n.rows, [&](std::int64_t first, std::int64_t count) {
-    for (std::int64_t m = 0; m < n.members; ++m) {
-      const std::int64_t begin = (first * n.members + m) * n.out;
-      if (bias.defined()) {
-        AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "linear_rows", [&] {
-          set_rows(y.mutable_data_ptr<scalar_t>() + begin, count, n.members * n.out, n.out,
-                   bias.const_data_ptr<scalar_t>() + m * n.out);
-        });
-      }
-      multiply(count, n.out, n.in, {x, (first * n.members + m) * n.in, n.members * n.in},
-               {weight, m * n.in * n.out, n.out}, bias.defined() ? 1 : 0, y, begin,
-               n.members * n.out);
-    }
-  });
-  return y;
-}
-
 at::Tensor gradient_of_rows(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
                             ThreadPool& pool) {
   const Sizes n(x, weight);
@@ -143,69 +113,37 @@ void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const a
   for (std::int64_t chunk = 1; chunk < chunks; ++chunk) d_bias.add_(biases[chunk]);
 }
 
-// The same on a device, by products of all members at once. Rows [R, M, C] lie as matrices
-// [M, R, C] there, which the products take and write without a copy.
-at::Tensor forward_on_device(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias) {
-  const Sizes n(x, weight);
-  at::Tensor y = at::empty({n.rows, n.members, n.out}, x.options()), by_member = y.transpose(0, 1);
-  at::bmm_out(by_member, x.transpose(0, 1), weight);
-  return bias.defined() ? y.add_(bias) : y;
-}
-
-at::Tensor gradient_of_rows_on_device(const at::Tensor& d_y, const at::Tensor& x,
-                                      const at::Tensor& weight) {
-  at::Tensor d_x = at::empty_like(x), by_member = d_x.transpose(0, 1);
-  at::bmm_out(by_member, d_y.transpose(0, 1), weight.transpose(1, 2));
-  return d_x;
-}
-
-class LinearRows : public torch::autograd::Function<LinearRows> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias, const Backend& backend) {
-    context->save_for_backward({x, weight});
-    keep_backend(context, backend);
-    context->saved_data["bias"] = bias.has_value();
-    const at::Tensor added = bias.value_or(at::Tensor());
-    return backend.device ? forward_on_device(x, weight, added)
-                          : forward_of(x, weight, added, backend.pool);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const Backend backend = kept_backend(context);
-    const bool has_bias = context->saved_data["bias"].toBool();
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor d_y = gradients[0].contiguous(), &x = saved[0], &weight = saved[1];
-    at::Tensor d_x, d_weight, d_bias;
-    if (context->needs_input_grad(0)) {
-      d_x = backend.device ? gradient_of_rows_on_device(d_y, x, weight)
-                           : gradient_of_rows(d_y, x, weight, backend.pool);
-    }
-    if (backend.device) {
-      d_weight = at::bmm(x.permute({1, 2, 0}), d_y.transpose(0, 1));
-      if (has_bias) d_bias = d_y.sum(0);
-    } else {
-      gradients_of_parameters(d_y, x, weight, backend.pool, d_weight, d_bias);
-    }
-    return {d_x, d_weight, has_bias ? d_bias : at::Tensor(), at::Tensor()};
-  }
-};
-
 }  // namespace
 
-at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       const Backend& backend) {
-  if (x.dim() != 3 || weight.dim() != 3 || x.size(1) != weight.size(0) ||
-      x.size(2) != weight.size(1)) {
-    throw Error(
-        ErrorKind::failed,
-        fmt::format("linear_rows: rows [{}] and weight [{}] do not fit together",
-                    fmt::join(x.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", ")));
-  }
-  return LinearRows::apply(x.contiguous(), weight.contiguous(),
-                           bias.defined() ? std::optional(bias.contiguous()) : std::nullopt,
-                           backend);
+at::Tensor CpuBackend::linear(const at::Tensor& x, const at::Tensor& weight,
+                              const at::Tensor& bias) const {
+  const Sizes n(x, weight);
+  at::Tensor y = at::empty({n.rows, n.members, n.out}, x.options());
+  for_row_blocks(pool_, n.rows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t m = 0; m < n.members; ++m) {
+      const std::int64_t begin = (first * n.members + m) * n.out;
+      if (bias.defined()) {
+        AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "linear_rows", [&] {
+          set_rows(y.mutable_data_ptr<scalar_t>() + begin, count, n.members * n.out, n.out,
+                   bias.const_data_ptr<scalar_t>() + m * n.out);
+        });
+      }
+      multiply(count, n.out, n.in, {x, (first * n.members + m) * n.in, n.members * n.in},
+               {weight, m * n.in * n.out, n.out}, bias.defined() ? 1 : 0, y, begin,
+               n.members * n.out);
+    }
+  });
+  return y;
+}
+
+Backend::Gradients CpuBackend::linear_gradient(const at::Tensor& x, const at::Tensor& weight,
+                                               const at::Tensor& d_y, bool of_x,
+                                               bool of_bias) const {
+  Gradients gradients;
+  if (of_x) gradients.x = gradient_of_rows(d_y, x, weight, pool_);
+  gradients_of_parameters(d_y, x, weight, pool_, gradients.parameter, gradients.bias);
+  if (!of_bias) gradients.bias = at::Tensor();
+  return gradients;
 }
 
 }  // namespace tpudist

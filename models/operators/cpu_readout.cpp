@@ -1,22 +1,16 @@
-#include "models/operators/pool_rows.hpp"
-
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "models/operators/device_operators.hpp"
+#include "models/operators/cpu_backend.hpp"
+#include "models/operators/pool_rows.hpp"
 #include "models/operators/row_tasks.hpp"
-#include "models/operators/saved_state.hpp"
 
 namespace tpudist {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 // Rows of doubles, `width` long.
 struct Table {
@@ -202,69 +196,6 @@ void spread_max(const Readout& readout, const T* x, const double* y, const doubl
       });
 }
 
-class PoolRows : public torch::autograd::Function<PoolRows> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Readout* readout,
-                            std::int64_t aggregation, const Backend& backend) {
-    const auto kind = static_cast<Aggregation>(aggregation);
-    const at::Tensor y = backend.device ? backend.device->pool(*readout, x, kind)
-                                        : pooled(*readout, x, kind, backend.pool);
-    context->save_for_backward({x, y});
-    context->saved_data["readout"] = borrow(readout);
-    context->saved_data["aggregation"] = aggregation;
-    keep_backend(context, backend);
-    return y;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& readout = borrowed<const Readout>(context->saved_data["readout"]);
-    const Backend backend = kept_backend(context);
-    const auto kind = static_cast<Aggregation>(context->saved_data["aggregation"].toInt());
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &y = saved[1], d_y = gradients[0].contiguous();
-    return {backend.device ? backend.device->pool_gradient(readout, x, y, d_y, kind)
-                           : gradient(readout, x, y, d_y, kind, backend.pool),
-            {},
-            {},
-            {}};
-  }
-
- private:
-  static at::Tensor pooled(const Readout& readout, const at::Tensor& x, Aggregation kind,
-                           ThreadPool& pool) {
-    const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
-    const std::int64_t width = x.size(1) * x.size(2);
-    at::Tensor y = at::empty({configs, x.size(1), x.size(2)}, at::kDouble);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
-      const scalar_t* const in = x.const_data_ptr<scalar_t>();
-      double* const out = y.mutable_data_ptr<double>();
-      if (kind == Aggregation::max) {
-        max_rows(readout, in, width, out, pool);
-      } else {
-        sum_rows(readout, in, kind == Aggregation::mean, width, out, pool);
-      }
-    });
-    return y;
-  }
-
-  static at::Tensor gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,
-                             const at::Tensor& d_y, Aggregation kind, ThreadPool& pool) {
-    at::Tensor d_x = at::empty_like(x);
-    const std::int64_t width = x.size(1) * x.size(2);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
-      const double* const d_out = d_y.const_data_ptr<double>();
-      scalar_t* const d_in = d_x.mutable_data_ptr<scalar_t>();
-      if (kind == Aggregation::max) {
-        spread_max(readout, x.const_data_ptr<scalar_t>(), y.const_data_ptr<double>(), d_out, width,
-                   d_in, pool);
-      } else {
-        spread_sum(readout, d_out, kind == Aggregation::mean, width, d_in, pool);
-      }
-    });
-    return d_x;
-  }
-};
-
 }  // namespace
 
 std::vector<double> node_counts(const Readout& readout) {
@@ -285,9 +216,39 @@ std::vector<double> node_counts(const Readout& readout) {
   return counts;
 }
 
-at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
-                     const Backend& backend) {
-  return PoolRows::apply(x.contiguous(), &readout, static_cast<std::int64_t>(aggregation), backend);
+at::Tensor CpuBackend::pool(const Readout& readout, const at::Tensor& x,
+                            Aggregation aggregation) const {
+  const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
+  const std::int64_t width = x.size(1) * x.size(2);
+  at::Tensor y = at::empty({configs, x.size(1), x.size(2)}, at::kDouble);
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
+    const scalar_t* const in = x.const_data_ptr<scalar_t>();
+    double* const out = y.mutable_data_ptr<double>();
+    if (aggregation == Aggregation::max) {
+      max_rows(readout, in, width, out, pool_);
+    } else {
+      sum_rows(readout, in, aggregation == Aggregation::mean, width, out, pool_);
+    }
+  });
+  return y;
+}
+
+at::Tensor CpuBackend::pool_gradient(const Readout& readout, const at::Tensor& x,
+                                     const at::Tensor& y, const at::Tensor& d_y,
+                                     Aggregation aggregation) const {
+  at::Tensor d_x = at::empty_like(x);
+  const std::int64_t width = x.size(1) * x.size(2);
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
+    const double* const d_out = d_y.const_data_ptr<double>();
+    scalar_t* const d_in = d_x.mutable_data_ptr<scalar_t>();
+    if (aggregation == Aggregation::max) {
+      spread_max(readout, x.const_data_ptr<scalar_t>(), y.const_data_ptr<double>(), d_out, width,
+                 d_in, pool_);
+    } else {
+      spread_sum(readout, d_out, aggregation == Aggregation::mean, width, d_in, pool_);
+    }
+  });
+  return d_x;
 }
 
 }  // namespace tpudist

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "core/thread_pool.hpp"
+#include "models/operators/backend.hpp"
+
+namespace tpudist {
+
+// The operators on the CPU: blocks of rows, or groups, are tasks of the pool, and partial sums are those
+// of fixed chunks of rows, added in order, so that the bits do not depend on the number of threads.
+// Gradients by transposed matrices take no atomics. `pool` must outlive it.
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(ThreadPool& pool) : pool_(pool) {}
+
+  at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
+                             std::int64_t rows) const override;
+  at::Tensor gathered_gradient(const Csr& transposed, const at::Tensor& d_y) const override;
+  at::Tensor aggregate(const SparseMatrix& matrix, const at::Tensor& x,
+                       Aggregation aggregation) const override;
+  at::Tensor aggregate_gradient(const SparseMatrix& matrix, const at::Tensor& x,
+                                const at::Tensor& y, const at::Tensor& d_y,
+                                Aggregation aggregation) const override;
+  at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
+                    const at::Tensor& bias) const override;
+  Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
+                            bool of_x, bool of_bias) const override;
+  // Runs each block again with a graph of its own in the backward pass: nothing but the inputs is kept.
+  at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
+                 const std::vector<at::Tensor>& parameters) const override;
+  at::Tensor map_by_hand(const RowFunction& function,
+                         const std::vector<at::Tensor>& rows) const override;
+  void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
+                    const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const override;
+  at::Tensor sum(const std::vector<at::Tensor>& terms) const override;
+  at::Tensor drop(const at::Tensor& x, const DropoutDraw& draw) const override;
+  Result normalise(const RowGroups& groups, const at::Tensor& x, const at::Tensor& shift,
+                   double eps) const override;
+  Gradients normalise_gradient(const RowGroups& groups, const at::Tensor& x,
+                               const at::Tensor& shift, const at::Tensor& kept,
+                               const at::Tensor& d_y) const override;
+  Result softmax_gate(const RowGroups& groups, const at::Tensor& x,
+                      const at::Tensor& temperature) const override;
+  Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
+                                  const at::Tensor& temperature, const at::Tensor& kept,
+                                  const at::Tensor& d_y) const override;
+  at::Tensor pool(const Readout& readout, const at::Tensor& x,
+                  Aggregation aggregation) const override;
+  at::Tensor pool_gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,
+                           const at::Tensor& d_y, Aggregation aggregation) const override;
+
+ private:
+  ThreadPool& pool_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,190 @@
+#include "models/operators/device_backend.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/kernels/dropped_rows.hpp"
+#include "models/kernels/gather_rows.hpp"
+#include "models/operators/kernel_groups.hpp"
+#include "models/operators/kernel_readout.hpp"
+#include "models/operators/kernel_stream.hpp"
+
+namespace tpudist {
+namespace {
+
+at::Tensor result_like(const at::Tensor& x, std::int64_t rows) {
+  return at::empty({rows, x.size(1), x.size(2)}, x.options());
+}
+
+class DeviceBackend : public Backend {
+ public:
+  explicit DeviceBackend(DeviceArrays arrays) : arrays_(std::move(arrays)) {}
+
+  at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
+                             std::int64_t rows) const override {
+    at::Tensor y = result_like(x.front(), rows);
+    AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
+      for (std::size_t t = 0; t < x.size(); ++t) {
+        const std::int32_t* const taken =
+            index[t].is_identity() ? nullptr : arrays_.find(index[t].index);
+        launch_take(taken, rows, columns(y), x[t].const_data_ptr<scalar_t>(), t > 0,
+                    y.mutable_data_ptr<scalar_t>(), stream_of(y));
+      }
+    });
+    return y;
+  }
+
+  at::Tensor gathered_gradient(const Csr& transposed, const at::Tensor& d_y) const override {
+    return multiply(transposed, 1, d_y);
+  }
+
+  at::Tensor aggregate(const SparseMatrix& matrix, const at::Tensor& x,
+                       Aggregation aggregation) const override {
+    if (aggregation == Aggregation::max) return largest(matrix, x);
+    const at::Tensor y = multiply(matrix.forward, matrix.replicas, x);
+    if (aggregation == Aggregation::mean) divide_by_totals(matrix, y, y);
+    return y;
+  }
+  at::Tensor aggregate_gradient(const SparseMatrix& matrix, const at::Tensor& x,
+                                const at::Tensor& y, const at::Tensor& d_y,
+                                Aggregation aggregation) const override {
+    if (aggregation == Aggregation::max) return largest_gradient(matrix, x, y, d_y);
+    if (aggregation == Aggregation::sum) return multiply(matrix.transposed, matrix.replicas, d_y);
+    const at::Tensor share = at::empty_like(d_y);
+    divide_by_totals(matrix, d_y, share);
+    return multiply(matrix.transposed, matrix.replicas, share);
+  }
+
+  // Products of all members at once. Rows [R, M, C] lie as matrices [M, R, C] there, which the products
+  // take and write without a copy.
+  at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
+                    const at::Tensor& bias) const override {
+    at::Tensor y = at::empty({x.size(0), x.size(1), weight.size(2)}, x.options()),
+               by_member = y.transpose(0, 1);
+    at::bmm_out(by_member, x.transpose(0, 1), weight);
+    return bias.defined() ? y.add_(bias) : y;
+  }
+  Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
+                            bool of_x, bool of_bias) const override {
+    Gradients gradients;
+    if (of_x) {
+      gradients.x = at::empty_like(x);
+      at::Tensor by_member = gradients.x.transpose(0, 1);
+      at::bmm_out(by_member, d_y.transpose(0, 1), weight.transpose(1, 2));
+    }
+    gradients.parameter = at::bmm(x.permute({1, 2, 0}), d_y.transpose(0, 1));
+    if (of_bias) gradients.bias = d_y.sum(0);
+    return gradients;
+  }
+
+  // One call on all rows, whose operations are recorded as they are.
+  at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
+                 const std::vector<at::Tensor>& parameters) const override {
+    return function(rows, parameters);
+  }
+  at::Tensor map_by_hand(const RowFunction& function,
+                         const std::vector<at::Tensor>& rows) const override {
+    return function(rows, {});
+  }
+  void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
+                    const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const override {
+    gradient(rows, d_result, d_rows);
+  }
+
+  at::Tensor sum(const std::vector<at::Tensor>& terms) const override {
+    at::Tensor sum = terms[0] + terms[1];
+    for (std::size_t t = 2; t < terms.size(); ++t) sum.add_(terms[t]);
+    return sum;
+  }
+
+  at::Tensor drop(const at::Tensor& x, const DropoutDraw& draw) const override {
+    at::Tensor y = at::empty_like(x);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop", [&] {
+      launch_drop(draw.dropped == Dropped::rows, x.size(0), x.size(1), x.size(2), draw.rate,
+                  draw.member_keys.data(), draw.layer, arrays_.find(draw.row_keys),
+                  x.const_data_ptr<scalar_t>(), y.mutable_data_ptr<scalar_t>(), stream_of(x));
+    });
+    return y;
+  }
+
+  Result normalise(const RowGroups& groups, const at::Tensor& x, const at::Tensor& shift,
+                   double eps) const override {
+    return normalise_by_kernels(arrays_.find(groups), x, shift, eps);
+  }
+  Gradients normalise_gradient(const RowGroups& groups, const at::Tensor& x,
+                               const at::Tensor& shift, const at::Tensor& kept,
+                               const at::Tensor& d_y) const override {
+    return normalise_gradient_by_kernels(arrays_.find(groups), x, shift, kept, d_y);
+  }
+  Result softmax_gate(const RowGroups& groups, const at::Tensor& x,
+                      const at::Tensor& temperature) const override {
+    return softmax_gate_by_kernels(arrays_.find(groups), x, temperature);
+  }
+  Gradients softmax_gate_gradient(const RowGroups& groups, const at::Tensor& x,
+                                  const at::Tensor& temperature, const at::Tensor& kept,
+                                  const at::Tensor& d_y) const override {
+    return softmax_gate_gradient_by_kernels(arrays_.find(groups), x, temperature, kept, d_y);
+  }
+  at::Tensor pool(const Readout& readout, const at::Tensor& x,
+                  Aggregation aggregation) const override {
+    return pool_by_kernels(arrays_.find(readout), x, aggregation);
+  }
+  at::Tensor pool_gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,
+                           const at::Tensor& d_y, Aggregation aggregation) const override {
+    return pool_gradient_by_kernels(arrays_.find(readout), x, y, d_y, aggregation);
+  }
+
+ private:
+  // The product of a matrix with dense rows.
+  at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x) const {
+    at::Tensor y = rows_like(x, matrix.rows() * replicas);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
+      launch_aggregate(arrays_.find(matrix), replicas * columns(x), x.const_data_ptr<scalar_t>(),
+                       y.mutable_data_ptr<scalar_t>(), stream_of(x));
+    });
+    return y;
+  }
+
+  // `y` may be x.
+  void divide_by_totals(const SparseMatrix& matrix, const at::Tensor& x,
+                        const at::Tensor& y) const {
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "divide_by_totals", [&] {
+      launch_divide_by_totals(arrays_.find(matrix.forward), matrix.replicas * columns(x),
+                              x.const_data_ptr<scalar_t>(), y.mutable_data_ptr<scalar_t>(),
+                              stream_of(x));
+    });
+  }
+
+  at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x) const {
+    at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
+      launch_max(arrays_.find(matrix.forward), matrix.replicas * columns(x),
+                 x.const_data_ptr<scalar_t>(), best.mutable_data_ptr<scalar_t>(), stream_of(x));
+    });
+    return best;
+  }
+
+  at::Tensor largest_gradient(const SparseMatrix& matrix, const at::Tensor& x,
+                              const at::Tensor& best, const at::Tensor& d_y) const {
+    const at::Tensor share = at::empty_like(best), d_x = at::empty_like(x);
+    const std::int64_t width = matrix.replicas * columns(x);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest_gradient", [&] {
+      launch_max_shares(arrays_.find(matrix.forward), width, x.const_data_ptr<scalar_t>(),
+                        best.const_data_ptr<scalar_t>(), d_y.const_data_ptr<scalar_t>(),
+                        share.mutable_data_ptr<scalar_t>(), stream_of(x));
+      launch_max_gradient(arrays_.find(matrix.transposed), width, x.const_data_ptr<scalar_t>(),
+                          best.const_data_ptr<scalar_t>(), share.const_data_ptr<scalar_t>(),
+                          d_x.mutable_data_ptr<scalar_t>(), stream_of(x));
+    });
+    return d_x;
+  }
+
+  const DeviceArrays arrays_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Backend> make_device_backend(DeviceArrays arrays) {
+  return std::make_unique<const DeviceBackend>(std::move(arrays));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,339 @@
+// The operators as functions that autograd can differentiate: each keeps what its backward pass takes, and
+// the backend computes both passes.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
+
+#include "core/error.hpp"
+#include "models/operators/backend.hpp"
+#include "models/operators/drop_rows.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/normalise_groups.hpp"
+#include "models/operators/pool_rows.hpp"
+#include "models/operators/saved_state.hpp"
+#include "models/operators/softmax_gate.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
+
+namespace tpudist {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Autograd takes an undefined tensor as none.
+std::optional<Tensor> optional(const Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor.contiguous()) : std::nullopt;
+}
+
+struct Gathering {
+  const Backend& backend;
+  std::vector<GatherView> index;  // [terms]
+};
+
+class SumOfGathered : public torch::autograd::Function<SumOfGathered> {
+ public:
+  static Tensor forward(AutogradContext* context, at::TensorList x, const Gathering& given) {
+    const GatherView& first = given.index[0];
+    const std::int64_t rows =
+        first.is_identity() ? x[0].size(0) : static_cast<std::int64_t>(first.index.size());
+    keep_state(context, given);
+    return given.backend.sum_of_gathered(x.vec(), given.index, rows);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, index] = kept_state<Gathering>(context);
+    const Tensor d_y = gradients[0].contiguous();
+    variable_list result;
+    for (std::size_t t = 0; t < index.size(); ++t) {
+      Tensor& own = result.emplace_back();
+      if (!context->needs_input_grad(t)) continue;
+      own = index[t].is_identity() ? d_y : backend.gathered_gradient(*index[t].transposed, d_y);
+    }
+    result.emplace_back();
+    return result;
+  }
+};
+
+struct Neighbourhoods {
+  const Backend& backend;
+  const SparseMatrix& matrix;
+  Aggregation aggregation;
+};
+
+class AggregateRows : public torch::autograd::Function<AggregateRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Neighbourhoods& given) {
+    keep_state(context, given);
+    const Tensor y = given.backend.aggregate(given.matrix, x, given.aggregation);
+    if (given.aggregation == Aggregation::max) context->save_for_backward({x, y});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, matrix, aggregation] = kept_state<Neighbourhoods>(context);
+    variable_list saved = context->get_saved_variables();
+    saved.resize(2);
+    return {backend.aggregate_gradient(matrix, saved[0], saved[1], gradients[0].contiguous(),
+                                       aggregation),
+            {}};
+  }
+};
+
+class LinearRows : public torch::autograd::Function<LinearRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const std::optional<Tensor>& bias, const Backend* backend) {
+    context->save_for_backward({x, weight});
+    keep_state(context, State{*backend, bias.has_value()});
+    return backend->linear(x, weight, bias.value_or(Tensor()));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, has_bias] = kept_state<State>(context);
+    const variable_list saved = context->get_saved_variables();
+    const auto [d_x, d_weight, d_bias] = backend.linear_gradient(
+        saved[0], saved[1], gradients[0].contiguous(), context->needs_input_grad(0), has_bias);
+    return {d_x, d_weight, d_bias, {}};
+  }
+
+ private:
+  struct State {
+    const Backend& backend;
+    bool has_bias;
+  };
+};
+
+class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
+ public:
+  static Tensor forward(AutogradContext* context, at::TensorList row_list,
+                        const RowFunction* function, const RowGradient* gradient,
+                        const Backend* backend) {
+    const variable_list rows = row_list.vec();
+    context->save_for_backward(rows);
+    keep_state(context, State{*backend, *gradient});
+    return backend->map_by_hand(*function, rows);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, gradient] = kept_state<State>(context);
+    const variable_list rows = context->get_saved_variables();
+    variable_list d_rows(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(rows[i]);
+    }
+    backend.map_gradient(gradient, rows, gradients[0].contiguous(), d_rows);
+    d_rows.resize(rows.size() + 3);
+    return d_rows;
+  }
+
+ private:
+  struct State {
+    const Backend& backend;
+    RowGradient gradient;
+  };
+};
+
+class SplitUses : public torch::autograd::Function<SplitUses> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& x, std::int64_t count,
+                               const Backend* backend) {
+    context->set_materialize_grads(false);
+    keep_state(context, backend);
+    variable_list uses;
+    for (std::int64_t i = 0; i < count; ++i) uses.push_back(x.detach());
+    return uses;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Backend& backend = *kept_state<const Backend*>(context);
+    variable_list terms;
+    for (const Tensor& gradient : gradients) {
+      if (gradient.defined()) terms.push_back(gradient.contiguous());
+    }
+    if (terms.empty()) return {Tensor(), {}, {}};
+    return {terms.size() == 1 ? terms[0] : backend.sum(terms), {}, {}};
+  }
+};
+
+struct Dropout {
+  const Backend& backend;
+  DropoutDraw draw;
+};
+
+// The mask is drawn again in the backward pass instead of being kept.
+class DropRows : public torch::autograd::Function<DropRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Dropout& given) {
+    return given.backend.drop(x, keep_state(context, given).draw);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, draw] = kept_state<Dropout>(context);
+    return {backend.drop(gradients[0].contiguous(), draw), {}};
+  }
+};
+
+struct Grouping {
+  const Backend& backend;
+  const RowGroups& groups;
+};
+
+class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x,
+                        const std::optional<Tensor>& given_shift, double eps,
+                        const Grouping& given) {
+    const Tensor shift = given_shift.value_or(Tensor());
+    keep_state(context, given);
+    const auto [y, kept] = given.backend.normalise(given.groups, x, shift, eps);
+    context->save_for_backward({x, shift, kept});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, groups] = kept_state<Grouping>(context);
+    const variable_list saved = context->get_saved_variables();
+    const auto gradient =
+        backend.normalise_gradient(groups, saved[0], saved[1], saved[2], gradients[0].contiguous());
+    return {gradient.x, gradient.parameter, {}, {}};
+  }
+};
+
+class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& temperature,
+                        const Grouping& given) {
+    keep_state(context, given);
+    const auto [y, kept] = given.backend.softmax_gate(given.groups, x, temperature);
+    context->save_for_backward({x, temperature, kept});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, groups] = kept_state<Grouping>(context);
+    const variable_list saved = context->get_saved_variables();
+    const auto gradient = backend.softmax_gate_gradient(groups, saved[0], saved[1], saved[2],
+                                                        gradients[0].contiguous());
+    return {gradient.x, gradient.parameter, {}};
+  }
+};
+
+struct Pooling {
+  const Backend& backend;
+  const Readout& readout;
+  Aggregation aggregation;
+};
+
+class PoolRows : public torch::autograd::Function<PoolRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Pooling& given) {
+    keep_state(context, given);
+    const Tensor y = given.backend.pool(given.readout, x, given.aggregation);
+    context->save_for_backward({x, y});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& [backend, readout, aggregation] = kept_state<Pooling>(context);
+    const variable_list saved = context->get_saved_variables();
+    return {
+        backend.pool_gradient(readout, saved[0], saved[1], gradients[0].contiguous(), aggregation),
+        {}};
+  }
+};
+
+void require_rows(const std::vector<Tensor>& rows) {
+  if (rows.empty() || rows.front().size(0) == 0)
+    throw Error(ErrorKind::failed, "map_rows: there are no rows");
+}
+
+}  // namespace
+
+Tensor gather_rows(const Tensor& x, const GatherView& index, const Backend& backend) {
+  if (index.is_identity()) return x;
+  return sum_of_gathered({{x, index}}, backend);
+}
+
+Tensor sum_of_gathered(const std::vector<GatheredTerm>& terms, const Backend& backend) {
+  variable_list x;
+  Gathering gathering{backend, {}};
+  for (const GatheredTerm& term : terms) {
+    x.push_back(term.x.contiguous());
+    gathering.index.push_back(term.index);
+  }
+  if (x.empty()) throw Error(ErrorKind::failed, "sum_of_gathered: there are no terms");
+  return SumOfGathered::apply(at::TensorList(x), gathering);
+}
+
+Tensor aggregate_rows(const SparseMatrix& matrix, const Tensor& x, Aggregation aggregation,
+                      const Backend& backend) {
+  return AggregateRows::apply(x.contiguous(), Neighbourhoods{backend, matrix, aggregation});
+}
+
+Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   const Backend& backend) {
+  if (x.dim() != 3 || weight.dim() != 3 || x.size(1) != weight.size(0) ||
+      x.size(2) != weight.size(1)) {
+    throw Error(
+        ErrorKind::failed,
+        fmt::format("linear_rows: rows [{}] and weight [{}] do not fit together",
+                    fmt::join(x.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", ")));
+  }
+  return LinearRows::apply(x.contiguous(), weight.contiguous(), optional(bias), &backend);
+}
+
+Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
+                const std::vector<Tensor>& rows, const Backend& backend) {
+  require_rows(rows);
+  return MapRowsByHand::apply(at::TensorList(rows), &function, &gradient, &backend);
+}
+
+Tensor map_rows(const RowFunction& function, const std::vector<Tensor>& rows,
+                const std::vector<Tensor>& parameters, const Backend& backend) {
+  require_rows(rows);
+  return backend.map(function, rows, parameters);
+}
+
+Tensor join_channels(const std::vector<Tensor>& rows, const Backend& backend) {
+  return map_rows([](const auto& parts, const auto&) { return at::cat(parts, 2); },
+                  [](const auto& parts, const Tensor& d_result, auto& d_parts) {
+                    std::int64_t first = 0;
+                    for (std::size_t i = 0; i < parts.size(); ++i) {
+                      const std::int64_t channels = parts[i].size(2);
+                      if (d_parts[i].defined())
+                        d_parts[i].copy_(d_result.narrow(2, first, channels));
+                      first += channels;
+                    }
+                  },
+                  rows, backend);
+}
+
+std::vector<Tensor> split_uses(const Tensor& x, int count, const Backend& backend) {
+  return SplitUses::apply(x, static_cast<std::int64_t>(count), &backend);
+}
+
+Tensor drop_rows(const Tensor& x, Dropped dropped, double rate,
+                 std::span<const std::uint64_t> member_keys, std::uint32_t layer,
+                 std::span<const std::uint64_t> row_keys, const Backend& backend) {
+  if (static_cast<std::int64_t>(member_keys.size()) != x.size(1) ||
+      static_cast<std::int64_t>(row_keys.size()) != x.size(0)) {
+    throw Error(ErrorKind::failed, "drop_rows: keys do not fit the rows");
+  }
+  const DropoutDraw draw{dropped, rate, {member_keys.begin(), member_keys.end()}, layer, row_keys};
+  return DropRows::apply(x.contiguous(), Dropout{backend, draw});
+}
+
+Tensor normalise_groups(const Tensor& x, const Tensor& shift, double eps, const RowGroups& groups,
+                        const Backend& backend) {
+  return NormaliseGroups::apply(x.contiguous(), optional(shift), eps, Grouping{backend, groups});
+}
+
+Tensor softmax_gate(const Tensor& x, const Tensor& temperature, const RowGroups& groups,
+                    const Backend& backend) {
+  return SoftmaxGate::apply(x.contiguous(), temperature.contiguous(), Grouping{backend, groups});
+}
+
+Tensor pool_rows(const Tensor& x, const Readout& readout, Aggregation aggregation,
+                 const Backend& backend) {
+  return PoolRows::apply(x.contiguous(), Pooling{backend, readout, aggregation});
+}
+
+}  // namespace tpudist

@@ -1,0 +1,9 @@
+// The operators on a real GPU.
+
+#include "tests/models/operators/operators_suite.hpp"
+
+namespace tpudist::test {
+
+INSTANTIATE_TEST_SUITE_P(OnGpu, Operators, ::testing::Values(Where::gpu));
+
+}  // namespace tpudist::test

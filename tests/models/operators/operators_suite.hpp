@@ -1,0 +1,563 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "models/kernels/threads.hpp"
+#include "models/operators/cpu_backend.hpp"
+#include "models/operators/device_backend.hpp"
+#include "models/operators/drop_rows.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/normalise_groups.hpp"
+#include "models/operators/pool_rows.hpp"
+#include "models/operators/softmax_gate.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
+#include "tests/models/layers/property_network.hpp"
+#include "tests/models/plans/make_csr.hpp"
+
+// Every operator, forward and backward, for three members in one call, against a plain reference in
+// double that LibTorch's autograd differentiates. The same suite for every backend: a program
+// instantiates it.
+
+namespace tpudist::test {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+enum class Where { cpu, emulated, gpu };
+
+inline constexpr std::int64_t kMembers = 3;
+
+inline void expect_near(const Tensor& actual, const Tensor& expected, at::ScalarType type,
+                        const std::string& what) {
+  ASSERT_EQ(actual.sizes(), expected.sizes()) << what;
+  if (expected.numel() == 0) return;
+  const double scale = std::max(1.0, expected.abs().max().item<double>());
+  EXPECT_LE((actual.cpu().to(at::kDouble) - expected).abs().max().item<double>(),
+            scale * (type == at::kDouble ? 1e-12 : 1e-5))
+      << what;
+}
+
+// A backend with what the operators of one test take: arrays are added first, then comes start().
+class OperatorCase {
+ public:
+  OperatorCase(Where where, at::ScalarType type) : where_(where), type_(type) {
+    generator_.set_current_seed(7);
+  }
+
+  DeviceArrays& arrays() { return arrays_; }
+  void start() {
+    if (where_ == Where::cpu) return;
+    arrays_.upload(device());
+    device_ = make_device_backend(std::move(arrays_));
+  }
+
+  const Backend& backend() const { return device_ ? *device_ : cpu_; }
+  at::ScalarType type() const { return type_; }
+  at::Device device() const { return where_ == Where::gpu ? at::kCUDA : at::kCPU; }
+
+  // Numbers of which many are equal, so that maxima tie and sums of a few are exact.
+  Tensor rows(std::int64_t count, std::int64_t channels = 5) {
+    return weights({count, kMembers, channels}).mul_(4).round_().div_(4);
+  }
+  Tensor weights(at::IntArrayRef sizes) {
+    return at::randn(sizes, generator_, at::TensorOptions(at::kDouble));
+  }
+
+  // Compares result and gradients of `run(inputs, backend)` with those of `reference(inputs)`. A second
+  // call gives the same bits, and with `exact` an emulated device gives those of the CPU.
+  template <typename Run, typename Reference>
+  void expect_equal(const Tensors& inputs, const std::string& what, const Run& run,
+                    const Reference& reference, bool exact = false) {
+    Tensor up;
+    const auto differentiated = [&](Tensors leaves, at::Device on, at::ScalarType type,
+                                    const auto& function) {
+      const at::AutoGradMode with_graph(true);
+      for (Tensor& leaf : leaves)
+        leaf = leaf.detach().to(on, type, false, true).requires_grad_(true);
+      const Tensor y = function(leaves);
+      if (!up.defined()) up = weights(y.sizes());
+      Tensors results = torch::autograd::grad({y}, leaves, {up.to(y.options())});
+      results.insert(results.begin(), y.detach());
+      return results;
+    };
+    const auto computed = [&](const Backend& backend, at::Device on) {
+      return differentiated(inputs, on, type_, [&](const Tensors& in) { return run(in, backend); });
+    };
+    const Tensors expected = differentiated(inputs, at::kCPU, at::kDouble, reference),
+                  actual = computed(backend(), device()), again = computed(backend(), device()),
+                  cpu = exact && where_ == Where::emulated ? computed(cpu_, at::kCPU) : actual;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const std::string which =
+          what + (i == 0 ? ": result" : ": gradient " + std::to_string(i - 1));
+      expect_near(actual[i], expected[i], type_, which);
+      EXPECT_TRUE(at::equal(again[i], actual[i])) << which;
+      EXPECT_TRUE(at::equal(cpu[i], actual[i])) << which << " has other bits on the CPU";
+    }
+  }
+
+ private:
+  Where where_;
+  at::ScalarType type_;
+  ThreadPool pool_{3, use_one_thread_per_worker};
+  CpuBackend cpu_{pool_};
+  DeviceArrays arrays_;
+  std::unique_ptr<const Backend> device_;
+  at::Generator generator_ = at::detail::createCPUGenerator();
+};
+
+// A unit's plan, refined or dense, of a network with the layer.
+class PlanCase {
+ public:
+  PlanCase(const std::string& layer, bool refined) : network_(layer, 0, false, pool_) {
+    CounterRng random(41, refined);
+    const RepeatedUnit unit = small_unit(random, 2, 3, Configurable::few);
+    input_ =
+        refined ? refined_unit(network_.network(), unit) : dense_unit(network_.network(), unit);
+    context_ = std::make_unique<PlanContext>(plan(), network_.network().plan_shape(),
+                                             std::vector<std::vector<std::uint64_t>>{});
+  }
+  const Plan& plan() const { return *input_.plan; }
+  // The groups of the network's only layer that has any.
+  const RowGroups& groups() const {
+    for (const auto& groups : context_->groups) {
+      if (groups) return *groups;
+    }
+    throw Error(ErrorKind::failed, "the plan has no groups");
+  }
+
+ private:
+  ThreadPool pool_{1};
+  PropertyNetwork network_;
+  UnitInput input_;
+  std::unique_ptr<PlanContext> context_;
+};
+
+// A random matrix of few replicas. The last neighbourhoods and sources stay without entries; equal
+// entries are parallel edges, which merge to a weight.
+inline SparseMatrix random_matrix(std::uint64_t key, std::int64_t neighbourhoods,
+                                  std::int64_t sources, std::int32_t replicas,
+                                  std::int64_t entries) {
+  CounterRng rng(key);
+  std::vector<CsrEntry> list;
+  for (std::int64_t e = 0; e < entries; ++e) {
+    list.push_back({static_cast<std::int32_t>(rng.below(neighbourhoods - 2)),
+                    static_cast<std::int32_t>(rng.below(sources - 2))});
+  }
+  SparseMatrix made;
+  made.forward = make_csr(neighbourhoods, list);
+  made.transposed = transpose(made.forward, sources);
+  made.replicas = replicas;
+  return made;
+}
+
+// The sources of a row, each as often as its weight says.
+inline std::vector<std::int64_t> sources_of(const Csr& matrix, std::int64_t row) {
+  std::vector<std::int64_t> sources;
+  for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
+    sources.insert(sources.end(), static_cast<std::size_t>(matrix.weight_of(e)), matrix.source[e]);
+  return sources;
+}
+
+inline Tensor taken(const Tensor& x, const std::vector<std::int64_t>& rows) {
+  return x.index_select(0, at::tensor(rows, at::kLong));
+}
+
+// What an aggregation makes of some rows: of one dimension less.
+inline Tensor aggregated(const Tensor& rows, Aggregation aggregation) {
+  if (rows.size(0) == 0) return at::zeros_like(rows).sum(0);
+  return aggregation == Aggregation::max    ? rows.amax(at::IntArrayRef{0})
+         : aggregation == Aggregation::mean ? rows.mean(0)
+                                            : rows.sum(0);
+}
+
+inline Tensor plain_gather(const Tensor& x, const GatherView& index) {
+  if (index.is_identity()) return x;
+  return taken(x, {index.index.begin(), index.index.end()});
+}
+
+inline Tensor plain_aggregate(const SparseMatrix& matrix, const Tensor& x,
+                              Aggregation aggregation) {
+  const Tensor blocks = x.view({-1, matrix.replicas * x.size(1), x.size(2)});
+  Tensors rows;
+  for (std::int64_t row = 0; row < matrix.forward.rows(); ++row)
+    rows.push_back(aggregated(taken(blocks, sources_of(matrix.forward, row)), aggregation));
+  return at::stack(rows).view({-1, x.size(1), x.size(2)});
+}
+
+// The rows of each group with their counts [n, 1, 1], put back to where `body` made them from.
+template <typename Body>
+Tensor for_each_group(const RowGroups& groups, const Tensor& x, const Body& body) {
+  std::vector<std::int64_t> order;
+  Tensors parts;
+  for (std::int64_t g = 0; g < groups.groups(); ++g) {
+    const std::vector<std::int64_t> own(groups.rows.source.begin() + groups.rows.begin[g],
+                                        groups.rows.source.begin() + groups.rows.begin[g + 1]);
+    if (own.empty()) continue;
+    std::vector<double> counts;
+    for (const std::int64_t row : own) counts.push_back(groups.count[row]);
+    parts.push_back(body(taken(x, own), at::tensor(counts, at::kDouble).view({-1, 1, 1})));
+    order.insert(order.end(), own.begin(), own.end());
+  }
+  return taken(at::cat(parts), [&] {
+    std::vector<std::int64_t> place(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int64_t>(i);
+    return place;
+  }());
+}
+
+inline Tensor plain_normalise(const RowGroups& groups, const Tensor& x, const Tensor& shift,
+                              double eps) {
+  return for_each_group(groups, x, [&](const Tensor& rows, const Tensor& counts) {
+    const Tensor size = counts.sum(), mean = (counts * rows).sum(0) / size,
+                 o = rows - (shift.defined() ? shift * mean : mean);
+    return o / ((counts * o * o).sum(0) / size + eps).sqrt();
+  });
+}
+
+inline Tensor plain_gate(const RowGroups& groups, const Tensor& x, const Tensor& temperature) {
+  return for_each_group(groups, x, [&](const Tensor& rows, const Tensor& counts) {
+    const Tensor power = (rows / temperature.view({1, -1, 1})).exp();
+    return rows * power / (counts * power).sum(0);
+  });
+}
+
+inline Tensor plain_pool(const Readout& readout, const Tensor& x, Aggregation aggregation) {
+  Tensors configs;
+  for (std::size_t k = 0; k < readout.slate_of_config.size(); ++k) {
+    std::vector<std::int64_t> rows = sources_of(readout.common.forward, readout.slate_of_config[k]);
+    for (const std::int64_t cell :
+         sources_of(readout.scores.forward, static_cast<std::int64_t>(k))) {
+      const auto own = sources_of(readout.cells.forward, cell);
+      rows.insert(rows.end(), own.begin(), own.end());
+    }
+    configs.push_back(aggregated(taken(x, rows), aggregation));
+  }
+  return at::stack(configs);
+}
+
+class Operators : public ::testing::TestWithParam<Where> {
+ protected:
+  void SetUp() override {
+    if (GetParam() != Where::gpu) return;
+    if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+#ifndef TPUDIST_WITH_CUDA_KERNELS
+    GTEST_SKIP() << "needs a build with nvcc";
+#endif
+  }
+
+  // body(case) in double and in float32.
+  template <typename Body>
+  void for_types(const Body& body) const {
+    for (const auto type : {at::kDouble, at::kFloat}) {
+      SCOPED_TRACE(at::toString(type));
+      OperatorCase made(GetParam(), type);
+      body(made);
+    }
+  }
+  // body(case, plan) for both kinds of plans of a network with the layer.
+  template <typename Body>
+  void for_plans(const std::string& layer, const Body& body) const {
+    for (const bool refined : {false, true}) {
+      SCOPED_TRACE(refined ? "refined" : "dense");
+      const PlanCase plan(layer, refined);
+      for_types([&](OperatorCase& made) { body(made, plan); });
+    }
+  }
+};
+
+inline const std::string kBoth =
+    "{layer: sage, width: 5, directions: [consumer_to_producer, producer_to_consumer]}";
+
+TEST_P(Operators, SumOfGathered) {
+  for_plans(kBoth, [](OperatorCase& made, const PlanCase& item) {
+    for (const auto& layer : item.plan().layers) made.arrays().add(*layer);
+    made.start();
+    for (const auto& layer : item.plan().layers) {
+      Tensors inputs{made.rows(layer->rows_in), made.rows(layer->rows_out)};
+      for (const EdgeSet& edges : layer->edges)
+        inputs.push_back(made.rows(edges.aggregate.forward.rows() * edges.aggregate.replicas));
+      std::vector<GatherView> index{layer->self, {}};
+      for (const EdgeSet& edges : layer->edges) index.push_back(edges.neighbourhood);
+      made.expect_equal(
+          inputs, "sum_of_gathered",
+          [&](const Tensors& x, const Backend& backend) {
+            std::vector<GatheredTerm> terms;
+            for (std::size_t t = 0; t < x.size(); ++t) terms.push_back({x[t], index[t]});
+            return sum_of_gathered(terms, backend);
+          },
+          [&](const Tensors& x) {
+            Tensor sum = plain_gather(x[0], index[0]);
+            for (std::size_t t = 1; t < x.size(); ++t) sum = sum + plain_gather(x[t], index[t]);
+            return sum;
+          },
+          true);
+    }
+  });
+}
+
+inline std::vector<SparseMatrix> sparse_matrices() {
+  std::vector<SparseMatrix> all;
+  for (const std::int32_t replicas : {1, 3}) {
+    all.push_back(random_matrix(1, 9, 7, replicas, 30));
+    all.push_back(random_matrix(2, 300, 33, replicas, 900));  // several blocks of rows
+    all.push_back(random_matrix(3, 20, 30, replicas, 25));
+    all.push_back(random_matrix(4, 3, 3, replicas, 0));
+  }
+  return all;
+}
+
+TEST_P(Operators, Aggregate) {
+  const std::vector<SparseMatrix> matrices = sparse_matrices();
+  for_types([&](OperatorCase& made) {
+    for (const SparseMatrix& matrix : matrices) made.arrays().add(matrix);
+    made.start();
+    for (const SparseMatrix& matrix : matrices) {
+      // Odd channels, some that take wide loads, and more than a block of the kernels has threads.
+      for (const std::int64_t channels : {5, 8, matrix.forward.rows() == 9 ? 200 : 4}) {
+        const Tensor x = made.rows(matrix.transposed.rows() * matrix.replicas, channels);
+        for (const auto kind : {Aggregation::sum, Aggregation::mean, Aggregation::max}) {
+          made.expect_equal(
+              {x}, "aggregate_rows",
+              [&](const Tensors& in, const Backend& backend) {
+                return aggregate_rows(matrix, in[0], kind, backend);
+              },
+              [&](const Tensors& in) { return plain_aggregate(matrix, in[0], kind); }, true);
+        }
+      }
+    }
+  });
+}
+
+// Neither the other neighbourhoods nor the other replicas, members and channels see it.
+TEST_P(Operators, NanGoesThroughAMaxWhereItIs) {
+  const SparseMatrix matrix = random_matrix(2, 40, 33, 3, 200);
+  for_types([&](OperatorCase& made) {
+    made.arrays().add(matrix);
+    made.start();
+    const std::int64_t source = matrix.forward.source[1];
+    Tensor x = made.rows(33 * 3);
+    x.index_put_({source * 3 + 1, 2, 4}, std::numeric_limits<double>::quiet_NaN());
+    x = x.to(made.device(), made.type()).set_requires_grad(true);
+    const at::AutoGradMode with_graph(true);
+    const Tensor y = aggregate_rows(matrix, x, Aggregation::max, made.backend());
+    Tensor expected = at::zeros({40 * 3, kMembers, 5}, at::kBool);
+    for (const std::int64_t row : sources_of(matrix.transposed, source))
+      expected.index_put_({row * 3 + 1, 2, 4}, true);
+    EXPECT_TRUE(at::equal(y.isnan().cpu(), expected));
+    const Tensor d_x = torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0];
+    EXPECT_FALSE(d_x.isnan().any().item<bool>());
+  });
+}
+
+TEST_P(Operators, Linear) {
+  for_types([](OperatorCase& made) {
+    made.start();
+    // Several blocks of rows, so that threads take part, whose grad mode is their own.
+    const Tensors inputs{made.rows(1100, 6), made.weights({kMembers, 6, 9}),
+                         made.weights({kMembers, 9})};
+    made.expect_equal(
+        inputs, "linear_rows",
+        [](const Tensors& in, const Backend& backend) {
+          return linear_rows(in[0], in[1], in[2], backend);
+        },
+        [](const Tensors& in) {
+          return at::einsum("rmi,mio->rmo", {in[0], in[1]}) + in[2];
+        });
+    // Of a part of a larger weight, and without a bias.
+    made.expect_equal(
+        {made.rows(3, 4), inputs[1]}, "linear_rows of a part",
+        [](const Tensors& in, const Backend& backend) {
+          return linear_rows(in[0], in[1].narrow(1, 2, 4), Tensor(), backend);
+        },
+        [](const Tensors& in) {
+          return at::einsum("rmi,mio->rmo", {in[0], in[1].narrow(1, 2, 4)});
+        });
+    const Backend& backend = made.backend();
+    EXPECT_THROW(linear_rows(at::ones({3, 1, 2}), at::ones({1, 3, 2}), Tensor(), backend), Error);
+    EXPECT_THROW(linear_rows(at::ones({3, 2, 2}), at::ones({1, 2, 2}), Tensor(), backend), Error);
+  });
+}
+
+TEST_P(Operators, Map) {
+  for_types([](OperatorCase& made) {
+    made.start();
+    const RowFunction function = [](const Tensors& rows, const Tensors& parameters) {
+      return at::gelu(rows[0] * parameters[0], "none");
+    };
+    const Tensor x = made.rows(1100, 6);
+    made.expect_equal(
+        {x, made.weights({kMembers, 6})}, "map_rows",
+        [&](const Tensors& in, const Backend& backend) {
+          return map_rows(function, {in[0]}, {in[1]}, backend);
+        },
+        [&](const Tensors& in) { return function({in[0]}, {in[1]}); });
+    // By hand, where it writes over what autograd would have kept.
+    made.expect_equal(
+        {x, made.rows(1100, 6)}, "map_rows by hand",
+        [](const Tensors& in, const Backend& backend) {
+          return map_rows(
+              [](const auto& rows, const auto&) { return at::sigmoid(rows[1]).mul_(rows[0]); },
+              [](const auto& rows, const Tensor& d_y, auto& d_rows) {
+                const Tensor gate = at::sigmoid(rows[1]);
+                at::mul_out(d_rows[0], d_y, gate);
+                at::sigmoid_backward_out(d_rows[1], d_y * rows[0], gate);
+              },
+              in, backend);
+        },
+        [](const Tensors& in) { return at::sigmoid(in[1]) * in[0]; });
+    EXPECT_THROW(map_rows(function, {at::ones({0, 1, 6})}, {at::ones({1, 6})}, made.backend()),
+                 Error);
+  });
+}
+
+TEST_P(Operators, SplitAndJoin) {
+  for_types([](OperatorCase& made) {
+    made.start();
+    made.expect_equal(
+        {made.rows(700, 6), made.rows(700, 2)}, "split_uses and join_channels",
+        [](const Tensors& in, const Backend& backend) {
+          const auto uses = split_uses(in[0], 4, backend);  // one of them is not used
+          return join_channels({uses[0], in[1], uses[1], uses[3]}, backend);
+        },
+        [](const Tensors& in) {
+          return at::cat({in[0], in[1], in[0], in[0]}, 2);
+        });
+    made.expect_equal(
+        {made.rows(4)}, "split_uses of one use",
+        [](const Tensors& in, const Backend& backend) {
+          return split_uses(in[0], 2, backend)[1] * 3;
+        },
+        [](const Tensors& in) { return in[0] * 3; });
+  });
+}
+
+// The masks are those of the CPU in float32: what they depend on is tested there.
+TEST_P(Operators, Drop) {
+  std::vector<std::uint64_t> row_keys;
+  for (std::uint64_t i = 0; i < 300; ++i) row_keys.push_back(0x9E3779B97F4A7C15ull * (i % 90 + 1));
+  const std::vector<std::uint64_t> member_keys{3, 1ull << 40, 77};
+  ThreadPool pool(1);
+  const CpuBackend cpu(pool);
+  for_types([&](OperatorCase& made) {
+    made.arrays().add(row_keys);
+    made.start();
+    for (const Dropped dropped : {Dropped::channels, Dropped::rows}) {
+      const auto drop = [&](const Tensor& x, const Backend& backend) {
+        return drop_rows(x, dropped, 0.375, member_keys, 2, row_keys, backend);
+      };
+      const Tensor kept = drop(at::ones({300, kMembers, 131}), cpu) > 0;
+      EXPECT_NEAR(kept.to(at::kFloat).mean().item<double>(), 0.625, 0.05);
+      const double scale = dropped == Dropped::rows ? 1 : 1 / 0.625;
+      made.expect_equal(
+          {made.rows(300, 131)}, "drop_rows",
+          [&](const Tensors& in, const Backend& backend) { return drop(in[0], backend); },
+          [&](const Tensors& in) { return in[0] * kept * scale; }, true);
+    }
+    EXPECT_THROW(drop_rows(at::ones({299, kMembers, 2}), Dropped::rows, 0.5, member_keys, 2,
+                           row_keys, made.backend()),
+                 Error);
+  });
+}
+
+TEST_P(Operators, NormaliseGroups) {
+  for_plans("{layer: graph_norm}", [](OperatorCase& made, const PlanCase& item) {
+    const RowGroups& groups = item.groups();
+    made.arrays().add(groups);
+    made.start();
+    const Tensor x = made.rows(static_cast<std::int64_t>(groups.count.size()));
+    for (const Tensors& inputs : {Tensors{x}, Tensors{x, made.weights({kMembers, 5})}}) {
+      const auto shift = [](const Tensors& in) { return in.size() > 1 ? in[1] : Tensor(); };
+      made.expect_equal(
+          inputs, "normalise_groups",
+          [&](const Tensors& in, const Backend& backend) {
+            return normalise_groups(in[0], shift(in), 0.0625, groups, backend);
+          },
+          [&](const Tensors& in) { return plain_normalise(groups, in[0], shift(in), 0.0625); });
+    }
+  });
+}
+
+TEST_P(Operators, SoftmaxGate) {
+  for_plans("{layer: config_attention}", [](OperatorCase& made, const PlanCase& item) {
+    const RowGroups& groups = item.groups();
+    made.arrays().add(groups);
+    made.start();
+    made.expect_equal(
+        {made.rows(static_cast<std::int64_t>(groups.count.size())),
+         at::tensor({0.5, -1.5, 2.0}, at::kDouble)},
+        "softmax_gate",
+        [&](const Tensors& in, const Backend& backend) {
+          return softmax_gate(in[0], in[1], groups, backend);
+        },
+        [&](const Tensors& in) { return plain_gate(groups, in[0], in[1]); });
+  });
+}
+
+TEST_P(Operators, Pool) {
+  for_plans(kBoth, [](OperatorCase& made, const PlanCase& item) {
+    const Plan& plan = item.plan();
+    made.arrays().add(plan.readout);
+    made.start();
+    for (const auto kind : {Aggregation::sum, Aggregation::mean, Aggregation::max}) {
+      made.expect_equal(
+          {made.rows(plan.rows(plan.layers.size()))}, "pool_rows",
+          [&](const Tensors& x, const Backend& backend) {
+            return pool_rows(x[0], plan.readout, kind, backend);
+          },
+          [&](const Tensors& x) { return plain_pool(plan.readout, x[0], kind); });
+    }
+  });
+}
+
+// The needed part of a plan counts nodes that it leaves out.
+TEST_P(Operators, MeansCountNodesThatAreLeftOut) {
+  for_plans(kBoth, [](OperatorCase& made, const PlanCase& item) {
+    Readout readout = item.plan().readout;
+    readout.left_out.assign(static_cast<std::size_t>(readout.common.forward.rows()), 4);
+    made.arrays().add(readout);
+    made.start();
+    made.expect_equal(
+        {made.rows(item.plan().rows(item.plan().layers.size()))}, "pool_rows",
+        [&](const Tensors& x, const Backend& backend) {
+          return pool_rows(x[0], readout, Aggregation::mean, backend);
+        },
+        [&](const Tensors& x) {
+          const Tensor sums = plain_pool(readout, x[0], Aggregation::sum),
+                       counts = plain_pool(readout, at::ones_like(x[0]), Aggregation::sum) + 4;
+          return sums / counts;
+        });
+  });
+}
+
+TEST_P(Operators, OfADeviceNeedTheirArraysThere) {
+  if (GetParam() == Where::cpu) return;
+  const PlanCase item(kBoth, true);
+  OperatorCase made(GetParam(), at::kFloat);
+  for (const auto& layer : item.plan().layers) made.arrays().add(*layer);
+  made.arrays().add(item.plan().readout);
+  made.start();
+  const Plan plan = item.plan();  // the same numbers at other places
+  const auto rows = [&](std::int64_t count) {
+    return made.rows(count).to(made.device(), at::kFloat);
+  };
+  EXPECT_THROW(pool_rows(rows(plan.rows(plan.layers.size())), plan.readout, Aggregation::sum,
+                         made.backend()),
+               Error);
+  const PlanLayer layer = *plan.layers[0];
+  EXPECT_THROW(aggregate_rows(layer.edges[0].aggregate, rows(layer.rows_in), Aggregation::sum,
+                              made.backend()),
+               Error);
+}
+
+}  // namespace tpudist::test

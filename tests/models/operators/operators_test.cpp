@@ -1,0 +1,11 @@
+// The operators on the CPU, and on the emulated device of tests/cuda_emulation, where the kernels and
+// ATen's operations run on the CPU.
+
+#include "tests/models/operators/operators_suite.hpp"
+
+namespace tpudist::test {
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Operators, ::testing::Values(Where::cpu));
+INSTANTIATE_TEST_SUITE_P(Emulated, Operators, ::testing::Values(Where::emulated));
+
+}  // namespace tpudist::test
