@@ -35,7 +35,7 @@ struct Network::Impl {
       table = layout->table;
       executor =
           device_index < 0
-              ? make_cpu_executor(*layout, config.output_scale, options.recompute, pool)
+              ? make_cpu_executor(config, config_features, table, options.recompute, pool)
               : make_aten_executor(*layout, config.output_scale, device_index, options.replay);
     }
     call_shape.parameters = table.length();

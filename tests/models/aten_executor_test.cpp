@@ -236,7 +236,7 @@ void expect_cpu_results(Aggregation aggregation, Precision precision, double tol
   config.precision = precision;
   const Network network(config, kLayoutConfigFeatures, -1, pool);
   const NetworkLayout layout(config, kLayoutConfigFeatures);
-  const auto cpu = make_cpu_executor(layout, config.output_scale, false, pool),
+  const auto cpu = make_cpu_executor(config, kLayoutConfigFeatures, layout.table, false, pool),
              aten = make_aten_executor(layout, config.output_scale, device_index);
   const AlignedFloats flat = test::random_parameters(network, 2, 5);
   for (const UnitInput& unit : units_of(network, 1, 1)) {
