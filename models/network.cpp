@@ -40,7 +40,7 @@ struct Network::Impl {
     } else {
       layout = std::make_unique<const NetworkLayout>(config, config_features);
       table = layout->table;
-      executor = make_cpu_executor(*layout, config.output_scale, options.recompute, pool);
+      executor = make_cpu_executor(config, config_features, table, options.recompute, pool);
     }
     call_shape.parameters = table.length();
     call_shape.config_features = config_features;

@@ -6,7 +6,7 @@
 
 #include "core/aligned.hpp"
 #include "core/buffer_cache.hpp"
-#include "models/executors/cpu_pass.hpp"
+#include "models/network/fused_pass.hpp"
 
 namespace tpudist {
 namespace {
@@ -17,24 +17,24 @@ constexpr std::int64_t kCachedStates = std::int64_t{1} << 19;
 
 class CpuExecutor : public Executor {
  public:
-  CpuExecutor(const NetworkLayout& layout, double output_scale, bool recompute, ThreadPool& pool)
-      : layout_(layout), output_scale_(output_scale), recompute_(recompute), pool_(pool) {}
+  CpuExecutor(const NetworkConfig& config, std::int64_t config_features,
+              const ParameterTable& table, bool recompute, ThreadPool& pool)
+      : network_(config, config_features, table), recompute_(recompute), pool_(pool) {}
 
   int members_together(const Plan& plan) const override {
-    const std::int64_t states = std::max<std::int64_t>(state_floats(layout_, plan), 1);
+    const std::int64_t states = std::max<std::int64_t>(network_.state_floats(plan), 1);
     return static_cast<int>(std::max<std::int64_t>(kCachedStates / states, 1));
   }
 
   UnitScores scores(const MemberRange& members, const UnitInput& input) const override {
-    return CpuPass(layout_, output_scale_, pool_, buffers_, members, input, PassKind::scores, false)
-        .forward();
+    return pass(members, input, PassKind::scores).forward();
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
-                const LossGradient& loss_gradient,
-                std::span<const std::span<float>> gradients, bool common) const override {
-    CpuPass pass(layout_, output_scale_, pool_, buffers_, members, input,
-                 common ? PassKind::gradient : PassKind::gradient_of_differences, recompute_);
+                const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
+                bool common) const override {
+    FusedPass pass =
+        this->pass(members, input, common ? PassKind::gradient : PassKind::gradient_of_differences);
     const UnitScores scores = pass.forward();
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
@@ -45,15 +45,20 @@ class CpuExecutor : public Executor {
       pass.backward(score_gradient, gradients);
       return;
     }
-    std::vector<AlignedFloats> copies(gradients.size(), AlignedFloats(layout_.table.length()));
+    std::vector<AlignedFloats> copies(gradients.size(), AlignedFloats(network_.parameters));
     pass.backward(score_gradient, std::vector<std::span<float>>(copies.begin(), copies.end()));
     for (std::size_t m = 0; m < copies.size(); ++m)
       std::ranges::copy(copies[m], gradients[m].begin());
   }
 
  private:
-  const NetworkLayout& layout_;
-  const double output_scale_;
+  FusedPass pass(const MemberRange& members, const UnitInput& input, PassKind kind) const {
+    const auto own = members.flat.subspan(members.first * network_.parameters,
+                                          members.count * network_.parameters);
+    return {network_, own, input, kind, recompute_, pool_, buffers_};
+  }
+
+  const FusedNetwork network_;
   const bool recompute_;
   ThreadPool& pool_;
   mutable BufferCache buffers_;
@@ -61,9 +66,11 @@ class CpuExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_cpu_executor(const NetworkLayout& layout, double output_scale,
-                                            bool recompute, ThreadPool& pool) {
-  return std::make_unique<CpuExecutor>(layout, output_scale, recompute, pool);
+std::unique_ptr<Executor> make_cpu_executor(const NetworkConfig& config,
+                                            std::int64_t config_features,
+                                            const ParameterTable& table, bool recompute,
+                                            ThreadPool& pool) {
+  return std::make_unique<CpuExecutor>(config, config_features, table, recompute, pool);
 }
 
 }  // namespace tpudist

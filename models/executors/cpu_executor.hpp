@@ -3,12 +3,16 @@
 #include <memory>
 
 #include "models/executors/executor.hpp"
+#include "models/network/network_config.hpp"
+#include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
 
-// Makes the executor of the CPU: the project's own row kernels and BLAS. With `recompute` it keeps
-// every other layer's states only (NetworkOptions). `layout` and `pool` must outlive it.
-std::unique_ptr<Executor> make_cpu_executor(const NetworkLayout& layout, double output_scale,
-                                            bool recompute, ThreadPool& pool);
+// Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With
+// `recompute` it keeps every other layer's states only (NetworkOptions). `pool` must outlive it.
+std::unique_ptr<Executor> make_cpu_executor(const NetworkConfig& config,
+                                            std::int64_t config_features,
+                                            const ParameterTable& table, bool recompute,
+                                            ThreadPool& pool);
 
 }  // namespace tpudist

@@ -9,6 +9,7 @@
 #include "models/inputs/unit_input.hpp"
 #include "models/network/network_layout.hpp"
 #include "models/network/unit_scores.hpp"
+#include "models/operators/sum_readout.hpp"
 
 namespace tpudist {
 
@@ -47,22 +48,5 @@ void check_call(const CallShape& shape, const MemberRange& members, const UnitIn
 
 // Throws Error unless the loss gave one number for each score.
 void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
-
-// Computes one member's scores from `values` [rows behind the last layer]: adds them up over each
-// configuration (`delta` [configurations]) and over the common rows (`common` [slates]), times
-// `scale`, in double and in the order of the plan. Where `values` holds the needed rows alone,
-// `common` is 0.
-void read_out_scores(const Readout& readout, std::span<const double> values, double scale,
-                     std::span<double> delta, std::span<double> common);
-// The transpose of read_out_scores in two parts. spread_to_cells gives d loss / d cell [cells] and
-// d loss / d common sum [slates] from d loss / d score [configurations]. spread_to_rows gives from
-// these d loss / d value of rows first .. first + rows.size() - 1.
-struct CellGradient {
-  std::vector<double> cell, slate;
-};
-CellGradient spread_to_cells(const Readout& readout, std::span<const double> score_gradient,
-                             double scale);
-void spread_to_rows(const Readout& readout, const CellGradient& gradient, std::int64_t first,
-                    std::span<float> rows);
 
 }  // namespace tpudist

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/layers/sage_config.hpp"
+#include "models/operators/fused_call.hpp"
+#include "models/parameters/parameter_table.hpp"
+
+namespace tpudist {
+
+// A plain SAGE layer (SageConfig::is_plain) as one operator of the CPU, with a backward pass by hand.
+// A row behind it is
+//
+//     y = act(sum over edge sets of (aggregated neighbours) W_set + x W_self + b [+ x])
+//
+// On dense plans a block of rows is aggregated and multiplied at once. The backward pass aggregates
+// again, which costs less than to keep the result, and sums weight gradients within fixed chunks of
+// rows, which are added in order. On refined plans each row before the layer and each neighbourhood is
+// multiplied by its weights once, and a row behind the layer adds up the products that it takes; a
+// tile of a weight gradient is one product over all rows. Immutable, thread-safe.
+class FusedSage {
+ public:
+  // What the backward pass needs besides the rows before the layer: on refined plans the aggregated
+  // neighbourhoods of each edge set; on dense plans nothing.
+  using Kept = std::vector<MemberRows>;
+
+  // `step`: the number of its plan layer. `after_relu`: whether the rows before it come out of a ReLU;
+  // then backward() passes that too.
+  FusedSage(const SageConfig& config, std::int64_t in, int step, const std::string& prefix,
+            const ParameterTable& table, bool after_relu);
+
+  std::int64_t channels() const { return out_; }
+  bool has_relu() const { return relu_; }
+
+  // Computes the rows of y and what to keep for the members of the set. x, y and `kept` hold those of
+  // all members.
+  void forward(const FusedCall& call, MemberSet members, const MemberRows& x, MemberRows& y,
+               Kept& kept) const;
+  // Makes `kept` alone.
+  void keep(const FusedCall& call, MemberSet members, const MemberRows& x, Kept& kept) const;
+  // Writes the gradients of the layer's parameters, and returns that of x, before the ReLU that x
+  // comes out of. `d_y`: the same behind the layer, before its activation; both hold the set's members
+  // alone, and it is given back on the way.
+  MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,
+                      const Kept& kept, MemberRows d_y, MemberGradients gradients) const;
+
+ private:
+  // A weight [width, out] that multiplies `width` columns of the input [edge sets | self] of a block
+  // of a dense plan, from `column` on.
+  struct Part {
+    std::int64_t column, width, offset;
+  };
+
+  void forward_dense(const FusedCall& call, MemberSet members, const MemberRows& x,
+                     MemberRows& y) const;
+  void forward_refined(const FusedCall& call, MemberSet members, const MemberRows& x, MemberRows& y,
+                       Kept& kept) const;
+  MemberRows backward_dense(const FusedCall& call, MemberSet members, const MemberRows& x,
+                            MemberRows d_y, MemberGradients gradients) const;
+  MemberRows backward_refined(const FusedCall& call, MemberSet members, const MemberRows& x,
+                              const Kept& kept, MemberRows d_y, MemberGradients gradients) const;
+
+  struct DenseGradient;
+  void backward_block(const FusedCall& call, const MemberRows& x, DenseGradient& gradient,
+                      int member, int place, std::int64_t first, std::int64_t count, bool fresh,
+                      float* partial) const;
+  void gather_dense(const FusedCall& call, const MemberRows& x, const DenseGradient& gradient,
+                    int member, int place, std::int64_t first, std::int64_t count, Rows d_x) const;
+
+  void take_sums(const FusedCall& call, int count, bool needed, Kept& kept) const;
+  void sum_neighbours(const FusedCall& call, std::size_t set, const MemberRows& x, int member,
+                      std::int64_t first, std::int64_t count, Rows sums) const;
+  void spread_to_neighbours(const FusedCall& call, std::size_t set, ConstRows x, std::int64_t first,
+                            std::int64_t count, ConstRows best, ConstRows gradient, Rows d_x,
+                            const SpmmOptions& options) const;
+  void fill_input(const FusedCall& call, const MemberRows& x, int member, std::int64_t first,
+                  std::int64_t count, float* block) const;
+
+  const PlanLayer& layer_of(const FusedCall& call) const { return *call.plan.layers[step_]; }
+  std::size_t sets() const { return weight_.size() - 1; }
+  std::int64_t neighbourhoods(const FusedCall& call, std::size_t set, bool needed) const {
+    return needed ? call.plan.needed_counts[step_].neighbourhoods[set]
+                  : layer_of(call).edges[set].aggregate.forward.rows();
+  }
+
+  std::int64_t in_, out_, in_stride_, out_stride_;  // channels, and those rounded up to 16
+  std::int64_t input_stride_, self_column_;         // of [edge sets | self], see Part
+  std::size_t step_;
+  bool residual_, relu_, max_, after_relu_;
+  std::vector<std::int64_t> weight_;  // [edge sets + 1] offsets in the parameters, self last
+  std::vector<Part> parts_;           // weights that lie side by side are one
+  std::int64_t bias_, begin_, end_;   // the bias' offset, and the layer's range of the parameters
+};
+
+}  // namespace tpudist

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "core/buffer_cache.hpp"
+#include "core/thread_pool.hpp"
+#include "models/inputs/fused_encoder.hpp"
+#include "models/inputs/unit_input.hpp"
+#include "models/layers/fused_sage.hpp"
+#include "models/network/fused_readout.hpp"
+#include "models/network/network_config.hpp"
+#include "models/network/unit_scores.hpp"
+#include "models/parameters/parameter_table.hpp"
+
+namespace tpudist {
+
+// A network whose layers are all fused operators of the CPU: a stack of plain SAGE layers between a
+// plain encoder and a readout of one Linear. Immutable, thread-safe.
+struct FusedNetwork {
+  // `table`: the network's parameters.
+  FusedNetwork(const NetworkConfig& config, std::int64_t config_features,
+               const ParameterTable& table);
+
+  // How many floats one member's states on a plan are, before, between and behind the layers.
+  std::int64_t state_floats(const Plan& plan) const;
+
+  FusedEncoder encoder;
+  std::vector<FusedSage> layers;
+  FusedReadout readout;
+  Precision precision;
+  std::int64_t parameters;  // of a member
+  // [begin, end) of what lies between the parameters of a member; gradients are zero there.
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
+};
+
+// What a pass is for. `gradient_of_differences` is for losses that are translation-invariant
+// whatever the scores: it runs the rows that the plan calls needed and no others.
+enum class PassKind { scores, gradient, gradient_of_differences };
+
+// One call of some members: forward through the layers, and backward from the states that were kept
+// between them. With `recompute` every other layer's states are kept, and those in between are run
+// again. Not thread-safe.
+class FusedPass {
+ public:
+  // `flat` [members, parameters] is copied where it does not lie on a 64-byte boundary. All else is
+  // borrowed for the life of the pass.
+  FusedPass(const FusedNetwork& network, std::span<const float> flat, const UnitInput& input,
+            PassKind kind, bool recompute, ThreadPool& pool, BufferCache& buffers);
+
+  UnitScores forward();
+  // Once, after forward. After a forward pass over all rows, members whose loss ignores a shift of the
+  // scores go back over the needed ones.
+  void backward(const ScoreGradient& score_gradient, MemberGradients gradients);
+
+ private:
+  bool forward_needed() const { return kind_ == PassKind::gradient_of_differences; }
+  bool keeps() const { return kind_ != PassKind::scores; }
+  bool kept(std::size_t layer) const;
+  void forward_layer(std::size_t layer, MemberSet members);
+  void run_again(std::size_t layer, MemberSet members);
+  void backward_members(MemberSet members, const ScoreGradient& score_gradient,
+                        MemberGradients gradients);
+  void clear_padding(MemberGradients gradients) const;
+
+  const FusedNetwork& network_;
+  const UnitInput& input_;
+  const PassKind kind_;
+  const bool recompute_;
+  AlignedFloats aligned_;  // a copy of the parameters where the caller's are not aligned
+  const MemberSet all_;
+  const FusedCall call_;
+  FusedEncoder::Kept encoded_;
+  std::vector<MemberRows> x_;          // states before layer 0 .. L
+  std::vector<FusedSage::Kept> sums_;  // [layers]
+};
+
+}  // namespace tpudist

@@ -1,0 +1,103 @@
+#include "models/network/fused_readout.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/kernels/cpu_blocks.hpp"
+#include "models/operators/sum_readout.hpp"
+
+namespace tpudist {
+namespace {
+
+// Columns of the weight that make one task of its gradient.
+constexpr std::int64_t kColumns = 64;
+
+// d loss / d value of every row behind the last layer: [members of the set, rows].
+std::vector<float> spread_scores(const FusedCall& call, MemberSet members, std::int64_t rows,
+                                 std::span<const double> score_gradient, double scale) {
+  const Plan& plan = call.plan;
+  std::vector<float> d_values(members.count * rows);
+  std::vector<CellGradient> cells(members.count);
+  call.pool.parallel_for(members.count, [&](std::int64_t place) {
+    const auto own = score_gradient.subspan((members.first + place) * plan.configs, plan.configs);
+    cells[place] = spread_to_cells(plan.readout, own, scale);
+  });
+  for_blocks(call.pool, members, rows, [&](int member, std::int64_t first, std::int64_t count) {
+    const std::int64_t place = member - members.first;
+    spread_to_rows(plan.readout, cells[place], first,
+                   std::span(d_values).subspan(place * rows + first, count));
+  });
+  return d_values;
+}
+
+}  // namespace
+
+FusedReadout::FusedReadout(std::int64_t in, double scale, const ParameterTable& table,
+                           bool after_relu)
+    : in_(in),
+      weight_(table.find("head.weight").offset),
+      bias_(table.find("head.bias").offset),
+      scale_(scale),
+      after_relu_(after_relu) {}
+
+UnitScores FusedReadout::forward(const FusedCall& call, const MemberRows& x) const {
+  const Readout& readout = call.plan.readout;
+  const std::int64_t configs = call.plan.configs, slates = readout.common.forward.rows();
+  std::vector<double> values(x.members * x.rows);
+  for_blocks(call.pool, {0, x.members}, x.rows,
+             [&](int member, std::int64_t first, std::int64_t count) {
+               const float* const w = call.weights(member);
+               double* const own = values.data() + member * x.rows + first;
+               dot_rows({x.of(member).row(first), x.stride}, count, in_, w + weight_, own);
+               for (std::int64_t i = 0; i < count; ++i) own[i] += w[bias_];
+             });
+  UnitScores scores{x.members, configs, std::vector<double>(x.members * configs),
+                    std::vector<double>(x.members * slates)};
+  call.pool.parallel_for(x.members, [&](std::int64_t member) {
+    read_out_scores(readout, std::span(values).subspan(member * x.rows, x.rows), scale_,
+                    std::span(scores.delta).subspan(member * configs, configs),
+                    std::span(scores.common).subspan(member * slates, slates));
+  });
+  return scores;
+}
+
+MemberRows FusedReadout::backward(const FusedCall& call, MemberSet members, const MemberRows& x,
+                                  std::span<const double> score_gradient,
+                                  MemberGradients gradients) const {
+  const std::int64_t rows = call.rows(call.plan.layers.size(), members.needed);
+  const std::vector<float> d_values = spread_scores(call, members, rows, score_gradient, scale_);
+  const auto gradient_of = [&](int member) {
+    return d_values.data() + (member - members.first) * rows;
+  };
+  MemberRows d_x = call.take(rows, x.stride, members.count);
+  const auto spread = [&](int member, std::size_t, std::int64_t first, std::int64_t count) {
+    const Rows own{d_x.of(member - members.first).row(first), x.stride};
+    outer_rows(gradient_of(member) + first, count, in_, call.weights(member) + weight_, own);
+    if (after_relu_) relu_backward_rows(own, count, in_, {x.of(member).row(first), x.stride});
+  };
+  // On dense plans sums are made within the chunks of rows that the layers have, then over these.
+  const std::int64_t chunk = call.plan.is_refined() ? std::max<std::int64_t>(rows, 1)
+                                                    : chunk_blocks(block_count(rows)) * kBlockRows;
+  const auto weigh = [&](int member, std::int64_t tile) {
+    const std::int64_t column = tile * kColumns, width = std::min(kColumns, in_ - column);
+    float* const d_weight = gradients[member].data() + weight_ + column;
+    float* const d_bias = gradients[member].data() + bias_;
+    std::fill_n(d_weight, width, 0.0f);
+    if (tile == 0) *d_bias = 0;
+    for (std::int64_t first = 0; first < rows; first += chunk) {
+      const std::int64_t count = std::min(chunk, rows - first);
+      const float* const scale = gradient_of(member) + first;
+      float part[kColumns] = {}, bias = 0;
+      add_scaled_rows(scale, {x.of(member).row(first) + column, x.stride}, count, width, part);
+      for (std::int64_t c = 0; c < width; ++c) d_weight[c] += part[c];
+      if (tile > 0) continue;
+      add_column_sums({scale, 1}, count, 1, &bias);
+      *d_bias += bias;
+    }
+  };
+  for_ranges(call.pool, members, std::span(&rows, 1), spread, (in_ + kColumns - 1) / kColumns,
+             weigh);
+  return d_x;
+}
+
+}  // namespace tpudist
