@@ -175,18 +175,8 @@ class Judge {
     return scores;
   }
 
-  // One ranking of the columns that have scores and weight; empty where there is none.
   Values combined(const std::vector<Values>& scores, const Values& weights = {}) const {
-    std::vector<Values> own;
-    Values own_weights;
-    for (std::size_t c = 0; c < scores.size(); ++c) {
-      const double weight = weights.empty() ? 1.0 : weights[c];
-      if (scores[c].empty() || weight == 0) continue;
-      own.push_back(scores[c]);
-      own_weights.push_back(weight);
-    }
-    if (own.empty()) return {};
-    return combine(own, options_.combination, own_weights);
+    return combine_scored(scores, options_.combination, weights);
   }
 
   double metric_of(const Values& ranking, const Values& targets) const {
@@ -242,20 +232,11 @@ class Judge {
     if (options_.greedy) {
       SelectionGraph one{judged.family, {}, targets};
       for (const Values& scores : kept)
-        one.scores.push_back(scores.empty() ? Values() : averaged_form(scores));
+        one.scores.push_back(scores.empty() ? Values()
+                                            : averaged_form(scores, options_.combination));
       selectable.push_back(std::move(one));
     }
     return judged;
-  }
-
-  // What the rule averages, lower is faster. The logarithms of softmax are those of a probability to
-  // be fast.
-  Values averaged_form(const Values& scores) const {
-    Values form = normalised(scores, options_.combination);
-    if (options_.combination.rule == CombinationRule::softmax) {
-      for (double& value : form) value = -std::exp(value);
-    }
-    return form;
   }
 
   TableJudgement table_of(const GraphSet& set) {

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "statistics/combination.hpp"
 
 namespace tpudist {
 
@@ -55,6 +58,9 @@ struct PredictionsHeader {
   std::string collection;
   // Most rows of a graph that were scored, drawn once by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
+  // By which its members were put together when they scored; nothing: unknown, of an earlier version,
+  // or of several files that differ.
+  std::optional<Combination> combination;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;
   std::vector<PredictionEntry> graphs;

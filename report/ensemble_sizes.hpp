@@ -14,7 +14,7 @@ class EnsembleSizes {
  public:
   explicit EnsembleSizes(std::string collection) : collection_(std::move(collection)) {}
 
-  // `scores` [M][r] are normalised scores of the members, `targets` [r]. Of large graphs 2,000 rows,
+  // `scores` [M][r] are the averaged_form of the members' scores, `targets` [r]. Of large graphs 2,000 rows,
   // evenly taken, count. Returns whether the graph counts: not where the metric is undefined, or the
   // number of members is another one.
   bool add_graph(std::span<const std::vector<double>> scores, std::span<const double> targets);

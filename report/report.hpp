@@ -13,8 +13,9 @@ namespace tpudist {
 // What a report says.
 struct Report {
   std::string title, subtitle;
-  std::vector<ReportFact> facts;   // steps, duration, machine, program and command
-  std::vector<std::string> notes;  // what counts once although it was given twice; on the page, too
+  std::vector<ReportFact> facts;  // steps, duration, machine, program and command
+  std::vector<std::string>
+      notes;  // what counts once although it was given twice, and the like; on the page, too
   std::vector<ReportSection> sections;
 };
 

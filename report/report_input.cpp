@@ -92,6 +92,8 @@ ReportInput report_input(ResultSet results, bool ceilings) {
   ReportInput input;
   input.results = std::move(results);
   count_once(input);
+  if (std::string rules = several_rules_text(input.results.runs); !rules.empty())
+    input.notes.push_back(std::move(rules) + ".");
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> labels, collections;
   for (const RunRecord& run : input.results.runs) {

@@ -37,7 +37,8 @@ struct ReportInput {
   // In the order of their first runs; where there are more than can be shown, the best come first.
   std::vector<ReportedVariant> variants;
   std::vector<std::string> collections;  // in the order of their first runs
-  std::vector<std::string> notes;        // trainings that count once, one line each
+  std::vector<std::string>
+      notes;  // trainings that count once, runs of several rules; one line each
   // Of the variants that are shown in charts of their own; all stand in the tables.
   std::size_t shown() const;
   bool several() const { return variants.size() > 1; }

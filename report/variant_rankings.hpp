@@ -18,7 +18,7 @@ struct RankedGraph {
   std::string name, family, split;
   std::int64_t rows = 0;
   int members = 0;               // that rank it
-  double score = 0;              // primary metric of their combination (z_score)
+  double score = 0;              // primary metric of their combination, by the rule of their files
   bool sized = false;            // whether it counts in VariantRankings::sizes and without
   ScoreCaveats limits;           // of the combination: noise ceiling, ties, sampling deviation
   std::vector<double> slowdown;  // [kSlowdownCounts] slowdown_at of the combination

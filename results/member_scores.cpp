@@ -9,7 +9,6 @@
 #include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
 #include "ensemble/out_of_fold.hpp"
-#include "statistics/combination.hpp"
 
 namespace tpudist {
 namespace {
@@ -20,25 +19,22 @@ bool all_finite(const std::vector<double>& values) {
   return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
 }
 
-void combine_members(GraphResult& graph, const std::string& collection, const PredictionRows& rows,
-                     const std::vector<double>& targets) {
-  const auto scored = [&](std::size_t m) {
-    return !rows.scores[m].empty() && all_finite(rows.scores[m]);
-  };
-  bool any_out_of_fold = false;
-  for (std::size_t m = 0; m < rows.scores.size(); ++m)
-    any_out_of_fold = any_out_of_fold || (scored(m) && graph.out_of_fold[m]);
-  std::vector<std::vector<double>> chosen;
-  for (std::size_t m = 0; m < rows.scores.size(); ++m) {
-    if (scored(m) && (graph.out_of_fold[m] || !any_out_of_fold)) chosen.push_back(rows.scores[m]);
+void combine_members(GraphResult& graph, const PredictionsHeader& header,
+                     const PredictionEntry& entry, const PredictionRows& rows,
+                     const Combination& combination, const std::vector<double>& targets) {
+  std::vector<double> weights = held_out_weights(entry, rows);
+  if (std::ranges::find(weights, 1.0) == weights.end()) {
+    for (std::size_t m = 0; m < weights.size(); ++m)
+      weights[m] = all_finite(rows.scores[m]) ? 1 : 0;
   }
-  graph.combined_members = static_cast<int>(chosen.size());
-  graph.combined =
-      chosen.empty() ? kNone : primary_metric(collection, combine(chosen, {}), targets);
+  const std::vector<double> combined = combine_scored(rows.scores, combination, weights);
+  graph.combined = combined.empty() ? kNone : primary_metric(header.collection, combined, targets);
+  graph.combined_members =
+      combined.empty() ? 0 : static_cast<int>(std::ranges::count(weights, 1.0));
 }
 
 GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& entry,
-                        const PredictionRows& rows) {
+                        const PredictionRows& rows, const Combination& combination) {
   GraphResult graph{.name = entry.name,
                     .family = model_family(entry.name),
                     .split = entry.split,
@@ -56,11 +52,18 @@ GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& 
     graph.members.push_back(all_finite(scores) ? primary_metric(header.collection, scores, targets)
                                                : kNone);
   }
-  combine_members(graph, header.collection, rows, targets);
+  combine_members(graph, header, entry, rows, combination, targets);
   return graph;
 }
 
 }  // namespace
+
+std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows) {
+  std::vector<double> weights;
+  for (std::size_t m = 0; m < rows.scores.size(); ++m)
+    weights.push_back(graph.held_out[m] && all_finite(rows.scores[m]) ? 1 : 0);
+  return weights;
+}
 
 void set_data_hash(MemberScores& scores) {
   Hasher hasher;
@@ -83,6 +86,7 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
   MemberScores scores{.collection = header.collection,
                       .metric = std::string(primary_metric_of(header.collection)),
                       .most_rows = header.most_rows,
+                      .combination = header.combination.value_or(Combination{}),
                       .members = header.members,
                       .graphs = {},
                       .data_hash = 0,
@@ -91,7 +95,8 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& entry = header.graphs[g];
     if (entry.split == "test") continue;
-    scores.graphs.push_back(score_graph(header, entry, predictions.read(static_cast<int>(g))));
+    scores.graphs.push_back(
+        score_graph(header, entry, predictions.read(static_cast<int>(g)), scores.combination));
   }
   std::ranges::sort(scores.graphs, {}, [](const GraphResult& graph) {
     const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct GraphResult {
   // [M] whether the member was trained without this graph. A score of another one is in-fold: of a graph
   // that it learned from.
   std::vector<bool> out_of_fold;
-  // Of the z_score combination of the members that were trained without the graph, or of all that scored
-  // it where each was trained on it; NaN where there is none.
+  // Of MemberScores::combination of the members that were trained without the graph, or of all that
+  // scored it where each was trained on it; NaN where there is none.
   double combined = 0;
   int combined_members = 0;
 
@@ -38,12 +39,17 @@ struct MemberScores {
   std::string collection;
   std::string metric;          // primary_metric_of(collection)
   std::int64_t most_rows = 0;  // of a graph that were scored at most; 0: all
+  // By which members are put together: what the scores' own file says, else the default.
+  Combination combination;
   std::vector<PredictedMember> members;
   std::vector<GraphResult> graphs;  // in the order of splits (train, valid, test) and names
   // XXH3 over the names and data of all graphs in this order; 0 where that of a graph is unknown.
   std::uint64_t data_hash = 0;
   std::uint64_t parameter_hash = 0;  // of the weights that scored; 0: unknown, or of several runs
 };
+
+// [M] 1 of the members that were trained without the graph and scored all of it, else 0.
+std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows);
 
 // Fills MemberScores::data_hash from those of its graphs.
 void set_data_hash(MemberScores& scores);

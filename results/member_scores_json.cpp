@@ -30,6 +30,7 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
   MemberScores scores{.collection = collection,
                       .metric = std::string(primary_metric_of(collection)),
                       .most_rows = json.value("most_rows", std::int64_t{0}),
+                      .combination = read_combination(json.value("combine", "z_score")),
                       .members = {},
                       .graphs = {},
                       .data_hash = 0,
@@ -73,7 +74,7 @@ MemberScores read_member_scores_json(const std::filesystem::path& path,
   const std::string text = read_text_file(path);
   try {
     return scores_from(Json::parse(text), collection, first_member);
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {
     throw DataError(fmt::format(
         "{}: damaged: {}; `tpudist train --resume` with the run's folder writes it again",
         path.string(), json_fault(error.what())));

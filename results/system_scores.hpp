@@ -48,6 +48,10 @@ struct SystemScores {
 // A matrix as statistics/ takes it: its rows are the runs.
 RunScores run_scores(const ScoreMatrix& matrix);
 
+// Which runs put their members together by which rule (`--combine`), where they are several rules;
+// else empty.
+std::string several_rules_text(std::span<const RunRecord> runs);
+
 // Of one system. Throws ConfigError where runs are of several variants or collections, saw other
 // data, or two are one and the same training (equal parameters), and says which.
 SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,

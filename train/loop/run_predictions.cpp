@@ -89,6 +89,7 @@ class RunPrediction {
   void make_header() {
     header_.collection = experiment_.data.collection.name;
     header_.most_rows = experiment_.predictions.most_rows;
+    header_.combination = Combination{};  // as the run's evaluations
     const std::uint64_t hash =
         parameter_hash(trained_.flat, members(), setup_.network.parameters());
     header_.runs = {run_record(experiment_, trained_.step, hash,

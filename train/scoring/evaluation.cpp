@@ -241,6 +241,7 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
   // 0 stands for all rows.
   return {{"split", evaluation.split},
           {"most_rows", evaluation.most_rows},
+          {"combine", to_text(evaluation.combination)},
           {"held_out_only", evaluation.held_out_only},
           {"ensemble", std::move(ensemble)},
           {"mean_of_members", std::isfinite(evaluation.mean_of_members())

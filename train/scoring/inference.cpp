@@ -200,6 +200,7 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     header = prediction_file_header(dataset, runs);
+    header->combination = request.combination;
     scored.emplace(dataset, *header);
     if (!request.scores.empty()) file.emplace(request.scores, *header);
   });

@@ -225,19 +225,9 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
 std::vector<double> combined_scores(const ScoresByMember& prediction,
                                     const std::vector<double>& weights,
                                     const Combination& combination) {
-  const auto is_empty = [](const std::vector<double>& scores) { return scores.empty(); };
-  const bool any = std::ranges::any_of(weights, [](double weight) { return weight > 0; });
-  if (any && std::ranges::none_of(prediction.scores, is_empty))
-    return combine(prediction.scores, combination, weights);
-  std::vector<std::vector<double>> scores;
-  std::vector<double> own;
-  for (std::size_t m = 0; m < weights.size(); ++m) {
-    if (weights[m] <= 0 || prediction.scores[m].empty()) continue;
-    scores.push_back(prediction.scores[m]);
-    own.push_back(weights[m]);
-  }
-  if (own.empty()) return std::vector<double>(prediction.rows.size(), 0.0);
-  return combine(scores, combination, own);
+  std::vector<double> combined = combine_scored(prediction.scores, combination, weights);
+  if (combined.empty()) combined.assign(prediction.rows.size(), 0.0);
+  return combined;
 }
 
 }  // namespace tpudist
