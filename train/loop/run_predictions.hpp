@@ -63,6 +63,6 @@ WrittenPredictions write_predictions(const std::filesystem::path& path, const Tr
                                      JobContext& context);
 
 // What that comes to, for all members: nothing is scored, but sample plans are built. Not collective.
-ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool);
+ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context);
 
 }  // namespace tpudist

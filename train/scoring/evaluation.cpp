@@ -100,12 +100,14 @@ double Evaluation::mean_of_members() const {
   return mean_of_known(graphs);
 }
 
-Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
+Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows, const Combination& combination) {
   Evaluation evaluation;
   evaluation.combination = combination;
-  evaluation.split = dataset.options().split;
-  evaluation.is_tile = dataset.options().collection.is_tile();
+  evaluation.split = session.data().options().split;
+  evaluation.is_tile = session.data().options().collection.is_tile();
+  evaluation.held_out_only = session.is_limited();
+  evaluation.slates = session.slates();
   evaluation.most_rows = most_rows;
   evaluation.used = use;
   evaluation.weights.assign(use.begin(), use.end());
@@ -115,7 +117,6 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
   }
   evaluation.members.resize(use.size());
-  evaluation.slates.resize(use.size());
   for (std::size_t m = 0; m < use.size(); ++m)
     evaluation.names.push_back({"", static_cast<int>(m)});
   return evaluation;
@@ -136,7 +137,7 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
         if (m == members) {
           evaluation.data_hashes[before + g] =
               data_hash(graph_record(dataset.entry(prediction.graph), evaluation.most_rows, -1, {}),
-                        scores_record(dataset, prediction, {}, 0));
+                        scores_record(dataset, prediction, 0));
         }
         // What was not scored is undefined, which the defaults of GraphMetrics say.
         GraphMetrics& slot =
@@ -173,21 +174,14 @@ void sort_graphs(Evaluation& evaluation) {
   evaluation.data_hashes = std::move(hashes);
 }
 
-Evaluation evaluate_members(const Network& network, std::span<const float> flat,
-                            const std::vector<bool>& use, const Dataset& dataset,
-                            const ScoringMembers& by, const UnitBuilder& units,
-                            const ScoringOptions& options, JobContext& context) {
-  Evaluation evaluation = start_evaluation(dataset, use, options.most_rows);
-  evaluation.slates.assign(use.size(), options.block.slates);
-  evaluation.held_out_only = !by.empty();
-  const auto members = static_cast<int>(use.size());
-  context.progress.start("evaluate", total_scores(dataset, members, by, options.most_rows),
-                         "scores");
-  for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
-    add_graphs(evaluation,
-               score_graphs(network, flat, members, dataset, graphs, by, units, options, context),
-               dataset, context.pool);
-  }
+Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
+                            const std::vector<bool>& use, std::int64_t most_rows,
+                            JobContext& context) {
+  Evaluation evaluation = start_evaluation(session, use, most_rows);
+  context.progress.start("evaluate", session.scores(most_rows), "scores");
+  session.score({flat}, most_rows, [&](std::vector<ScoresByMember> scored) {
+    add_graphs(evaluation, scored, session.data(), context.pool);
+  });
   context.progress.finish();
   return evaluation;
 }

@@ -16,7 +16,6 @@
 #include "train/experiment/values_to_agree.hpp"
 #include "train/scoring/in_memory_predictions.hpp"
 #include "train/scoring/prediction_records.hpp"
-#include "train/scoring/run_scorers.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
@@ -62,8 +61,8 @@ DatasetOptions scored_data(const TrainedRun& run, const ScoreRequest& request) {
   return options;
 }
 
-void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
-                         const ScoreRequest& request) {
+void require_same_selection(const Dataset& dataset, const TrainedRun& run,
+                            const ScoreRequest& request) {
   const DatasetOptions mine = dataset.options(), other = scored_data(run, request);
   if (mine.shards != other.shards || mine.include != other.include ||
       mine.exclude != other.exclude) {
@@ -81,13 +80,6 @@ void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
-void require_same_data(const Dataset& dataset, Communicator& world) {
-  const AgreedValue data{
-      fmt::format("data of {} {}", dataset.options().collection.name, dataset.options().split),
-      to_hex(dataset.selection_hash())};
-  require_agreement(world, std::span(&data, 1), "give all ranks the same shards (--data)");
-}
-
 // The members of all runs; where there are several runs with the folder of theirs.
 std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   std::vector<MemberName> names;
@@ -98,14 +90,6 @@ std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
     }
   }
   return names;
-}
-
-// Those in which the members of all runs are scored.
-std::vector<ScoringSlates> slates_of(const std::vector<const TrainedRun*>& runs) {
-  std::vector<ScoringSlates> slates;
-  for (const TrainedRun* run : runs)
-    slates.insert(slates.end(), run->use.size(), run->experiment.evaluate_block.slates);
-  return slates;
 }
 
 // The validation graphs by the members that never trained on them, as rank 0 reads it from the run
@@ -141,10 +125,11 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
 }
 
 // Judges the members and combines those that are left, or those that `chosen` says.
-CollectionResult combined_result(const InMemoryPredictions& scored, const Dataset& dataset,
+CollectionResult combined_result(const InMemoryPredictions& scored, const ScoringSession& session,
                                  const std::vector<const TrainedRun*>& runs,
                                  const ScoreRequest& request, std::optional<Judgement> chosen,
                                  ThreadPool& pool) {
+  const Dataset& dataset = session.data();
   CollectionResult result;
   result.collection = dataset.options().collection.name;
   const bool greedy = request.greedy && !chosen;
@@ -159,9 +144,8 @@ CollectionResult combined_result(const InMemoryPredictions& scored, const Datase
       result.mean.push_back(combined_scores(prediction, weights, request.combination));
   }
   if (dataset.options().split == "test") return result;
-  result.evaluation = start_evaluation(dataset, judgement.used, 0, request.combination);
+  result.evaluation = start_evaluation(session, judgement.used, 0, request.combination);
   result.evaluation->names = names_of(runs);
-  result.evaluation->slates = slates_of(runs);
   result.evaluation->weights = weights;
   if (!judgement.tables.empty())
     result.evaluation->judged_mean = judgement.tables.front().mean_of_members;
@@ -189,10 +173,10 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   const DatasetOptions options = scored_data(*runs.front(), request);
   require_shards(options.shards, options.collection,
                  "give the folder of the shards with --data FOLDER");
-  const Dataset dataset = Dataset::open(options, context.pool);
-  require_same_data(dataset, context.world);
-  for (const TrainedRun* run : runs) require_same_graphs(dataset, *run, request);
-  const RunScorers scorers(runs, dataset, context);
+  ScoringSession session(options, context);
+  const Dataset& dataset = session.data();
+  for (const TrainedRun* run : runs) require_same_selection(dataset, *run, request);
+  const MemberWeights weights = add_runs(session, runs);
   const bool root = context.world.rank() == 0;
   std::optional<PredictionsHeader> header;  // on rank 0, as what follows
   std::optional<InMemoryPredictions> scored;
@@ -204,40 +188,33 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
     scored.emplace(dataset, *header);
     if (!request.scores.empty()) file.emplace(request.scores, *header);
   });
-  const ScoringMembers by =
-      scoring_members(dataset, runs, header, scorers.members(), context.world);
-  if (request.greedy && !by.empty()) {
+  session.limit(scoring_members(dataset, runs, header, session.members(), context.world));
+  if (request.greedy && session.is_limited()) {
     throw ConfigError(
         "--select greedy compares members on the same validation graphs, but each was trained on "
         "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
   }
   context.enter("scoring");
-  context.progress.start("score", total_scores(dataset, scorers.members(), by, 0), "scores");
-  for (const GraphRange graphs : scoring_ranges(dataset, scorers.members(), 0)) {
-    auto predictions = scorers.score(graphs, by, context);
+  context.progress.start("score", session.scores(0), "scores");
+  session.score(weights, 0, [&](std::vector<ScoresByMember> graphs) {
     run_on_all_ranks(context.world, [&] {
       if (!root) return;
-      scored->add(std::move(predictions));
-      for (int g = graphs.first; file && g < graphs.first + graphs.count; ++g)
-        file->add(g, scored->read(g));
+      const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
+      scored->add(std::move(graphs));
+      for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
     });
-  }
+  });
   context.progress.finish();
   CollectionResult result;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     if (file) file->finish();
-    result = combined_result(*scored, dataset, runs, request, std::move(chosen), context.pool);
-    if (result.evaluation) result.evaluation->held_out_only = !by.empty();
+    result = combined_result(*scored, session, runs, request, std::move(chosen), context.pool);
   });
   return result;
 }
 
 }  // namespace
-
-Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
-  return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
-}
 
 std::string opened_at(const TrainedRun& run) {
   return fmt::format("step {}{}", run.step, run.averaged ? ", averaged weights" : "");
@@ -301,6 +278,15 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
         spdlog::warn("{} has the weights of {}, and counts again", own.name, first->second.name);
     }
   }
+}
+
+MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs) {
+  MemberWeights weights;
+  for (const TrainedRun* run : runs) {
+    session.add(run->experiment);
+    weights.push_back(run->flat);
+  }
+  return weights;
 }
 
 std::vector<AgreedValue> values_to_agree(const TrainedRun& run) {

@@ -169,26 +169,18 @@ void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& sc
 
 }  // namespace
 
-std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
-                                       std::int64_t most) {
+std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores, std::int64_t most) {
   std::vector<GraphRange> ranges;
-  std::int64_t scores = 0;
-  for (int g = 0; g < dataset.size(); ++g) {
-    const std::int64_t own = members * scored_rows(dataset, g, most_rows);
-    if (ranges.empty() || scores + own > most) {
-      ranges.push_back({g, 0});
-      scores = 0;
+  std::int64_t sum = 0;
+  for (std::size_t g = 0; g < scores.size(); ++g) {
+    if (ranges.empty() || sum + scores[g] > most) {
+      ranges.push_back({static_cast<int>(g), 0});
+      sum = 0;
     }
     ++ranges.back().count;
-    scores += own;
+    sum += scores[g];
   }
   return ranges;
-}
-
-std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows) {
-  std::int64_t scores = 0;
-  for (int g = 0; g < dataset.size(); ++g) scores += members * scored_rows(dataset, g, most_rows);
-  return scores;
 }
 
 std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,

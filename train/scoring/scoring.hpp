@@ -31,14 +31,11 @@ struct GraphRange {
   int first = 0, count = 0;
 };
 
-// Cuts a dataset into runs of graphs to be scored one after the other, so that memory has a bound:
-// at least one graph each, then as many as have `most` scores (rows x members) together.
-std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
+// Cuts graphs, of which each has so many scores (rows x members), into ranges to be scored one after
+// the other, so that memory has a bound: at least one graph each, then as many as have `most` scores
+// together.
+std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores,
                                        std::int64_t most = std::int64_t{1} << 21);
-
-// Scores (rows x members) of all graphs of a dataset: the total of a progress that `score_graphs`
-// feeds, range by range.
-std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows);
 
 // Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
 // work spread over ranks and threads by its estimated cost; equal configurations are scored once, or
