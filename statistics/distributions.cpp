@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
@@ -66,6 +67,10 @@ double chi_square_quantile(double p, double degrees) {
   return quantile(boost::math::chi_squared(checked_degrees(degrees)), checked_probability(p));
 }
 
+double normal_quantile(double p) {
+  return quantile(boost::math::normal(), checked_probability(p));
+}
+
 double t_test_power(double shift, double degrees, double level) {
   degrees = checked_degrees(degrees);
   const double bound = t_quantile(1 - level / 2, degrees);
@@ -80,8 +85,8 @@ double expected_loss(double shift, double degrees, double most) {
   const StudentT t(checked_degrees(degrees));
   const auto tail = [&](double x) { return cdf(complement(t, x)); };
   // The loss is the integral of the probability of losing more.
-  return boost::math::quadrature::gauss_kronrod<double, 31>::integrate(tail, shift, shift + most, 15,
-                                                                       1e-9);
+  return boost::math::quadrature::gauss_kronrod<double, 31>::integrate(tail, shift, shift + most,
+                                                                       15, 1e-9);
 }
 
 double range_probability(double q, int count, double degrees) {
@@ -99,7 +104,8 @@ double range_probability(double q, int count, double degrees) {
   };
   // Density of the standard deviation s: chi-square of degrees s^2, times 2 degrees s. Its bulk
   // lies within some widths of 1.
-  const double scale = std::log(2.0) + degrees / 2 * std::log(degrees / 2) - std::lgamma(degrees / 2);
+  const double scale =
+      std::log(2.0) + degrees / 2 * std::log(degrees / 2) - std::lgamma(degrees / 2);
   const auto weighted = [&](double s) {
     if (s <= 0) return 0.0;
     return std::exp(scale + (degrees - 1) * std::log(s) - degrees * s * s / 2) * range(q * s);

@@ -27,6 +27,10 @@ using PlannedVariance = std::function<VarianceEstimate(int number, double scale)
 // kPower. `degrees` are those of the variances at hand, chi-square distributed around the truth.
 NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance);
 
+// The least difference that a two-sided t test at 0.05, divided among `pairs` tests (Holm's first
+// step), finds with probability kPower, where its estimate has this variance and so many degrees.
+double detectable(double variance, double degrees, int pairs);
+
 // Two scores, of Kendall tau or the tile score, differ by at most so much.
 inline constexpr double kLargestDifference = 2;
 

@@ -12,7 +12,4 @@ namespace tpudist {
 // the same of families where the graphs are known. Empty where there is one variant.
 std::string outlook_text(const SweepRecord& record);
 
-// That difference for an estimate of `variance` with so many degrees of freedom, and `pairs` tests in all.
-double detectable(double variance, double degrees, int pairs);
-
 }  // namespace tpudist
