@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,12 +7,6 @@
 #include "ensemble/predictions_file.hpp"
 
 namespace tpudist {
-
-// The primary metric of a collection: "kendall_tau", or "tile_score" for tile.
-std::string_view primary_metric_of(std::string_view collection);
-// Its value for one ranking; NaN where it is undefined.
-double primary_metric(std::string_view collection, const std::vector<double>& scores,
-                      const std::vector<double>& targets);
 
 // How well a member ranks the graphs of the fold that it never saw.
 struct OutOfFoldScore {

@@ -8,10 +8,10 @@
 
 #include "data/schema/model_family.hpp"
 #include "ensemble/joined_predictions.hpp"
-#include "ensemble/out_of_fold.hpp"
 #include "report/ensemble_sizes.hpp"
 #include "statistics/combination.hpp"
 #include "statistics/metrics.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -57,7 +57,7 @@ RankedGraph rank_graph(const std::string& collection, const PredictionEntry& ent
                     .measured = {},
                     .predicted = {}};
   const Values targets = rows.targets();
-  graph.score = primary_metric(collection, combined, targets);
+  graph.score = primary_metric(collection).of(combined, targets);
   for (const std::int64_t count : kSlowdownCounts)
     graph.slowdown.push_back(slowdown_at(combined, targets, count));
   if (ceilings) graph.limits = score_limits(collection, combined, rows);

@@ -8,7 +8,7 @@
 #include "core/hash.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
-#include "ensemble/out_of_fold.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -28,7 +28,8 @@ void combine_members(GraphResult& graph, const PredictionsHeader& header,
       weights[m] = all_finite(rows.scores[m]) ? 1 : 0;
   }
   const std::vector<double> combined = combine_scored(rows.scores, combination, weights);
-  graph.combined = combined.empty() ? kNone : primary_metric(header.collection, combined, targets);
+  graph.combined =
+      combined.empty() ? kNone : primary_metric(header.collection).of(combined, targets);
   graph.combined_members =
       combined.empty() ? 0 : static_cast<int>(std::ranges::count(weights, 1.0));
 }
@@ -49,8 +50,8 @@ GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& 
                     .combined_members = 0};
   const std::vector<double> targets = rows.targets();
   for (const std::vector<double>& scores : rows.scores) {
-    graph.members.push_back(all_finite(scores) ? primary_metric(header.collection, scores, targets)
-                                               : kNone);
+    graph.members.push_back(
+        all_finite(scores) ? primary_metric(header.collection).of(scores, targets) : kNone);
   }
   combine_members(graph, header, entry, rows, combination, targets);
   return graph;
@@ -84,7 +85,7 @@ bool GraphResult::combined_out_of_fold() const {
 MemberScores read_member_scores(const PredictionSource& predictions) {
   const PredictionsHeader& header = predictions.header();
   MemberScores scores{.collection = header.collection,
-                      .metric = std::string(primary_metric_of(header.collection)),
+                      .metric = std::string(primary_metric(header.collection).name),
                       .most_rows = header.most_rows,
                       .combination = header.combination.value_or(Combination{}),
                       .members = header.members,

@@ -37,7 +37,7 @@ struct GraphResult {
 // What the members of a run reached on each graph that was scored.
 struct MemberScores {
   std::string collection;
-  std::string metric;          // primary_metric_of(collection)
+  std::string metric;          // primary_metric(collection)
   std::int64_t most_rows = 0;  // of a graph that were scored at most; 0: all
   // By which members are put together: what the scores' own file says, else the default.
   Combination combination;

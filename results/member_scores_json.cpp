@@ -8,8 +8,8 @@
 #include "core/hash.hpp"
 #include "core/json_fault.hpp"
 #include "data/schema/model_family.hpp"
-#include "ensemble/out_of_fold.hpp"
 #include "results/member_scores.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -28,7 +28,7 @@ std::uint64_t hash_from(const Json& json, const char* key) {
 
 MemberScores scores_from(const Json& json, const std::string& collection, int first_member) {
   MemberScores scores{.collection = collection,
-                      .metric = std::string(primary_metric_of(collection)),
+                      .metric = std::string(primary_metric(collection).name),
                       .most_rows = json.value("most_rows", std::int64_t{0}),
                       .combination = read_combination(json.value("combine", "z_score")),
                       .members = {},

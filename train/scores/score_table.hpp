@@ -24,16 +24,21 @@ struct GraphMetrics {
   double tile_score = kUndefined;  // tile graphs only
 };
 
-// A column of a table: its name in print and JSON, and where it lies.
+// A metric, and so a column of a table: its name in print and JSON, where its value lies, and how a
+// ranking (lower is faster) gets it. NaN where it is undefined.
 struct ScoreColumn {
   std::string_view name;
   double GraphMetrics::*value;
+  double (*of)(std::span<const double> scores, std::span<const double> targets);
 };
 
 // The columns of a collection, the primary metric of the competition first: Kendall tau for layout,
 // the tile score for tile.
 std::span<const ScoreColumn> score_columns(bool is_tile);
 double primary_score(const GraphMetrics& scores, bool is_tile);
+
+// The primary metric of the collection of this name.
+const ScoreColumn& primary_metric(std::string_view collection);
 
 // Scores of one graph; `name` is left empty. Lower scores mean faster. Throws as
 // statistics/metrics.hpp.
