@@ -13,6 +13,7 @@
 #include "statistics/combination.hpp"
 #include "statistics/member_selection.hpp"
 #include "statistics/rejection.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 
@@ -22,6 +23,7 @@ struct JudgementOptions {
   bool keep_all = false;  // whether members that RejectionRule rejects are combined all the same
   bool greedy = false;    // whether members are chosen (select_members)
   int least_columns = 0;  // of fold_columns
+  bool keep_rankings = false;  // GraphEvaluation::ranking
 };
 
 // One graph: the primary metric of the collection, NaN where it is undefined or has no scores.
@@ -31,6 +33,8 @@ struct GraphEvaluation {
   std::vector<double> columns;  // [C]
   double all = 0;               // of the combination of all columns that have scores
   double kept = 0;              // of the combination that is taken: not rejected, and chosen
+  GraphMetrics metrics;         // all metrics of that combination; undefined where nobody ranks
+  std::vector<double> ranking;  // [r] its scores, where they are asked for; empty: none
   // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement

@@ -76,6 +76,8 @@ struct PredictionRows {
   std::vector<std::int32_t> group;
   // [M][r] larger = slower; NaN throughout where the member did not score the graph.
   std::vector<std::vector<double>> scores;
+  // [M] the primary metric of each member's scores; empty where nobody has computed it yet.
+  std::vector<double> metrics;
 
   // [r] what is ranked: run time, or run time / normalizer.
   std::vector<double> targets() const;

@@ -58,7 +58,11 @@ struct Evaluation {
 Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows = 0, const Combination& combination = {});
 
-// Adds graphs of the dataset, behind those that are there.
+// Adds graphs of the dataset, behind those that are there, with the metrics of each member; those of
+// members together are left undefined.
+void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
+                 const Dataset& dataset, ThreadPool& pool);
+// The same with those of members together.
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 

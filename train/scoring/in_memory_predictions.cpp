@@ -96,6 +96,7 @@ PredictionRows InMemoryPredictions::read(int graph) const {
     if (header_.members[m].failed)
       std::ranges::fill(record.scores[m], std::numeric_limits<double>::quiet_NaN());
   }
+  if (!metrics_.empty()) record.metrics = metrics_[static_cast<std::size_t>(graph)];
   return record;
 }
 

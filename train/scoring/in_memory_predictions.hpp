@@ -20,6 +20,8 @@ class InMemoryPredictions : public PredictionSource {
 
   // The next graphs of the data set.
   void add(std::vector<ScoresByMember> predictions);
+  // Says what PredictionRows::metrics are: [graphs][M].
+  void set_metrics(std::vector<std::vector<double>> metrics) { metrics_ = std::move(metrics); }
 
   // Members are judged singly, on all graphs of the split that they scored. Those that failed have
   // no scores.
@@ -31,6 +33,7 @@ class InMemoryPredictions : public PredictionSource {
   const Dataset& dataset_;
   PredictionsHeader header_;
   std::vector<ScoresByMember> predictions_;
+  std::vector<std::vector<double>> metrics_;
 };
 
 // The header of a file with these predictions: folds, and which graph was held out by whom, as the

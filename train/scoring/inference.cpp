@@ -124,34 +124,87 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
                   here.collection));
 }
 
+// The metrics of members that did not fail, and of nobody together yet.
+Evaluation evaluate_each(const InMemoryPredictions& scored, const ScoringSession& session,
+                         const std::vector<const TrainedRun*>& runs, const Combination& combination,
+                         ThreadPool& pool) {
+  std::vector<bool> alive;
+  for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
+  Evaluation evaluation = start_evaluation(session, alive, 0, combination);
+  evaluation.names = names_of(runs);
+  add_members(evaluation, scored.predictions(), session.data(), pool);
+  return evaluation;
+}
+
+std::vector<std::vector<double>> primary_scores(const Evaluation& evaluation) {
+  std::vector<std::vector<double>> metrics(evaluation.ensemble.size());
+  for (std::size_t g = 0; g < metrics.size(); ++g) {
+    for (const auto& member : evaluation.members)
+      metrics[g].push_back(primary_score(member[g], evaluation.is_tile));
+  }
+  return metrics;
+}
+
+// Takes over what the members are together, and who of them is left out.
+void take_judgement(Evaluation& evaluation, const Judgement& judgement,
+                    std::vector<double> weights) {
+  evaluation.used = judgement.used;
+  evaluation.weights = std::move(weights);
+  for (const Rejection& rejection : judgement.rejected)
+    evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
+  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
+    if (evaluation.used[m]) continue;
+    for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
+  }
+  if (judgement.tables.empty()) return;
+  const TableJudgement& table = judgement.tables.front();  // of one split, in the same order
+  evaluation.judged_mean = table.mean_of_members;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    evaluation.ensemble[g] = table.graphs[g].metrics;
+    evaluation.ensemble[g].name = table.graphs[g].name;
+  }
+}
+
+// The scores of all rows of each graph by the members together; all 0 where nobody ranks it.
+std::vector<std::vector<double>> rankings_of(Judgement& judgement,
+                                             const std::vector<ScoresByMember>& predictions) {
+  std::vector<std::vector<double>> rankings;
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    rankings.push_back(std::move(judgement.tables.front().graphs[g].ranking));
+    if (rankings.back().empty()) rankings.back().resize(predictions[g].rows.size());
+  }
+  return rankings;
+}
+
 // Judges the members and combines those that are left, or those that `chosen` says.
-CollectionResult combined_result(const InMemoryPredictions& scored, const ScoringSession& session,
+CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSession& session,
                                  const std::vector<const TrainedRun*>& runs,
                                  const ScoreRequest& request, std::optional<Judgement> chosen,
                                  ThreadPool& pool) {
   const Dataset& dataset = session.data();
   CollectionResult result;
   result.collection = dataset.options().collection.name;
-  const bool greedy = request.greedy && !chosen;
-  result.judgement = judge(scored, {request.combination, request.keep_all, greedy});
-  result.chosen = std::move(chosen);
-  const Judgement& judgement = result.judgement;
-  const std::vector<double> weights =
-      result.chosen ? carried_weights(*result.chosen, judgement) : member_weights(judgement);
-  for (const ScoresByMember& prediction : scored.predictions()) {
-    result.graphs.push_back(dataset.graph(prediction.graph).name);
-    if (request.means)
-      result.mean.push_back(combined_scores(prediction, weights, request.combination));
+  if (dataset.options().split != "test") {
+    result.evaluation = evaluate_each(scored, session, runs, request.combination, pool);
+    scored.set_metrics(primary_scores(*result.evaluation));
   }
-  if (dataset.options().split == "test") return result;
-  result.evaluation = start_evaluation(session, judgement.used, 0, request.combination);
-  result.evaluation->names = names_of(runs);
-  result.evaluation->weights = weights;
-  if (!judgement.tables.empty())
-    result.evaluation->judged_mean = judgement.tables.front().mean_of_members;
-  for (const Rejection& rejection : judgement.rejected)
-    result.evaluation->left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
-  add_graphs(*result.evaluation, scored.predictions(), dataset, pool);
+  result.judgement = judge(scored, {.combination = request.combination,
+                                    .keep_all = request.keep_all,
+                                    .greedy = request.greedy && !chosen,
+                                    .keep_rankings = request.means && !chosen});
+  result.chosen = std::move(chosen);
+  const std::vector<ScoresByMember>& predictions = scored.predictions();
+  for (const ScoresByMember& prediction : predictions)
+    result.graphs.push_back(dataset.graph(prediction.graph).name);
+  if (result.chosen) {
+    const std::vector<double> weights = carried_weights(*result.chosen, result.judgement);
+    for (std::size_t g = 0; request.means && g < predictions.size(); ++g)
+      result.mean.push_back(combined_scores(predictions[g], weights, request.combination));
+  } else if (request.means) {
+    result.mean = rankings_of(result.judgement, predictions);
+  }
+  if (result.evaluation)
+    take_judgement(*result.evaluation, result.judgement, member_weights(result.judgement));
   return result;
 }
 
