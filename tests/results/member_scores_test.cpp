@@ -78,7 +78,7 @@ TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
   write_text(
       folder / "scores.json",
       R"({"split": "valid", "most_rows": 8, "held_out_only": false, "parameters": "00000000000000ab",
-    "ensemble": {"graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
+    "ensemble": {"primary": "kendall_tau", "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
                              "data_hash": "00000000000000cd"}]},
     "members": [{"number": 3, "used": true, "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.5}]},
                 {"number": 4, "used": false, "graphs": []}]})");
