@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/config/settings.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"

@@ -226,7 +226,7 @@ TEST(ResumeKeys, ARemovedKeyIsWarnedOf) {
   std::ostringstream log;
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
   spdlog::default_logger()->sinks().push_back(sink);
-  resume(folder / "run", tiny_experiment({}));
+  resume_with(folder / "run", tiny_experiment({}));
   spdlog::default_logger()->sinks().pop_back();
   EXPECT_THAT(log.str(), HasSubstr("train.cuda_graphs: true is ignored"));
   EXPECT_THAT(log.str(), HasSubstr("may differ"));
