@@ -89,7 +89,7 @@ SweepFolder open_on_all_ranks(const Arguments& arguments, Communicator& world) {
   return std::move(*folder);
 }
 
-// `dist:` of the first run, which holds for the whole job.
+// `dist:` of the first run, which applies to the whole job.
 DistConfig dist_of(const Arguments& arguments) {
   if (fs::is_directory(arguments.sweep)) {
     const SweepFolder folder = SweepFolder::open(arguments.sweep);
