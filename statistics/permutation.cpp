@@ -102,7 +102,6 @@ class LabelCount {
  private:
   // |t| of a labelling compared with the observed one, cross-multiplied because either variance
   // may be 0.
-  // be 0.
   void count(double sum, double squares) {
     const auto [difference, variance] = t_.parts(sum, squares);
     const double own = difference_ * variance, other = difference * variance_;
