@@ -47,8 +47,8 @@ std::vector<SummaryLine> lines_of(const ReportInput& input, const std::string& c
   return lines;
 }
 
-// "Members of one training" and "other trainings" are different questions: the sentence names those
-// that are asked here.
+// "Members of one training" and "other trainings" are different questions; the sentence names those
+// that occur here.
 std::string lines_text(const std::vector<SummaryLine>& lines) {
   bool trainings = false, members = false, families = false;
   for (const SummaryLine& line : lines) {
@@ -183,7 +183,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   return figure;
 }
 
-// How many runs have not finished, as the first of what is missing.
+// Notes first how many runs have not finished.
 void log_unfinished(const ReportInput& input, ReportSection& section) {
   std::size_t unfinished = 0, scored = 0;
   for (const RunRecord& run : input.results.runs) {

@@ -27,7 +27,7 @@ bool has_graphs(const DatasetOptions& options) {
   return !list_graphs(options.shards, options.collection, options.split).empty();
 }
 
-// A run that was killed may have left part of a file.
+// A killed run may have left part of a file.
 void remove_leftovers(const std::filesystem::path& path) {
   std::vector<std::filesystem::path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(path.parent_path())) {
@@ -85,7 +85,7 @@ class RunPrediction {
     return flags;
   }
 
-  // Every rank makes the same one: training and validation data were compared when they were
+  // Every rank makes the same one, since training and validation data were compared when they were
   // opened.
   void make_header() {
     header_.collection = experiment_.data.collection.name;
@@ -129,7 +129,8 @@ class RunPrediction {
     return stop > 0;
   }
 
-  // The scores of a part's members at their places among all of the run's; the others have none.
+  // The scores of a part's members at their indices among all members of the run; the others have
+  // none.
   std::vector<ScoresByMember> of_all_members(std::vector<ScoresByMember> scored,
                                              const std::vector<int>& members) const {
     for (ScoresByMember& prediction : scored) {
