@@ -16,8 +16,8 @@
 #include "launch/output.hpp"
 
 // The program that users call. Commands on data and on results run here, in a process that never
-// loads LibTorch: loading it alone takes half a second and 480 MB, more than converting any file.
-// All others, and `inspect --plan`, are handed to the program beside it.
+// loads LibTorch: loading it takes half a second and 480 MB, more than converting any file. All
+// others, and `inspect --plan`, are passed to the program beside it.
 namespace {
 
 constexpr std::array<std::string_view, 6> kDataCommands{"convert", "inspect", "verify",

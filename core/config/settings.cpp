@@ -20,8 +20,8 @@ bool is_index(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The entries that decide the numbers, and one for each item of a list of maps, e.g.
-// "model.blocks.1": that an item is there matters, even if all its keys have their defaults.
+// The entries that influence the numbers, and one for each item of a list of maps, e.g.
+// "model.blocks.1": the existence of an item matters, even if all its keys have their defaults.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
   DecidedBy run;
   for (const ConfigEntry& entry : entries) {
@@ -51,8 +51,7 @@ bool same_value(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-// The folder of the shards and the fold file stand for what is in them, which is compared by
-// itself.
+// The folder of the shards and the fold file are only paths; their content is compared separately.
 bool decides_numbers(std::string_view key, DecidedBy run) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};

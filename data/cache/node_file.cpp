@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-constexpr int kMostWrites = 3;  // of one file, where it vanishes again and again
+constexpr int kMostWrites = 3;  // of one file, if it disappears repeatedly
 
 }  // namespace
 
@@ -41,7 +41,7 @@ bool NodeFile::attach(const NodeFileSource& source, int patience_s, ThreadPool& 
       wait_for_writer(patience_s);
       continue;
     }
-    if (take_existing(source.key, pool)) return true;  // whoever wrote it was done just before
+    if (take_existing(source.key, pool)) return true;  // another process has just written it
     write(source, *fresh);
     ++writes;
   }
@@ -73,8 +73,7 @@ void NodeFile::write(const NodeFileSource& source, NewCacheFile& fresh) const {
   spdlog::debug("wrote {} in {:.1f} s", folder_->path_of(name_).string(), seconds.count());
 }
 
-// A writer that is killed lets go of its file at once, so only one that is stopped keeps others
-// waiting for nothing.
+// A killed writer releases its file at once, so only a stopped one can keep others waiting in vain.
 void NodeFile::wait_for_writer(int patience_s) const {
   const std::uint64_t before = folder_->progress_of(name_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(patience_s);

@@ -15,9 +15,9 @@
 namespace tpudist {
 namespace {
 
-// Converts the configurations of one graph into the open HDF5 group of a shard. The way they are
-// stored is tried in the order codes u8, codes u16, features i8, i16, i32, f32; a way that turns
-// out not to hold them all is dropped and the array read again.
+// Converts the configurations of one graph into the open HDF5 group of a shard. It tries codes u8,
+// codes u16, and features i8, i16, i32, f32, in this order. If a form cannot hold them all, it is
+// dropped and the array is read again.
 class ConfigConverter {
  public:
   ConfigConverter(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
@@ -59,7 +59,7 @@ class ConfigConverter {
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
       status = encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
-      // A value that is not finite can come only with a new state.
+      // A value that is not finite can occur only in a new state.
       if (encoder.state_count() != known) stream.check_finite(*block);
       if (status != Status::coded) return drop_codes(dataset, status);
     }
@@ -162,8 +162,7 @@ void convert_graph(const NpzReader& npz, const Collection& collection, std::stri
   const GraphSizes sizes = read_graph_sizes(npz, collection);
   RunTimes times = read_run_times(npz, collection, split, sizes);
   try {
-    // Nothing holds the graph any longer once it is written: its features take 24 MB in the largest
-    // one.
+    // The graph is released once it is written: its features take 24 MB in the largest one.
     shard.begin(read_graph(npz, collection, sizes), sizes.configs, source);
     times.group = ConfigConverter(npz, collection, sizes, shard, limits).convert();
     shard.write(times);

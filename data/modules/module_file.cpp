@@ -30,8 +30,8 @@ std::vector<std::int32_t> number_equal_rows(std::span<const std::byte> rows,
   return group;
 }
 
-// Reads the configurations of one graph into memory, in the form that a shard would have them in:
-// ways are tried in the order codes u8, codes u16, features i8, i16, i32, f32.
+// Reads the configurations of one graph into memory, in the form that a shard would have: it tries
+// codes u8, codes u16, and features i8, i16, i32, f32, in this order.
 class ConfigReader {
  public:
   ConfigReader(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
@@ -105,7 +105,7 @@ class ConfigReader {
   OpenGraph& graph_;
 };
 
-// Says so where the file is a graph of the other kind, which would lack arrays.
+// Throws if the file is a graph of the other kind, which lacks some arrays.
 void require_kind(const NpzReader& npz, const Collection& collection) {
   const std::string_view own = collection.is_tile() ? "config_feat" : "node_config_feat";
   const std::string_view other = collection.is_tile() ? "node_config_feat" : "config_feat";

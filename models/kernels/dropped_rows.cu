@@ -9,8 +9,8 @@ namespace {
 
 // Keys that one launch takes as arguments.
 constexpr std::int64_t kKeys = 64;
-// The channels that one block of lanes decides about, and the lanes (drop_rows.cpp): lane l decides
-// about channels l, l + 16, ... l + 112, one half word of its 128 bits after the other.
+// The channels decided together by one block of lanes, and the number of lanes (drop_rows.cpp):
+// lane l decides channels l, l + 16, ... l + 112, with consecutive half words of its 128 bits.
 constexpr std::int64_t kAtOnce = 128, kLanes = 16;
 
 struct Words {
@@ -33,7 +33,7 @@ __device__ Words philox(Words counter, std::uint64_t key) {
   return counter;
 }
 
-// One lane of one row of one member a thread. "Columns" are members * lanes.
+// One thread for one lane of one row of one member. "Columns" are members * lanes.
 template <typename T>
 struct Drop {
   std::int64_t members, first, channels, lanes;  // all members of x, the first one of this launch
@@ -61,7 +61,7 @@ struct Drop {
       if (channel >= channels) break;
       const int word = whole_rows ? 0 : half / 2, shift = whole_rows ? 0 : 16 * (half % 2);
       const std::uint32_t value = (bits.of[word] >> shift) & 0xFFFFu;
-      // A product, so that what is no number is none when it is dropped.
+      // A product, so that dropping NaN or infinity gives NaN.
       y[own + channel] = x[own + channel] * (value < limit ? T{0} : scale);
     }
   }

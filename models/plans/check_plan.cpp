@@ -87,7 +87,7 @@ void check_gather(const GatherIndex& gather, std::int64_t rows, std::int64_t lim
   check_index(gather.index, 0, limit, gather.transposed, name);
 }
 
-// What the first `needed` rows of a gather index take lies within the first `limit` rows.
+// The values of the first `needed` entries of a gather index must be below `limit`.
 void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t limit,
                   const std::string& name) {
   for (std::int64_t row = 0; row < needed; ++row) {
@@ -95,7 +95,7 @@ void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t l
   }
 }
 
-// `is_part`: of the needed part of a plan, which takes a prefix by an index.
+// `is_part`: for the needed part of a plan, which gathers a prefix by an index.
 void check_layer(const PlanLayer& layer, std::int64_t states, bool is_part,
                  const std::string& name) {
   check_gather(layer.self, layer.rows_out, layer.rows_in, name + ".self");

@@ -5,7 +5,8 @@
 namespace tpudist {
 namespace {
 
-constexpr std::int64_t kTablePerConfig = 16;  // entries of a table of pairs that are cheap to clear
+constexpr std::int64_t kTablePerConfig = 16;  // entries of a table of pairs that is still cheap to
+                                              // clear
 
 }  // namespace
 

@@ -143,7 +143,7 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   keep_roll_back();
   if (saved.roll_back && roll_back_step >= 0) {
     kept = *saved.roll_back;
-    roll_back_step = 0;  // before this one; when it was does not matter any more
+    roll_back_step = 0;  // before this step; which step it was no longer matters
   }
   const auto seconds = saved.numbers.find("train_seconds");
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;

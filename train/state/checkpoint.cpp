@@ -71,7 +71,8 @@ SavedWeights read_roll_back(const CheckpointReader& reader, int members,
   return weights;
 }
 
-// Members of a file that can hold as many; what is allocated is bounded by the file's size.
+// The number of members in the file, checked to be plausible: allocations are bounded by the file's
+// size.
 int read_members(const CheckpointReader& reader, const std::filesystem::path& path,
                  const ParameterTable& table) {
   const std::int64_t members = reader.integer("members");

@@ -11,7 +11,8 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kOverhead = std::size_t{256} << 10;  // for what HDF5 writes beside the values
+constexpr std::size_t kOverhead = std::size_t{256} << 10;  // for what HDF5 writes in addition to
+                                                           // the values
 
 std::vector<hsize_t> stored_shape(const ParameterEntry& entry, int members) {
   std::vector<hsize_t> shape{static_cast<hsize_t>(members)};

@@ -10,9 +10,9 @@
 namespace tpudist {
 namespace {
 
-// A folder that was removed in mid-run takes no checkpoint with it that is still to come.
+// If the folder was removed during the run, later checkpoints can still be written.
 void make_folder_again(const std::filesystem::path& folder) {
-  std::error_code error;  // if it cannot be made, the file cannot either, which says why
+  std::error_code error;  // if it cannot be created, writing the file fails and reports why
   if (std::filesystem::create_directories(folder, error)) {
     spdlog::warn("{}: the folder was gone and is made again", folder.string());
   }
@@ -58,15 +58,15 @@ std::vector<CheckpointQueue::Result> CheckpointQueue::take_results() {
   return std::exchange(results_, {});
 }
 
-// Steps go first. One that waits for data leaves its core to this thread, also where the data waits
-// for HDF5, which one thread uses at a time.
+// Steps have priority. A step that waits for data leaves its core to this thread, even if the data
+// wait for HDF5, which one thread uses at a time.
 void CheckpointQueue::work() {
   give_way_to_others();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    const Job& job = jobs_.front();  // stays where it is while others are added
+    const Job& job = jobs_.front();  // stays in place while others are added
     lock.unlock();
     Result result = result_of(job);
     lock.lock();

@@ -44,7 +44,7 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
     add_passes(work, unit, trace);
     if (on_unit) on_unit();
   }
-  // A member's gradients are added up while they lie in the caches.
+  // A member's gradients are then summed while they are in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
 }
@@ -80,7 +80,7 @@ std::shared_ptr<const Unit> StepBuilder::build_unit(StepWork& work, int unit, in
   return built;
 }
 
-// Members that see the same rows share the unit's data; a run of neighbouring members is one pass.
+// Members that see the same rows share the unit's data; consecutive members are one pass.
 void StepBuilder::add_passes(StepWork& work, int unit, Trace* trace) const {
   const bool shared = shares_slates(experiment_);
   std::shared_ptr<const Unit> data;

@@ -14,11 +14,11 @@
 namespace tpudist {
 namespace {
 
-// A refined plan must cost this share of the dense one's arithmetic or less: its blocks are read
-// and written once more.
+// A refined plan must need at most this share of the dense one's arithmetic, since its blocks are
+// read and written once more.
 constexpr double kRefinedPays = 0.9;
 
-// The part of a slate that holds its first configuration and those from `begin` to `end` - 1.
+// The part of a slate with its first configuration and those from `begin` to `end` - 1.
 Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
   const auto part = [&](const auto& values) {
     const std::size_t width = values.size() / slate.configs.size();
@@ -41,7 +41,7 @@ std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
 
 }  // namespace
 
-// Draws the edges of each slate at its first use; `slate` is its place in the unit. Not
+// Draws the edges of each slate at its first use; `slate` is its index in the unit. Not
 // thread-safe.
 class UnitBuilder::Graphs {
  public:
@@ -129,7 +129,7 @@ Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) cons
 
 Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) const {
   const std::vector<std::int64_t> inputs = input_begins(slates);
-  // Local state tables are classed together, so that slates of one graph can share states.
+  // Local state tables are classified together, so that slates of one graph can share states.
   std::vector<float> local;
   for (const Slate& slate : slates)
     local.insert(local.end(), slate.local_states.begin(), slate.local_states.end());
@@ -162,7 +162,7 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const EdgeDra
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
   std::vector<std::int64_t> needed_rows(shape_.layers.size());
-  // Graphs that are thinned out for this unit alone are refined anew each time.
+  // Graphs with dropped edges are refined again for each unit.
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const RefinedGraph& graph = graphs.refined(s, slates[s].graph);
