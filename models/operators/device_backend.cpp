@@ -136,7 +136,7 @@ class DeviceBackend : public Backend {
  private:
   // The product of a matrix with dense rows.
   at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x) const {
-    at::Tensor y = rows_like(x, matrix.rows() * replicas);
+    at::Tensor y = result_like(x, matrix.rows() * replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
       launch_aggregate(arrays_.find(matrix), replicas * columns(x), x.const_data_ptr<scalar_t>(),
                        y.mutable_data_ptr<scalar_t>(), stream_of(x));
@@ -155,7 +155,7 @@ class DeviceBackend : public Backend {
   }
 
   at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x) const {
-    at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
+    at::Tensor best = result_like(x, matrix.forward.rows() * matrix.replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
       launch_max(arrays_.find(matrix.forward), matrix.replicas * columns(x),
                  x.const_data_ptr<scalar_t>(), best.mutable_data_ptr<scalar_t>(), stream_of(x));

@@ -15,7 +15,7 @@ using namespace test;
 
 constexpr std::uint64_t kBitsKey = 0x7654321ull;
 
-struct FloatCall {
+struct BitsCall {
   UnitScores scores;
   std::vector<std::vector<float>> gradients;  // [members][P]
 };
@@ -24,10 +24,10 @@ struct FloatCall {
 enum class Shift { matters, is_ignored_here, is_always_ignored };
 
 // Members first .. first + count - 1 of `flat`, with dropout, under the loss of DoubleCall.
-FloatCall call(const Network& network, std::span<const float> flat, int first, int count,
+BitsCall call(const Network& network, std::span<const float> flat, int first, int count,
                const UnitInput& input, const std::vector<std::uint64_t>& keys,
                Shift shift = Shift::matters) {
-  FloatCall result;
+  BitsCall result;
   result.gradients.assign(count, std::vector<float>(network.parameters().length(), 7.0f));
   const std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
   const auto loss = [&](const UnitScores& scores) {
@@ -99,9 +99,9 @@ TEST_P(LayerBits, AreThoseOfAMemberAlone) {
         small_unit(random, 2, 3, tile ? Configurable::tile : Configurable::few);
     const AlignedFloats flat = network.parameters(3, kBitsKey);
     const UnitInput input = compact_unit(network.network(), unit);
-    const FloatCall together = call(network.network(), flat, 0, 3, input, keys);
+    const BitsCall together = call(network.network(), flat, 0, 3, input, keys);
     for (int m = 0; m < 3; ++m) {
-      const FloatCall alone = call(network.network(), flat, m, 1, input, keys);
+      const BitsCall alone = call(network.network(), flat, m, 1, input, keys);
       EXPECT_TRUE(same_bits<float>(together.gradients[m], alone.gradients[0]));
       const std::int64_t configs = input.plan->configs;
       EXPECT_TRUE(same_bits<double>(std::span(together.scores.delta).subspan(m * configs, configs),
@@ -117,7 +117,7 @@ TEST_P(LayerBits, AreTheSameForAnyNumberOfThreads) {
     const RepeatedUnit unit = large_unit(tile           ? Configurable::tile
                                          : variant == 1 ? Configurable::all
                                                         : Configurable::few);
-    std::vector<FloatCall> calls;
+    std::vector<BitsCall> calls;
     for (const int threads : {1, 2, 5}) {
       ThreadPool pool(threads, use_one_thread_per_worker);
       const PropertyNetwork network(GetParam().yaml, variant, tile, pool);
@@ -151,7 +151,7 @@ TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
         variant % 2 ? compact_unit(keeps.network(), unit) : dense_unit(keeps.network(), unit);
     for (const Shift shift : {Shift::matters, Shift::is_ignored_here, Shift::is_always_ignored}) {
       SCOPED_TRACE(fmt::format("variant {}, shift {}", variant, static_cast<int>(shift)));
-      const FloatCall kept = call(keeps.network(), flat, 0, 2, input, keys, shift),
+      const BitsCall kept = call(keeps.network(), flat, 0, 2, input, keys, shift),
                       again = call(recomputes.network(), flat, 0, 2, input, keys, shift);
       EXPECT_TRUE(same_bits<double>(kept.scores.delta, again.scores.delta));
       for (int m = 0; m < 2; ++m)
@@ -210,7 +210,7 @@ TEST_P(LayerBits, AreThoseOfDoubleButForRounding) {
       const UnitInput input =
           refine ? compact_unit(network.network(), unit) : dense_unit(network.network(), unit);
       const DoubleCall exact(network, input, flat, {kBitsKey});
-      const FloatCall actual = call(network.network(), flat, 0, 1, input, {kBitsKey});
+      const BitsCall actual = call(network.network(), flat, 0, 1, input, {kBitsKey});
       const std::vector<double> scores = values(exact.scores());
       EXPECT_LE(distance(actual.scores.delta, scores), 1e-4 * norm(scores));
       const auto gradients = exact.gradients();
