@@ -253,13 +253,10 @@ class StepBench {
   }
 
   double validate() {
-    if (!valid_) {
-      valid_.emplace(Dataset::open(experiment_.data.evaluation("valid"), context_.pool));
-      valid_units_.emplace(*valid_, setup_.network, experiment_.plan);
-    }
-    return evaluate_members(setup_.network, state_.flat, state_.alive(), *valid_, {}, *valid_units_,
-                            {experiment_.evaluate_block, 0}, context_)
-        .ensemble_mean();
+    if (!valid_)
+      valid_.emplace(experiment_.data.evaluation("valid"), context_)
+          .add(experiment_, setup_.network);
+    return evaluate_members(*valid_, state_.flat, state_.alive(), 0, context_).ensemble_mean();
   }
 
   void infer(json& line) {
@@ -291,8 +288,7 @@ class StepBench {
   JobContext& context_;
   const TrainingSetup setup_;
   TrainingState state_;
-  std::optional<Dataset> valid_;
-  std::optional<UnitBuilder> valid_units_;
+  std::optional<ScoringSession> valid_;
 };
 
 void read_arguments(CLI::App& app, Arguments& arguments) {

@@ -52,6 +52,10 @@ JoinedPredictions::JoinedPredictions(std::vector<std::shared_ptr<const Predictio
   check_alike();
   header_.collection = files_.front()->header().collection;
   header_.most_rows = files_.front()->header().most_rows;
+  header_.combination = files_.front()->header().combination;
+  for (const auto& file : files_) {
+    if (file->header().combination != header_.combination) header_.combination.reset();
+  }
   join_members();
   join_graphs();
 }

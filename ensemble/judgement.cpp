@@ -10,8 +10,8 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/text.hpp"
+#include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
-#include "ensemble/out_of_fold.hpp"
 #include "statistics/metrics.hpp"
 
 namespace tpudist {
@@ -86,7 +86,12 @@ struct Without {
 class Judge {
  public:
   Judge(const PredictionSource& source, const JudgementOptions& options)
-      : source_(source), header_(source.header()), options_(options) {}
+      : source_(source),
+        header_(source.header()),
+        options_(options),
+        metric_(primary_metric(header_.collection)),
+        is_tile_(Collection{header_.collection}.is_tile()),
+        members_(header_.graphs.size()) {}
 
   Judgement run() {
     result_.collection = header_.collection;
@@ -101,10 +106,6 @@ class Judge {
   }
 
  private:
-  double metric(const Values& scores, const Values& targets) const {
-    return primary_metric(header_.collection, scores, targets);
-  }
-
   // What the rule of rejection asks of members, from one set of graphs.
   std::vector<MemberRecord> records_of(const GraphSet& set) {
     std::vector<MemberRecord> records(header_.members.size());
@@ -125,7 +126,12 @@ class Judge {
           records[m].finite = false;
           unusable_[m] = true;
         }
-        records[m].scores.push_back(scored && records[m].finite ? metric(scores, targets) : kNone);
+        double metric = kNone;
+        if (scored && records[m].finite)
+          metric =
+              predictions.metrics.empty() ? metric_.of(scores, targets) : predictions.metrics[m];
+        records[m].scores.push_back(metric);
+        members_[static_cast<std::size_t>(g)].push_back(metric);
       }
     }
     return records;
@@ -175,22 +181,12 @@ class Judge {
     return scores;
   }
 
-  // One ranking of the columns that have scores and weight; empty where there is none.
   Values combined(const std::vector<Values>& scores, const Values& weights = {}) const {
-    std::vector<Values> own;
-    Values own_weights;
-    for (std::size_t c = 0; c < scores.size(); ++c) {
-      const double weight = weights.empty() ? 1.0 : weights[c];
-      if (scores[c].empty() || weight == 0) continue;
-      own.push_back(scores[c]);
-      own_weights.push_back(weight);
-    }
-    if (own.empty()) return {};
-    return combine(own, options_.combination, own_weights);
+    return combine_scored(scores, options_.combination, weights);
   }
 
   double metric_of(const Values& ranking, const Values& targets) const {
-    return ranking.empty() ? kNone : metric(ranking, targets);
+    return ranking.empty() ? kNone : metric_.of(ranking, targets);
   }
 
   // Of `kept` with some weights: the score, how far members agree on it, its limits, and the score
@@ -199,8 +195,9 @@ class Judge {
                          const Values& weights, const PredictionRows& predictions,
                          GraphEvaluation& judged, Without& without) const {
     const Values targets = predictions.targets();
-    const Values consensus = combined(kept, weights);
-    judged.kept = metric_of(consensus, targets);
+    Values consensus = combined(kept, weights);
+    judged.metrics = consensus.empty() ? GraphMetrics{} : score_graph(consensus, targets, is_tile_);
+    judged.kept = primary_score(judged.metrics, is_tile_);
     judged.limits = score_limits(header_.collection, consensus, predictions);
     const auto without_those = [&](const auto& left_out) {
       Values rest = weights;
@@ -221,8 +218,9 @@ class Judge {
           without_those([&](std::size_t c) { return columns[c].training == static_cast<int>(t); }));
     }
     judged.agreement = agreements.size() > 1 ? mean_of_known(agreements) : kNone;
-    judged.suspicious = judged.agreement >= kAgreement && !consensus.empty() &&
-                        kendall_tau_b(consensus, targets) < kContradiction;
+    judged.suspicious =
+        judged.agreement >= kAgreement && judged.metrics.kendall_tau < kContradiction;
+    if (options_.keep_rankings) judged.ranking = std::move(consensus);
   }
 
   GraphEvaluation judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,
@@ -230,32 +228,29 @@ class Judge {
     const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
     const PredictionRows predictions = source_.read(g);
     const Values targets = predictions.targets();
-    const std::vector<Values> able = column_scores(columns, set, graph, predictions, able_),
-                              kept = column_scores(columns, set, graph, predictions, result_.used);
+    const std::vector<Values> kept = column_scores(columns, set, graph, predictions, result_.used);
     GraphEvaluation judged;
     judged.name = graph.name;
     judged.family = model_family(graph.name);
     judged.rows = graph.rows;
-    for (const Values& scores : able) judged.columns.push_back(metric_of(scores, targets));
-    judged.all = metric_of(combined(able), targets);
+    for (const Column& column : columns) {
+      const int m = column.member_for(header_, graph);
+      judged.columns.push_back(m >= 0 && able_[m] ? members_[static_cast<std::size_t>(g)][m]
+                                                  : kNone);
+    }
     judge_combination(columns, kept, Values(columns.size(), 1.0), predictions, judged, without);
+    judged.all =
+        able_ == result_.used
+            ? judged.kept
+            : metric_of(combined(column_scores(columns, set, graph, predictions, able_)), targets);
     if (options_.greedy) {
       SelectionGraph one{judged.family, {}, targets};
       for (const Values& scores : kept)
-        one.scores.push_back(scores.empty() ? Values() : averaged_form(scores));
+        one.scores.push_back(scores.empty() ? Values()
+                                            : averaged_form(scores, options_.combination));
       selectable.push_back(std::move(one));
     }
     return judged;
-  }
-
-  // What the rule averages, lower is faster. The logarithms of softmax are those of a probability
-  // to be fast.
-  Values averaged_form(const Values& scores) const {
-    Values form = normalised(scores, options_.combination);
-    if (options_.combination.rule == CombinationRule::softmax) {
-      for (double& value : form) value = -std::exp(value);
-    }
-    return form;
   }
 
   TableJudgement table_of(const GraphSet& set) {
@@ -344,7 +339,7 @@ class Judge {
     table.selection = select_members(
         graphs,
         [&](std::span<const double> scores, std::span<const double> targets) {
-          return metric({scores.begin(), scores.end()}, {targets.begin(), targets.end()});
+          return metric_.of(scores, targets);
         },
         kRounds, plain);
     if (!table.takes_selection()) return;
@@ -359,6 +354,9 @@ class Judge {
   Judgement result_;
   std::vector<bool> unusable_;  // [M] no scores, or some that are not finite
   std::vector<bool> able_;      // [M] that can be combined at all
+  const ScoreColumn& metric_;
+  const bool is_tile_;
+  std::vector<Values> members_;  // [G][M] the metric of each member, where it counts
 };
 
 }  // namespace

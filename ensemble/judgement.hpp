@@ -13,15 +13,17 @@
 #include "statistics/combination.hpp"
 #include "statistics/member_selection.hpp"
 #include "statistics/rejection.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 
 // How to make an ensemble. All of it is fixed before anybody looks at scores.
 struct JudgementOptions {
   Combination combination;
-  bool keep_all = false;  // combine also members that RejectionRule rejects
-  bool greedy = false;    // select members (select_members)
-  int least_columns = 0;  // for fold_columns
+  bool keep_all = false;  // whether members that RejectionRule rejects are combined all the same
+  bool greedy = false;    // whether members are chosen (select_members)
+  int least_columns = 0;  // of fold_columns
+  bool keep_rankings = false;  // GraphEvaluation::ranking
 };
 
 // One graph: values of the collection's primary metric, NaN if undefined or without scores.
@@ -29,9 +31,11 @@ struct GraphEvaluation {
   std::string name, family;
   std::int64_t rows = 0;
   std::vector<double> columns;  // [C]
-  double all = 0;               // combination of all columns that have scores
-  double kept = 0;              // combination that is used: after rejection and selection
-  // Agreement of members: mean Kendall tau between each column's ranking and the combined one.
+  double all = 0;               // of the combination of all columns that have scores
+  double kept = 0;              // of the combination that is taken: not rejected, and chosen
+  GraphMetrics metrics;         // all metrics of that combination; undefined where nobody ranks
+  std::vector<double> ranking;  // [r] its scores, where they are asked for; empty: none
+  // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
   ScoreCaveats limits;      // of `kept`

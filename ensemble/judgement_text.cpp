@@ -6,8 +6,8 @@
 
 #include "ensemble/interval_json.hpp"
 #include "ensemble/judgement.hpp"
-#include "ensemble/out_of_fold.hpp"
 #include "ensemble/table_intervals.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -134,16 +134,16 @@ std::string rule_text(const Judgement& judgement) {
 std::string judgement_text(const Judgement& judgement) {
   std::string text = judgement.collection + "\n";
   for (const TableJudgement& table : judgement.tables)
-    text += table_text(table, primary_metric_of(judgement.collection));
+    text += table_text(table, primary_metric(judgement.collection).name);
   return text + rule_text(judgement);
 }
 
 std::string judgement_notes(const Judgement& judgement) {
   std::string text;
   for (const TableJudgement& table : judgement.tables) {
-    text += limits_of(table, primary_metric_of(judgement.collection));
+    text += limits_of(table, primary_metric(judgement.collection).name);
     if (table.columns.size() > 1 && !std::isnan(table.kept))
-      text += column_lines(table, primary_metric_of(judgement.collection)) + "\n";
+      text += column_lines(table, primary_metric(judgement.collection).name) + "\n";
     if (!std::isnan(table.kept)) text += table_interval_text(table) + "\n";
   }
   return text + rule_text(judgement);
@@ -193,7 +193,7 @@ nlohmann::json judgement_json(const Judgement& judgement) {
     tables.push_back(std::move(one));
   }
   return {{"collection", judgement.collection},
-          {"metric", primary_metric_of(judgement.collection)},
+          {"metric", primary_metric(judgement.collection).name},
           {"combine", name_of(judgement.combination.rule)},
           {"keep_all", judgement.keep_all},
           {"rejected", rejected},

@@ -4,28 +4,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "statistics/metrics.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
-namespace {
-
-bool is_tile(std::string_view collection) {
-  return collection.starts_with("tile:");
-}
-
-}  // namespace
-
-std::string_view primary_metric_of(std::string_view collection) {
-  return is_tile(collection) ? "tile_score" : "kendall_tau";
-}
-
-double primary_metric(std::string_view collection, const std::vector<double>& scores,
-                      const std::vector<double>& targets) {
-  return is_tile(collection) ? tile_score(scores, targets) : kendall_tau_b(scores, targets);
-}
-
 std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions) {
   const PredictionsHeader& header = predictions.header();
+  const ScoreColumn& metric = primary_metric(header.collection);
   std::vector<OutOfFoldScore> sums;  // [M], `score` is the sum
   for (const PredictedMember& member : header.members) sums.push_back({member.number, member.fold});
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
@@ -36,7 +20,7 @@ std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& prediction
     for (std::size_t m = 0; m < sums.size(); ++m) {
       const PredictedMember& member = header.members[m];
       if (member.failed || member.fold != graph.fold || !graph.held_out[m]) continue;
-      const double value = primary_metric(header.collection, scored.scores[m], targets);
+      const double value = metric.of(scored.scores[m], targets);
       if (std::isnan(value)) continue;
       sums[m].score += value;
       ++sums[m].graphs;
@@ -61,7 +45,7 @@ nlohmann::json out_of_fold_json(const PredictionsHeader& header,
          {"graphs", score.graphs},
          {"score", std::isnan(score.score) ? nlohmann::json() : nlohmann::json(score.score)}});
   }
-  return {{"metric", primary_metric_of(header.collection)},
+  return {{"metric", primary_metric(header.collection).name},
           {"most_rows", header.most_rows},
           {"members", members}};
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,13 +8,7 @@
 
 namespace tpudist {
 
-// The primary metric of a collection: "kendall_tau", or "tile_score" for tile.
-std::string_view primary_metric_of(std::string_view collection);
-// Its value for one ranking; NaN where it is undefined.
-double primary_metric(std::string_view collection, const std::vector<double>& scores,
-                      const std::vector<double>& targets);
-
-// How well a member ranks the graphs of the fold that it held out.
+// How well a member ranks the graphs of the fold that it never saw.
 struct OutOfFoldScore {
   int number = 0, fold = -1;  // of the member
   int graphs = 0;             // graphs of its fold with a defined metric

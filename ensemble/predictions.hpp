@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "statistics/combination.hpp"
 
 namespace tpudist {
 
@@ -55,6 +58,9 @@ struct PredictionsHeader {
   std::string collection;
   // Most scored rows of a graph, drawn by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
+  // By which its members were put together when they scored; nothing: unknown, of an earlier version,
+  // or of several files that differ.
+  std::optional<Combination> combination;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;
   std::vector<PredictionEntry> graphs;
@@ -70,6 +76,8 @@ struct PredictionRows {
   std::vector<std::int32_t> group;
   // [M][r] larger = slower; all NaN if the member did not score the graph.
   std::vector<std::vector<double>> scores;
+  // [M] the primary metric of each member's scores; empty where nobody has computed it yet.
+  std::vector<double> metrics;
 
   // [r] the ranked value: run time, or run time / normalizer.
   std::vector<double> targets() const;

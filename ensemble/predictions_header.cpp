@@ -110,6 +110,14 @@ std::int64_t read_count(const Hdf5Id& file, const std::string& name, const std::
   return count;
 }
 
+Combination read_combine(const Hdf5Id& file, const std::string& where) {
+  try {
+    return read_combination(read_text_attribute(file, "combine", where));
+  } catch (const ConfigError& error) {
+    throw DataError(fmt::format("{}: {}", where, error.what()));
+  }
+}
+
 void write_graphs(const Hdf5Id& file, const PredictionsHeader& header, const std::string& where) {
   const std::vector<PredictionEntry>& graphs = header.graphs;
   const auto count = static_cast<std::int64_t>(graphs.size()),
@@ -200,6 +208,7 @@ void write_header(const Hdf5Id& file, const PredictionsHeader& header, const std
   write_attribute(file, "created_by", "tpudist " + std::string(version()));
   write_attribute(file, "collection", header.collection);
   write_attribute(file, "most_rows", header.most_rows);
+  if (header.combination) write_attribute(file, "combine", to_text(*header.combination));
   write_attribute(file, "runs", static_cast<std::int64_t>(header.runs.size()));
   write_attribute(file, "members", static_cast<std::int64_t>(header.members.size()));
   write_attribute(file, "graphs", static_cast<std::int64_t>(header.graphs.size()));
@@ -218,6 +227,7 @@ PredictionsHeader read_header(const Hdf5Id& file, const std::string& where) {
   PredictionsHeader header;
   header.collection = read_text_attribute(file, "collection", where);
   header.most_rows = read_integer_attribute(file, "most_rows", where);
+  if (has_attribute(file, "combine")) header.combination = read_combine(file, where);
   const std::int64_t runs = read_count(file, "runs", where),
                      members = read_count(file, "members", where),
                      graphs = read_count(file, "graphs", where);

@@ -49,7 +49,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
   }
   if (!outcome.out_of_fold.empty()) {
     print("\nout of fold ({}, mean over the graphs that a member never saw)\n",
-          primary_metric_of(experiment.data.collection.name));
+          primary_metric(experiment.data.collection.name).name);
     for (const OutOfFoldScore& score : outcome.out_of_fold) {
       print("  member {}  fold {}  {:.4f}  {} graphs\n", score.number, score.fold, score.score,
             score.graphs);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/random.hpp"
-#include "ensemble/out_of_fold.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -65,7 +65,7 @@ bool EnsembleSizes::add_graph(std::span<const std::vector<double>> scores,
     for (const int member : chosen) {
       for (std::size_t r = 0; r < rows; ++r) sum[r] += kept[static_cast<std::size_t>(member)][r];
     }
-    return primary_metric(collection_, sum, kept_targets);
+    return primary_metric(collection_).of(sum, kept_targets);
   };
   std::vector<double> values, without;
   for (const Subset& subset : subsets_) values.push_back(score_of(subset.members));

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "ensemble/out_of_fold.hpp"
 #include "results/same_training.hpp"
 #include "results/system_scores.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -28,7 +28,7 @@ void try_to(ReportedVariant& variant, const std::function<void()>& make) {
 
 void fill(ReportedVariant& variant, bool ceilings) {
   variant.metric =
-      primary_metric_of(variant.collection) == "tile_score" ? "tile score" : "Kendall tau";
+      primary_metric(variant.collection).name == "tile_score" ? "tile score" : "Kendall tau";
   try_to(variant, [&] { variant.members = score_matrix(variant.runs, MatrixRows::members); });
   try_to(variant,
          [&] { variant.out_of_fold = score_matrix(variant.runs, MatrixRows::out_of_fold); });
@@ -92,6 +92,8 @@ ReportInput report_input(ResultSet results, bool ceilings) {
   ReportInput input;
   input.results = std::move(results);
   count_once(input);
+  if (std::string rules = several_rules_text(input.results.runs); !rules.empty())
+    input.notes.push_back(std::move(rules) + ".");
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   std::map<std::string, int> labels, collections;
   for (const RunRecord& run : input.results.runs) {

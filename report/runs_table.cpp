@@ -60,9 +60,10 @@ RunScore scores_so_far(const RunRecord& run) {
   return score;
 }
 
-std::string seeds_text(const RunRecord& run) {
-  return run.init_seed == run.order_seed ? fmt::format("{}", run.init_seed)
-                                         : fmt::format("{}/{}", run.init_seed, run.order_seed);
+// Without the word, which heads the column.
+std::string seeds_of(const RunRecord& run) {
+  const std::string text = seeds_text(run.init_seed, run.order_seed);
+  return text.substr(text.find(' ') + 1);
 }
 
 std::string members_text(const RunRecord& run) {
@@ -104,7 +105,7 @@ ReportFigure runs_figure(const ReportInput& input) {
     const double seconds = run.curves.steps.empty() ? none : run.curves.steps.back().train_seconds;
     auto column = columns.begin();
     for (TableCell cell : std::initializer_list<TableCell>{
-             run.label, run.variant, run.collection, seeds_text(run), members_text(run),
+             run.label, run.variant, run.collection, seeds_of(run), members_text(run),
              TableCell(score.members), TableCell(run.members > 1 ? score.together : none),
              TableCell(score.out_of_fold), score.at.empty() ? "not scored" : score.at,
              std::string(name_of(run.condition)), steps_text(run), TableCell(seconds, 1)})

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/text.hpp"
@@ -47,6 +48,15 @@ std::vector<SummaryLine> lines_of(const ReportInput& input, const std::string& c
   return lines;
 }
 
+// By which rules the runs put their members together: "z_score".
+std::string rules_text(const ReportInput& input) {
+  std::set<std::string> rules;
+  for (const RunRecord& run : input.results.runs) {
+    if (run.scores) rules.insert(to_text(run.scores->combination));
+  }
+  return join(std::vector<std::string>(rules.begin(), rules.end()), ", ");
+}
+
 // "Members of one training" and "other trainings" are different questions: the sentence names those
 // that are asked here.
 std::string lines_text(const std::vector<SummaryLine>& lines) {
@@ -88,8 +98,8 @@ ReportFigure scores_figure(const ReportInput& input, const std::string& collecti
   figure.sentence = fmt::format(
       "Mean {} over graphs, larger is better. Circle: the mean of the members, the number that "
       "variants "
-      "are compared by. Square: the members of a training together, as the ensemble ranks.{}",
-      metric, lines_text(lines));
+      "are compared by. Square: the members of a training together, combined by {}.{}",
+      metric, rules_text(input), lines_text(lines));
   IntervalChart chart{.label = "Scores with their intervals", .x_name = metric, .rows = {}};
   constexpr std::size_t kMostDrawn = 60;
   if (lines.size() > kMostDrawn) {

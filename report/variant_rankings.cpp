@@ -8,10 +8,10 @@
 
 #include "data/schema/model_family.hpp"
 #include "ensemble/joined_predictions.hpp"
-#include "ensemble/out_of_fold.hpp"
 #include "report/ensemble_sizes.hpp"
 #include "statistics/combination.hpp"
 #include "statistics/metrics.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -43,35 +43,21 @@ void sample_ranks(RankedGraph& graph, const Values& combined, const Values& targ
   }
 }
 
-// Scores of the members that were trained without the graph and scored all of it, normalised.
-std::vector<Values> usable_scores(const PredictionEntry& entry, const PredictionRows& rows) {
-  std::vector<Values> usable;
-  for (std::size_t m = 0; m < rows.scores.size(); ++m) {
-    const Values& scores = rows.scores[m];
-    const bool finite =
-        std::ranges::all_of(scores, [](double score) { return std::isfinite(score); });
-    if (entry.held_out[m] && finite && !scores.empty()) usable.push_back(normalised(scores, {}));
-  }
-  return usable;
-}
-
 RankedGraph rank_graph(const std::string& collection, const PredictionEntry& entry,
-                       const std::vector<Values>& scores, const PredictionRows& rows,
-                       bool ceilings) {
+                       const Values& combined, const PredictionRows& rows, bool ceilings) {
   RankedGraph graph{.name = entry.name,
                     .family = model_family(entry.name),
                     .split = entry.split,
                     .rows = entry.rows,
-                    .members = static_cast<int>(scores.size()),
+                    .members = 0,
                     .score = 0,
                     .sized = false,
                     .limits = {},
                     .slowdown = {},
                     .measured = {},
                     .predicted = {}};
-  const Values combined = combine(scores, {.rule = CombinationRule::mean}),
-               targets = rows.targets();
-  graph.score = primary_metric(collection, combined, targets);
+  const Values targets = rows.targets();
+  graph.score = primary_metric(collection).of(combined, targets);
   for (const std::int64_t count : kSlowdownCounts)
     graph.slowdown.push_back(slowdown_at(combined, targets, count));
   if (ceilings) graph.limits = score_limits(collection, combined, rows);
@@ -94,15 +80,22 @@ VariantRankings rank_variant(std::span<const RunRecord> runs, bool ceilings) {
   if (files.empty()) return rankings;
   const JoinedPredictions joined(std::move(files));
   const PredictionsHeader& header = joined.header();
+  const Combination combination = header.combination.value_or(Combination{});
   EnsembleSizes sizes(header.collection);
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& entry = header.graphs[g];
     if (entry.split == "test") continue;
     const PredictionRows rows = joined.read(static_cast<int>(g));
-    const std::vector<Values> scores = usable_scores(entry, rows);
-    if (scores.empty()) continue;
-    RankedGraph ranked = rank_graph(header.collection, entry, scores, rows, ceilings);
-    if (entry.fold < 0) ranked.sized = sizes.add_graph(scores, rows.targets());
+    const Values weights = held_out_weights(entry, rows);
+    const Values combined = combine_scored(rows.scores, combination, weights);
+    if (combined.empty()) continue;
+    RankedGraph ranked = rank_graph(header.collection, entry, combined, rows, ceilings);
+    std::vector<Values> forms;
+    for (std::size_t m = 0; m < weights.size(); ++m) {
+      if (weights[m] > 0) forms.push_back(averaged_form(rows.scores[m], combination));
+    }
+    ranked.members = static_cast<int>(forms.size());
+    if (entry.fold < 0) ranked.sized = sizes.add_graph(forms, rows.targets());
     rankings.graphs.push_back(std::move(ranked));
   }
   std::ranges::sort(rankings.graphs, {}, [](const RankedGraph& graph) {

@@ -1,15 +1,18 @@
 #include "results/member_scores.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
-#include "ensemble/out_of_fold.hpp"
-#include "statistics/combination.hpp"
+#include "sweep/records/scores_file.hpp"
+#include "train/scores/score_table.hpp"
 
 namespace tpudist {
 namespace {
@@ -18,25 +21,23 @@ bool all_finite(const std::vector<double>& values) {
   return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
 }
 
-void combine_members(GraphResult& graph, const std::string& collection, const PredictionRows& rows,
-                     const std::vector<double>& targets) {
-  const auto scored = [&](std::size_t m) {
-    return !rows.scores[m].empty() && all_finite(rows.scores[m]);
-  };
-  bool any_out_of_fold = false;
-  for (std::size_t m = 0; m < rows.scores.size(); ++m)
-    any_out_of_fold = any_out_of_fold || (scored(m) && graph.out_of_fold[m]);
-  std::vector<std::vector<double>> chosen;
-  for (std::size_t m = 0; m < rows.scores.size(); ++m) {
-    if (scored(m) && (graph.out_of_fold[m] || !any_out_of_fold)) chosen.push_back(rows.scores[m]);
+void combine_members(GraphResult& graph, const PredictionsHeader& header,
+                     const PredictionEntry& entry, const PredictionRows& rows,
+                     const Combination& combination, const std::vector<double>& targets) {
+  std::vector<double> weights = held_out_weights(entry, rows);
+  if (std::ranges::find(weights, 1.0) == weights.end()) {
+    for (std::size_t m = 0; m < weights.size(); ++m)
+      weights[m] = all_finite(rows.scores[m]) ? 1 : 0;
   }
-  graph.combined_members = static_cast<int>(chosen.size());
+  const std::vector<double> combined = combine_scored(rows.scores, combination, weights);
   graph.combined =
-      chosen.empty() ? kNone : primary_metric(collection, combine(chosen, {}), targets);
+      combined.empty() ? kNone : primary_metric(header.collection).of(combined, targets);
+  graph.combined_members =
+      combined.empty() ? 0 : static_cast<int>(std::ranges::count(weights, 1.0));
 }
 
 GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& entry,
-                        const PredictionRows& rows) {
+                        const PredictionRows& rows, const Combination& combination) {
   GraphResult graph{.name = entry.name,
                     .family = model_family(entry.name),
                     .split = entry.split,
@@ -51,14 +52,21 @@ GraphResult score_graph(const PredictionsHeader& header, const PredictionEntry& 
                     .combined_members = 0};
   const std::vector<double> targets = rows.targets();
   for (const std::vector<double>& scores : rows.scores) {
-    graph.members.push_back(all_finite(scores) ? primary_metric(header.collection, scores, targets)
-                                               : kNone);
+    graph.members.push_back(
+        all_finite(scores) ? primary_metric(header.collection).of(scores, targets) : kNone);
   }
-  combine_members(graph, header.collection, rows, targets);
+  combine_members(graph, header, entry, rows, combination, targets);
   return graph;
 }
 
 }  // namespace
+
+std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows) {
+  std::vector<double> weights;
+  for (std::size_t m = 0; m < rows.scores.size(); ++m)
+    weights.push_back(graph.held_out[m] && all_finite(rows.scores[m]) ? 1 : 0);
+  return weights;
+}
 
 void set_data_hash(MemberScores& scores) {
   Hasher hasher;
@@ -79,8 +87,9 @@ bool GraphResult::combined_out_of_fold() const {
 MemberScores read_member_scores(const PredictionSource& predictions) {
   const PredictionsHeader& header = predictions.header();
   MemberScores scores{.collection = header.collection,
-                      .metric = std::string(primary_metric_of(header.collection)),
+                      .metric = std::string(primary_metric(header.collection).name),
                       .most_rows = header.most_rows,
+                      .combination = header.combination.value_or(Combination{}),
                       .members = header.members,
                       .graphs = {},
                       .data_hash = 0,
@@ -89,13 +98,57 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
   for (std::size_t g = 0; g < header.graphs.size(); ++g) {
     const PredictionEntry& entry = header.graphs[g];
     if (entry.split == "test") continue;
-    scores.graphs.push_back(score_graph(header, entry, predictions.read(static_cast<int>(g))));
+    scores.graphs.push_back(
+        score_graph(header, entry, predictions.read(static_cast<int>(g)), scores.combination));
   }
   std::ranges::sort(scores.graphs, {}, [](const GraphResult& graph) {
     const auto split = std::ranges::find(kSplits, graph.split) - std::begin(kSplits);
     return std::tuple(split, graph.name);
   });
   set_data_hash(scores);
+  return scores;
+}
+
+MemberScores read_member_scores_json(const std::filesystem::path& path,
+                                     const std::string& collection, int first_member) {
+  const ScoresFile file = read_scores_file(path);
+  MemberScores scores{
+      .collection = collection,
+      .metric = std::string(primary_metric(collection).name),
+      .most_rows = file.most_rows,
+      .combination = file.combine.empty() ? Combination{} : read_combination(file.combine),
+      .members = {},
+      .graphs = {},
+      .data_hash = 0,
+      .parameter_hash = file.parameters};
+  int used = 0;
+  for (std::size_t m = 0; m < file.members.size(); ++m) {
+    PredictedMember member;
+    member.number = file.members[m].number.value_or(first_member + static_cast<int>(m));
+    member.failed = !file.members[m].used;
+    used += member.failed ? 0 : 1;
+    scores.members.push_back(member);
+  }
+  for (std::size_t g = 0; g < file.graphs.size(); ++g) {
+    const ScoresFile::Graph& known = file.graphs[g];
+    GraphResult graph;
+    graph.name = known.name;
+    graph.family = model_family(graph.name);
+    graph.split = file.split;
+    graph.data_hash = known.data_hash;
+    graph.configs = graph.rows = known.configs;
+    for (const ScoresFile::Member& member : file.members) {
+      if (member.used && g >= member.scores.size())
+        throw DataError(
+            fmt::format("{}: damaged: a member has no score of {}", path.string(), graph.name));
+      graph.members.push_back(member.used ? member.scores[g] : kNone);
+    }
+    graph.out_of_fold.assign(file.members.size(), graph.split != "train");
+    graph.combined = known.score;
+    graph.combined_members = used;
+    scores.graphs.push_back(std::move(graph));
+  }
+  if (!file.split.empty()) set_data_hash(scores);
   return scores;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ struct GraphResult {
 // The scores of a run's members on each scored graph.
 struct MemberScores {
   std::string collection;
-  std::string metric;          // primary_metric_of(collection)
-  std::int64_t most_rows = 0;  // most scored rows of a graph; 0: all
+  std::string metric;          // primary_metric(collection)
+  std::int64_t most_rows = 0;  // of a graph that were scored at most; 0: all
+  // By which members are put together: what the scores' own file says, else the default.
+  Combination combination;
   std::vector<PredictedMember> members;
   std::vector<GraphResult> graphs;  // sorted by split (train, valid, test) and name
   // XXH3 over the names and data of all graphs in this order; 0 if any graph's hash is unknown.
@@ -45,7 +48,10 @@ struct MemberScores {
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring; 0: unknown, or several runs
 };
 
-// Sets MemberScores::data_hash from its graphs.
+// [M] 1 of the members that were trained without the graph and scored all of it, else 0.
+std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows);
+
+// Fills MemberScores::data_hash from those of its graphs.
 void set_data_hash(MemberScores& scores);
 
 // From predictions, which have every score; reads every graph once. Test graphs, which have no run

@@ -68,12 +68,6 @@ void add_sweep(ResultSet& results, const fs::path& folder) {
   results.sweep = std::move(sweep);
 }
 
-std::string seed_text(const RunRecord& run) {
-  return run.init_seed == run.order_seed
-             ? fmt::format("seed {}", run.init_seed)
-             : fmt::format("seeds {}/{}", run.init_seed, run.order_seed);
-}
-
 std::string members_text(const RunRecord& run) {
   if (run.members <= 1) return fmt::format("member {}", run.first_member);
   return fmt::format("members {}-{}", run.first_member, run.first_member + run.members - 1);
@@ -196,7 +190,8 @@ void set_labels(std::vector<RunRecord>& runs) {
   const auto parts = {
       texts_of(runs, [](const RunRecord& run) { return run.name; }),
       texts_of(runs, [](const RunRecord& run) { return run.variant; }),
-      texts_of(runs, seed_text),
+      texts_of(runs,
+               [](const RunRecord& run) { return seeds_text(run.init_seed, run.order_seed); }),
       texts_of(runs, members_text),
   };
   std::vector<std::vector<std::string>> used;

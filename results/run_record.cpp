@@ -102,6 +102,10 @@ std::string RunRecord::setting(std::string_view key) const {
   return at == config.end() ? std::string() : at->value;
 }
 
+std::string seeds_text(std::int64_t init, std::int64_t order) {
+  return init == order ? fmt::format("seed {}", init) : fmt::format("seeds {}/{}", init, order);
+}
+
 RunRecord read_run_folder(const fs::path& folder) {
   const fs::path config = folder / "config.yaml", metrics = folder / "metrics.jsonl",
                  scores = folder / "scores.json", predictions = folder / "predictions.h5";

@@ -189,15 +189,11 @@ class MatrixBuilder {
       for (const Part& part : training.parts) training.row.members.push_back(part.what().number);
       training.row.member_count = static_cast<int>(training.parts.size());
       if (!training.in_one_run())
-        training.row.label = fmt::format("{} {}", training.row.variant, seeds_text(training.row));
+        training.row.label =
+            fmt::format("{} {}", training.row.variant,
+                        seeds_text(training.row.init_seed, training.row.order_seed));
     }
     return list;
-  }
-
-  static std::string seeds_text(const MatrixRow& row) {
-    return row.init_seed == row.order_seed
-               ? fmt::format("seed {}", row.init_seed)
-               : fmt::format("seeds {}/{}", row.init_seed, row.order_seed);
   }
 
   void add_member_rows(const RunRecord& run) {

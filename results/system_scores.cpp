@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "results/same_training.hpp"
 
 namespace tpudist {
@@ -95,6 +96,19 @@ RunScores run_scores(const ScoreMatrix& matrix) {
   return result;
 }
 
+std::string several_rules_text(std::span<const RunRecord> runs) {
+  std::map<std::string, std::vector<std::string>> labels;  // by rule
+  for (const RunRecord& run : runs) {
+    if (run.scores && run.members > 1)
+      labels[to_text(run.scores->combination)].push_back(run.label);
+  }
+  if (labels.size() < 2) return {};
+  std::vector<std::string> rules;
+  for (const auto& [rule, own] : labels)
+    rules.push_back(fmt::format("{} ({})", rule, join(own, ", ")));
+  return "members together are of several rules of combination: " + join(rules, ", ");
+}
+
 std::string_view name_of(TrainingScore score) {
   return score == TrainingScore::mean_of_members ? "mean of members" : "members together";
 }
@@ -153,6 +167,8 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
   }
   score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
   score_matrix(all, MatrixRows::out_of_fold);
+  if (std::string rules = several_rules_text(all); !rules.empty())
+    notes.push_back(std::move(rules));
   SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
   pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
   const std::set<std::string> common =

@@ -48,8 +48,12 @@ struct SystemScores {
 // A matrix in the form of statistics/: its rows are the runs.
 RunScores run_scores(const ScoreMatrix& matrix);
 
-// The scores of one system. Throws ConfigError, with the runs, when runs are of several variants or
-// collections, used different data, or two are the same training (equal parameters).
+// Which runs put their members together by which rule (`--combine`), where they are several rules;
+// else empty.
+std::string several_rules_text(std::span<const RunRecord> runs);
+
+// Of one system. Throws ConfigError where runs are of several variants or collections, saw other
+// data, or two are one and the same training (equal parameters), and says which.
 SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
                            TrainingScore score = TrainingScore::mean_of_members);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -165,6 +166,23 @@ std::string_view name_of(CombinationRule rule) {
   return std::ranges::find(kRules, rule, [](const auto& known) { return known.second; })->first;
 }
 
+std::string to_text(const Combination& combination) {
+  const bool scaled = combination.rule == CombinationRule::softmax;
+  return std::string(name_of(combination.rule)) +
+         (scaled ? fmt::format(" {}", combination.temperature) : "");
+}
+
+Combination read_combination(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  Combination combination{combination_rule(text.substr(0, space))};
+  if (space == std::string::npos) return combination;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + space + 1, end, combination.temperature);
+  if (error != std::errc{} || at != end || to_text(combination) != text)
+    throw ConfigError(fmt::format("'{}' is no way to combine members", text));
+  return combination;
+}
+
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination) {
   if (combination.rule != CombinationRule::mean) require_finite(scores);
   if (scores.empty()) return {};
@@ -187,27 +205,43 @@ std::vector<double> normalised(std::span<const double> scores, const Combination
   return {scores.begin(), scores.end()};
 }
 
+std::vector<double> averaged_form(std::span<const double> scores, const Combination& combination) {
+  Values form = normalised(scores, combination);
+  if (combination.rule == CombinationRule::softmax) {
+    for (double& value : form) value = -std::exp(value);
+  }
+  return form;
+}
+
 std::vector<double> combine(std::span<const std::vector<double>> members,
                             const Combination& combination, std::span<const double> weights) {
   if (members.empty()) throw Error(ErrorKind::failed, "no member to combine");
-  if (!(combination.temperature > 0) || !std::isfinite(combination.temperature))
-    throw Error(ErrorKind::failed, fmt::format("a temperature of {} is not above 0 and finite",
-                                               combination.temperature));
-  const Values equal(weights.empty() ? members.size() : 0, 1.0);
-  if (weights.empty()) weights = equal;
-  check_weights(weights, members.size());
-  // Members without weight are left out before anything is asked of their scores.
-  std::vector<Values> used;
-  Values used_weights;
   for (std::size_t m = 0; m < members.size(); ++m) {
     if (members[m].size() != members.front().size())
       throw Error(ErrorKind::failed,
                   fmt::format("member {} scores {} configurations, member 0 scores {}", m,
                               members[m].size(), members.front().size()));
-    if (weights[m] == 0) continue;
-    used.push_back(normalised(members[m], combination));
-    used_weights.push_back(weights[m]);
   }
+  if (!weights.empty()) check_weights(weights, members.size());
+  return combine_scored(members, combination, weights);
+}
+
+std::vector<double> combine_scored(std::span<const std::vector<double>> members,
+                                   const Combination& combination,
+                                   std::span<const double> weights) {
+  if (!(combination.temperature > 0) || !std::isfinite(combination.temperature))
+    throw Error(ErrorKind::failed, fmt::format("a temperature of {} is not above 0 and finite",
+                                               combination.temperature));
+  // Members without weight are left out before anything is asked of their scores.
+  std::vector<Values> used;
+  Values used_weights;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const double weight = weights.empty() ? 1 : weights[m];
+    if (members[m].empty() || weight <= 0) continue;
+    used.push_back(normalised(members[m], combination));
+    used_weights.push_back(weight);
+  }
+  if (used.empty()) return {};
   return combination.rule == CombinationRule::softmax ? negative_log_mean(used, used_weights)
                                                       : weighted_mean(used, used_weights);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,8 @@ enum class CombinationRule {
 struct Combination {
   CombinationRule rule = CombinationRule::z_score;
   double temperature = 1;  // of `softmax`, above 0 and finite
+
+  bool operator==(const Combination&) const = default;
 };
 
 // Parses a rule's name in a configuration file ("z_score"). Throws ConfigError, which lists the
@@ -31,18 +34,32 @@ struct Combination {
 CombinationRule combination_rule(std::string_view name);
 std::string_view name_of(CombinationRule rule);
 
-// One member's scores [c] in the form that the rule averages; for softmax the logarithm of that. A
-// member that gives all configurations the same score becomes all zeros with z_score and min_max,
-// which treat scores that differ only by rounding as equal. With every rule such a member does not
-// change the order. All rules except `mean` throw DataError, which names the configuration, where a
-// score is not finite; `mean` keeps such scores.
+// How files keep it: "z_score", of softmax with its temperature "softmax 0.5".
+std::string to_text(const Combination& combination);
+// Throws ConfigError where the text is no such combination.
+Combination read_combination(const std::string& text);
+
+// One member's scores [c] in the form that the rule averages (softmax: logarithms of what it
+// averages). A member that gives all configurations the same score becomes all zeros (z_score,
+// min_max; there scores that differ by rounding only are the same), and with every rule it leaves the
+// order to the others. All rules but `mean` throw DataError where a score is not finite (it names
+// the configuration); the mean hands such scores on.
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
-// Combines members' scores, each [c], into one score per configuration [c]. `weights` [M] must be
-// finite, not negative and not all zero; empty: equal weights. Sums run over members in their
-// order, so the result is a pure function of the arguments. Throws Error where lengths differ,
-// there is no member, or the weights are invalid.
+// The same with the probabilities of softmax themselves, negative, so that the mean of several
+// members ranks as `combine` does: lower is faster.
+std::vector<double> averaged_form(std::span<const double> scores, const Combination& combination);
+
+// Combines members' scores, each [c], into one score for each configuration [c]. `weights` [M] are
+// finite, not negative and not all zero; empty: all equal. Sums run over members in their order, so
+// that the result is a pure function of the arguments. Throws Error where lengths differ, there is no
+// member, or weights cannot be weights.
 std::vector<double> combine(std::span<const std::vector<double>> members,
                             const Combination& combination, std::span<const double> weights = {});
+
+// The same of the members that have scores (not empty) and a weight above 0; empty where none has.
+std::vector<double> combine_scored(std::span<const std::vector<double>> members,
+                                   const Combination& combination,
+                                   std::span<const double> weights = {});
 
 }  // namespace tpudist

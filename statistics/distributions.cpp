@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
@@ -64,6 +65,10 @@ double two_sided_p(double x, double degrees) {
 
 double chi_square_quantile(double p, double degrees) {
   return quantile(boost::math::chi_squared(checked_degrees(degrees)), checked_probability(p));
+}
+
+double normal_quantile(double p) {
+  return quantile(boost::math::normal(), checked_probability(p));
 }
 
 double t_test_power(double shift, double degrees, double level) {

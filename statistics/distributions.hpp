@@ -12,6 +12,8 @@ double t_quantile(double p, double degrees);
 double two_sided_p(double x, double degrees);
 
 double chi_square_quantile(double p, double degrees);
+// Of the standard normal distribution.
+double normal_quantile(double p);
 
 // The power of a two-sided t test at `level` (0.05): the probability that |T| exceeds the quantile.
 // T is noncentral t with mean shift `shift` = true difference / its standard error.

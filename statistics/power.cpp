@@ -39,6 +39,20 @@ NeededRange needed_number(double difference, double degrees, const PlannedVarian
           needed(difference, variance, truth((1 - kPlanLevel) / 2))};
 }
 
+double detectable(double variance, double degrees, int pairs) {
+  const double error = std::sqrt(variance), level = kSignificance / pairs;
+  const auto power = [&](double difference) {
+    return t_test_power(difference / error, degrees, level);
+  };
+  double low = 0, high = 1;
+  while (power(high) < kPower && high < 1e6) high *= 2;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (power(middle) < kPower ? low : high) = middle;
+  }
+  return high;
+}
+
 ShakeUp shake_up(double difference, const VarianceEstimate& variance) {
   if (variance.variance == 0) return {difference == 0 ? 0.5 : 1.0, 0};
   const double error = std::sqrt(2 * variance.variance);

@@ -28,7 +28,11 @@ using PlannedVariance = std::function<VarianceEstimate(int number, double scale)
 // distributed around the truth.
 NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance);
 
-// The largest possible difference of two scores (Kendall tau or tile score).
+// The least difference that a two-sided t test at 0.05, divided among `pairs` tests (Holm's first
+// step), finds with probability kPower, where its estimate has this variance and so many degrees.
+double detectable(double variance, double degrees, int pairs);
+
+// Two scores, of Kendall tau or the tile score, differ by at most so much.
 inline constexpr double kLargestDifference = 2;
 
 // What it is worth to choose the system that won by `difference`, on equally many new families and

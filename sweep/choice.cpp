@@ -9,19 +9,10 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "statistics/distributions.hpp"
 
 namespace tpudist {
 namespace {
-
-// The number below which a standard normal variable lies with probability `p`, by bisection.
-double normal_quantile(double p) {
-  double low = -40, high = 40;
-  for (int i = 0; i < 200; ++i) {
-    const double middle = (low + high) / 2;
-    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
 
 // All runs of one seed.
 struct Training {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <vector>
@@ -62,20 +61,6 @@ std::string family_line(const std::string& what, const std::vector<std::string>&
 }
 
 }  // namespace
-
-double detectable(double variance, double degrees, int pairs) {
-  const double error = std::sqrt(variance), level = kSignificance / pairs;
-  const auto power = [&](double difference) {
-    return t_test_power(difference / error, degrees, level);
-  };
-  double low = 0, high = 1;
-  while (power(high) < kPower && high < 1e6) high *= 2;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    (power(middle) < kPower ? low : high) = middle;
-  }
-  return high;
-}
 
 std::string outlook_text(const SweepRecord& record) {
   std::map<int, int> variants;  // of each group

@@ -13,8 +13,4 @@ namespace tpudist {
 // for one variant.
 std::string outlook_text(const SweepRecord& record);
 
-// The smallest such difference, for an estimate of `variance` with that many degrees of freedom,
-// and `pairs` tests in all.
-double detectable(double variance, double degrees, int pairs);
-
 }  // namespace tpudist

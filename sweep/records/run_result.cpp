@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json_fault.hpp"
 #include "sweep/records/json_number.hpp"
+#include "sweep/records/scores_file.hpp"
 
 namespace tpudist {
 namespace {
@@ -16,10 +18,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFormat = "tpudist sweep result 1";
-
-std::optional<double> number_from(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
-}
 
 Json to_json(const RunResult& result) {
   Json members = Json::array();
@@ -117,32 +115,27 @@ std::vector<MemberResult> read_member_results(const std::filesystem::path& score
   std::vector<MemberResult> results(static_cast<std::size_t>(members));
   for (int i = 0; i < members; ++i) results[static_cast<std::size_t>(i)].number = first_member + i;
   if (!std::filesystem::exists(scores)) return results;
-  const std::string text = read_text_file(scores);
-  try {
-    const Json json = Json::parse(text);
-    if (json.contains("members")) {
-      const Json& list = json.at("members");
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        const Json& member = list.at(i);
-        const std::string primary = member.at("primary").get<std::string>();
-        results[i].failed = !member.at("used").get<bool>();
-        results[i].valid = number_from(member.at("mean").at(primary));
-        results[i].valid_graphs = 0;
-        for (const Json& graph : member.at("graphs")) {
-          if (!graph.at(primary).is_null()) ++results[i].valid_graphs;
-        }
-      }
-    }
-    if (json.contains("out_of_fold")) {
-      for (const Json& member : json.at("out_of_fold").at("members")) {
-        const int place = member.at("number").get<int>() - first_member;
-        MemberResult& result = results.at(static_cast<std::size_t>(place));
-        result.out_of_fold = number_from(member.at("score"));
-        result.out_of_fold_graphs = member.at("graphs").get<int>();
-      }
-    }
-  } catch (const std::exception& error) {
-    throw DataError(fmt::format("{}: damaged: {}", scores.string(), json_fault(error.what())));
+  const ScoresFile file = read_scores_file(scores);
+  const auto result_of = [&](int number) -> MemberResult& {
+    const int place = number - first_member;
+    if (place >= 0 && place < members) return results[static_cast<std::size_t>(place)];
+    throw DataError(fmt::format("{}: damaged: the run has no member {}", scores.string(), number));
+  };
+  if (!file.members.empty() && std::ssize(file.members) < members)
+    throw DataError(fmt::format("{}: damaged: it has {} of {} members", scores.string(),
+                                file.members.size(), members));
+  for (std::size_t i = 0; i < file.members.size(); ++i) {
+    const ScoresFile::Member& member = file.members[i];
+    MemberResult& result = result_of(first_member + static_cast<int>(i));
+    result.failed = !member.used;
+    result.valid = member.mean;
+    result.valid_graphs = static_cast<int>(
+        std::ranges::count_if(member.scores, [](double score) { return !std::isnan(score); }));
+  }
+  for (const ScoresFile::OutOfFold& member : file.out_of_fold) {
+    MemberResult& result = result_of(member.number);
+    result.out_of_fold = member.score;
+    result.out_of_fold_graphs = member.graphs;
   }
   return results;
 }

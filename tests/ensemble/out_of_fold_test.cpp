@@ -49,7 +49,6 @@ TEST(OutOfFold, TakesTheTileScoreForTiles) {
   PredictionsCase("tile:xla").write(folder / "predictions.h5");
   const auto scores = out_of_fold_scores(PredictionsFile(folder / "predictions.h5"));
   EXPECT_DOUBLE_EQ(scores[0].score, 1);  // fewer than 5 configurations: all are taken
-  EXPECT_EQ(primary_metric_of("tile:xla"), "tile_score");
 }
 
 }  // namespace

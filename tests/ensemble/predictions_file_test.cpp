@@ -73,6 +73,16 @@ TEST(PredictionsFile, KeepsWhichConfigurationsAreEqualWhereThatIsKnown) {
   EXPECT_THAT(file.read(1).group, ElementsAre(4, 4, 0));
 }
 
+TEST(PredictionsFile, SaysByWhichRuleMembersWereCombined) {
+  const TempDir folder;
+  PredictionsCase given;
+  given.write(folder / "unknown.h5");
+  EXPECT_FALSE(PredictionsFile(folder / "unknown.h5").header().combination);
+  given.header.combination = Combination{CombinationRule::softmax, 0.5};
+  given.write(folder / "softmax.h5");
+  EXPECT_EQ(PredictionsFile(folder / "softmax.h5").header().combination, given.header.combination);
+}
+
 TEST(PredictionsFile, SaysInWhichSlatesARunWasScored) {
   const TempDir folder;
   PredictionsCase given;

@@ -43,6 +43,17 @@ TEST(MemberScoresTest, TellsEachGraphWithItsMembersAndTheirCombination) {
   EXPECT_TRUE(std::isnan(unet.combined));  // opposite scores cancel: no ranking
 }
 
+// Of opposite rankings the one with ten times larger scores wins by their mean.
+TEST(MemberScoresTest, CombinesMembersByTheRuleOfTheirFile) {
+  PredictionsCase predictions;
+  predictions.graphs[2].scores[0] = {30, 20, 10};
+  EXPECT_TRUE(std::isnan(scores_of(predictions).graphs[2].combined));
+  predictions.header.combination = Combination{CombinationRule::mean};
+  const MemberScores scores = scores_of(predictions);
+  EXPECT_EQ(scores.combination.rule, CombinationRule::mean);
+  EXPECT_EQ(scores.graphs[2].combined, 1.0);
+}
+
 TEST(MemberScoresTest, TheDataHashTellsRunTimesApart) {
   PredictionsCase other;
   other.graphs[2].runtime[0] += 1;
@@ -67,7 +78,7 @@ TEST(MemberScoresTest, ReadsScoresJsonWhereThereAreNoPredictions) {
   write_text(
       folder / "scores.json",
       R"({"split": "valid", "most_rows": 8, "held_out_only": false, "parameters": "00000000000000ab",
-    "ensemble": {"graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
+    "ensemble": {"primary": "kendall_tau", "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75,
                              "data_hash": "00000000000000cd"}]},
     "members": [{"number": 3, "used": true, "graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.5}]},
                 {"number": 4, "used": false, "graphs": []}]})");

@@ -6,7 +6,6 @@
 
 #include "core/error.hpp"
 #include "results/system_inputs.hpp"
-#include "sweep/records/sweep_files.hpp"
 #include "tests/results/system_case.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -16,38 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::TempDir;
-using testing::write_system_run;
-
-// A sweep of two variants and two seeds.
-std::filesystem::path write_interval_sweep(const std::filesystem::path& folder) {
-  SweepRecord record;
-  record.name = "rates";
-  record.experiments = {"xla"};
-  record.variant_experiment = {0, 0};
-  record.labels = {"rate=0.1", "a:b"};
-  for (int index = 0; index < 4; ++index)
-    record.runs.push_back({.index = index,
-                           .id = "000000000000000" + std::to_string(index),
-                           .variant = index / 2,
-                           .experiment = 0,
-                           .collection = "layout:xla:random",
-                           .seed = static_cast<std::uint64_t>(index % 2 + 1),
-                           .first_member = 0,
-                           .members = 2,
-                           .folds = 2,
-                           .config = ""});
-  record.stages = {{"search", 0, 4, 1, false}};
-  std::filesystem::create_directories(folder / "results");
-  std::filesystem::create_directories(folder / "claims");
-  const SweepFiles files(folder);
-  write_record(files.record_file(), record);
-  for (const SweepRun& run : record.runs) {
-    write_system_run(files.run_folder(run), run.index % 2 + 1, run.variant == 0 ? 4 : 12,
-                     3 + static_cast<std::uint64_t>(run.variant));
-    write_result(files.result_file(run), {.id = run.id, .finished = true});
-  }
-  return folder;
-}
+using testing::write_system_sweep;
 
 std::string refusal_of(const std::string& input) {
   return testing::message_of<ConfigError>([&] { read_system({&input, 1}); });
@@ -55,7 +23,7 @@ std::string refusal_of(const std::string& input) {
 
 TEST(SweepIntervals, HaveTwoForEachVariant) {
   const TempDir folder;
-  const ResultSet results = read_results({write_interval_sweep(folder / "sweep")});
+  const ResultSet results = read_results({write_system_sweep(folder / "sweep")});
   EXPECT_THAT(
       sweep_interval_text(results),
       AllOf(HasSubstr("valid split, all pairs of 2 variants at once"),
@@ -77,7 +45,7 @@ TEST(SweepIntervals, HaveTwoForEachVariant) {
 // A variant without two complete trainings is named and not passed over.
 TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
   const TempDir folder;
-  ResultSet results = read_results({write_interval_sweep(folder / "sweep")});
+  ResultSet results = read_results({write_system_sweep(folder / "sweep")});
   results.sweep->labels.push_back("late");
   results.sweep->variant_experiment.push_back(0);
   if (!results.sweep->variant_group.empty()) results.sweep->variant_group.push_back(0);
@@ -90,7 +58,7 @@ TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
 
 TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
   const TempDir folder;
-  const std::string sweep = write_interval_sweep(folder / "sweep").string();
+  const std::string sweep = write_system_sweep(folder / "sweep").string();
   for (const std::string variant : {":1", ":a:b"}) {
     const std::string input = sweep + variant;
     const std::vector<RunRecord> runs = read_system({&input, 1});

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/random.hpp"
+#include "sweep/records/sweep_files.hpp"
 #include "tests/results/results_case.hpp"
 
 namespace tpudist::testing {
@@ -75,6 +76,37 @@ inline std::filesystem::path write_split_run(const std::filesystem::path& folder
   write_text(folder / "config.yaml", config_text(seed, member, 1));
   write_text(folder / "metrics.jsonl", kMetrics);
   if (predictions) run.write(folder / "predictions.h5");
+  return folder;
+}
+
+// A finished sweep of two variants and two seeds.
+inline std::filesystem::path write_system_sweep(const std::filesystem::path& folder) {
+  SweepRecord record;
+  record.name = "rates";
+  record.experiments = {"xla"};
+  record.variant_experiment = {0, 0};
+  record.labels = {"rate=0.1", "a:b"};
+  for (int index = 0; index < 4; ++index)
+    record.runs.push_back({.index = index,
+                           .id = "000000000000000" + std::to_string(index),
+                           .variant = index / 2,
+                           .experiment = 0,
+                           .collection = "layout:xla:random",
+                           .seed = static_cast<std::uint64_t>(index % 2 + 1),
+                           .first_member = 0,
+                           .members = 2,
+                           .folds = 2,
+                           .config = ""});
+  record.stages = {{"search", 0, 4, 1, false}};
+  std::filesystem::create_directories(folder / "results");
+  std::filesystem::create_directories(folder / "claims");
+  const SweepFiles files(folder);
+  write_record(files.record_file(), record);
+  for (const SweepRun& run : record.runs) {
+    write_system_run(files.run_folder(run), run.index % 2 + 1, run.variant == 0 ? 4 : 12,
+                     3 + static_cast<std::uint64_t>(run.variant));
+    write_result(files.result_file(run), {.id = run.id, .finished = true});
+  }
   return folder;
 }
 

@@ -14,8 +14,10 @@ namespace tpudist {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::PredictionsCase;
 using testing::TempDir;
 using testing::write_system_run;
 
@@ -73,6 +75,16 @@ TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
 }
 
 // Members are no other runs: what they say is named so, and has no p value.
+TEST_F(Systems, SayWhereTheyCombineMembersByOtherRules) {
+  PredictionsCase other = testing::system_run(1, 4, 7);
+  other.header.combination = Combination{CombinationRule::mean};
+  other.write(folder_ / "mean.h5");
+  const std::vector<std::string> by_mean{(folder_ / "mean.h5").string()};
+  const SystemPair pair = system_pair(read_system(a_), read_system(by_mean), EvaluatedOn::valid);
+  EXPECT_THAT(pair.a.notes, ElementsAre(AllOf(HasSubstr("several rules of combination: mean ("),
+                                              HasSubstr("mean.h5), z_score ("))));
+}
+
 TEST_F(Systems, OfOneTrainingEachSayWhatIsMissing) {
   const SystemPair pair =
       system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}), EvaluatedOn::valid);

@@ -169,6 +169,22 @@ TEST(Combine, RefusesWhatCannotBeCombined) {
   }
 }
 
+TEST(Combine, PassesOverMembersWithoutScoresOrWeight) {
+  const std::vector<Values> all{{1, 2, 3}, {}, {5, 1, 9}, {4, 1, 2}};
+  const std::vector<Values> some{all[0], all[3]};
+  const Values weights{2, 1, 0, 1};
+  EXPECT_EQ(combine_scored(all, {}, weights), combine(some, {}, Values{2, 1}));
+  EXPECT_TRUE(combine_scored(all, {}, Values{0, 1, 0, 0}).empty());
+}
+
+TEST(CombinationRule, IsKeptAsText) {
+  for (const std::string text : {"z_score", "mean", "softmax 0.5", "softmax 1"})
+    EXPECT_EQ(to_text(read_combination(text)), text);
+  EXPECT_EQ(read_combination("softmax 0.5"), (Combination{CombinationRule::softmax, 0.5}));
+  for (const std::string text : {"", "median", "mean 2", "softmax half", "softmax 0.5 "})
+    EXPECT_THROW(read_combination(text), ConfigError) << text;
+}
+
 TEST(CombinationRule, NamesAreThoseOfTheConfiguration) {
   for (const char* name : kRules) EXPECT_EQ(name_of(combination_rule(name)), name);
   try {

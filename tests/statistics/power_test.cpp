@@ -56,5 +56,13 @@ TEST(ShakeUp, LosesNoMoreThanThereIs) {
   }
 }
 
+TEST(Detectable, IsWhatATTestFinds) {
+  const double found = detectable(2.0 / 3, 4, 1);
+  EXPECT_NEAR(t_test_power(found / std::sqrt(2.0 / 3), 4, 0.05), 0.8, 1e-6);
+  EXPECT_GT(detectable(2.0 / 3, 4, 6), 1.3 * detectable(2.0 / 3, 4, 1));
+  // With many runs a difference of 2.80 standard errors is found in 80 % (1.960 + 0.842).
+  EXPECT_NEAR(detectable(1, 1e6, 1), 2.802, 1e-3);
+}
+
 }  // namespace
 }  // namespace tpudist

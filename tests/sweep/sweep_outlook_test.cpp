@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cmath>
-
-#include "statistics/distributions.hpp"
 #include "sweep/sweep_plan.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
@@ -16,14 +13,6 @@ using ::testing::HasSubstr;
 
 std::string outlook(const SweepCase& files, const std::string& text) {
   return outlook_text(record_of(plan_sweep(SweepFile::load(files.sweep(text)))));
-}
-
-TEST(SweepOutlook, DetectsWhatATTestFinds) {
-  const double found = detectable(2.0 / 3, 4, 1);
-  EXPECT_NEAR(t_test_power(found / std::sqrt(2.0 / 3), 4, 0.05), 0.8, 1e-6);
-  EXPECT_GT(detectable(2.0 / 3, 4, 6), 1.3 * detectable(2.0 / 3, 4, 1));
-  // With many runs a difference of 2.80 standard errors is found in 80 % (1.960 + 0.842).
-  EXPECT_NEAR(detectable(1, 1e6, 1), 2.802, 1e-3);
 }
 
 TEST(SweepOutlook, SaysWhatRunsAndFamiliesCanShow) {

@@ -9,7 +9,6 @@
 
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
-#include "data/shards/shard_reader.hpp"
 #include "dist/agreement.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/network/training_floats.hpp"
@@ -100,25 +99,6 @@ double operations_of_step(const Experiment& experiment, const std::vector<Planne
   }
   return sum / static_cast<double>(steps.size());
 }
-
-// The validation split, of which a few rows are read; null where it has no graphs.
-class ValidationSplit {
- public:
-  ValidationSplit(const TrainingSetup& setup, ThreadPool& pool) {
-    DatasetOptions options = setup.experiment.data.evaluation("valid");
-    options.cache = CacheMode::stream;
-    options.node_cache = {};
-    if (list_graphs(options.shards, options.collection, "valid").empty()) return;
-    data_.emplace(Dataset::open(options, pool));
-    units_.emplace(*data_, setup.network, setup.experiment.plan);
-  }
-  const Dataset* data() const { return data_ ? &*data_ : nullptr; }
-  const UnitBuilder* units() const { return units_ ? &*units_ : nullptr; }
-
- private:
-  std::optional<Dataset> data_;
-  std::optional<UnitBuilder> units_;
-};
 
 // What each rank does in a step.
 std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedStep& step,
@@ -268,9 +248,11 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
       steps.front().batch.units(), experiment.train.steps, format_operations(operations),
       refined_line(steps));
   plan.text += largest_unit_text(setup);
-  const ValidationSplit valid(setup, context.pool);
-  plan.evaluations = evaluation_costs(setup, valid.data(), valid.units(), context.pool);
-  plan.text += evaluation_text(experiment, plan.evaluations, valid.data() != nullptr, operations);
+  const auto data = open_for_costs(experiment.data.evaluation("valid"), context.pool);
+  std::optional<ScoringSession> valid;
+  if (data) valid.emplace(*data, context).add(experiment, setup.network);
+  plan.evaluations = evaluation_costs(setup, valid ? &*valid : nullptr, context);
+  plan.text += evaluation_text(experiment, plan.evaluations, data.has_value(), operations);
   plan.text += rank_lines(experiment, steps, ranks);
   for (const PlannedStep& step : steps) {
     const std::vector<double> work = work_of_ranks(experiment, step, ranks);

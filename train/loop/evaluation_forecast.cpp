@@ -28,20 +28,20 @@ std::string format_operations(double operations) {
                             : fmt::format("{:.4g} TFLOP", operations / kTera);
 }
 
-EvaluationCosts evaluation_costs(const TrainingSetup& setup, const Dataset* valid,
-                                 const UnitBuilder* units, ThreadPool& pool) {
+EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSession* valid,
+                                 JobContext& context) {
   const Experiment& experiment = setup.experiment;
   const TrainConfig& train = experiment.train;
   const EnsembleConfig& ensemble = experiment.ensemble;
   EvaluationCosts costs;
-  if (experiment.predictions.wanted) costs.predictions = predictions_cost(setup, pool);
+  if (experiment.predictions.wanted) costs.predictions = predictions_cost(setup, context);
   if (!valid) return costs;
   const auto cost = [&](std::int64_t most_rows) {
     // Members of a run that trains on the split hold out their folds in turn.
     const int members = ensemble.trains_on_valid()
                             ? (ensemble.members + ensemble.folds - 1) / ensemble.folds
                             : ensemble.members;
-    return scoring_cost(*units, *valid, members, most_rows, experiment.evaluate_block, pool);
+    return valid->cost(members, most_rows);
   };
   if (evaluations_after(experiment, 0) > 0) costs.each = cost(train.evaluate_rows);
   if (train.last_evaluation == LastEvaluation::sampled) costs.last = cost(train.evaluate_rows);

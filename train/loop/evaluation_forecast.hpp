@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/thread_pool.hpp"
-#include "train/scoring/scoring_blocks.hpp"
+#include "train/scoring/scoring_session.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
@@ -21,10 +21,10 @@ struct EvaluationCosts {
       predictions;  // of graphs that members hold out, and of the validation split
 };
 
-// `valid` and `units`: the validation split, or null if it has no graphs. Builds sample plans, but
-// scores nothing. Not collective.
-EvaluationCosts evaluation_costs(const TrainingSetup& setup, const Dataset* valid,
-                                 const UnitBuilder* units, ThreadPool& pool);
+// `valid`: the validation split, or null where it has no graphs. Builds sample plans, and scores
+// nothing. Not collective.
+EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSession* valid,
+                                 JobContext& context);
 
 // The number of evaluations that follow step `done`, without the last one.
 std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done);

@@ -4,28 +4,18 @@
 
 #include <algorithm>
 
-#include "core/aligned.hpp"
 #include "core/escape_glob.hpp"
 #include "core/file_system.hpp"
-#include "core/hash.hpp"
 #include "core/text.hpp"
-#include "data/shards/shard_reader.hpp"
 #include "dist/agreement.hpp"
 #include "ensemble/predictions_file.hpp"
-#include "train/scoring/held_out_scoring.hpp"
 #include "train/scoring/prediction_records.hpp"
-#include "train/scoring/scoring.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/initial_and_final_loss.hpp"
 #include "train/units/folds.hpp"
-#include "train/units/unit_builder.hpp"
 
 namespace tpudist {
 namespace {
-
-bool has_graphs(const DatasetOptions& options) {
-  return !list_graphs(options.shards, options.collection, options.split).empty();
-}
 
 // A run that was killed may have left part of a file.
 void remove_leftovers(const std::filesystem::path& path) {
@@ -90,6 +80,7 @@ class RunPrediction {
   void make_header() {
     header_.collection = experiment_.data.collection.name;
     header_.most_rows = experiment_.predictions.most_rows;
+    header_.combination = Combination{};  // as the run's evaluations
     const std::uint64_t hash =
         parameter_hash(trained_.flat, members(), setup_.network.parameters());
     header_.runs = {run_record(experiment_, trained_.step, hash,
@@ -129,51 +120,26 @@ class RunPrediction {
     return stop > 0;
   }
 
-  // The scores of a part's members at their places among all of the run's; the others have none.
-  std::vector<ScoresByMember> of_all_members(std::vector<ScoresByMember> scored,
-                                             const std::vector<int>& members) const {
-    for (ScoresByMember& prediction : scored) {
-      std::vector<std::vector<double>> scores(static_cast<std::size_t>(this->members()));
-      for (std::size_t i = 0; i < members.size(); ++i)
-        scores[static_cast<std::size_t>(members[i])] = std::move(prediction.scores[i]);
-      prediction.scores = std::move(scores);
-    }
-    return scored;
-  }
-
   // False when it was asked to stop.
   bool predict(const PredictionPart& part) {
-    std::optional<Dataset> opened;
-    run_on_all_ranks(context_.world,
-                     [&] { opened.emplace(Dataset::open(part.data, context_.pool)); });
-    const Dataset& dataset = *opened;
-    const AgreedValue data{fmt::format("data of {} {}", part.data.collection.name, part.data.split),
-                           to_hex(dataset.selection_hash())};
-    require_agreement(context_.world, std::span(&data, 1),
-                      "give all ranks the same shards (data.shards)");
-    UnitBuilder units(dataset, setup_.network, experiment_.plan);
-    units.share_graphs(false, context_.pool);
-    const AlignedFloats weights =
-        weights_of(trained_.flat, static_cast<std::size_t>(members()), part.members);
-    const auto count = static_cast<int>(part.members.size());
-    for (const GraphRange range : scoring_ranges(dataset, count, header_.most_rows)) {
-      if (stops()) return false;
-      auto scored = score_graphs(setup_.network, weights, count, dataset, range, units,
-                                 {experiment_.evaluate_block, header_.most_rows}, context_);
+    ScoringSession session(part.data, context_);
+    session.add(experiment_, setup_.network);
+    std::vector<bool> who(static_cast<std::size_t>(members()));
+    for (const int m : part.members) who[static_cast<std::size_t>(m)] = true;
+    session.limit(ScoringMembers(static_cast<std::size_t>(session.data().size()), who));
+    const auto take = [&](const std::vector<ScoresByMember>& scored) {
       run_on_all_ranks(context_.world, [&] {
         if (!root()) return;
-        for (const ScoresByMember& prediction : scored) {
-          writer_->add(next_ + prediction.graph,
-                       scores_record(dataset, prediction, part.members, members()));
-        }
+        for (const ScoresByMember& graph : scored)
+          writer_->add(next_ + graph.graph, scores_record(session.data(), graph, members()));
       });
-      if (watch_.evaluation && part.data.split == "valid") {
-        add_graphs(*watch_.evaluation, of_all_members(std::move(scored), part.members), dataset,
-                   context_.pool);
-      }
-    }
-    next_ += dataset.size();
-    return true;
+      if (watch_.evaluation && part.data.split == "valid")
+        add_graphs(*watch_.evaluation, scored, session.data(), context_.pool);
+    };
+    const bool whole =
+        session.score({trained_.flat}, header_.most_rows, take, [&] { return stops(); });
+    next_ += session.data().size();
+    return whole;
   }
 
   const TrainingSetup& setup_;
@@ -228,24 +194,16 @@ WrittenPredictions write_predictions(const std::filesystem::path& path, const Tr
   return RunPrediction(setup, trained, watch, context).write(path);
 }
 
-ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool) {
+ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context) {
   const Experiment& experiment = setup.experiment;
   const std::vector<bool> alive(static_cast<std::size_t>(experiment.ensemble.members), true);
   ScoringCost sum;
-  for (PredictionPart& part : prediction_parts(experiment, setup.folds, setup.data, alive)) {
-    if (part.fold < 0 && !has_graphs(part.data)) continue;
-    part.data.cache = CacheMode::stream;  // a few rows of each graph are read
-    part.data.node_cache = {};
-    const Dataset dataset = Dataset::open(part.data, pool);
-    const UnitBuilder units(dataset, setup.network, experiment.plan);
-    const ScoringCost cost =
-        scoring_cost(units, dataset, static_cast<int>(part.members.size()),
-                     experiment.predictions.most_rows, experiment.evaluate_block, pool);
-    sum.graphs += cost.graphs;
-    sum.rows += cost.rows;
-    sum.distinct += cost.distinct;
-    sum.flop += cost.flop;
-    sum.work += cost.work;
+  for (const PredictionPart& part : prediction_parts(experiment, setup.folds, setup.data, alive)) {
+    const auto data = open_for_costs(part.data, context.pool);
+    if (!data) continue;
+    ScoringSession session(*data, context);
+    session.add(experiment, setup.network);
+    sum += session.cost(static_cast<int>(part.members.size()), experiment.predictions.most_rows);
   }
   return sum;
 }

@@ -61,7 +61,7 @@ WrittenPredictions write_predictions(const std::filesystem::path& path, const Tr
                                      const TrainedMembers& trained, const PredictionWatch& watch,
                                      JobContext& context);
 
-// The cost of that for all members. Builds sample plans, but scores nothing. Not collective.
-ScoringCost predictions_cost(const TrainingSetup& setup, ThreadPool& pool);
+// What that comes to, for all members: nothing is scored, but sample plans are built. Not collective.
+ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context);
 
 }  // namespace tpudist

@@ -10,7 +10,6 @@
 #include "train/loop/evaluation_forecast.hpp"
 #include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
-#include "train/units/unit_builder.hpp"
 
 namespace tpudist {
 
@@ -23,7 +22,7 @@ class Validation {
   // it has none and the experiment needs it, and what Dataset::open throws.
   Validation(const Experiment& experiment, const TrainingSetup& setup, JobContext& context);
 
-  bool has_graphs() const { return data_.has_value(); }
+  bool has_graphs() const { return session_.has_value(); }
 
   // The costs of the run's evaluations and predictions. Builds sample plans; not collective.
   EvaluationCosts costs() const;
@@ -39,14 +38,10 @@ class Validation {
   void log_held_out() const;
 
  private:
-  void require_same_on_all_ranks() const;
-
   const Experiment& experiment_;
   const TrainingSetup& setup_;
   JobContext& context_;
-  std::optional<Dataset> data_;
-  std::optional<UnitBuilder> units_;
-  ScoringMembers by_;  // from members_without
+  std::optional<ScoringSession> session_;
 };
 
 }  // namespace tpudist

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "statistics/metrics.hpp"
-#include "train/scoring/run_scorers.hpp"
+#include "train/scoring/scoring_session.hpp"
 
 namespace tpudist {
 namespace {
@@ -77,10 +77,14 @@ ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& r
   std::ranges::stable_sort(
       all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
   require_other_trainings(all, context);
-  const RunScorers scorers(all, module.dataset, context);
+  ScoringSession session(module.dataset, context);
+  const MemberWeights weights_of_runs = add_runs(session, all);
   context.enter("ranking");
-  context.progress.start("rank", total_scores(module.dataset, scorers.members(), 0), "scores");
-  const ScoresByMember prediction = scorers.score({0, 1}, {}, context).front();
+  context.progress.start("rank", session.scores(0), "scores");
+  ScoresByMember prediction;  // of the one graph
+  session.score(weights_of_runs, 0, [&](std::vector<ScoresByMember> graphs) {
+    prediction = std::move(graphs.front());
+  });
   context.progress.finish();
 
   ModuleRanking result;

@@ -6,24 +6,28 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "data/schema/collection.hpp"
 #include "statistics/metrics.hpp"
 
 namespace tpudist {
 namespace {
 
-constexpr ScoreColumn kLayoutColumns[] = {
-    {"kendall_tau", &GraphMetrics::kendall_tau}, {"opa", &GraphMetrics::opa},
-    {"slowdown_1", &GraphMetrics::slowdown_1},   {"slowdown_5", &GraphMetrics::slowdown_5},
-    {"slowdown_10", &GraphMetrics::slowdown_10}, {"slowdown_100", &GraphMetrics::slowdown_100},
-};
-constexpr ScoreColumn kTileColumns[] = {
-    {"tile_score", &GraphMetrics::tile_score},
-    {"kendall_tau", &GraphMetrics::kendall_tau},
-    {"opa", &GraphMetrics::opa},
-    {"slowdown_1", &GraphMetrics::slowdown_1},
-    {"slowdown_5", &GraphMetrics::slowdown_5},
-    {"slowdown_10", &GraphMetrics::slowdown_10},
-    {"slowdown_100", &GraphMetrics::slowdown_100},
+using Values = std::span<const double>;
+
+template <int most>
+double slowdown(Values scores, Values targets) {
+  return slowdown_at(scores, targets, most);
+}
+
+// Those of layout collections are all but the first.
+constexpr ScoreColumn kColumns[] = {
+    {"tile_score", &GraphMetrics::tile_score, tile_score},
+    {"kendall_tau", &GraphMetrics::kendall_tau, kendall_tau_b},
+    {"opa", &GraphMetrics::opa, ordered_pair_accuracy},
+    {"slowdown_1", &GraphMetrics::slowdown_1, slowdown<1>},
+    {"slowdown_5", &GraphMetrics::slowdown_5, slowdown<5>},
+    {"slowdown_10", &GraphMetrics::slowdown_10, slowdown<10>},
+    {"slowdown_100", &GraphMetrics::slowdown_100, slowdown<100>},
 };
 
 bool is_slowdown(const ScoreColumn& column) {
@@ -49,8 +53,11 @@ nlohmann::json values_json(const GraphMetrics& scores, bool is_tile) {
 }  // namespace
 
 std::span<const ScoreColumn> score_columns(bool is_tile) {
-  if (is_tile) return kTileColumns;
-  return kLayoutColumns;
+  return std::span(kColumns).subspan(is_tile ? 0 : 1);
+}
+
+const ScoreColumn& primary_metric(std::string_view collection) {
+  return score_columns(Collection{std::string(collection)}.is_tile()).front();
 }
 
 double primary_score(const GraphMetrics& scores, bool is_tile) {
@@ -61,13 +68,8 @@ GraphMetrics score_graph(std::span<const double> scores, std::span<const double>
                          bool is_tile) {
   GraphMetrics result;
   result.configs = static_cast<std::int64_t>(scores.size());
-  result.kendall_tau = kendall_tau_b(scores, targets);
-  result.opa = ordered_pair_accuracy(scores, targets);
-  result.slowdown_1 = slowdown_at(scores, targets, 1);
-  result.slowdown_5 = slowdown_at(scores, targets, 5);
-  result.slowdown_10 = slowdown_at(scores, targets, 10);
-  result.slowdown_100 = slowdown_at(scores, targets, 100);
-  if (is_tile) result.tile_score = tile_score(scores, targets);
+  for (const ScoreColumn& column : score_columns(is_tile))
+    result.*column.value = column.of(scores, targets);
   return result;
 }
 

@@ -28,6 +28,7 @@ struct GraphMetrics {
 struct ScoreColumn {
   std::string_view name;
   double GraphMetrics::*value;
+  double (*of)(std::span<const double> scores, std::span<const double> targets);
 };
 
 // The columns of a collection, the competition's primary metric first: Kendall tau for layout, the
@@ -35,7 +36,10 @@ struct ScoreColumn {
 std::span<const ScoreColumn> score_columns(bool is_tile);
 double primary_score(const GraphMetrics& scores, bool is_tile);
 
-// Metrics of one graph; `name` stays empty. Lower scores mean faster. Throws as
+// The primary metric of the collection of this name.
+const ScoreColumn& primary_metric(std::string_view collection);
+
+// Scores of one graph; `name` is left empty. Lower scores mean faster. Throws as
 // statistics/metrics.hpp.
 GraphMetrics score_graph(std::span<const double> scores, std::span<const double> targets,
                          bool is_tile);

@@ -33,11 +33,8 @@ bool is_scored(const ScoresByMember& prediction, const std::vector<bool>& use) {
   return !any;
 }
 
-GraphMetrics scored(std::span<const double> scores, std::span<const double> targets,
-                    const Dataset& dataset, int graph, bool is_tile) {
-  GraphMetrics result = score_graph(scores, targets, is_tile);
-  result.name = dataset.graph(graph).name;
-  return result;
+bool all_finite(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
 }
 
 constexpr std::string_view kNotFinite = "its loss was not finite";
@@ -100,12 +97,14 @@ double Evaluation::mean_of_members() const {
   return mean_of_known(graphs);
 }
 
-Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
+Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows, const Combination& combination) {
   Evaluation evaluation;
   evaluation.combination = combination;
-  evaluation.split = dataset.options().split;
-  evaluation.is_tile = dataset.options().collection.is_tile();
+  evaluation.split = session.data().options().split;
+  evaluation.is_tile = session.data().options().collection.is_tile();
+  evaluation.held_out_only = session.is_limited();
+  evaluation.slates = session.slates();
   evaluation.most_rows = most_rows;
   evaluation.used = use;
   evaluation.weights.assign(use.begin(), use.end());
@@ -115,16 +114,14 @@ Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use
         "the test split has no run times to compare with; use `tpudist predict` to rank it");
   }
   evaluation.members.resize(use.size());
-  evaluation.slates.resize(use.size());
   for (std::size_t m = 0; m < use.size(); ++m)
     evaluation.names.push_back({"", static_cast<int>(m)});
   return evaluation;
 }
 
-void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
-                const Dataset& dataset, ThreadPool& pool) {
-  const std::vector<bool>& use = evaluation.used;
-  const std::size_t before = evaluation.ensemble.size(), members = use.size();
+void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
+                 const Dataset& dataset, ThreadPool& pool) {
+  const std::size_t before = evaluation.ensemble.size(), members = evaluation.used.size();
   evaluation.ensemble.resize(before + predictions.size());
   for (auto& member : evaluation.members) member.resize(evaluation.ensemble.size());
   evaluation.data_hashes.resize(evaluation.ensemble.size());
@@ -133,27 +130,36 @@ void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predi
         const std::size_t g = static_cast<std::size_t>(i) / (members + 1),
                           m = static_cast<std::size_t>(i) % (members + 1);
         const ScoresByMember& prediction = predictions[g];
+        const std::string& name = dataset.graph(prediction.graph).name;
         if (m == members) {
+          evaluation.ensemble[before + g].name = name;
           evaluation.data_hashes[before + g] =
               data_hash(graph_record(dataset.entry(prediction.graph), evaluation.most_rows, -1, {}),
-                        scores_record(dataset, prediction, {}, 0));
+                        scores_record(dataset, prediction, 0));
+          return;
         }
         // What was not scored is undefined, which the defaults of GraphMetrics say.
-        GraphMetrics& slot =
-            m < members ? evaluation.members[m][before + g] : evaluation.ensemble[before + g];
-        slot.name = dataset.graph(prediction.graph).name;
-        if (m < members ? prediction.scores[m].empty() : !is_scored(prediction, use)) return;
-        const std::vector<double> targets = targets_of(dataset, prediction);
-        if (m < members) {
-          if (!use[m]) return;  // its scores may be NaN
-          evaluation.members[m][before + g] =
-              scored(prediction.scores[m], targets, dataset, prediction.graph, evaluation.is_tile);
-        } else {
-          evaluation.ensemble[before + g] =
-              scored(combined_scores(prediction, evaluation.weights, evaluation.combination),
-                     targets, dataset, prediction.graph, evaluation.is_tile);
-        }
+        GraphMetrics& slot = evaluation.members[m][before + g];
+        const std::vector<double>& scores = prediction.scores[m];
+        if (evaluation.used[m] && !scores.empty() && all_finite(scores))
+          slot = score_graph(scores, targets_of(dataset, prediction), evaluation.is_tile);
+        slot.name = name;
       });
+}
+
+void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
+                const Dataset& dataset, ThreadPool& pool) {
+  const std::size_t before = evaluation.ensemble.size();
+  add_members(evaluation, predictions, dataset, pool);
+  pool.parallel_for(std::ssize(predictions), [&](std::int64_t i) {
+    const ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
+    if (!is_scored(prediction, evaluation.used)) return;
+    GraphMetrics& slot = evaluation.ensemble[before + static_cast<std::size_t>(i)];
+    const std::string name = slot.name;
+    slot = score_graph(combined_scores(prediction, evaluation.weights, evaluation.combination),
+                       targets_of(dataset, prediction), evaluation.is_tile);
+    slot.name = name;
+  });
 }
 
 void sort_graphs(Evaluation& evaluation) {
@@ -173,21 +179,14 @@ void sort_graphs(Evaluation& evaluation) {
   evaluation.data_hashes = std::move(hashes);
 }
 
-Evaluation evaluate_members(const Network& network, std::span<const float> flat,
-                            const std::vector<bool>& use, const Dataset& dataset,
-                            const ScoringMembers& by, const UnitBuilder& units,
-                            const ScoringOptions& options, JobContext& context) {
-  Evaluation evaluation = start_evaluation(dataset, use, options.most_rows);
-  evaluation.slates.assign(use.size(), options.block.slates);
-  evaluation.held_out_only = !by.empty();
-  const auto members = static_cast<int>(use.size());
-  context.progress.start("evaluate", total_scores(dataset, members, by, options.most_rows),
-                         "scores");
-  for (const GraphRange graphs : scoring_ranges(dataset, members, options.most_rows)) {
-    add_graphs(evaluation,
-               score_graphs(network, flat, members, dataset, graphs, by, units, options, context),
-               dataset, context.pool);
-  }
+Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
+                            const std::vector<bool>& use, std::int64_t most_rows,
+                            JobContext& context) {
+  Evaluation evaluation = start_evaluation(session, use, most_rows);
+  context.progress.start("evaluate", session.scores(most_rows), "scores");
+  session.score({flat}, most_rows, [&](std::vector<ScoresByMember> scored) {
+    add_graphs(evaluation, scored, session.data(), context.pool);
+  });
   context.progress.finish();
   return evaluation;
 }
@@ -241,6 +240,7 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
   // 0 stands for all rows.
   return {{"split", evaluation.split},
           {"most_rows", evaluation.most_rows},
+          {"combine", to_text(evaluation.combination)},
           {"held_out_only", evaluation.held_out_only},
           {"ensemble", std::move(ensemble)},
           {"mean_of_members", std::isfinite(evaluation.mean_of_members())

@@ -11,8 +11,7 @@
 #include "data/loading/dataset.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/scores/score_table.hpp"
-#include "train/scoring/held_out_scoring.hpp"
-#include "train/scoring/scoring.hpp"
+#include "train/scoring/scoring_session.hpp"
 
 namespace tpudist {
 
@@ -59,22 +58,24 @@ struct Evaluation {
 
 // An evaluation without graphs, for the members that `use` flags, numbered from 0. Throws
 // ConfigError for a split without run times (test).
-Evaluation start_evaluation(const Dataset& dataset, const std::vector<bool>& use,
+Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows = 0, const Combination& combination = {});
 
-// Appends graphs of the dataset.
+// Adds graphs of the dataset, behind those that are there, with the metrics of each member; those of
+// members together are left undefined.
+void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
+                 const Dataset& dataset, ThreadPool& pool);
+// The same with those of members together.
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 
 // Sorts the graphs by name; names are distinct.
 void sort_graphs(Evaluation& evaluation);
 
-// Scores all graphs of a dataset with the members of `flat` [M, P] that `by` flags, a few graphs at
-// a time. Collective.
-Evaluation evaluate_members(const Network& network, std::span<const float> flat,
-                            const std::vector<bool>& use, const Dataset& dataset,
-                            const ScoringMembers& by, const UnitBuilder& units,
-                            const ScoringOptions& options, JobContext& context);
+// Scores all graphs of a session of one network with the weights `flat` [M, P]. Collective.
+Evaluation evaluate_members(const ScoringSession& session, std::span<const float> flat,
+                            const std::vector<bool>& use, std::int64_t most_rows,
+                            JobContext& context);
 
 // An aligned table with a row per graph: the members' primary metric, the ensemble's, and the
 // ensemble's other metrics.

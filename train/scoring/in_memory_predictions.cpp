@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -91,13 +90,13 @@ void InMemoryPredictions::add(std::vector<ScoresByMember> predictions) {
 
 PredictionRows InMemoryPredictions::read(int graph) const {
   const ScoresByMember& prediction = predictions_.at(static_cast<std::size_t>(graph));
-  std::vector<int> all(header_.members.size());
-  std::iota(all.begin(), all.end(), 0);
-  PredictionRows record = scores_record(dataset_, prediction, all, static_cast<int>(all.size()));
-  for (std::size_t m = 0; m < all.size(); ++m) {
+  const std::size_t members = header_.members.size();
+  PredictionRows record = scores_record(dataset_, prediction, static_cast<int>(members));
+  for (std::size_t m = 0; m < members; ++m) {
     if (header_.members[m].failed)
       std::ranges::fill(record.scores[m], std::numeric_limits<double>::quiet_NaN());
   }
+  if (!metrics_.empty()) record.metrics = metrics_[static_cast<std::size_t>(graph)];
   return record;
 }
 

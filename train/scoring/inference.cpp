@@ -16,7 +16,6 @@
 #include "train/experiment/values_to_agree.hpp"
 #include "train/scoring/in_memory_predictions.hpp"
 #include "train/scoring/prediction_records.hpp"
-#include "train/scoring/run_scorers.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
@@ -62,8 +61,8 @@ DatasetOptions scored_data(const TrainedRun& run, const ScoreRequest& request) {
   return options;
 }
 
-void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
-                         const ScoreRequest& request) {
+void require_same_selection(const Dataset& dataset, const TrainedRun& run,
+                            const ScoreRequest& request) {
   const DatasetOptions mine = dataset.options(), other = scored_data(run, request);
   if (mine.shards != other.shards || mine.include != other.include ||
       mine.exclude != other.exclude) {
@@ -81,13 +80,6 @@ void require_same_graphs(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
-void require_same_data(const Dataset& dataset, Communicator& world) {
-  const AgreedValue data{
-      fmt::format("data of {} {}", dataset.options().collection.name, dataset.options().split),
-      to_hex(dataset.selection_hash())};
-  require_agreement(world, std::span(&data, 1), "give all ranks the same shards (--data)");
-}
-
 // The members of all runs; where there are several runs with the folder of theirs.
 std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   std::vector<MemberName> names;
@@ -98,14 +90,6 @@ std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
     }
   }
   return names;
-}
-
-// Those in which the members of all runs are scored.
-std::vector<ScoringSlates> slates_of(const std::vector<const TrainedRun*>& runs) {
-  std::vector<ScoringSlates> slates;
-  for (const TrainedRun* run : runs)
-    slates.insert(slates.end(), run->use.size(), run->experiment.evaluate_block.slates);
-  return slates;
 }
 
 // The validation graphs by the members that never trained on them, as rank 0 reads it from the run
@@ -140,34 +124,87 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
                   here.collection));
 }
 
+// The metrics of members that did not fail, and of nobody together yet.
+Evaluation evaluate_each(const InMemoryPredictions& scored, const ScoringSession& session,
+                         const std::vector<const TrainedRun*>& runs, const Combination& combination,
+                         ThreadPool& pool) {
+  std::vector<bool> alive;
+  for (const TrainedRun* run : runs) alive.insert(alive.end(), run->use.begin(), run->use.end());
+  Evaluation evaluation = start_evaluation(session, alive, 0, combination);
+  evaluation.names = names_of(runs);
+  add_members(evaluation, scored.predictions(), session.data(), pool);
+  return evaluation;
+}
+
+std::vector<std::vector<double>> primary_scores(const Evaluation& evaluation) {
+  std::vector<std::vector<double>> metrics(evaluation.ensemble.size());
+  for (std::size_t g = 0; g < metrics.size(); ++g) {
+    for (const auto& member : evaluation.members)
+      metrics[g].push_back(primary_score(member[g], evaluation.is_tile));
+  }
+  return metrics;
+}
+
+// Takes over what the members are together, and who of them is left out.
+void take_judgement(Evaluation& evaluation, const Judgement& judgement,
+                    std::vector<double> weights) {
+  evaluation.used = judgement.used;
+  evaluation.weights = std::move(weights);
+  for (const Rejection& rejection : judgement.rejected)
+    evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
+  for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
+    if (evaluation.used[m]) continue;
+    for (GraphMetrics& graph : evaluation.members[m]) graph = {.name = graph.name};
+  }
+  if (judgement.tables.empty()) return;
+  const TableJudgement& table = judgement.tables.front();  // of one split, in the same order
+  evaluation.judged_mean = table.mean_of_members;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    evaluation.ensemble[g] = table.graphs[g].metrics;
+    evaluation.ensemble[g].name = table.graphs[g].name;
+  }
+}
+
+// The scores of all rows of each graph by the members together; all 0 where nobody ranks it.
+std::vector<std::vector<double>> rankings_of(Judgement& judgement,
+                                             const std::vector<ScoresByMember>& predictions) {
+  std::vector<std::vector<double>> rankings;
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    rankings.push_back(std::move(judgement.tables.front().graphs[g].ranking));
+    if (rankings.back().empty()) rankings.back().resize(predictions[g].rows.size());
+  }
+  return rankings;
+}
+
 // Judges the members and combines those that are left, or those that `chosen` says.
-CollectionResult combined_result(const InMemoryPredictions& scored, const Dataset& dataset,
+CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSession& session,
                                  const std::vector<const TrainedRun*>& runs,
                                  const ScoreRequest& request, std::optional<Judgement> chosen,
                                  ThreadPool& pool) {
+  const Dataset& dataset = session.data();
   CollectionResult result;
   result.collection = dataset.options().collection.name;
-  const bool greedy = request.greedy && !chosen;
-  result.judgement = judge(scored, {request.combination, request.keep_all, greedy});
-  result.chosen = std::move(chosen);
-  const Judgement& judgement = result.judgement;
-  const std::vector<double> weights =
-      result.chosen ? carried_weights(*result.chosen, judgement) : member_weights(judgement);
-  for (const ScoresByMember& prediction : scored.predictions()) {
-    result.graphs.push_back(dataset.graph(prediction.graph).name);
-    if (request.means)
-      result.mean.push_back(combined_scores(prediction, weights, request.combination));
+  if (dataset.options().split != "test") {
+    result.evaluation = evaluate_each(scored, session, runs, request.combination, pool);
+    scored.set_metrics(primary_scores(*result.evaluation));
   }
-  if (dataset.options().split == "test") return result;
-  result.evaluation = start_evaluation(dataset, judgement.used, 0, request.combination);
-  result.evaluation->names = names_of(runs);
-  result.evaluation->slates = slates_of(runs);
-  result.evaluation->weights = weights;
-  if (!judgement.tables.empty())
-    result.evaluation->judged_mean = judgement.tables.front().mean_of_members;
-  for (const Rejection& rejection : judgement.rejected)
-    result.evaluation->left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
-  add_graphs(*result.evaluation, scored.predictions(), dataset, pool);
+  result.judgement = judge(scored, {.combination = request.combination,
+                                    .keep_all = request.keep_all,
+                                    .greedy = request.greedy && !chosen,
+                                    .keep_rankings = request.means && !chosen});
+  result.chosen = std::move(chosen);
+  const std::vector<ScoresByMember>& predictions = scored.predictions();
+  for (const ScoresByMember& prediction : predictions)
+    result.graphs.push_back(dataset.graph(prediction.graph).name);
+  if (result.chosen) {
+    const std::vector<double> weights = carried_weights(*result.chosen, result.judgement);
+    for (std::size_t g = 0; request.means && g < predictions.size(); ++g)
+      result.mean.push_back(combined_scores(predictions[g], weights, request.combination));
+  } else if (request.means) {
+    result.mean = rankings_of(result.judgement, predictions);
+  }
+  if (result.evaluation)
+    take_judgement(*result.evaluation, result.judgement, member_weights(result.judgement));
   return result;
 }
 
@@ -189,10 +226,10 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   const DatasetOptions options = scored_data(*runs.front(), request);
   require_shards(options.shards, options.collection,
                  "give the folder of the shards with --data FOLDER");
-  const Dataset dataset = Dataset::open(options, context.pool);
-  require_same_data(dataset, context.world);
-  for (const TrainedRun* run : runs) require_same_graphs(dataset, *run, request);
-  const RunScorers scorers(runs, dataset, context);
+  ScoringSession session(options, context);
+  const Dataset& dataset = session.data();
+  for (const TrainedRun* run : runs) require_same_selection(dataset, *run, request);
+  const MemberWeights weights = add_runs(session, runs);
   const bool root = context.world.rank() == 0;
   std::optional<PredictionsHeader> header;  // on rank 0, as what follows
   std::optional<InMemoryPredictions> scored;
@@ -200,43 +237,37 @@ CollectionResult score_collection(std::vector<const TrainedRun*> runs, const Sco
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     header = prediction_file_header(dataset, runs);
+    header->combination = request.combination;
     scored.emplace(dataset, *header);
     if (!request.scores.empty()) file.emplace(request.scores, *header);
   });
-  const ScoringMembers by =
-      scoring_members(dataset, runs, header, scorers.members(), context.world);
-  if (request.greedy && !by.empty()) {
+  session.limit(scoring_members(dataset, runs, header, session.members(), context.world));
+  if (request.greedy && session.is_limited()) {
     throw ConfigError(
         "--select greedy compares members on the same validation graphs, but each was trained on "
         "those outside of its fold (ensemble.fold_over: train+valid); leave it out");
   }
   context.enter("scoring");
-  context.progress.start("score", total_scores(dataset, scorers.members(), by, 0), "scores");
-  for (const GraphRange graphs : scoring_ranges(dataset, scorers.members(), 0)) {
-    auto predictions = scorers.score(graphs, by, context);
+  context.progress.start("score", session.scores(0), "scores");
+  session.score(weights, 0, [&](std::vector<ScoresByMember> graphs) {
     run_on_all_ranks(context.world, [&] {
       if (!root) return;
-      scored->add(std::move(predictions));
-      for (int g = graphs.first; file && g < graphs.first + graphs.count; ++g)
-        file->add(g, scored->read(g));
+      const int first = graphs.front().graph, count = static_cast<int>(graphs.size());
+      scored->add(std::move(graphs));
+      for (int g = first; file && g < first + count; ++g) file->add(g, scored->read(g));
     });
-  }
+  });
   context.progress.finish();
   CollectionResult result;
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     if (file) file->finish();
-    result = combined_result(*scored, dataset, runs, request, std::move(chosen), context.pool);
-    if (result.evaluation) result.evaluation->held_out_only = !by.empty();
+    result = combined_result(*scored, session, runs, request, std::move(chosen), context.pool);
   });
   return result;
 }
 
 }  // namespace
-
-Network make_network(const Experiment& experiment, int device, ThreadPool& pool) {
-  return Network(experiment.network, experiment.data.collection.config_features(), device, pool);
-}
 
 std::string opened_at(const TrainedRun& run) {
   return fmt::format("step {}{}", run.step, run.averaged ? ", averaged weights" : "");
@@ -300,6 +331,15 @@ void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobCont
         spdlog::warn("{} has the weights of {}, and counts again", own.name, first->second.name);
     }
   }
+}
+
+MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs) {
+  MemberWeights weights;
+  for (const TrainedRun* run : runs) {
+    session.add(run->experiment);
+    weights.push_back(run->flat);
+  }
+  return weights;
 }
 
 std::vector<AgreedValue> values_to_agree(const TrainedRun& run) {

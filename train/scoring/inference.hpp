@@ -41,15 +41,16 @@ TrainedRun open_run(const std::filesystem::path& path, std::string_view which = 
 // Describes the opened checkpoint for messages: "step 500" or "step 500, averaged weights".
 std::string opened_at(const TrainedRun& run);
 
-// The run's network, without parameters. `device` -1 is the CPU.
-Network make_network(const Experiment& experiment, int device, ThreadPool& pool);
-
-// Throws ConfigError if two runs of one recipe have members of equal weights: one training is given
-// twice, as the same folder, a link or a copy. Warns of equal weights in two recipes, or within a
-// run. Failed members are ignored. The same on all ranks.
+// Throws ConfigError where two runs of one recipe have a member of equal weights: one training is
+// given twice, as the same folder, a link or a copy. Equal weights of two recipes, or within a run,
+// are named in a warning. Failed members do not count. The same on all ranks.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
-// The values of a run used for scoring that must be equal on all ranks.
+// Adds the members of all runs to a session, side by side, and returns their weights, which the runs
+// keep.
+MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs);
+
+// What all ranks of a job must have in common of a run that they score with.
 std::vector<AgreedValue> values_to_agree(const TrainedRun& run);
 
 // What to score: a split, from the run's shard folder or another one.

@@ -58,7 +58,7 @@ PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, in
 }
 
 PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction,
-                             std::span<const int> which, int members) {
+                             int members) {
   PredictionRows record;
   const RunTimes& times = dataset.run_times(prediction.graph);
   for (const std::int64_t row : prediction.rows) {
@@ -71,9 +71,8 @@ PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& predi
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   record.scores.assign(static_cast<std::size_t>(members),
                        std::vector<double>(prediction.rows.size(), kNone));
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    if (!prediction.scores[i].empty())
-      record.scores[static_cast<std::size_t>(which[i])] = prediction.scores[i];
+  for (std::size_t m = 0; m < record.scores.size(); ++m) {
+    if (!prediction.scores[m].empty()) record.scores[m] = prediction.scores[m];
   }
   return record;
 }

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "data/loading/dataset.hpp"
@@ -34,9 +33,7 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
 PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
                              std::vector<bool> held_out);
 
-// Scores of `prediction`, whose member i is member which[i] of the file's `members`. Other members,
-// and those that did not score the graph, have no scores.
-PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction,
-                             std::span<const int> which, int members);
+// Scores of the first `members` members of `prediction`; those that did not score the graph have none.
+PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction, int members);
 
 }  // namespace tpudist

@@ -169,26 +169,18 @@ void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& sc
 
 }  // namespace
 
-std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
-                                       std::int64_t most) {
+std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores, std::int64_t most) {
   std::vector<GraphRange> ranges;
-  std::int64_t scores = 0;
-  for (int g = 0; g < dataset.size(); ++g) {
-    const std::int64_t own = members * scored_rows(dataset, g, most_rows);
-    if (ranges.empty() || scores + own > most) {
-      ranges.push_back({g, 0});
-      scores = 0;
+  std::int64_t sum = 0;
+  for (std::size_t g = 0; g < scores.size(); ++g) {
+    if (ranges.empty() || sum + scores[g] > most) {
+      ranges.push_back({static_cast<int>(g), 0});
+      sum = 0;
     }
     ++ranges.back().count;
-    scores += own;
+    sum += scores[g];
   }
   return ranges;
-}
-
-std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows) {
-  std::int64_t scores = 0;
-  for (int g = 0; g < dataset.size(); ++g) scores += members * scored_rows(dataset, g, most_rows);
-  return scores;
 }
 
 std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
@@ -225,19 +217,9 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
 std::vector<double> combined_scores(const ScoresByMember& prediction,
                                     const std::vector<double>& weights,
                                     const Combination& combination) {
-  const auto is_empty = [](const std::vector<double>& scores) { return scores.empty(); };
-  const bool any = std::ranges::any_of(weights, [](double weight) { return weight > 0; });
-  if (any && std::ranges::none_of(prediction.scores, is_empty))
-    return combine(prediction.scores, combination, weights);
-  std::vector<std::vector<double>> scores;
-  std::vector<double> own;
-  for (std::size_t m = 0; m < weights.size(); ++m) {
-    if (weights[m] <= 0 || prediction.scores[m].empty()) continue;
-    scores.push_back(prediction.scores[m]);
-    own.push_back(weights[m]);
-  }
-  if (own.empty()) return std::vector<double>(prediction.rows.size(), 0.0);
-  return combine(scores, combination, own);
+  std::vector<double> combined = combine_scored(prediction.scores, combination, weights);
+  if (combined.empty()) combined.assign(prediction.rows.size(), 0.0);
+  return combined;
 }
 
 }  // namespace tpudist

@@ -31,20 +31,17 @@ struct GraphRange {
   int first = 0, count = 0;
 };
 
-// Cuts a dataset into ranges of graphs to score one after another, so that memory is bounded: at
-// least one graph each, then as many as have `most` scores (rows x members) together.
-std::vector<GraphRange> scoring_ranges(const Dataset& dataset, int members, std::int64_t most_rows,
+// Cuts graphs, of which each has so many scores (rows x members), into ranges to be scored one after
+// the other, so that memory has a bound: at least one graph each, then as many as have `most` scores
+// together.
+std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores,
                                        std::int64_t most = std::int64_t{1} << 21);
 
-// The number of scores (rows x members) of all graphs of a dataset: the total of a progress bar
-// that `score_graphs` advances.
-std::int64_t total_scores(const Dataset& dataset, int members, std::int64_t most_rows);
-
-// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P]. The
-// work is distributed over ranks and threads by its estimated cost. Equal configurations are scored
-// once, or once in each permutation of `options.block.slates`. Collective; every rank gets all
-// predictions. The caller starts and finishes context.progress, which advances by the scores of all
-// ranks.
+// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
+// work spread over ranks and threads by its estimated cost; equal configurations are scored once, or
+// once in each permutation of `options.block.slates`.
+// Collective; every rank gets all predictions. The caller starts and finishes context.progress,
+// which advances by the scores of all ranks.
 std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
                                          int members, const Dataset& dataset, GraphRange graphs,
                                          const UnitBuilder& units, const ScoringOptions& options,

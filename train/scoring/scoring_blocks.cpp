@@ -173,6 +173,15 @@ void for_fitting_units(const UnitBuilder& units, const DistinctRows& graph, std:
   for_fitting_units(units, graph, first + half, count - half, block, visit);
 }
 
+ScoringCost& ScoringCost::operator+=(const ScoringCost& other) {
+  graphs += other.graphs;
+  rows += other.rows;
+  distinct += other.distinct;
+  flop += other.flop;
+  work += other.work;
+  return *this;
+}
+
 ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int members,
                          std::int64_t most_rows, const ScoringBlock& block, ThreadPool& pool) {
   std::vector<ScoringCost> parts(static_cast<std::size_t>(dataset.size()));
@@ -186,13 +195,7 @@ ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int m
                                           distinct, scoring.flop * scored, scoring.work * scored};
   });
   ScoringCost sum;
-  for (const ScoringCost& part : parts) {
-    sum.graphs += part.graphs;
-    sum.rows += part.rows;
-    sum.distinct += part.distinct;
-    sum.flop += part.flop;
-    sum.work += part.work;
-  }
+  for (const ScoringCost& part : parts) sum += part;
   return sum;
 }
 

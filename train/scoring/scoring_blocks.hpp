@@ -71,7 +71,9 @@ struct ScoringCost {
   std::int64_t rows = 0;      // measured rows, of all graphs
   std::int64_t distinct = 0;  // of these, distinct configurations to compute
   double flop = 0;            // arithmetic of all members, floating-point operations
-  double work = 0;            // the same plus the cost of states (UnitEstimate::forward_work)
+  double work = 0;            // the same with the states (UnitEstimate::forward_work)
+
+  ScoringCost& operator+=(const ScoringCost& other);
 };
 ScoringCost scoring_cost(const UnitBuilder& units, const Dataset& dataset, int members,
                          std::int64_t most_rows, const ScoringBlock& block, ThreadPool& pool);

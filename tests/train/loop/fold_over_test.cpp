@@ -98,7 +98,7 @@ TEST(FoldOver, ValidationScoresAreOfTheMembersThatNeverSawAGraph) {
         if (graph.fold == m % 2)
           EXPECT_NEAR(
               scores.kendall_tau,
-              primary_metric("layout:xla:random", predictions.scores[m], predictions.targets()),
+              primary_metric("layout:xla:random").of(predictions.scores[m], predictions.targets()),
               1e-4);
       }
       EXPECT_FALSE(std::isnan(outcome.evaluation->ensemble[e].kendall_tau));

@@ -78,7 +78,8 @@ TEST(RunPredictions, AgreeWithTheEvaluation) {
   for (std::size_t g = 0; g < file.header().graphs.size(); ++g) {
     if (file.header().graphs[g].split != "valid") continue;
     const PredictionRows predictions = file.read(static_cast<int>(g));
-    sum += primary_metric(file.header().collection, predictions.scores[1], predictions.targets());
+    sum +=
+        primary_metric(file.header().collection).of(predictions.scores[1], predictions.targets());
     ++graphs;
   }
   EXPECT_NEAR(sum / graphs, outcome.evaluation->member_means()[1], 1e-4);

@@ -36,6 +36,12 @@ TEST(ScoreGraph, HoldsTheTileScoreOfATileGraph) {
   EXPECT_EQ(primary_score(result, true), result.tile_score);
 }
 
+TEST(PrimaryMetric, IsTheFirstColumnOfTheCollection) {
+  EXPECT_EQ(primary_metric("tile:own").name, "tile_score");
+  EXPECT_EQ(primary_metric("layout:xla:random").name, "kendall_tau");
+  EXPECT_DOUBLE_EQ(primary_metric("layout:xla:random").of(kScores, kTargets), 4.0 / 6);
+}
+
 TEST(ScoreGraph, PassesOnWhatTheMetricsRefuse) {
   EXPECT_THROW(score_graph(Values{1, std::nan("")}, Values{1, 2}, false), DataError);
   EXPECT_THROW(score_graph(Values{1, 2, 3}, Values{1, 2}, false), Error);

@@ -23,19 +23,19 @@ TEST(Scoring, RangesHoldAllGraphsWithinTheBound) {
   const Experiment experiment = tiny_experiment();
   const Dataset data = Dataset::open(experiment.data.training(), pool);
   ASSERT_GT(data.size(), 2);
+  std::vector<std::int64_t> scores;
+  for (int g = 0; g < data.size(); ++g) scores.push_back(3 * data.rows(g));
   for (const std::int64_t most : {1, 300, 1 << 21}) {
     int next = 0;
-    for (const GraphRange range : scoring_ranges(data, 3, 0, most)) {
+    for (const GraphRange range : scoring_ranges(scores, most)) {
       EXPECT_EQ(range.first, next);
-      std::int64_t scores = 0;
-      for (int g = range.first; g < range.first + range.count; ++g) scores += 3 * data.rows(g);
-      EXPECT_TRUE(range.count == 1 || scores <= most);
+      std::int64_t sum = 0;
+      for (int g = range.first; g < range.first + range.count; ++g) sum += 3 * data.rows(g);
+      EXPECT_TRUE(range.count == 1 || sum <= most);
       next += range.count;
     }
     EXPECT_EQ(next, data.size());
   }
-  // Rows that are left out do not count.
-  EXPECT_EQ(scoring_ranges(data, 3, 2, 6 * data.size()).size(), 1u);
 }
 
 // Graph by graph or all at once: the same scores.
@@ -179,15 +179,18 @@ class RecordedProgress : public NoProgress {
 };
 
 TEST(Scoring, AnEvaluationIsOneProgressOverAllGraphs) {
-  const Scored scored;
+  const Scored scored({"ensemble.members=2"});
   RecordedProgress progress;
   const auto world = make_self_communicator();
   ThreadPool pool(2, use_one_thread_per_worker);
   JobContext context{*world, pool, NodeTopology{}, progress};
-  evaluate_members(scored.network, scored.flat, {true, true}, scored.data, {}, scored.units,
-                   {scored.experiment.evaluate_block, 20}, context);
+  ScoringSession session(scored.data, context);
+  session.add(scored.experiment, scored.network);
+  evaluate_members(session, scored.flat, {true, true}, 20, context);
   EXPECT_EQ(progress.starts, 1);
-  EXPECT_EQ(progress.done, total_scores(scored.data, 2, 20));
+  std::int64_t scores = 0;
+  for (int g = 0; g < scored.data.size(); ++g) scores += 2 * scored_rows(scored.data, g, 20);
+  EXPECT_EQ(progress.done, scores);
   EXPECT_GE(progress.steps, scored.data.size());
 }
 

@@ -136,11 +136,11 @@ TEST(SlatePermutations, AreRecordedWithTheScores) {
   NoProgress progress;
   const auto world = make_self_communicator();
   JobContext context{*world, scored.pool, NodeTopology{}, progress};
-  const Experiment experiment =
-      tiny_experiment({"evaluate.slate={configs: 12, permutations: 2, seed: 7}"});
-  const Evaluation evaluation =
-      evaluate_members(scored.network, scored.flat, {true, true}, scored.data, {}, scored.units,
-                       {experiment.evaluate_block, 20}, context);
+  const Experiment experiment = tiny_experiment(
+      {"ensemble.members=2", "evaluate.slate={configs: 12, permutations: 2, seed: 7}"});
+  ScoringSession session(scored.data, context);
+  session.add(experiment, scored.network);
+  const Evaluation evaluation = evaluate_members(session, scored.flat, {true, true}, 20, context);
   const nlohmann::json json = evaluation_json(evaluation);
   EXPECT_EQ(json["members"][1]["slate"],
             nlohmann::json({{"configs", 12}, {"permutations", 2}, {"seed", 7}}));
