@@ -14,7 +14,7 @@ namespace tpudist {
 // convert, inspect, verify, synth: without LibTorch. `plans` handles `inspect --plan`: inspect_plans,
 // or a function that starts a program that has it.
 void add_data_commands(Command app, std::function<void(const InspectPlanArguments&)> plans);
-// compare, report: without LibTorch.
+// compare, diff, report: without LibTorch.
 void add_result_commands(Command app);
 
 void add_convert_command(Command app);
@@ -22,6 +22,7 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
 void add_verify_command(Command app);
 void add_synth_command(Command app);
 void add_compare_command(Command app);
+void add_diff_command(Command app);
 void add_report_command(Command app);
 
 void add_train_command(Command app);

@@ -11,6 +11,7 @@ void add_data_commands(Command app, std::function<void(const InspectPlanArgument
 
 void add_result_commands(Command app) {
   add_compare_command(app);
+  add_diff_command(app);
   add_report_command(app);
 }
 
