@@ -15,7 +15,8 @@ inline void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ErrorKind::failed, "broken plan: " + what);
 }
 
-inline void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns, const std::string& name) {
+inline void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns,
+                      const std::string& name) {
   require(csr.rows() == rows,
           name + " has " + std::to_string(csr.rows()) + " rows instead of " + std::to_string(rows));
   require(csr.begin.front() == 0 && csr.begin.back() == csr.entries(),
@@ -48,7 +49,7 @@ inline std::vector<Entry> sorted_entries(const Csr& csr, bool swapped) {
 }
 
 inline void check_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::int64_t rows_out,
-                  const std::string& name) {
+                         const std::string& name) {
   const std::int64_t replicas = matrix.replicas;
   require(replicas >= 1 && rows_in % replicas == 0 && rows_out % replicas == 0,
           name + ": rows are no multiple of the replicas");
@@ -59,14 +60,14 @@ inline void check_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::
 }
 
 // A matrix of the readout, which has one row for each configuration or slate.
-inline void check_readout_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::int64_t rows_out,
-                          const std::string& name) {
+inline void check_readout_matrix(const SparseMatrix& matrix, std::int64_t rows_in,
+                                 std::int64_t rows_out, const std::string& name) {
   require(matrix.replicas == 1, name + ": has replicas");
   check_matrix(matrix, rows_in, rows_out, name);
 }
 
-inline void check_index(const std::vector<std::int32_t>& index, std::int64_t low, std::int64_t limit,
-                 const Csr& transposed, const std::string& name) {
+inline void check_index(const std::vector<std::int32_t>& index, std::int64_t low,
+                        std::int64_t limit, const Csr& transposed, const std::string& name) {
   std::vector<Entry> entries;
   for (std::size_t row = 0; row < index.size(); ++row) {
     require(index[row] >= low && index[row] < limit, name + ": index out of range");
@@ -79,7 +80,7 @@ inline void check_index(const std::vector<std::int32_t>& index, std::int64_t low
 }
 
 inline void check_gather(const GatherIndex& gather, std::int64_t rows, std::int64_t limit,
-                  const std::string& name) {
+                         const std::string& name) {
   if (gather.is_identity()) {
     require(rows == limit, name + ": needs an explicit index");
     return;
@@ -90,7 +91,7 @@ inline void check_gather(const GatherIndex& gather, std::int64_t rows, std::int6
 
 // The values of the first `needed` entries of a gather index must be below `limit`.
 inline void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t limit,
-                  const std::string& name) {
+                         const std::string& name) {
   for (std::int64_t row = 0; row < needed; ++row) {
     require(gather(row) < limit, name + ": a needed row takes what is not needed");
   }
@@ -98,7 +99,7 @@ inline void check_needed(const GatherIndex& gather, std::int64_t needed, std::in
 
 // `is_part`: for the needed part of a plan, which gathers a prefix by an index.
 inline void check_layer(const PlanLayer& layer, std::int64_t states, bool is_part,
-                 const std::string& name) {
+                        const std::string& name) {
   check_gather(layer.self, layer.rows_out, layer.rows_in, name + ".self");
   if (!layer.state.empty()) {
     require(static_cast<std::int64_t>(layer.state.size()) == layer.rows_out,
@@ -114,8 +115,8 @@ inline void check_layer(const PlanLayer& layer, std::int64_t states, bool is_par
   }
 }
 
-inline void check_needed_counts(const PlanLayer& layer, const NeededCounts& counts, std::int64_t needed_in,
-                         const std::string& name) {
+inline void check_needed_counts(const PlanLayer& layer, const NeededCounts& counts,
+                                std::int64_t needed_in, const std::string& name) {
   require(counts.rows >= 0 && counts.rows <= layer.rows_out, name + ": needed rows out of range");
   require(counts.self_rows >= 0 && counts.self_rows <= needed_in,
           name + ": a needed row's own state is not needed");
