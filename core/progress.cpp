@@ -13,6 +13,7 @@
 
 #include "core/check.hpp"
 #include "core/descriptor.hpp"
+#include "core/duration.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -102,11 +103,6 @@ std::string format_rate(double per_second, std::string_view unit, bool is_short)
   if (per_second < 1) return fmt::format("{} each", format_seconds(1 / per_second));
   const std::string name = is_short ? "" : fmt::format(" {}", unit);
   return fmt::format("{:.{}f}{}/s", per_second, per_second >= 100 ? 0 : 1, name);
-}
-
-double seconds_between(std::chrono::steady_clock::time_point begin,
-                       std::chrono::steady_clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/philox.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -26,12 +28,9 @@ constexpr std::uint32_t high(std::uint64_t x) {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {high(b) ^ counter[1] ^ key[0], low(b), high(a) ^ counter[3] ^ key[1], low(a)};
-    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
-  }
+  PhiloxKey own{key[0], key[1]};
+  for (int round = 0; round < kPhiloxRounds; ++round, own.advance())
+    philox_round(counter[0], counter[1], counter[2], counter[3], own);
   return counter;
 }
 

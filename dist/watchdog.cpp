@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/duration.hpp"
 #include "core/host_name.hpp"
 #include "dist/lost_ranks.hpp"
 #include "dist/stop_signal.hpp"
@@ -143,7 +144,7 @@ void Watchdog::judge() {
   auto last = Clock::now();
   while (pause(interval_)) {
     const auto now = Clock::now();
-    const double passed = std::chrono::duration<double>(now - last).count();
+    const double passed = seconds_between(last, now);
     last = now;
     // A stopped process, or a machine that slept, did not hang during that time.
     look(std::min(passed, 2 * interval_ + 0.5));

@@ -14,6 +14,8 @@
 namespace tpudist {
 namespace {
 
+constexpr std::string_view kNotSet = "(not set)";
+
 using Sorted = std::map<std::string, ConfigEntry>;
 
 bool is_index(std::string_view part) {
@@ -106,23 +108,31 @@ std::string changed_keys(const std::vector<ConfigEntry>& entries) {
   return join(keys, "\n");
 }
 
-std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
-                                          const std::vector<ConfigEntry>& now) {
+std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& before,
+                                           const std::vector<ConfigEntry>& now) {
   const Sorted old_ones = deciding(before), new_ones = deciding(now);
-  std::map<std::string, std::string> changes;
+  std::vector<SettingChange> changes;
   for (const auto& [key, entry] : old_ones) {
     const auto other = new_ones.find(key);
     if (other == new_ones.end()) {
-      if (!entry.is_default) changes[key] = entry.value + " -> (not set)";
+      if (!entry.is_default) changes.push_back({key, entry.value, std::string(kNotSet)});
     } else if (!same_value(entry.value, other->second.value)) {
-      changes[key] = entry.value + " -> " + other->second.value;
+      changes.push_back({key, entry.value, other->second.value});
     }
   }
   for (const auto& [key, entry] : new_ones) {
-    if (!old_ones.contains(key) && !entry.is_default) changes[key] = "(not set) -> " + entry.value;
+    if (!old_ones.contains(key) && !entry.is_default)
+      changes.push_back({key, std::string(kNotSet), entry.value});
   }
+  std::ranges::sort(changes, {}, &SettingChange::key);
+  return changes;
+}
+
+std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
+                                          const std::vector<ConfigEntry>& now) {
   std::vector<std::string> lines;
-  for (const auto& [key, change] : changes) lines.push_back(fmt::format("{}: {}", key, change));
+  for (const auto& [key, then, value] : setting_changes(before, now))
+    lines.push_back(fmt::format("{}: {} -> {}", key, then, value));
   return lines;
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -69,8 +70,7 @@ void NodeFile::write(const NodeFileSource& source, NewCacheFile& fresh) const {
   CacheFileWriter writer(fresh.descriptor(), fresh.path());
   source.write(writer);
   fresh.publish();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  spdlog::debug("wrote {} in {:.1f} s", folder_->path_of(name_).string(), seconds.count());
+  spdlog::debug("wrote {} in {:.1f} s", folder_->path_of(name_).string(), seconds_since(begin));
 }
 
 // A killed writer releases its file at once, so only a stopped one can keep others waiting in vain.

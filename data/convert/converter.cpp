@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
@@ -155,9 +156,8 @@ class CollectionConverter {
           conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
       const MemoryBudget::Share share(memory_, bytes);
       convert_graph(npz, collection_, split, source, shard, options_.limits);
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       spdlog::debug("converted {} ({}) in {}", file.string(), format_bytes(source.bytes),
-                    format_seconds(seconds.count()));
+                    format_seconds(seconds_since(begin)));
       return true;
     } catch (const DataError& e) {
       spdlog::error("{}", e.what());

@@ -30,6 +30,8 @@ class FeatureStream {
   // The next rows, null at the end. The block is valid until the next call. Throws what reading
   // throws.
   const Block* next();
+  // Where the array is one block, makes `next` give it once more, without reading. False elsewhere.
+  bool restart();
 
   // "FILE: NAME[i, j, k]" of a value, by its index in the whole array in C order.
   std::string where(std::uint64_t value) const { return array_.where(value); }
@@ -44,6 +46,7 @@ class FeatureStream {
   std::uint64_t row_values_ = 1;
   std::int64_t block_rows_ = 1, next_row_ = 0;
   Block current_;
+  bool given_ = false;  // the only block
   BoundedQueue<Block> full_, free_;
   std::exception_ptr failure_;  // set before full_ is closed
   std::thread thread_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/philox.hpp"
 #include "models/kernels/cuda_rows.hpp"
 
 namespace tpudist {
@@ -18,18 +19,10 @@ struct Words {
 };
 
 __device__ Words philox(Words counter, std::uint64_t key) {
-  auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
+  PhiloxKey own{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.of[0],
-                        b = std::uint64_t{0xCD9E8D57u} * counter.of[2];
-    counter = {{static_cast<std::uint32_t>(b >> 32) ^ counter.of[1] ^ low,
-                static_cast<std::uint32_t>(b),
-                static_cast<std::uint32_t>(a >> 32) ^ counter.of[3] ^ high,
-                static_cast<std::uint32_t>(a)}};
-    low += 0x9E3779B9u;
-    high += 0xBB67AE85u;
-  }
+  for (int round = 0; round < kPhiloxRounds; ++round, own.advance())
+    philox_round(counter.of[0], counter.of[1], counter.of[2], counter.of[3], own);
   return counter;
 }
 

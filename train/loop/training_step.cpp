@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
 #include "dist/all_reduce_reducer.hpp"
@@ -45,10 +46,6 @@ ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members,
 }
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/thread_priority.hpp"
 
@@ -89,7 +90,7 @@ CheckpointQueue::Result CheckpointQueue::result_of(const Job& job) {
   } catch (const std::exception&) {
     result.error = std::current_exception();
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = seconds_since(begin);
   return result;
 }
 

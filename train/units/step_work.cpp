@@ -1,4 +1,5 @@
 #include "train/units/step_work.hpp"
+#include "core/duration.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,10 +8,6 @@ namespace tpudist {
 namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
-
-double seconds_between(TimePoint begin, TimePoint end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
 
 std::int64_t nanoseconds(TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/duration.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"
@@ -176,8 +177,8 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
   const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);
   const auto end = std::chrono::steady_clock::now();
-  plans.build_seconds = std::chrono::duration<double>(end - prepared).count();
-  if (!graphs.keeps_all()) plans.drawn_seconds = std::chrono::duration<double>(end - start).count();
+  plans.build_seconds = seconds_between(prepared, end);
+  if (!graphs.keeps_all()) plans.drawn_seconds = seconds_between(start, end);
   plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
                                      plans.refined.states, work_);
