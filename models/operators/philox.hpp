@@ -7,8 +7,8 @@
 
 namespace tpudist {
 
-// Philox4x32-10 (core/philox.hpp) of several counters, one for each lane. The counters differ only in
-// the last word, and the lanes are computed together. bits[w][lane] is word w of a lane.
+// Philox4x32-10 (core/philox.hpp) of several counters, one for each lane. The counters differ only
+// in the last word, and the lanes are computed together. bits[w][lane] is word w of a lane.
 inline constexpr int kPhiloxLanes = 16;
 using PhiloxWords = std::array<std::array<std::uint32_t, kPhiloxLanes>, 4>;
 void philox(const std::array<std::uint32_t, 4>& counter, PhiloxKey key, PhiloxWords& bits);
