@@ -10,8 +10,9 @@
 
 namespace tpudist {
 
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) turns a counter
-// of four words and a key of two into four random words by ten rounds, on hosts and devices.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), on hosts
+// and devices. It turns a counter of four words and a key of two words into four random words, in
+// ten rounds.
 struct PhiloxKey {
   std::uint32_t low, high;
 
@@ -23,8 +24,8 @@ struct PhiloxKey {
 
 inline constexpr int kPhiloxRounds = 10;
 
-// One round; `key` advances after it. Word has 32 bits, or 64 of which the upper half is zero: what
-// compilers take for several counters side by side.
+// One round. The caller advances `key` after it. Word has 32 bits, or 64 bits whose upper half is
+// zero: compilers vectorise the latter over several counters.
 template <typename Word>
 TPUDIST_ON_DEVICE inline void philox_round(Word& w0, Word& w1, Word& w2, Word& w3, PhiloxKey key) {
   constexpr std::uint64_t kLow = 0xFFFFFFFFull;

@@ -11,8 +11,8 @@ namespace tpudist {
 // text with an example, and a callback that makes one library call and prints the result. Callbacks
 // throw tpudist::Error. One header declares all, because the two programs add them side by side.
 
-// convert, inspect, verify, synth: without LibTorch. `plans` handles `inspect --plan`: inspect_plans,
-// or a function that starts a program that has it.
+// convert, inspect, verify, synth: without LibTorch. `plans` handles `inspect --plan`. It is
+// inspect_plans, or a function that starts a program that contains it.
 void add_data_commands(Command app, std::function<void(const InspectPlanArguments&)> plans);
 // compare, diff, report: without LibTorch.
 void add_result_commands(Command app);
@@ -34,7 +34,7 @@ void add_rank_command(Command app);
 void add_weights_command(Command app);
 void add_config_command(Command app);
 void add_doctor_command(Command app);
-// `completion` and `man`, which cover all commands of the program, also those added later.
+// `completion` and `man`. They cover all commands of the program, including those added later.
 void add_manual_commands(Command app);
 
 }  // namespace tpudist

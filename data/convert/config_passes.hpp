@@ -8,18 +8,18 @@
 
 namespace tpudist {
 
-// Passes over the configurations of one graph. An array of one block is read once for all of them.
-// Borrows what it is made of.
+// Reads the configurations of one graph several times. If the array fits in one block, it is read
+// from the file only once. Borrows its arguments.
 class ConfigPasses {
  public:
   ConfigPasses(const NpzReader& npz, const Collection& collection)
       : npz_(npz), collection_(collection) {}
 
-  // The configurations from the first one on.
+  // Starts a pass: a stream of the configurations from the first one on.
   FeatureStream& start();
-  // Goes on to the end from `block` of the pass under way, and returns the type that holds all values
-  // of the array, i8, i16, i32 or f32. Those before `block` need `least`. Throws DataError where a
-  // value is not finite.
+  // Reads the current pass to its end, starting with `block`. Returns the type that holds all
+  // values of the array: i8, i16, i32 or f32. `least` is the type that the values before `block`
+  // need. Throws DataError where a value is not finite.
   ElementType type_of_rest(const FeatureStream::Block* block, ElementType least);
 
  private:

@@ -10,10 +10,10 @@
 
 namespace tpudist {
 
-// An HDF5 file that is built in memory only. `where` names the file in messages. `bytes`: the expected
-// size. HDF5 allocates and clears memory in steps of this size.
+// Creates an HDF5 file in memory only. `where` names the file in messages. `bytes` is the expected
+// size; HDF5 allocates and clears memory in steps of this size.
 Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
-// The bytes of such a file, after `room` free bytes.
+// Returns the bytes of such a file, with `room` free bytes in front.
 std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);
 
 // The names of the datasets and groups in a group, in order.

@@ -21,7 +21,7 @@ class PlainDataset {
   // Throws DataError when it is missing, or of another type, or has no axis.
   static PlainDataset open(const Hdf5Id& group, const std::string& name, ElementType type,
                            std::string_view where);
-  // Also when it has another shape; a length of -1 allows any.
+  // The same; throws also when the dataset has another shape. A length of -1 allows any length.
   static PlainDataset open(const Hdf5Id& group, const std::string& name, ElementType type,
                            std::vector<std::int64_t> shape, std::string_view where);
 
@@ -57,7 +57,7 @@ class PlainDataset {
   std::vector<std::int64_t> shape_;
 };
 
-// A whole dataset.
+// Writes or reads a whole dataset.
 template <typename T>
 void write_plain(const Hdf5Id& group, const std::string& name, std::span<const T> values,
                  std::vector<std::int64_t> shape, std::string_view where) {

@@ -86,7 +86,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
 CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path);
 
 // Names and shapes of the parameters in a checkpoint, in the order of names: what load_checkpoint
-// needs if the network is not known. The same errors.
+// needs if the network is not known. Throws the same errors.
 ParameterTable read_parameter_table(const std::filesystem::path& path);
 
 // XXH3 over the unpadded parameters of all members, in name order, with names and shapes: `train`

@@ -6,13 +6,15 @@
 
 namespace tpudist {
 
-// When a checkpoint holds a list. Those of averages and of early stopping are empty in other runs.
+// Which checkpoints hold a list: all, those of runs with averages, or those of runs with early
+// stopping. In other runs the list is empty.
 enum class ListKept { always, averages, early_stop };
 
-// Calls visit(path in the file, ListKept, list of each of `all`) for each list that a checkpoint keeps
-// of members, in the order of the file; of SavedWeights for those that it has. Lists of floats are
-// [M, P], as the parameters, and all others [M]. A new list is added here, to Checkpoint
-// (checkpoint.hpp), and to what TrainingState copies (train/loop/training_state.cpp).
+// Calls visit(path in the file, ListKept, this list of each object in `all`) for each list of
+// members that a checkpoint keeps, in the order of the file. For SavedWeights it visits only the
+// lists that SavedWeights has. Lists of floats are [M, P], as the parameters, and all others [M].
+// To add a list, add it here, to Checkpoint (checkpoint.hpp), and to what TrainingState copies
+// (train/loop/training_state.cpp).
 template <typename Visit, typename... Lists>
 void visit_lists(const Visit& visit, Lists&... all) {
   constexpr bool whole = (std::is_same_v<std::remove_const_t<Lists>, Checkpoint> && ...);
