@@ -11,8 +11,8 @@
 namespace tpudist {
 namespace {
 
-// States of members that run together, in floats: they stay in the caches until the backward pass
-// takes them.
+// Most floats of states of members that run together. They stay in the caches until the backward
+// pass uses them.
 constexpr std::int64_t kCachedStates = std::int64_t{1} << 19;
 
 class CpuExecutor : public Executor {

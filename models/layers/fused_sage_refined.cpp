@@ -77,8 +77,8 @@ MemberRows FusedSage::backward_refined(const FusedCall& call, MemberSet members,
                                        const MemberRows& x, const Kept& kept, MemberRows d_y,
                                        MemberGradients gradients) const {
   const PlanLayer& plan_layer = layer_of(call);
-  // Gradients of the products that forward made (range 0: own, then the edge sets), and of what was
-  // multiplied.
+  // Gradients of the products that forward made (range 0: own, then the edge sets), and of their
+  // operands.
   const std::int64_t rows_in = call.rows(step_, members.needed);
   std::vector<std::int64_t> ranges{members.needed ? call.plan.needed_counts[step_].self_rows
                                                   : rows_in};

@@ -18,7 +18,7 @@ at::Tensor leaf(const at::Tensor& value, bool trained) {
 ComposedPass::ComposedPass(const ComposedNetwork& network, NetworkCall call, bool recompute)
     : network_(network), call_(std::move(call)), recompute_(recompute) {}
 
-// The graph is recorded where the thread's GradMode says so.
+// Records a graph only if the thread's GradMode is on.
 ComposedPass::Segment ComposedPass::run(int segment, const Flow& before,
                                         const NetworkCall& call) const {
   Segment ran{{leaf(before.rows, true), leaf(before.states, network_.trains_states())}, {}};
@@ -56,8 +56,8 @@ void ComposedPass::backward(const PreparedPlan& unit, const at::Tensor& d_scores
   }
 }
 
-// Turns the gradient of the segment's outputs into that of its inputs. The states' gradient adds up
-// over all segments, and goes back through the first.
+// Turns the gradient of the segment's outputs into that of its inputs. The states' gradient is
+// summed over all segments, and then goes back through the first one.
 void ComposedPass::differentiate(int segment, const Segment& ran, Flow& gradient,
                                  const Sink& sink) const {
   std::vector<at::Tensor> outputs{ran.behind.rows}, d_outputs{gradient.rows}, leaves;

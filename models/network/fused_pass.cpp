@@ -97,8 +97,9 @@ UnitScores FusedPass::forward() {
 
 void FusedPass::backward_members(MemberSet members, const ScoreGradient& score_gradient,
                                  MemberGradients gradients) {
-  // What the last members have used goes back, so that the memory of one layer is that of the next
-  // and in the caches, and what was run again in any case.
+  // The buffers of states are released as soon as the last members have used them, and those of
+  // states that were computed again always. The next layer then reuses memory that is in the
+  // caches.
   const bool last = members.first + members.count == all_.count;
   MemberRows d_x =
       network_.readout.backward(call_, members, x_.back(), score_gradient.values, gradients);

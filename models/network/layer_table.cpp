@@ -49,7 +49,7 @@ std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t conf
     step += static_cast<int>(block->steps().size());
     parameters += trained(block->parameters());
   }
-  // The head, an MLP over the configurations included, has what is left.
+  // The rest belongs to the head, including an MLP over the configurations.
   rows.push_back({head_name(config), 0, table.parameters() - parameters, 0, step, 0});
   return rows;
 }

@@ -24,7 +24,7 @@ std::vector<SageConfig> sage_stack(std::initializer_list<std::int64_t> widths, b
   return layers;
 }
 
-// Whether a layer, or one that it is made of, tells every (node, configuration) from all others.
+// Whether a layer, or a layer inside it, treats every (node, configuration) differently.
 bool is_per_element(const Layer& layer) {
   return layer.per_element() ||
          std::ranges::any_of(layer.inner(), [](const auto& own) { return is_per_element(*own); });

@@ -25,7 +25,7 @@ void drop_row(const DropoutDraw& draw, std::int64_t row, std::int64_t member, st
 }
 
 // Writes y = x with the channels that were drawn set to 0 and the others divided by what is kept.
-// 16 bits decide about a channel: a lane of Philox serves eight, one half word after the other.
+// 16 bits decide about a channel: a lane of Philox decides eight, one half word after another.
 template <typename T>
 void drop_channels(const DropoutDraw& draw, std::int64_t row, std::int64_t member,
                    std::int64_t channels, const T* x, T* y) {
@@ -40,7 +40,7 @@ void drop_channels(const DropoutDraw& draw, std::int64_t row, std::int64_t membe
     philox({static_cast<std::uint32_t>(row_key), static_cast<std::uint32_t>(row_key >> 32),
             draw.layer, static_cast<std::uint32_t>(first / 8)},
            key, bits);
-    // Half word h of all lanes decides about channels first + h * lanes and following.
+    // Half word h of the lanes decides about the channels from first + h * lanes on.
     for (std::int64_t half = 0; half < 8; ++half) {
       const std::int64_t begin = first + half * kPhiloxLanes;
       if (begin >= channels) break;

@@ -34,7 +34,7 @@ void gate(const RowGroups& groups, std::int64_t group, const Shape& shape, const
   const auto row = [&](std::int64_t i) { return rows.source[begin + i] * width; };
   std::vector<T> top(x + row(0), x + row(0) + width),
       inverse = inverse_temperatures(shape, temperature);
-  // Of the largest logit: training may turn a temperature negative.
+  // The x of the largest logit, not the largest x: training may make a temperature negative.
   for (std::int64_t i = 1; i < count; ++i)
     Rows::raise(x + row(i), inverse.data(), width, top.data());
   // The exponentials of the whole group at once: one call of ATen's vectorised function.

@@ -28,7 +28,7 @@ struct Saved {
   std::vector<at::Tensor> rows, parameters;
 };
 
-// Runs a block again with a graph of its own and writes the inputs' gradients into `d_rows`.
+// Runs a block again with its own autograd graph and writes the inputs' gradients into `d_rows`.
 // Returns the parameters' gradients.
 std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Saved& saved,
                                           const at::Tensor& gradient, std::int64_t first,
@@ -78,7 +78,8 @@ void add_in_order(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& 
   }
 }
 
-// Runs the function on all rows, without a graph. The first block tells the shape of the result.
+// Runs the function on all rows, without a graph. The first block determines the shape of the
+// result.
 at::Tensor map_all(const RowFunction& function, const variable_list& rows,
                    const variable_list& parameters, ThreadPool& pool) {
   const std::int64_t count = rows.front().size(0);

@@ -60,7 +60,7 @@ void sum_rows(const Readout& readout, const T* x, bool mean, std::int64_t width,
   }
 }
 
-// d x[row] = the sum over its cells and slates of what these pass on.
+// d x[row] = the sum of the gradients that its cells and slates pass to it.
 template <typename T>
 void spread(const Readout& readout, const Table& cell, const Table& slate, T* d_x,
             ThreadPool& pool) {
@@ -96,7 +96,7 @@ void spread_sum(const Readout& readout, const double* d_y, bool mean, std::int64
   spread(readout, cell, slate, d_x, pool);
 }
 
-// Raises `best` to `value`; what is NaN once stays so.
+// Raises `best` to `value`. Once `best` is NaN, it stays NaN.
 void raise(double value, double& best) {
   if (value > best || std::isnan(value)) best = value;
 }

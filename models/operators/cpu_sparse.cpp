@@ -50,7 +50,7 @@ at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x, ThreadPool& 
   return best;
 }
 
-// `share` begins as the gradient of `best`.
+// `share`: the gradient of `best`. It is overwritten.
 at::Tensor largest_gradient(const SparseMatrix& matrix, const at::Tensor& x, const at::Tensor& best,
                             const at::Tensor& share, ThreadPool& pool) {
   const std::int64_t width = width_of(x);

@@ -1,5 +1,5 @@
 // The operators as functions that autograd can differentiate: each keeps what its backward pass
-// takes, and the backend computes both passes.
+// needs, and the backend computes both passes.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Autograd takes an undefined tensor as none.
+// Autograd expects nothing instead of an undefined tensor.
 std::optional<Tensor> optional(const Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor.contiguous()) : std::nullopt;
 }

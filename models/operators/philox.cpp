@@ -26,7 +26,7 @@ void keep_lanes(const std::uint32_t* words, int shift, std::uint32_t limit, cons
                 float scale, int count, float* y) {
   for (int i = 0; i < count; ++i) {
     const std::uint32_t value = (words[i] >> shift) & 0xFFFFu;
-    // A product, so that what is no number is none when it is dropped, as in PyTorch.
+    // A product, so that NaN stays NaN when it is dropped, as in PyTorch.
     y[i] = x[i] * (value < limit ? 0.0f : scale);
   }
 }

@@ -27,8 +27,8 @@ Experiment parse_experiment(ConfigDocument document) {
   return read_experiment(document);
 }
 
-// Puts the configuration of the checkpoint in place of a config.yaml that cannot be read, which is
-// kept beside it. That it cannot be written, e.g. by another user, does not matter here.
+// Replaces a config.yaml that cannot be read with the configuration of the checkpoint, and keeps
+// the old file next to it. A folder that is not writable, e.g. of another user, is only a warning.
 void mend_config(const RunFolder& folder, const std::string& yaml) {
   try {
     std::error_code error;
@@ -42,7 +42,7 @@ void mend_config(const RunFolder& folder, const std::string& yaml) {
   }
 }
 
-// What config.yaml says, or the checkpoint where it says nothing.
+// The experiment of config.yaml, or that of the checkpoint if config.yaml cannot be read.
 Experiment experiment_of(const RunFolder& folder, const CheckpointSummary& checkpoint) {
   try {
     return parse_experiment(ConfigDocument::load(folder.config()));
@@ -80,7 +80,7 @@ void require_same_selection(const Dataset& dataset, const TrainedRun& run,
   }
 }
 
-// The members of all runs; where there are several runs with the folder of theirs.
+// The members of all runs. Where there are several runs, each member has the folder of its run.
 std::vector<MemberName> names_of(const std::vector<const TrainedRun*>& runs) {
   std::vector<MemberName> names;
   for (const TrainedRun* run : runs) {
@@ -124,7 +124,7 @@ std::vector<double> carried_weights(const Judgement& chosen, const Judgement& he
                   here.collection));
 }
 
-// The metrics of members that did not fail, and of nobody together yet.
+// The metrics of members that did not fail. There is no combination yet.
 Evaluation evaluate_each(const InMemoryPredictions& scored, const ScoringSession& session,
                          const std::vector<const TrainedRun*>& runs, const Combination& combination,
                          ThreadPool& pool) {
@@ -145,7 +145,7 @@ std::vector<std::vector<double>> primary_scores(const Evaluation& evaluation) {
   return metrics;
 }
 
-// Takes over what the members are together, and who of them is left out.
+// Copies the result of the combination and which members it leaves out.
 void take_judgement(Evaluation& evaluation, const Judgement& judgement,
                     std::vector<double> weights) {
   evaluation.used = judgement.used;
@@ -165,7 +165,7 @@ void take_judgement(Evaluation& evaluation, const Judgement& judgement,
   }
 }
 
-// The scores of all rows of each graph by the members together; all 0 where nobody ranks it.
+// The combined scores of all rows of each graph; all 0 where no member ranks it.
 std::vector<std::vector<double>> rankings_of(Judgement& judgement,
                                              const std::vector<ScoresByMember>& predictions) {
   std::vector<std::vector<double>> rankings;
@@ -208,8 +208,8 @@ CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSessi
   return result;
 }
 
-// `runs`: of one collection, at least one. Those that an ensemble was cut into are put in the order
-// of their members, so that the ensemble is the same in whatever order they are given.
+// `runs`: at least one, all of one collection. The runs of an ensemble that was split are sorted by
+// their members, so that the result does not depend on the order in which they are given.
 CollectionResult score_collection(std::vector<const TrainedRun*> runs, const ScoreRequest& request,
                                   JobContext& context) {
   std::ranges::stable_sort(

@@ -12,14 +12,14 @@
 namespace tpudist {
 namespace {
 
-// So many pieces of work for each rank, where members allow: a small graph is one block.
+// Wanted pieces of work for each rank. A small graph is one block, so members are split too.
 constexpr std::int64_t kPiecesOfARank = 2;
 
-// Tells the sink how much of all ranks' scores is done, from what this rank has done: of ranks with
-// equal shares of the work each is as far as the others. Thread-safe.
+// Estimates how many of all ranks' scores are done from what this rank has done, and tells the
+// sink. It assumes that ranks with equal shares of the work progress equally. Thread-safe.
 class ShareOfProgress {
  public:
-  // `total` scores of all ranks, which this rank's `work` stands for.
+  // `total`: scores of all ranks. They are done when this rank has done its `work`.
   ShareOfProgress(ProgressSink& sink, std::int64_t total, double work)
       : sink_(sink), total_(total), work_(work) {}
 
@@ -139,8 +139,8 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
   return result;
 }
 
-// Sorts the blocks' scores by graph, member and row, takes their mean over permutations, and
-// repeats those of equal configurations.
+// Sorts the blocks' scores by graph, member and row, averages them over permutations, and repeats
+// them for equal configurations.
 void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
                  const std::vector<DistinctRows>& distinct, const SlatePermutations& permutations,
                  std::vector<ScoresByMember>& predictions) {

@@ -26,10 +26,10 @@ UnitEstimate sample_plan(const UnitBuilder& units, const Dataset& dataset,
   return units.estimate(slates);
 }
 
-// How many configurations come to `limit` numbers in the states, where `few` of them have
-// few_floats and `many` have many_floats: along the power of the number of configurations through
-// the two, because the more there are the more of their states are equal. What is left of an error
-// is seen when a block is planned.
+// How many configurations have `limit` floats in their states, if `few` configurations have
+// few_floats and `many` have many_floats. It extrapolates with the power law of the number of
+// configurations that goes through both points: the more configurations, the more of their states
+// are equal. A remaining error is found when a block is planned.
 double fitting_configs(std::int64_t few, double few_floats, std::int64_t many, double many_floats,
                        double limit) {
   const double ratio = static_cast<double>(many) / static_cast<double>(few);

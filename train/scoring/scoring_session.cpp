@@ -59,7 +59,7 @@ class ScoringSession::Scorer {
     units_.share_graphs(false, pool);
   }
 
-  // The flags of these members stand in `by` from `first` on. The others get no scores.
+  // The flags of these members begin at `by[first]`. Members without a flag get no scores.
   std::vector<ScoresByMember> score(GraphRange graphs, std::span<const float> weights,
                                     const ScoringMembers& by, std::size_t first,
                                     std::int64_t most_rows, JobContext& context) const {

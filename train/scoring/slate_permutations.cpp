@@ -6,7 +6,7 @@
 namespace tpudist {
 namespace {
 
-// Names the permutations of slates among all that are drawn.
+// Distinguishes the permutations of slates from all other keyed permutations.
 constexpr std::uint64_t kSlatesKey = 0x736c6174655f3031;
 
 DistinctRows shuffled(const DistinctRows& graph, std::uint64_t key) {
