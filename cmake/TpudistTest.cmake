@@ -1,10 +1,11 @@
-# tpudist_test(<name> [PROGRAM <suffix>] [RANKS <count>...] [LIBS <library>...] [LABELS <label>...] [TIMEOUT <s>])
+# tpudist_test(<name> [PROGRAM <suffix> [ALL]] [RANKS <count>...] [LIBS <library>...] [LABELS <label>...] [TIMEOUT <s>])
 #
 # One test of CTest from <name>.cpp in the current folder tests/<folder>, named <folder>/<name> and labelled with the
 # first part of <folder>. The files of a folder make one program, <folder>_test (data_npz_test), linked with the
 # library of <folder> (tpudist::data_npz, or LIBS of each file), GoogleTest and RapidCheck; each test is the program held
 # to one file, `--file=tests/<folder>/<name>.cpp` (tests/support/test_file.hpp). Files with a PROGRAM are one of their
-# own, <folder>_<suffix>_test, since something in them holds for a whole program.
+# own, <folder>_<suffix>_test, since something in them holds for a whole program. With ALL the test is that whole
+# program, for a file that includes others.
 #
 # Without RANKS it is one test and runs directly. With RANKS it is one test for each count, run by
 # mpirun, and for a count of 1 also one plain process without mpirun; the program is <folder>_mpi_test.
@@ -28,7 +29,7 @@ set(TPUDIST_MPI_ENVIRONMENT
   OMPI_MCA_btl_vader_single_copy_mechanism=none)  # needs a right that containers do not give
 
 function(tpudist_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM;TIMEOUT" "RANKS;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALL" "PROGRAM;TIMEOUT" "RANKS;LIBS;LABELS")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests"
              OUTPUT_VARIABLE folder)
   string(REPLACE "/" "_" library "${folder}")
@@ -51,6 +52,9 @@ function(tpudist_test name)
   target_sources(${target} PRIVATE ${name}.cpp)
   target_link_libraries(${target} PRIVATE ${arg_LIBS})
   set(command ${target} --file=tests/${folder}/${name}.cpp)
+  if(arg_ALL)
+    set(command ${target})
+  endif()
 
   function(add name processors)
     add_test(NAME ${name} COMMAND ${ARGN})

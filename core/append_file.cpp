@@ -40,7 +40,7 @@ void append_to_file(const std::filesystem::path& path, std::string_view text) {
   struct stat before {};
   const bool regular = ::fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode);
   int error = append(descriptor, text);
-  // The error of the write is the one to tell, also where the file cannot be cut.
+  // The error of the write is reported, also if the file cannot be cut.
   if (error != 0 && regular &&
       uninterrupted([&] { return ::ftruncate(descriptor, before.st_size); }) != 0)
     errno = error;

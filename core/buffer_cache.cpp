@@ -12,7 +12,8 @@
 namespace tpudist {
 namespace {
 
-// A kept block is taken for a request of at least this part of it: used again it is in the caches.
+// A kept block is used for requests of at least this part of its size: reused memory is in the
+// caches.
 constexpr std::int64_t kMaxWaste = 2;
 constexpr std::size_t kLine = 64, kHugePage = std::size_t{2} << 20;
 

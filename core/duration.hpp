@@ -16,8 +16,12 @@ std::optional<double> parse_duration(std::string_view text);
 // "7h30m", "45s", "2d", "1.5s". parse_duration reads it back, to a millisecond.
 std::string format_duration(double seconds);
 
+inline double seconds_between(std::chrono::steady_clock::time_point begin,
+                              std::chrono::steady_clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return seconds_between(begin, std::chrono::steady_clock::now());
 }
 
 }  // namespace tpudist

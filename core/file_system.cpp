@@ -44,7 +44,7 @@ class PosixFile : public WritableFile {
 
   void close() override {
     if (descriptor_ < 0) return;
-    // The descriptor is gone even when close fails, and all is well when a signal interrupts it.
+    // The descriptor is gone even when close fails; an interruption by a signal is no error.
     if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
       throw_io_error("close", path_, errno);
   }
@@ -91,8 +91,8 @@ class PosixFileSystem : public FileSystem {
   }
 };
 
-// "NAME.PID-COUNTER-RANDOM.tmp" beside `path`. The random part keeps processes of several machines
-// (or containers, whose process ids are alike) apart on a shared file system.
+// "NAME.PID-COUNTER-RANDOM.tmp" beside `path`. The random part distinguishes processes of several
+// machines, or of containers with the same process ids, on a shared file system.
 std::filesystem::path temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
   const std::string name = path.filename().string().substr(0, 200);  // NAME_MAX is 255
@@ -101,11 +101,11 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return path.parent_path() / unique;
 }
 
-// Nothing can be renamed over what is no file, and there is nothing to sync.
+// For a path that is not a file: no rename and no sync.
 void write_through(const OutputPath& output, std::span<const std::byte> bytes, FileSystem& files) {
   std::unique_ptr<WritableFile> file;
   if (output.kind == OutputPath::Kind::descriptor) {
-    std::fflush(stdout);  // what was printed to the same place before comes first
+    std::fflush(stdout);  // earlier output to the same place comes first
     file = std::make_unique<PosixFile>(output.path, ::fcntl(output.descriptor, F_DUPFD_CLOEXEC, 0));
   } else {
     file = files.create(output.path);

@@ -45,13 +45,15 @@ int open_lock_file(const std::filesystem::path& path) {
   int descriptor = open_with(O_RDWR | O_CREAT);
   if (descriptor < 0 && errno == EACCES) {
     descriptor = open_with(O_RDONLY);
-    if (descriptor < 0 && errno == ENOENT) errno = EACCES;  // the folder refused a new file
+    if (descriptor < 0 && errno == ENOENT)
+      errno = EACCES;  // no new file may be created in the
+                       // folder
   }
   return check_posix(descriptor, "open", path);
 }
 
-// Whether the open file is still the one that stands under this name. A holder removes the file
-// when it is done, and a lock on a removed file keeps nobody out.
+// Whether the open file still has this name. A holder removes the file when it is done, and a lock
+// on a removed file keeps nobody out.
 bool stands_there(int descriptor, const std::filesystem::path& path) {
   struct stat open_file {
   }, named_file{};
@@ -68,8 +70,8 @@ std::string read_holder(int descriptor) {
   return line.empty() ? "another process" : std::string(line);
 }
 
-// Only a message: that it cannot be written (another user's file, a full disk) takes nothing from
-// the lock.
+// Only for messages: if it cannot be written (another user's file, a full disk), the lock is still
+// valid.
 void write_holder(int descriptor, std::string_view command) {
   const std::string text = describe_this_process(command) + "\n";
   if (uninterrupted([&] { return ::ftruncate(descriptor, 0); }) != 0) return;

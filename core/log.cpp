@@ -26,7 +26,7 @@ std::optional<spdlog::level::level_enum> level_of(std::string_view name) {
   return std::nullopt;
 }
 
-// Writes to standard error, or hands each line to a progress bar while there is one.
+// Writes to standard error, or passes each line to a progress bar while there is one.
 class LogSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void redirect(ProgressSink* progress) {
@@ -56,7 +56,7 @@ class LogSink : public spdlog::sinks::base_sink<std::mutex> {
   ProgressSink* progress_ = nullptr;
 };
 
-// What --quiet or --verbose asked for; wins over the environment.
+// The verbosity of --quiet or --verbose; it overrides the environment.
 std::optional<Verbosity>& asked_verbosity() {
   static std::optional<Verbosity> asked;
   return asked;
@@ -86,7 +86,7 @@ void set_up_logging(int rank, int ranks) {
   logger->set_level(wanted_level(rank));
   logger->flush_on(spdlog::level::trace);
   const char* wanted = std::getenv("TPUDIST_LOG");
-  static bool told = false;  // a program sets up its log again when it knows its ranks
+  static bool told = false;  // a program sets up its log twice: again when it knows its ranks
   if (wanted && *wanted && !level_of(wanted) && rank == 0 && !std::exchange(told, true)) {
     logger->warn("TPUDIST_LOG={} is none of trace, debug, info, warn, error", wanted);
   }

@@ -23,8 +23,8 @@ std::uint64_t status_peak() {
 }  // namespace
 
 std::uint64_t peak_resident_bytes() {
-  // getrusage would be enough, but its number survives exec: a small program that a large one
-  // started would report the large one's peak.
+  // getrusage also has this number, but it survives exec: a small program started by a large one
+  // would report the large one's peak.
   if (const std::uint64_t bytes = status_peak()) return bytes;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -24,9 +24,9 @@ void check_is_file_name(const std::filesystem::path& path) {
   }
 }
 
-// N where the folder of `path` is /dev/fd, /proc/self/fd or the like: its links show open
-// descriptors of this process. What they name need not be a path, and replacing a file that one of
-// them has open would take it from under the descriptor.
+// N if the folder of `path` is /dev/fd, /proc/self/fd or similar: its links stand for open
+// descriptors of this process. Their targets need not be paths, and replacing an open file would
+// not change the descriptor's file.
 std::optional<int> own_descriptor(const std::filesystem::path& path) {
   std::error_code error;
   const auto folder = std::filesystem::canonical(path.parent_path(), error);
@@ -42,7 +42,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
 
-// Mode of what stands at `path`, which is no symbolic link; 0 when there is nothing.
+// Mode of the file at `path`, not following a symbolic link; 0 if there is none.
 mode_t mode_of(const std::filesystem::path& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) return status.st_mode;

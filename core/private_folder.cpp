@@ -28,7 +28,7 @@ PrivateFolder::PrivateFolder(const std::filesystem::path& place)
   const int opened = uninterrupted(
       [&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
   descriptor_ = Descriptor(check_posix(opened, "open", path_));
-  // What counts is what was opened.
+  // Checks the opened folder, not the path.
   check_posix(::fstat(descriptor_.get(), &found), "look at", path_);
   if (found.st_uid != ::geteuid()) {
     throw IoError(fmt::format("{} belongs to user {}, not to this one ({}): take another folder",

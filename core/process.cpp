@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-// Bytes that are no text would break the JSON that the line goes into.
+// Bytes that are not valid text would break the JSON that contains the line.
 std::string text_or_unknown(std::string text) {
   return text.empty() || !is_utf8(text) ? "unknown" : text;
 }

@@ -13,6 +13,7 @@
 
 #include "core/check.hpp"
 #include "core/descriptor.hpp"
+#include "core/duration.hpp"
 #include "core/numbers.hpp"
 
 namespace tpudist {
@@ -47,7 +48,7 @@ std::string cut(std::string_view text, std::size_t most) {
   return std::string(text);
 }
 
-// What is not empty, with ", " between.
+// The non-empty parts, with ", " between.
 std::string listed(std::initializer_list<std::string_view> parts) {
   std::string text;
   for (const std::string_view part : parts) {
@@ -61,9 +62,9 @@ bool is_given(const char* variable) {
   return value && *value;
 }
 
-// Where Open MPI's mpirun started this process, `descriptor` is a pipe to mpirun, which passes on
-// what it reads: then the terminal is that of mpirun, the process above. Nothing where there is
-// none, and where mpirun puts something in front of each line.
+// If Open MPI's mpirun started this process, `descriptor` is a pipe to mpirun, which forwards it.
+// The terminal is then that of mpirun, the parent process. Nothing if there is none, or if mpirun
+// adds a prefix to each line.
 Descriptor terminal_of(int descriptor) {
   if (isatty(descriptor) == 1) return Descriptor(dup(descriptor));
   if (descriptor != STDERR_FILENO || !is_given("OMPI_COMM_WORLD_RANK")) return {};
@@ -104,14 +105,9 @@ std::string format_rate(double per_second, std::string_view unit, bool is_short)
   return fmt::format("{:.{}f}{}/s", per_second, per_second >= 100 ? 0 : 1, name);
 }
 
-double seconds_between(std::chrono::steady_clock::time_point begin,
-                       std::chrono::steady_clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
-
 }  // namespace
 
-// What can be said of the innermost job. Pieces that are not known are empty.
+// What is known about the innermost job; unknown pieces are empty.
 struct ProgressBar::Pieces {
   std::string outer;  // the jobs that it is a part of: "train 40 % > "
   std::string title, percent, count, short_count, rate, short_rate, left, note;
@@ -162,7 +158,7 @@ ProgressBar::ProgressBar(Options options) : options_(std::move(options)) {
 }
 
 ProgressBar::~ProgressBar() {
-  // Left by an exception, say: keep what the bar shows, and let others begin a new line.
+  // Destroyed by an exception, for example: keep the bar on the screen, and start a new line.
   if (!jobs_.empty() && terminal_) write("\n");
 }
 
@@ -261,7 +257,7 @@ void ProgressBar::write(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written =
         uninterrupted([&] { return ::write(options_.descriptor, text.data(), text.size()); });
-    if (written <= 0) return;  // nobody reads: not worth ending a run
+    if (written <= 0) return;  // a closed output: no reason to end a run
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/philox.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -26,18 +28,15 @@ constexpr std::uint32_t high(std::uint64_t x) {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {high(b) ^ counter[1] ^ key[0], low(b), high(a) ^ counter[3] ^ key[1], low(a)};
-    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
-  }
+  PhiloxKey own{key[0], key[1]};
+  for (int round = 0; round < kPhiloxRounds; ++round, own.advance())
+    philox_round(counter[0], counter[1], counter[2], counter[3], own);
   return counter;
 }
 
 std::uint64_t mix_key(std::span<const std::uint64_t> parts) {
-  // Key and part go different ways into the sum: were both only mixed alike, a part that equals the
-  // number of parts would cancel the start, and (1) and () would be one key.
+  // Key and part are mixed differently: otherwise a part that equals the number of parts would
+  // cancel the start, and (1) and () would give one key.
   std::uint64_t key = mix64(parts.size() + 0x2545F4914F6CDD1D);
   for (const std::uint64_t part : parts)
     key = mix64(key * 0xD1342543DE82EF95 + mix64(part + kGolden));
@@ -101,7 +100,7 @@ KeyedPermutation::KeyedPermutation(std::uint64_t n, std::uint64_t key)
 }
 
 std::uint64_t KeyedPermutation::operator()(std::uint64_t index) const {
-  // More rounds than the four of theory, because halves can be a bit or two wide.
+  // More rounds than the four of theory, because halves may have only one or two bits.
   constexpr std::uint64_t kRounds = 8;
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   std::uint64_t value = index;

@@ -1,49 +1,11 @@
 #include "core/text.hpp"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 namespace tpudist {
-namespace {
-
-// Whether `byte` is in the set that starts after pattern[at] == '['; moves `at` past the `]`.
-// Nothing when the set is not closed.
-std::optional<bool> match_set(std::string_view pattern, std::size_t& at, char byte) {
-  std::size_t i = at + 1;
-  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
-  if (negated) ++i;
-  const auto code = [](char c) { return static_cast<unsigned char>(c); };
-  bool found = false;
-  // A `]` that comes first belongs to the set.
-  for (bool first = true; i < pattern.size() && (first || pattern[i] != ']'); first = false) {
-    const char low = pattern[i];
-    char high = low;
-    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-      high = pattern[i + 2];
-      i += 2;
-    }
-    ++i;
-    found = found || (code(low) <= code(byte) && code(byte) <= code(high));
-  }
-  if (i >= pattern.size()) return std::nullopt;
-  at = i + 1;
-  return found != negated;
-}
-
-// Matches one pattern element other than `*` against one byte and moves `at` past it.
-bool match_one(std::string_view pattern, std::size_t& at, char byte) {
-  if (pattern[at] == '?') {
-    ++at;
-    return true;
-  }
-  if (pattern[at] == '[') {
-    if (const auto matched = match_set(pattern, at, byte)) return *matched;
-  }
-  return pattern[at++] == byte;
-}
-
-}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the table: the one before the last, the last, and the new one.
@@ -85,24 +47,7 @@ std::string nearest_of(std::string_view word, std::span<const std::string> candi
 }
 
 bool glob_match(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0;
-  // Where to continue when a match fails: after the last `*`, which then takes one byte more.
-  std::size_t star = std::string_view::npos, star_text = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = ++p;
-      star_text = t;
-    } else if (p < pattern.size() && match_one(pattern, p, text[t])) {
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star;
-      t = ++star_text;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return fnmatch(std::string(pattern).c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0;
 }
 
 bool glob_match_any(std::span<const std::string> patterns, std::string_view text) {

@@ -81,7 +81,7 @@ struct Loop {
 // The loop whose task this thread is running.
 thread_local Loop* current_loop = nullptr;
 
-// What count_finished_work was given in this thread.
+// The counter given to count_finished_work in this thread.
 thread_local std::atomic<std::uint64_t>* finished_work = nullptr;
 
 void note_finished_work() {
@@ -118,7 +118,7 @@ struct ThreadPool::Impl {
   void run_thread(const std::function<void()>& on_start);
   void run(Loop& loop);
 
-  // The rest is called with `mutex` held by `lock`, and `help` gives it up while it works.
+  // The following are called with `mutex` held by `lock`; `help` releases it while it works.
   Loop* innermost(const Loop* within);
   void help(Loop& loop, std::unique_lock<std::mutex>& lock);
   void open(Loop& loop);
@@ -209,7 +209,7 @@ void ThreadPool::Impl::help(Loop& loop, std::unique_lock<std::mutex>& lock) {
   loop.work();
   lock.lock();
   close(loop);
-  // With the mutex held: the caller, which needs it to leave, cannot destroy the loop before this
+  // With the mutex held: the caller needs it to leave, so it cannot destroy the loop before this
   // ends.
   if (loop.helpers.fetch_sub(1, std::memory_order_release) == 1 && loop.caller_sleeps) {
     loop.caller_wakes.notify_one();
@@ -247,8 +247,8 @@ void ThreadPool::Impl::run(Loop& loop) {
   lock.lock();
   close(loop);
   while (!alone()) {
-    // A helper may have opened loops inside of this one; to help there cannot delay this one. Other
-    // loops are left alone, since their tasks could take much longer than what is waited for.
+    // A helper may have opened loops inside of this one; helping there cannot delay this one. Other
+    // loops are not helped, since their tasks could take much longer.
     if (Loop* inner = innermost(&loop)) {
       help(*inner, lock);
       continue;
@@ -287,7 +287,7 @@ void ThreadPool::parallel_for(std::int64_t count, const std::function<void(std::
     }
     return;
   }
-  // Long loops of short calls take several indices at once.
+  // Long loops of short calls take several indices at a time.
   const std::int64_t chunk = std::max<std::int64_t>(1, count / (std::int64_t{64} * impl_->size));
   Loop loop(count, chunk, body, current_loop, impl_.get());
   impl_->run(loop);

@@ -37,7 +37,7 @@ void pop_range() {}
 struct Trace::Ring {
   const char* name = nullptr;
   std::uint64_t added = 0;
-  std::vector<TracedSpan> spans;  // the span number i lies at i modulo the limit
+  std::vector<TracedSpan> spans;  // span number i is at i modulo the limit
 };
 
 Trace::Trace(std::size_t most) : number_(next_number()), most_(std::max<std::size_t>(most, 1)) {}

@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kMostNamed = 5;   // differing values in one message
+constexpr std::size_t kMostNamed = 5;    // differing values in one message
 constexpr std::size_t kMostShown = 160;  // bytes of a value
 
 using Values = std::vector<AgreedValue>;
@@ -41,7 +41,7 @@ std::string value_of(const Values& values, std::string_view name) {
   return found == values.end() ? "not given" : found->value;
 }
 
-// Values that are equal in what is shown of them are told apart by a hash.
+// The value as shown in messages; a long one is cut, with a hash to distinguish it.
 std::string shown(const std::string& value) {
   if (value.empty()) return "empty";
   if (value.size() <= kMostShown) return value;
@@ -82,7 +82,7 @@ bool equal_everywhere(Communicator& communicator, std::uint64_t hash) {
   return std::ranges::all_of(all, [&](std::uint64_t other) { return other == all[0]; });
 }
 
-// What differs between ranks, the same text on all of them; "" where nothing does.
+// The differences between ranks, the same text on all of them; "" if there are none.
 std::string disagreement(Communicator& communicator, std::span<const AgreedValue> values) {
   const std::string mine = encode(values);
   if (equal_everywhere(communicator, hash64(mine))) return {};

@@ -52,7 +52,7 @@ class AllReduceReducer final : public GradientReducer {
       const std::lock_guard lock(mutex_);
       sum.waiting[leaf] = copy;
       if (sum.busy || sum.order[sum.next] != leaf) return;
-      sum.busy = true;  // its turn came meanwhile: what waits is worked off below
+      sum.busy = true;  // its turn has come: the loop below adds the waiting rows
     } else {
       accumulate(member, row.data(), sum.next == 0);
       const std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ class AllReduceReducer final : public GradientReducer {
     }
   }
 
-  // The number of ranks with a missing leaf travels as one more element, so that all ranks throw.
+  // The number of ranks with a missing leaf is one more element, so that all ranks throw.
   std::span<const float> finalize() override {
     ledger_.end();
     const std::string missing = ledger_.missing();
@@ -95,7 +95,7 @@ class AllReduceReducer final : public GradientReducer {
     return sum.busy = true;
   }
 
-  // The waiting row whose turn it is; otherwise the caller is no longer the one who adds.
+  // The waiting row whose turn it is. If there is none, the caller stops being the adding thread.
   float* next_waiting(Sum& sum) {
     const std::lock_guard lock(mutex_);
     if (sum.next < sum.order.size()) {
@@ -118,7 +118,7 @@ class AllReduceReducer final : public GradientReducer {
 
   void all_reduce(std::span<float> data) {
     const int ranks = communicator_.size();
-    // What a ring sends: every element but the own slice, twice.
+    // A ring sends every element except the own slice, twice.
     bytes_sent_ += static_cast<std::int64_t>(data.size_bytes()) * 2 / ranks * (ranks - 1);
     if (communicator_.memory() == MemoryKind::host) {
       communicator_.all_reduce(data, ReduceOp::sum);

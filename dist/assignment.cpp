@@ -23,7 +23,7 @@ std::vector<int> assign_by_cost(std::span<const double> costs, int ranks) {
   double before = 0;
   int last = 0;
   for (std::size_t i = 0; i < costs.size(); ++i) {
-    // Without any cost, items count alike.
+    // Without any cost, items have equal weight.
     const double middle =
         total > 0 ? (before + costs[i] / 2) / total : (static_cast<double>(i) + 0.5) / costs.size();
     last = std::max(last, std::min(static_cast<int>(middle * ranks), ranks - 1));

@@ -30,7 +30,7 @@ ClockOffset measure_clock_offset(Communicator& world, const std::function<std::i
     world.all_gather(std::span(&begin, 1), std::span(before), std::span<const std::int64_t>(ones));
     const std::int64_t end = now();
     upper = std::min(upper, end - before[0]);
-    // Only those of rank 0 are bounds; it tells them to the others.
+    // Only the times of rank 0 give bounds; it sends them to the others.
     for (std::size_t r = 0; r < ranks; ++r) lower[r] = std::max(lower[r], before[r] - end);
   }
   world.broadcast(std::span(lower), 0);

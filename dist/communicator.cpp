@@ -82,7 +82,7 @@ void run_on_all_ranks(Communicator& communicator, const std::function<void()>& a
   communicator.all_reduce(std::span(&failures, 1), ReduceOp::sum);
   if (failures == 0) return;
 
-  // The kind travels as the first character; ranks without an error send nothing.
+  // The kind is sent as the first character; ranks without an error send nothing.
   std::string mine;
   if (error) {
     const Failure failure = describe(error);

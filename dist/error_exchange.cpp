@@ -11,7 +11,7 @@ namespace {
 constexpr int kTag = 85;
 constexpr std::chrono::milliseconds kPause{1};
 
-// The exit code, whether the error was only heard of, and the message.
+// The exit code, whether the error was received from another rank, and the message.
 std::string encode(const RankError& error) {
   return std::to_string(error.exit_code) + (error.heard ? "h" : "o") + error.message;
 }
@@ -30,7 +30,7 @@ RankError decode(int rank, const std::string& text) {
 }  // namespace
 
 ErrorExchange::ErrorExchange(RankError mine) : mine_(std::move(mine)) {
-  // Whatever MPI has to say about these messages must not end the process before it has printed.
+  // MPI errors in these messages must not end the process before it has printed.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &mine_.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
@@ -63,7 +63,7 @@ std::vector<RankError> ErrorExchange::wait(std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   std::vector<RankError> errors{mine_};
   int sent = 0;
-  // A long message leaves this rank only while MPI is called, so the sends count as well.
+  // A long message is sent only while MPI is called, so the loop also waits for the sends.
   while (std::ssize(errors) < ranks_ || !sent) {
     if (receive(errors)) continue;
     if (MPI_Testall(ranks_, requests_.data(), &sent, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;

@@ -21,7 +21,7 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Microseconds with all digits of nanoseconds, so that spans that nest still do.
+// Microseconds with all digits of nanoseconds, so that nested spans stay nested.
 std::string microseconds(std::int64_t ns) {
   const std::int64_t size = std::abs(ns);
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
@@ -52,7 +52,7 @@ void add_span(const TracedSpan& span, int rank, std::size_t track, std::int64_t 
   text += "}},\n";
 }
 
-// What one rank gives, on rank 0; elsewhere nothing.
+// The text of rank `from`, on rank 0; empty elsewhere.
 std::string to_root(Communicator& world, int from, const std::string& mine) {
   if (from == 0) return world.rank() == 0 ? mine : std::string();
   auto size = static_cast<std::int64_t>(mine.size());

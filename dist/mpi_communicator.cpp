@@ -85,7 +85,7 @@ void MpiComm::barrier() {
 bool MpiComm::wait_for_all(std::chrono::milliseconds patience,
                            const std::function<bool()>& in_vain) {
   const Collective call(activity_, "wait_for_all", 0, /*patient=*/true);
-  constexpr std::chrono::milliseconds kShortest{1}, kLongest{20};  // between two looks
+  constexpr std::chrono::milliseconds kShortest{1}, kLongest{20};  // between two checks
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(handle_.get(), &request), "MPI_Ibarrier");
   const auto begin = std::chrono::steady_clock::now();
@@ -145,8 +145,9 @@ void MpiComm::all_reduce_int64(std::span<std::int64_t> data, ReduceOp op) {
   all_reduce_pieces(data, MPI_INT64_T, op);
 }
 
-// Point to point rather than MPI_Alltoallv: sender and receiver of a pair see the same size and so
-// cut it alike, whereas ranks could not agree without a message on whether all counts fit.
+// Point to point rather than MPI_Alltoallv. Sender and receiver of a pair see the same size, so
+// they cut it in the same way. For MPI_Alltoallv ranks would need a message to agree whether all
+// counts fit.
 void MpiComm::all_to_all_bytes(std::span<const std::byte> send,
                                std::span<const std::int64_t> send_counts, std::span<std::byte> recv,
                                std::span<const std::int64_t> recv_counts,

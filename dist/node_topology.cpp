@@ -25,7 +25,7 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// The ranks of this node; of a world that is not MPI, which is one of one rank, that rank.
+// The ranks of this node. A world that is not MPI has one rank, which is alone on its node.
 std::unique_ptr<Communicator> node_of(Communicator& world) {
   if (auto* mpi = dynamic_cast<MpiComm*>(&world)) return mpi->split_by_node();
   if (world.size() == 1) return make_self_communicator();
@@ -91,7 +91,7 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
         "on it, or choose device: cpu or auto",
         place.node, host_name(), place.local_rank, place.local_ranks, devices.size()));
   });
-  // All or none: a rank on a CPU would hold up the others.
+  // All ranks or none: a rank on a CPU would delay the others.
   std::int64_t everywhere = own >= 0 ? 1 : 0;
   world.all_reduce(std::span(&everywhere, 1), ReduceOp::min);
   if (everywhere) place.device = own;

@@ -25,7 +25,7 @@ RankFiles::RankFiles(std::filesystem::path folder, int rank, int ranks)
     : folder_(std::move(folder)), rank_(rank), ranks_(ranks) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  // Only its owner writes; others that may read the run may read where it is.
+  // Only the owner writes; everybody who may read the run may read the status.
   const std::filesystem::path path = path_of(rank_);
   descriptor_ = uninterrupted(
       [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); });
@@ -49,7 +49,7 @@ std::vector<std::optional<RankStatus>> RankFiles::read_others() const {
   std::vector<std::optional<RankStatus>> places(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
-    // A FIFO of that name must not hold us.
+    // If it is a FIFO, opening must not block.
     const std::filesystem::path path = path_of(rank);
     const int file = uninterrupted(
         [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });

@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::size_t kListed = 8;  // ranks of which is told where they are
+constexpr std::size_t kListed = 8;  // most ranks with a line of their own
 
 // The number of a rank in the job.
 int number_of(std::span<const RankSilence> ranks, std::size_t rank) {
@@ -24,7 +24,7 @@ std::string list_of(std::span<const RankSilence> ranks, const std::vector<int>& 
   return rank_list(numbers);
 }
 
-// A rank that waits in the last collective that any is known to wait in; null if none waits.
+// A rank that waits in the latest collective in which any known rank waits; null if none waits.
 const RankSilence* last_waiting(std::span<const RankSilence> ranks) {
   const RankSilence* last = nullptr;
   for (const RankSilence& rank : ranks) {
@@ -34,7 +34,7 @@ const RankSilence* last_waiting(std::span<const RankSilence> ranks) {
   return last;
 }
 
-// Whether a rank has come to where `last` waits; true where nobody waits.
+// Whether a rank has reached the collective in which `last` waits; true if nobody waits.
 bool has_arrived(const RankSilence& rank, const RankSilence* last) {
   return !last || rank.place.collective > last->place.collective ||
          (rank.place.collective == last->place.collective && rank.place.waiting);
@@ -52,7 +52,7 @@ std::string line_of(std::span<const RankSilence> ranks, std::size_t rank) {
                      silence.answers ? "" : "; its process is stopped, gone or cut off");
 }
 
-// Lines that say where some ranks and `self` are, and how to go on.
+// Lines with the status of some ranks and of `self`, and how to continue.
 std::string details(std::span<const RankSilence> ranks, std::vector<int> listed, int self,
                     std::string_view checkpoint) {
   if (std::ranges::find(listed, self) == listed.end()) listed.push_back(self);

@@ -5,7 +5,7 @@
 
 namespace tpudist {
 namespace {
-constexpr std::int64_t range_length = 1 << 16;  // 256 KiB: some ten microseconds of work
+constexpr std::int64_t range_length = 1 << 16;  // 256 KiB: about ten microseconds of work
 }  // namespace
 
 void add_range(float* out, const float* a, const float* b, std::int64_t length) {

@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-// A handler can reach nothing but globals; a lock-free atomic is safe in it.
+// A signal handler can only use globals; a lock-free atomic is safe in it.
 std::atomic<bool> stop_requested = false;
 std::atomic<bool> listener_lives = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -50,7 +50,7 @@ StopSignal::StopSignal(std::string_view interrupt_notice) : listens_to_term_(!st
   stop_requested = false;
   notice = interrupt_notice;
   listen(SIGUSR2, previous_usr2_);
-  // Once it was heard, the system's own answer is back, which ends the process.
+  // After the first SIGINT the default action is restored, which ends the process.
   listen(SIGINT, previous_int_, static_cast<int>(SA_RESETHAND));
   if (listens_to_term_) listen(SIGTERM, previous_term_);
 }

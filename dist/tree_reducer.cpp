@@ -77,8 +77,8 @@ void TreeReducer::begin(const LeafOwners& owners) {
   grow(result_, owners.members * length_);
 }
 
-// Takes the sibling's value if it is there and the parent is this rank's to merge; otherwise leaves
-// `value` (if not null) at the node, for the sibling to take.
+// Takes the sibling's value if it is ready and this rank merges the parent. Otherwise leaves
+// `value` (if not null) at the node, for the sibling.
 float* TreeReducer::swap_with_sibling(int node, float* value) {
   const int parent = tree_.nodes[node].parent;
   const std::lock_guard lock(mutex_);
@@ -91,9 +91,9 @@ float* TreeReducer::swap_with_sibling(int node, float* value) {
   return nullptr;
 }
 
-// Climbs from the leaf: whoever comes second to a node merges it, and goes on to the parent. The
-// caller's row is copied only where it has to wait. A merge ends up in the left child's memory, so
-// that a member's sum grows in its row of the result.
+// Climbs from the leaf: the thread that reaches a node second merges it and continues with the
+// parent. The caller's row is copied only if it has to wait. A merge is stored in the left child's
+// memory, so a member's sum grows in its row of the result.
 void TreeReducer::add(int member, int leaf, std::span<const float> row) {
   ledger_.claim(member, leaf, row.size());
   int node = tree_.leaf_node[static_cast<std::size_t>(member) * ledger_.owners().leaves + leaf];
@@ -171,7 +171,7 @@ std::vector<std::int64_t> TreeReducer::slice_lengths() const {
   return lengths;
 }
 
-// In round i every rank deals out its i-th sub-tree: a row is its own send buffer, slice by slice.
+// In round i every rank sends the slices of its i-th sub-tree; the row itself is the send buffer.
 void TreeReducer::exchange() {
   const int ranks = communicator_.size(), own = communicator_.rank();
   const std::vector<std::int64_t> slices = slice_lengths();
@@ -204,7 +204,7 @@ void TreeReducer::exchange() {
   }
 }
 
-// Finishes all trees on the own slice; each thread takes a range of it through the whole tree.
+// Finishes all trees on the own slice; each thread computes one range of it through the whole tree.
 void TreeReducer::merge_slices() {
   const std::int64_t begin = slice_begin(communicator_.rank());
   std::vector<int> mixed;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/duration.hpp"
 #include "core/host_name.hpp"
 #include "dist/lost_ranks.hpp"
 #include "dist/stop_signal.hpp"
@@ -14,18 +15,18 @@
 namespace tpudist {
 namespace {
 
-constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two looks
-constexpr double kLooks = 40;                     // within the timeout, at least
+constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two checks
+constexpr double kLooks = 40;                     // at least, within the timeout
 constexpr double kFirstWarning = 60;              // seconds, or a tenth of the timeout
-constexpr double kOtherSpeaks = 2;                // seconds for the first rank that answers
-constexpr double kEndedPatience = 2;  // seconds for what started the ranks to end this one
-constexpr double kMutePatience = 5;   // seconds for a rank that does not answer
+constexpr double kOtherSpeaks = 2;                // seconds for the first answering rank to print
+constexpr double kEndedPatience = 2;              // seconds for the launcher to end this rank
+constexpr double kMutePatience = 5;               // seconds for a rank that does not answer
 
 double interval_of(double timeout) {
   return std::clamp(timeout / kLooks, kShortest, kLongest);
 }
 
-// Seconds after which a rank, or the disk, that tells nothing new does not answer.
+// Seconds without news after which a rank, or the disk, counts as not answering.
 double patience_of(double interval) {
   return 5 * interval + 0.5;
 }
@@ -34,8 +35,8 @@ double warning_of(double timeout) {
   return std::min(kFirstWarning, timeout / 10);
 }
 
-// Whether a line can be written to standard error without waiting: a terminal may be held, and a
-// pipe full, which can be the very reason why a rank hangs.
+// Whether a line can be written to standard error without waiting. A terminal may be stopped and a
+// pipe full; this can even be the reason for the hang.
 bool can_tell() {
   struct pollfd error {
     STDERR_FILENO, POLLOUT, 0
@@ -118,8 +119,8 @@ RankStatus Watchdog::own_place() {
   return place;
 }
 
-// Others are read only while this rank itself finishes nothing, so that ranks that get on cost each
-// other nothing.
+// Reads the other ranks' statuses only while this rank itself finishes nothing, so that healthy
+// ranks cost each other nothing.
 void Watchdog::exchange() {
   while (pause(interval_)) {
     std::shared_ptr<RankFiles> files;
@@ -143,9 +144,9 @@ void Watchdog::judge() {
   auto last = Clock::now();
   while (pause(interval_)) {
     const auto now = Clock::now();
-    const double passed = std::chrono::duration<double>(now - last).count();
+    const double passed = seconds_between(last, now);
     last = now;
-    // A process that was stopped, or a machine that slept, has not hung in the meantime.
+    // A stopped process, or a machine that slept, did not hang during that time.
     look(std::min(passed, 2 * interval_ + 0.5));
   }
 }
@@ -165,7 +166,7 @@ void Watchdog::look(double passed) {
   const bool new_round = heard.round != judged_round_;
   unheard_ = new_round ? 0 : unheard_ + passed;
   judged_round_ = heard.round;
-  // The disk does not answer: then nobody is known.
+  // The disk does not answer: then nothing is known about other ranks.
   if (unheard_ > patience_of(interval_)) heard.places.clear();
   meter_->pass(passed, own, heard.places);
   own_silence_ = meter_->ranks()[static_cast<std::size_t>(meter_->self())].seconds;

@@ -10,7 +10,7 @@
 
 namespace tpudist {
 
-// Found by nlohmann::json by these names, in the namespace of the types.
+// nlohmann::json finds these by name in the namespace of the types.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, rank, host, node, local_rank, process, threads, cores,
                                    machine_cores, machine_memory, memory_limit, gpus, device,
                                    nccl_libraries, mpi_threads, kernels, srun_tasks)
@@ -25,12 +25,12 @@ std::string bytes_text(std::int64_t bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
-// Measured in a moment, and a few percent off in the next: two digits are sure.
+// Measurements vary by a few percent, so only two digits are significant.
 std::string two_digits(double value) {
   if (!(value > 0)) return "0";
   const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
   const double rounded = std::round(value / unit) * unit;
-  // A little more than the power of ten below, so that 10.0 is not taken for 9.99...
+  // Slightly more than the power of ten below, so that 10.0 does not count as 9.99...
   const int decimals = 1 - static_cast<int>(std::floor(std::log10(1.000001 * rounded)));
   return fmt::format("{:.{}f}", rounded, std::clamp(decimals, 0, 9));
 }

@@ -41,7 +41,7 @@ class Floats {
   DeviceBuffer device_;
 };
 
-// Eight times as much, and the largest as the last.
+// Eight times the size, and the largest size last.
 std::int64_t next_size(std::int64_t bytes) {
   return bytes < kLargest ? std::min(8 * bytes, kLargest) : kLargest + 1;
 }
@@ -95,7 +95,7 @@ std::vector<AllReduceSpeed> time_all_reduce(Communicator& communicator) {
 std::vector<MemorySpeed> time_memory(Communicator& world, Communicator& node, int number) {
   std::vector<std::byte> from(kCopied, std::byte{1}), to(kCopied, std::byte{2});
   double alone = 0;
-  // The others sleep meanwhile: they may have to share cores with the one that copies.
+  // The others sleep meanwhile: they may share cores with the rank that copies.
   world.barrier();
   if (node.rank() == 0) alone = time_copies(from, to);
   node.wait_for_all(kPatience);

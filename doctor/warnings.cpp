@@ -14,7 +14,8 @@ namespace {
 using Warnings = std::vector<DoctorWarning>;
 using Node = std::vector<const RankFacts*>;
 
-// All exchanges of a step are as slow as that; a message between two processes takes a microsecond.
+// Every exchange of a step would be this slow; a normal message between two processes takes a
+// microsecond.
 constexpr double kSlowLatency = 2e-3;
 
 std::string ranks_text(std::size_t count) {

@@ -35,7 +35,8 @@ struct GraphEvaluation {
   double kept = 0;              // of the combination that is taken: not rejected, and chosen
   GraphMetrics metrics;         // all metrics of that combination; undefined where nobody ranks
   std::vector<double> ranking;  // [r] its scores, where they are asked for; empty: none
-  // How far members agree: Kendall tau between each column's ranking and the combined one, averaged.
+  // How far members agree: Kendall tau between each column's ranking and the combined one, averaged
+  // over columns.
   double agreement = 0;
   bool suspicious = false;  // see kAgreement
   ScoreCaveats limits;      // of `kept`

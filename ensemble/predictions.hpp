@@ -58,8 +58,8 @@ struct PredictionsHeader {
   std::string collection;
   // Most scored rows of a graph, drawn by a fixed permutation; 0 = all.
   std::int64_t most_rows = 0;
-  // By which its members were put together when they scored; nothing: unknown, of an earlier version,
-  // or of several files that differ.
+  // The rule by which its members were combined when they scored. Nothing: unknown, because an
+  // earlier version wrote the file, or because it holds several files with different rules.
   std::optional<Combination> combination;
   std::vector<PredictedRun> runs;
   std::vector<PredictedMember> members;

@@ -14,7 +14,7 @@ namespace tpudist {
 
 namespace {
 
-// The first line and at most the part before a comma: Open MPI adds who built it, MPICH much more.
+// The first line, up to a comma: Open MPI appends who built it, MPICH much more.
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;

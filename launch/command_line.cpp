@@ -19,8 +19,8 @@
 namespace tpudist {
 namespace {
 
-// A check of CLI11 that says what is wrong with `word`. Its own print limits with 309 digits, and
-// take "nan".
+// A check of CLI11 with our own message about `word`. CLI11's checks print limits with 309 digits,
+// and accept "nan".
 template <typename Accepts>
 CLI::Validator check(const std::string& shown_in_help, Accepts accepts, const std::string& what) {
   return CLI::Validator(
@@ -63,7 +63,7 @@ CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
       shown_in_help);
 }
 
-// What CLI11 says of a wrong line, as one line in the words of all other errors.
+// CLI11's message about a wrong line, as one line in the style of all other errors.
 std::string describe(const CLI::ParseError& error) {
   std::string text = error.what();
   const auto take = [&text](std::string_view start) {
@@ -81,7 +81,7 @@ std::string describe(const CLI::ParseError& error) {
   } else if (const auto end = text.find(": 1 required "); end != std::string::npos) {
     text = fmt::format("{} needs a value", text.substr(0, end));
   } else if (dynamic_cast<const CLI::ValidationError*>(&error) && text[0] != '-') {
-    text.erase(0, text.find(": ") + 2);  // who gives an argument does not see its name
+    text.erase(0, text.find(": ") + 2);  // users do not see the names of positional arguments
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -146,8 +146,8 @@ bool takes_settings(const CLI::App& app) {
   throw ConfigError(fmt::format("{} has no option {}; {}", path, name, advice));
 }
 
-// CLI11 tells of a wrong word only after all else that is wrong with a line, and knows no nearest
-// one.
+// CLI11 reports an unknown word only after all other mistakes of a line, and does not suggest the
+// nearest one.
 void refuse_unknown_words(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* app = &program;
   std::string path = program.get_name();
@@ -159,7 +159,7 @@ void refuse_unknown_words(const CLI::App& program, const std::vector<std::string
     if (is_option) {
       const CLI::Option* option = app->get_option_no_throw(word.substr(0, word.find('=')));
       if (!option) refuse_option(*app, path, words, i);
-      // These follow it whatever they look like.
+      // These options take the next word, whatever it looks like.
       if (word.find('=') == std::string::npos)
         i += static_cast<std::size_t>(option->get_items_expected_min());
       continue;
@@ -173,8 +173,8 @@ void refuse_unknown_words(const CLI::App& program, const std::vector<std::string
   }
 }
 
-// The kind of a value and its words are in CLI11's names of types: "TEXT:FILE", "INT:INT in [1 -
-// 8]", "TEXT:{a,b}".
+// CLI11's type names contain the kind of a value and its allowed words: "TEXT:FILE", "INT:INT in [1
+// - 8]", "TEXT:{a,b}".
 OptionText text_of(const CLI::Option& option) {
   OptionText text{.what = option.get_description(),
                   .argument = option.get_positional(),

@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-// Of a process; 0: of this one. "1" where the system does not tell.
+// The CPU affinity of a process; 0: of this one. "1" if the system does not tell.
 std::string mask_of(pid_t process) {
   cpu_set_t set;
   CPU_ZERO(&set);

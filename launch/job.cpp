@@ -33,17 +33,17 @@
 namespace tpudist {
 namespace {
 
-// How long a rank that failed waits for errors of the others. Where all fail, as with a mistake in
-// the experiment file, it waits no longer than the slowest of them takes.
+// How long a failed rank waits for errors of the others. If all fail, as with a mistake in the
+// experiment file, it waits only for the slowest of them.
 constexpr std::chrono::milliseconds kPatience{1000};
-// After which a rank that left the printing to another one ends the job itself.
+// After this a rank that left the printing to another one ends the job itself.
 constexpr std::chrono::seconds kLastResort{10};
 
 bool is_heard(const RankError& error) {
   return error.heard;
 }
 
-// The errors that are to be printed, in rank order; at least one.
+// The errors to print, in rank order; at least one.
 std::vector<RankError> told_errors(std::span<const RankError> errors) {
   std::vector<RankError> own;
   std::ranges::remove_copy_if(errors, std::back_inserter(own), is_heard);
@@ -152,7 +152,7 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
 
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body) {
   RankActivity activity;
-  std::optional<Watchdog> watchdog;  // beyond the end of MPI, in which ranks wait for each other
+  std::optional<Watchdog> watchdog;  // outlives MPI, whose end waits for all ranks
   const MpiSession session(nullptr, nullptr);
   const std::unique_ptr<Communicator> world = session.world(&activity);
   set_up_logging(world->rank(), world->size());

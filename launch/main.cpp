@@ -11,17 +11,13 @@
 namespace {
 
 void add_commands(tpudist::Command app) {
-  tpudist::add_convert_command(app);
-  tpudist::add_inspect_command(app, tpudist::inspect_plans);
-  tpudist::add_verify_command(app);
-  tpudist::add_synth_command(app);
+  tpudist::add_data_commands(app, tpudist::inspect_plans);
   tpudist::add_train_command(app);
   tpudist::add_evaluate_command(app);
   tpudist::add_predict_command(app);
   tpudist::add_ensemble_command(app);
   tpudist::add_sweep_command(app);
-  tpudist::add_compare_command(app);
-  tpudist::add_report_command(app);
+  tpudist::add_result_commands(app);
   tpudist::add_rank_command(app);
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -16,12 +15,9 @@
 #include "launch/output.hpp"
 
 // The program that users call. Commands on data and on results run here, in a process that never
-// loads LibTorch: loading it alone takes half a second and 480 MB, more than converting any file.
-// All others, and `inspect --plan`, are handed to the program beside it.
+// loads LibTorch: loading it takes half a second and 480 MB, more than converting any file. All
+// others, and `inspect --plan`, are passed to the program beside it.
 namespace {
-
-constexpr std::array<std::string_view, 6> kDataCommands{"convert", "inspect", "verify",
-                                                        "synth",   "compare", "report"};
 
 int run_beside(char** argv) {
   std::error_code error;
@@ -34,21 +30,22 @@ int run_beside(char** argv) {
   return static_cast<int>(tpudist::ErrorKind::failed);
 }
 
-int run_data_command(int argc, char** argv) {
+bool has_command(tpudist::Command app, std::string_view name) {
+  return std::ranges::any_of(app.commands(),
+                             [&](tpudist::Command command) { return command.text().name == name; });
+}
+
+int run(int argc, char** argv) {
   tpudist::CommandLine line(
       "tpudist",
       "Trains ensembles of graph neural networks that rank compiler configurations by run time.");
   const tpudist::Command app = line.program();
-  app.require_command();
+  tpudist::add_data_commands(app, [argv](const tpudist::InspectPlanArguments&) {
+    throw tpudist::EndWith(run_beside(argv));
+  });
+  tpudist::add_result_commands(app);
+  if (argc < 2 || !has_command(app, argv[1])) return run_beside(argv);
   return tpudist::run_command_line(line, [&] {
-    tpudist::add_convert_command(app);
-    tpudist::add_inspect_command(app, [argv](const tpudist::InspectPlanArguments&) {
-      throw tpudist::EndWith(run_beside(argv));
-    });
-    tpudist::add_verify_command(app);
-    tpudist::add_synth_command(app);
-    tpudist::add_compare_command(app);
-    tpudist::add_report_command(app);
     tpudist::add_verbosity_options(app);
     line.parse({argv + 1, argv + argc});
   });
@@ -57,9 +54,7 @@ int run_data_command(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool data = argc > 1 && std::find(kDataCommands.begin(), kDataCommands.end(), argv[1]) !=
-                                    kDataCommands.end();
   tpudist::prepare_standard_streams();
   tpudist::set_up_logging(0, 1);
-  return tpudist::finish_output(data ? run_data_command(argc, argv) : run_beside(argv));
+  return tpudist::finish_output(run(argc, argv));
 }

@@ -23,13 +23,13 @@ void remember_error(int error) {
   first_error.compare_exchange_strong(none, error);
 }
 
-// Writes all of it, or returns the error number. A buffer of the C library would lose what it holds
-// when a signal interrupts it.
+// Writes all of it, or returns the error number. A C library buffer would lose its content when a
+// signal interrupts it.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written =
         uninterrupted([&] { return ::write(descriptor, text.data(), text.size()); });
-    if (written < 0 && errno == EAGAIN) {  // shared with a program that does not want to wait
+    if (written < 0 && errno == EAGAIN) {  // shared with a program that set it to non-blocking
       pollfd stream{descriptor, POLLOUT, 0};
       ::poll(&stream, 1, -1);
       continue;
@@ -62,7 +62,8 @@ void prepare_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is this one. What is open the wrong way round still fails when used.
+    // The lowest free number is this one. A stream that is opened in the wrong direction still
+    // fails when it is used.
     const int wrong_way = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", wrong_way) < 0) return;
   }

@@ -59,7 +59,7 @@ void print_final_score(const std::vector<CollectionResult>& results) {
   }
   if (scores.size() < 2) return;
   print("{}", final_score_text(scores));
-  // Only of the very mean that was printed.
+  // Only for exactly the mean that was printed.
   if (tables.size() == scores.size()) print("{}", final_interval_text(tables));
 }
 
@@ -80,7 +80,7 @@ JobOptions job_options(const PredictArguments& arguments, const std::vector<Trai
   return options;
 }
 
-// Scores go to standard output. Where there are none the submission may go there alone.
+// Scores go to standard output. Without scores the submission may be printed there.
 void tell(const CollectionResult& result) {
   std::string notes = judgement_notes(result.judgement);
   if (result.chosen)

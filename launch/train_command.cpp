@@ -64,7 +64,7 @@ void print_outcome(const TrainOutcome& outcome, const Experiment& experiment,
         "chosen on the graphs it is measured on and is optimistic\n",
         stopped.member, stopped.step, stopped.best_score, stopped.best_step);
   }
-  // In one piece: mpirun may put what goes to standard error between two.
+  // In one call: mpirun may insert standard error between two.
   print(
       "\n{}steps: {}\ntraining: {:.1f} s, of these waiting for data {:.2f} s ({:.2f} %)\n"
       "peak memory: {} (rank 0)\nrun: {}\nparameters: {}\n",
@@ -84,13 +84,12 @@ std::string next_commands(const std::filesystem::path& run) {
       word);
 }
 
-// What is trained, on what: the settings that differ from their defaults, or with --verbose all of
-// them.
+// The settings that differ from their defaults, or with --verbose all of them.
 std::string settings_text(const Experiment& experiment, const std::filesystem::path& file) {
   std::vector<ConfigEntry> shown = experiment.entries;
   if (verbosity() != Verbosity::verbose) {
     std::erase_if(shown, [](const ConfigEntry& entry) { return entry.is_default; });
-    for (ConfigEntry& entry : shown) entry.is_default = true;  // no mark where all would have one
+    for (ConfigEntry& entry : shown) entry.is_default = true;  // no marks if all would have one
   }
   const std::size_t hidden = experiment.entries.size() - shown.size();
   return fmt::format("{}\n{}{}\n", file.string(), format_entries(shown),
@@ -110,7 +109,7 @@ std::vector<AgreedValue> values_to_agree(const TrainArguments& arguments,
   return values;
 }
 
-// A run of members that another run goes on with is made by the command that plans several runs.
+// Refuses split placement: the sweep command makes such runs.
 void require_fused_members(const Experiment& experiment) {
   if (experiment.ensemble.placement == Placement::fused) return;
   throw ConfigError(

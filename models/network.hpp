@@ -22,16 +22,16 @@ bool runs_on_gpus();
 
 // How a network uses memory. Scores and gradients do not depend on it.
 struct NetworkOptions {
-  // Keep the states between the blocks of a composed network only, or between every other layer, and run
-  // the layers in between again in the backward pass.
+  // Keep only the states between the blocks of a composed network, or of every other layer of a
+  // stack of plain SAGE layers. The backward pass runs the layers in between again.
   bool recompute = false;
 };
 
-// A graph neural network for an ensemble of members, each with weights of its own. It holds no
-// parameters: they live in a flat buffer [M, P] float32 that the caller owns, laid out by
-// `parameters()`. Several units may run at the same time, and the blocks of rows inside a unit are
-// tasks of the thread pool. The result for a member does not depend on the other members of the
-// call, nor on the number of threads. Immutable, thread-safe.
+// A graph neural network for an ensemble of members, each with its own weights. It holds no
+// parameters: they live in a flat buffer [M, P] float32 that the caller owns; `parameters()`
+// describes its layout. Several units may run at the same time, and the blocks of rows inside a
+// unit are tasks of the thread pool. The result for a member depends neither on the other members
+// of the call nor on the number of threads. Immutable, thread-safe.
 class Network {
  public:
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. `device_index`: a CUDA device;
@@ -48,52 +48,53 @@ class Network {
   PlanShape plan_shape() const;
   int config_features() const;
 
-  // Initialises one member, flat [P], as PyTorch Geometric would: Linear and SAGEConv uniformly in
+  // Initialises one member, flat [P], as PyTorch Geometric does: Linear and SAGEConv uniformly in
   // +-1 / sqrt(fan_in), an Embedding normally. The numbers are a pure function of `key`.
   void initialise(std::span<float> flat, std::uint64_t key) const;
 
-  // Whether set_statistics() has anything to set: the encoder standardises features.
+  // Whether set_statistics() has an effect: the encoder standardises features.
   bool takes_statistics() const;
-  // Writes what the encoder standardises by into one member, flat [P].
+  // Writes the statistics by which the encoder standardises into one member, flat [P].
   void set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const;
 
   // Returns the graph's inputs in the form that this network takes.
   // `node_features` [nodes, kNodeFeatures] raw, `opcodes` [nodes].
   std::shared_ptr<const GraphInput> prepare_graph(std::span<const float> node_features,
                                                   std::span<const std::uint8_t> opcodes) const;
-  // The two halves of prepare_graph, between which the arrays may go through a file: all that is
-  // computed, and the object around it, which shares the arrays. The second throws DataError where
-  // they are not arrays of a graph for this network.
+  // The two halves of prepare_graph; the arrays between them may be stored in a file.
+  // graph_arrays() computes everything. graph_of() makes the object, which shares the arrays; it
+  // throws DataError if they are not the arrays of a graph for this network.
   GraphArrays graph_arrays(std::span<const float> node_features,
                            std::span<const std::uint8_t> opcodes) const;
   std::shared_ptr<const GraphInput> graph_of(const GraphArrays& arrays) const;
-  // Hash of encoder settings, libraries and kind of CPU: what decides the bits of graph_arrays
-  // beside the features. Not of the network's width or depth.
+  // Hash of the encoder settings, the libraries and the kind of CPU. Together with the features
+  // they decide the bits of graph_arrays. The network's width and depth are not part of it.
   std::uint64_t graph_key() const;
-  // What prepare_graph keeps in the host's memory of a graph of so many nodes, in bytes.
+  // How many bytes of host memory prepare_graph keeps for a graph of so many nodes.
   std::uint64_t graph_bytes(std::int64_t nodes) const;
 
-  // Makes UnitInput::prepared of a complete unit, so that calls need not. The unit must not change
-  // afterwards. Meant for the threads that build units.
+  // Makes UnitInput::prepared of a complete unit, so that calls need not make it. The unit must not
+  // change afterwards. Meant for the threads that build units.
   void prepare_unit(UnitInput& input) const;
 
-  // How many members a call on this plan should take, where there is a choice: as many as share the
-  // processor's caches, or all. Scores and gradients do not depend on it.
+  // How many members a call on this plan should take, where the caller can choose: as many as share
+  // the processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;
 
-  // Both calls below copy `flat` where it does not lie on a 64-byte boundary (core/aligned.hpp). They
-  // throw Error when plan, graphs, states and parameters do not fit together.
+  // Both calls below copy `flat` where it does not lie on a 64-byte boundary (core/aligned.hpp).
+  // They throw Error when plan, graphs, states and parameters do not fit together.
   //
   // Returns the scores without a gradient, for members first .. first + count - 1 of `flat` [M, P].
-  // `dropout_keys`: one for each member of `flat`, or none, and then nothing is dropped.
+  // `dropout_keys`: one for each member of `flat`; empty: nothing is dropped.
   UnitScores scores(std::span<const float> flat, int first_member, int count,
                     const UnitInput& input, std::span<const std::uint64_t> dropout_keys = {}) const;
 
   // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
   // pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten, padding
-  // zero). The backward pass of members for which the loss is translation-invariant at these scores
-  // leaves out the rows that only shift a slate's scores. With `common` false both passes leave them
-  // out and scores.common is 0: for losses that are translation-invariant at all scores.
+  // zero). If the loss of a member is translation-invariant at these scores, its backward pass
+  // leaves out the rows that only shift a slate's scores. With `common` false both passes leave
+  // those rows out, and scores.common is 0. That is for losses that are translation-invariant at
+  // all scores.
   void gradient(std::span<const float> flat, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;

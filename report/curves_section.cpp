@@ -20,7 +20,7 @@ struct MemberCurve {
   std::map<std::int64_t, double> values;
 };
 
-// Averages of consecutive steps where there are many, so that a chart stays readable.
+// Averages of consecutive steps if there are many, so that a chart stays readable.
 class StepBins {
  public:
   explicit StepBins(std::int64_t last)
@@ -113,7 +113,7 @@ void add_row(ReportTable& table, const VariantGroup& group, const ReportedVarian
   table.rows.push_back(std::move(row));
 }
 
-// A figure of curves of all variants of a collection while it is made.
+// A figure with the curves of all variants of a collection, while it is built.
 struct CurveFigure {
   const VariantGroup& group;
   ReportFigure figure;
@@ -129,7 +129,7 @@ struct CurveFigure {
   }
 
   void add(const ReportedVariant& variant, const std::vector<MemberCurve>& curves) {
-    // Members of several variants hide each other's means where they are many.
+    // Above this number, members of several variants hide each other's means.
     constexpr std::size_t kMostThin = 12;
     const bool drawn = !group.several() || curves.size() * group.variants.size() <= kMostThin ||
                        curves.size() == 1;

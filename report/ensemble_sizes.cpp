@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostRows = 2000;
 constexpr int kSubsets = 24;
 
-// All sizes up to ten, then about as many as fit a chart.
+// All sizes up to ten, then about as many as fit into a chart.
 std::vector<int> sizes_up_to(int members) {
   std::vector<int> sizes;
   for (int size = 1; size < members; size += std::max(1, size / 8)) sizes.push_back(size);
@@ -34,7 +34,7 @@ void EnsembleSizes::draw_subsets() {
   sizes_ = sizes_up_to(members_);
   for (std::size_t s = 0; s < sizes_.size(); ++s) {
     std::set<std::vector<int>> drawn;
-    // Few members have few subsets: after so many tries what was found must do.
+    // Few members have few subsets, so the number of attempts is limited.
     for (int draw = 0; draw < 8 * kSubsets && std::ssize(drawn) < kSubsets; ++draw) {
       std::vector<int> order(static_cast<std::size_t>(members_));
       for (int m = 0; m < members_; ++m) order[static_cast<std::size_t>(m)] = m;

@@ -194,7 +194,7 @@ class Headline {
 
   const ReportInput& input_;
   const VariantComparison& found_;
-  std::vector<Lead> leads_;  // of the best over the others, the least first
+  std::vector<Lead> leads_;  // of the best over the others, the smallest first
   std::vector<std::string> texts_;
 };
 

@@ -64,7 +64,7 @@ std::string figure_html(const ReportFigure& figure) {
   for (const std::string& remark : figure.remarks)
     html += fmt::format("<p class=\"sentence\">{}</p>\n", escaped(remark));
   if (figure.table.rows.empty()) return html;
-  // Without a chart the table is what there is to see.
+  // Without a chart the table is open.
   html += fmt::format("<details{}><summary>Table of {} row{} ({}.csv)</summary>\n{}</details>\n",
                       panels.empty() && !figure.folded ? " open=\"open\"" : "",
                       figure.table.rows.size(), figure.table.rows.size() == 1 ? "" : "s",
@@ -92,7 +92,7 @@ std::string section_html(const ReportSection& section) {
   const std::string id = escaped(section.id), title = escaped(section.title);
   if (!section.folded)
     return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, title, content);
-  // Who follows a link to what is within opens it.
+  // Opens a folded section when a link leads into it.
   return fmt::format(
       "<section>\n<details class=\"folded\"><summary><h2>{}</h2> <span>{}</span></summary>\n"
       "<div id=\"{}\">\n{}</div></details>\n</section>\n",

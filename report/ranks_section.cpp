@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-// Validation graphs with a score, by falling score; those of folds where there are none.
+// Validation graphs with a score, by descending score; graphs in folds if there are none.
 std::vector<const RankedGraph*> ordered(const VariantRankings& rankings) {
   std::vector<const RankedGraph*> graphs;
   for (const bool valid : {true, false}) {
@@ -26,7 +26,7 @@ std::vector<const RankedGraph*> ordered(const VariantRankings& rankings) {
   return graphs;
 }
 
-// `first`: whether the sentence has yet to be said.
+// `first`: whether to add the sentence.
 ReportFigure figure_of(const ReportedVariant& variant,
                        const std::vector<const RankedGraph*>& graphs, bool first) {
   ReportFigure figure;

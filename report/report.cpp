@@ -32,7 +32,7 @@ std::string subtitle_of(const ResultSet& results) {
   return text;
 }
 
-// Up to two different texts, and how many more there are.
+// Up to two different texts, and the number of further ones.
 std::string few_of(const std::vector<std::string>& texts) {
   std::vector<std::string> different;
   for (const std::string& text : texts) {
@@ -82,7 +82,7 @@ std::string machine_text(const RunStart& start) {
                      start.threads, start.threads == 1 ? "" : "s", start.host, start.processor);
 }
 
-// Steps, duration, machine, program and command, as far as the runs say.
+// Steps, duration, machine, program and command, as far as the runs record them.
 std::vector<ReportFact> facts_of(const ResultSet& results) {
   std::vector<std::string> machines, programs, commands;
   for (const RunRecord& run : results.runs) {
@@ -120,7 +120,7 @@ Report make_report(ResultSet results, bool ceilings) {
         configuration_section, suspects_section}) {
     report.sections.push_back(make(input));
   }
-  // These need predictions, and tell details.
+  // These need predictions and show details.
   for (ReportSection (*make)(const ReportInput&) :
        {slowdown_section, sizes_section, folds_section, ranks_section}) {
     ReportSection section = make(input);

@@ -37,7 +37,7 @@ void fill(ReportedVariant& variant, bool ceilings) {
     variant.valid = run_scores(score_matrix(variant.runs, MatrixRows::trainings));
     variant.together = run_scores(score_matrix(variant.runs, MatrixRows::together));
   });
-  // Of fewer trainings than the mean it would be no match for it.
+  // With fewer trainings it cannot be compared with the mean.
   if (variant.together.run_count() != variant.valid.run_count()) variant.together = {};
   try_to(variant, [&] { variant.rankings = rank_variant(variant.runs, ceilings); });
 }
@@ -54,8 +54,8 @@ std::string place_of(const RunRecord& run) {
   return fmt::format("{} ({})", run.label, run.path.string());
 }
 
-// Drops runs that are the training of an earlier one of the same variant; across variants they are
-// named only.
+// Drops runs that repeat the training of an earlier one of the same variant; repeats across
+// variants are only named.
 void count_once(ReportInput& input) {
   std::vector<RunRecord>& runs = input.results.runs;
   std::vector<bool> drop(runs.size(), false);
@@ -111,7 +111,7 @@ ReportInput report_input(ResultSet results, bool ceilings) {
     variant.title = title_of(variant, labels.size() > 1, collections.size() > 1);
     fill(variant, ceilings);
   }
-  // Charts have room for the best.
+  // Only the best fit into charts.
   if (input.variants.size() > kMostShown && collections.size() == 1)
     std::ranges::stable_sort(input.variants, std::greater(), score_of);
   for (std::size_t g = 0; g < input.variants.size(); ++g) {

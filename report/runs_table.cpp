@@ -10,10 +10,10 @@
 namespace tpudist {
 namespace {
 
-// The mean over graphs of what a run's own scores say; NaN where there is nothing.
+// The mean over graphs of a run's own scores; NaN if there are none.
 struct RunScore {
   double members = std::nan(""), together = std::nan(""), out_of_fold = std::nan("");
-  std::string at;  // what they are of
+  std::string at;  // the kind of scores
 };
 
 double mean_or_none(double sum, double count) {
@@ -44,7 +44,7 @@ RunScore final_scores(const RunRecord& run) {
   return score;
 }
 
-// Of a run that has no final scores yet: its last evaluation.
+// For a run without final scores: its last evaluation.
 RunScore scores_so_far(const RunRecord& run) {
   RunScore score;
   if (run.curves.evaluations.empty()) return score;
@@ -111,7 +111,7 @@ ReportFigure runs_figure(const ReportInput& input) {
              std::string(name_of(run.condition)), steps_text(run), TableCell(seconds, 1)})
       (column++)->second.push_back(std::move(cell));
   }
-  // A column that says nothing takes room from the others.
+  // An empty column would take room from the others.
   const auto says_nothing = [&](const auto& column) {
     const auto& [name, cells] = column;
     if (name == "variant") {
@@ -137,7 +137,7 @@ std::string headline_so_far(const ReportInput& input) {
   const RunRecord* best = nullptr;
   RunScore highest;
   for (const RunRecord& run : input.results.runs) {
-    if (run.scores) continue;  // final ones, which cannot stand beside the others
+    if (run.scores) continue;  // final ones, which must not be mixed with the others
     const RunScore score = scores_so_far(run);
     if (std::isnan(score.members) || (best && score.members <= highest.members)) continue;
     best = &run, highest = score;

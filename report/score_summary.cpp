@@ -38,7 +38,7 @@ ScoreSummary summary_of(const RunScores& scores) {
   return summary;
 }
 
-// Says what is missing, and why the interval that ought to be the wider one is not.
+// Notes what is missing, and why the usually wider interval is narrower.
 void add_notes(ScoreSummary& summary) {
   const auto add = [&](const std::string& text) {
     summary.note += (summary.note.empty() ? "" : " ") + text;

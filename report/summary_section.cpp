@@ -193,7 +193,7 @@ ReportFigure pairs_figure(const ReportInput& input, const VariantComparison& fou
   return figure;
 }
 
-// How many runs have not finished, as the first of what is missing.
+// Notes first how many runs have not finished.
 void log_unfinished(const ReportInput& input, ReportSection& section) {
   std::size_t unfinished = 0, scored = 0;
   for (const RunRecord& run : input.results.runs) {

@@ -25,8 +25,8 @@ Spread spread_of(const ReportedVariant& variant, bool of_folds) {
   return {run_scores(of_folds ? variant.out_of_fold : variant.members), false};
 }
 
-// Whether two graphs were scored by the same trainings, without which graphs and runs cannot be
-// told apart.
+// Whether two graphs were scored by the same trainings; otherwise graphs and runs cannot be
+// separated.
 bool is_enough(const RunScores& scores) {
   std::map<int, int> graphs;  // of each fold
   for (int g = 0; g < scores.graph_count(); ++g) ++graphs[scores.fold_of(g)];

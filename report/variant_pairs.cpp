@@ -40,7 +40,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
     means.push_back(run_means(own.back()));
     places.push_back(i);
   }
-  // By the graphs that all have: on its own graphs one may lack the hardest.
+  // By the common graphs: among its own, one variant may lack the hardest.
   const auto best = std::ranges::max_element(own, {}, mean_score);
   found.best = found.variants[static_cast<std::size_t>(best - own.begin())];
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -65,7 +65,7 @@ void add_pairs(const ReportInput& input, VariantComparison& found) {
   }
 }
 
-// What the table of `sweep collect` goes by.
+// The choice of graphs in `sweep collect`.
 bool judged_out_of_fold(const ReportInput& input) {
   if (!input.results.sweep) return false;
   const SweepRecord& sweep = *input.results.sweep;

@@ -58,8 +58,8 @@ struct RunRecord {
 // "seed 3", or "seeds 3/4" of parameters and order where they differ.
 std::string seeds_text(std::int64_t init, std::int64_t order);
 
-// Reads the folder of a run. A folder that lacks files or holds damaged ones gives what it has. Throws
-// ConfigError when there is no run at all.
+// Reads the folder of a run. If files are missing or damaged, it returns what the folder has.
+// Throws ConfigError when there is no run at all.
 RunRecord read_run_folder(const std::filesystem::path& folder);
 // Reads a prediction file of a single run. Throws DataError, IoError, and ConfigError for several
 // runs.

@@ -114,7 +114,7 @@ score() { # the whole recipe
 sanitizer() {
   need_gpu
   tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || { echo "no compute-sanitizer"; exit 77; }
-  layers=$(program gpu_layers_test) || layers=$(program models_layers) || { echo "no gpu_layers_test"; exit 77; }
+  layers=$(program models_layers_test) || { echo "no models_layers_test"; exit 77; }
   "$tool" --tool memcheck --error-exitcode 9 "$layers" --gtest_filter='*OnGpu*InDouble*' --gtest_brief=1 | tail -n 3
 }
 
@@ -142,8 +142,8 @@ mkdir -p "$(dirname "$report")"
 printf '# GPU check\n\nMade by scripts/gpu_check.sh.\n' > "$report"
 stage "facts" 60 facts
 stage "conversion and synthetic data" 120 data
-TESTS="gpu_layers_test models_layers" FILTER='*OnGpu*' stage "layers on the GPU against the CPU" 120 tests
-TESTS="communicator_test gradient_reducer_test dist_mpi" stage "collectives of one rank, NCCL's too" 60 tests
+TESTS="models_layers_test models_operators_gpu_test" FILTER='*Gpu*' stage "layers and operators on the GPU against the CPU" 180 tests
+TESTS="dist_mpi_test" stage "collectives of one rank, NCCL's too" 60 tests
 stage "the same bits twice, and over NCCL" 90 bits
 stage "numbers like the CPU's" 90 like_the_cpu
 stage "bits of a resumed run" 90 resume

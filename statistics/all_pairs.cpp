@@ -12,11 +12,11 @@
 namespace tpudist {
 namespace {
 
-// One spread is taken where nothing speaks against it: by simulation of 3 and 8 systems of 2 to 10
-// runs, one of them with 1, 3 or 10 times the others' spread, any pair is then called different in
-// at most 6 % (bench/statistics_calibration); at the usual 0.05 it would be up to 14 %.
+// One common spread is assumed unless the test contradicts it. In simulations of 3 and 8 systems of
+// 2 to 10 runs, one with 1, 3 or 10 times the others' spread, at most 6 % then have any pair called
+// different (bench/statistics_calibration); with the usual 0.05 it would be up to 14 %.
 constexpr double kOneSpread = 0.5;  // p of Bartlett's test
-constexpr double kFewestRuns = 3;   // two runs tell too little of a spread
+constexpr double kFewestRuns = 3;   // two runs say too little about a spread
 
 struct Spread {
   double mean = 0, variance = 0, runs = 0;
@@ -72,7 +72,7 @@ void adjust_by_holm(std::vector<PairDifference>& pairs) {
 }
 
 // A system's mean keeps the share tau^2 / (tau^2 + its own error^2) of its distance from the mean
-// of all, with tau^2 what the means vary by beyond their errors.
+// of all; tau^2 is the variance of the means beyond their errors.
 std::vector<double> shrunk_means(std::span<const Spread> spreads, const VarianceEstimate& pooled,
                                  bool one_spread) {
   if (spreads.size() < 3) return {};

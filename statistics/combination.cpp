@@ -39,8 +39,8 @@ void require_finite(std::span<const double> scores) {
   }
 }
 
-// Whether they differ by what rounding leaves of equal numbers at most: what is divided by such a
-// deviation is rounding made large.
+// Whether the scores differ at most by rounding. Dividing by such a deviation would only amplify
+// rounding.
 bool all_equal(std::span<const double> scores) {
   constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
   const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
@@ -65,8 +65,8 @@ Values min_max(std::span<const double> scores) {
   return result;
 }
 
-// Calls `tie(first, last, members)` for every run of equal scores: its configurations and the
-// places first .. last - 1 (from 0) that they take in the order of rising scores.
+// Calls `tie(first, last, members)` for every group of equal scores: its configurations, and the
+// positions first .. last - 1 (from 0) that they have in ascending order.
 template <typename Tie>
 void for_each_tie(std::span<const double> scores, Tie&& tie) {
   std::vector<std::size_t> order(scores.size());
@@ -111,8 +111,8 @@ Values log_probabilities(std::span<const double> scores, double temperature) {
   return result;
 }
 
-// Minus log of the weighted mean of probabilities, from their logarithms: no configuration is lost
-// to underflow, however small the temperature.
+// Minus log of the weighted mean of probabilities, computed from their logarithms, so that no
+// configuration underflows even at small temperatures.
 Values negative_log_mean(std::span<const Values> logs, std::span<const double> weights) {
   Values result(logs.front().size());
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);

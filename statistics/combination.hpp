@@ -34,16 +34,16 @@ struct Combination {
 CombinationRule combination_rule(std::string_view name);
 std::string_view name_of(CombinationRule rule);
 
-// How files keep it: "z_score", of softmax with its temperature "softmax 0.5".
+// The form in which files keep it: "z_score", for softmax with its temperature "softmax 0.5".
 std::string to_text(const Combination& combination);
-// Throws ConfigError where the text is no such combination.
+// The inverse of to_text. Throws ConfigError where the text is no such combination.
 Combination read_combination(const std::string& text);
 
 // One member's scores [c] in the form that the rule averages (softmax: logarithms of what it
-// averages). A member that gives all configurations the same score becomes all zeros (z_score,
-// min_max; there scores that differ by rounding only are the same), and with every rule it leaves the
-// order to the others. All rules but `mean` throw DataError where a score is not finite (it names
-// the configuration); the mean hands such scores on.
+// averages). A member that gives all configurations the same score becomes all zeros. (z_score,
+// min_max; there scores that differ only by rounding count as the same.) With every rule such a
+// member leaves the order to the others. All rules but `mean` throw DataError where a score is not
+// finite; the error names the configuration. `mean` passes such scores through.
 std::vector<double> normalised(std::span<const double> scores, const Combination& combination);
 
 // The same with the probabilities of softmax themselves, negative, so that the mean of several
@@ -52,12 +52,13 @@ std::vector<double> averaged_form(std::span<const double> scores, const Combinat
 
 // Combines members' scores, each [c], into one score for each configuration [c]. `weights` [M] are
 // finite, not negative and not all zero; empty: all equal. Sums run over members in their order, so
-// that the result is a pure function of the arguments. Throws Error where lengths differ, there is no
-// member, or weights cannot be weights.
+// that the result is a pure function of the arguments. Throws Error where lengths differ, where
+// there is no member, and where weights break these rules.
 std::vector<double> combine(std::span<const std::vector<double>> members,
                             const Combination& combination, std::span<const double> weights = {});
 
-// The same of the members that have scores (not empty) and a weight above 0; empty where none has.
+// The same for the members that have scores (not empty) and a weight above 0. Empty where there is
+// none.
 std::vector<double> combine_scored(std::span<const std::vector<double>> members,
                                    const Combination& combination,
                                    std::span<const double> weights = {});

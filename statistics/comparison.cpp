@@ -15,7 +15,7 @@
 namespace tpudist {
 namespace {
 
-// Of drawn labellings; any other would do.
+// Key of drawn labellings; an arbitrary constant.
 constexpr std::uint64_t kLabelKey = 0x6c6162656c73;
 
 void require_alike(const RunScores& a, const RunScores& b) {
@@ -37,7 +37,7 @@ void require_alike(const RunScores& a, const RunScores& b) {
         fmt::format("one side has {} graphs, the other {}", a.graph_count(), b.graph_count()));
 }
 
-// A family's sum of differences changes sign where its two systems are exchanged.
+// A family's sum of differences changes sign if its two systems are exchanged.
 std::vector<double> family_sums(const GraphValues& differences) {
   std::map<std::string, double> sums;
   for (std::size_t g = 0; g < differences.values.size(); ++g)
@@ -93,12 +93,13 @@ struct FamilyDifferences {
   }
 };
 
-// Families needed with `factor` times the runs of each side. Graphs' own differences, and what runs
-// do to single graphs, fall with the number of families; what runs do to all graphs alike does not.
+// Families needed with `factor` times the runs of each side. The graphs' own differences, and the
+// effects of runs on single graphs, fall with the number of families; the effect of a run on all
+// graphs does not.
 NeededRange families_needed(const RunScores& a, const RunScores& b, double difference, int factor) {
   const FamilyDifferences found(a, b);
   const auto families = static_cast<double>(a.family_count());
-  double seen = 0;  // of what falls with both, with the runs at hand: within V_fam
+  double seen = 0;  // the part of falls-with-both that V_fam contains with the current runs
   for (const auto& side : found.falling) seen += side.with_both / side.runs;
   const double own = std::max(0.0, found.family.variance - seen);
   return needed_number(difference, found.family.degrees, [&](int number, double scale) {

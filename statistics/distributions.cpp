@@ -20,16 +20,16 @@ namespace {
 using boost::math::cdf;
 using boost::math::complement;
 using StudentT = boost::math::students_t;
-// In double: long double takes ten times as long, and more digits than 12 are of no use here.
+// In double: long double takes ten times as long, and more than 12 digits are not needed.
 using Plain = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 using NoncentralT = boost::math::non_central_t_distribution<double, Plain>;
 
-// Beyond so many degrees of freedom t is normal to all digits; Boost's series are then slow.
+// With more degrees of freedom t is normal to all digits, and Boost's series are slow.
 constexpr double kMostDegrees = 1e9;
-// Beyond such a shift a test finds the difference always.
+// With a larger shift the test always finds the difference.
 constexpr double kLargestShift = 38;
 
-// Beyond it a normal density is nothing.
+// Beyond it the normal density is negligible.
 constexpr double kFarNormal = 8;
 using Quadrature = boost::math::quadrature::gauss<double, 61>;
 

@@ -48,9 +48,9 @@ class Samples {
   }
 
  private:
-  // Gives value `index` and all after it every way to fill the `left` places. A sample's
-  // probability is n! / n^n / product of times!, a factor (left choose times) / n^times for each
-  // value.
+  // Enumerates how often value `index` and the following ones fill the `left` remaining places. A
+  // sample's probability is n! / n^n / product of times!: a factor (left choose times) / n^times
+  // for each value.
   void take(std::size_t index, int left, double probability) {
     const auto n = static_cast<double>(times_.size());
     if (index + 1 == times_.size()) {
@@ -66,7 +66,7 @@ class Samples {
     }
   }
 
-  // Of a sample of equal values: infinite, unless it is the mean itself.
+  // For a sample of equal values: infinite, unless they equal the mean.
   double absolute_t() const {
     const auto n = static_cast<double>(times_.size());
     double sum = 0, squares = 0;
@@ -86,7 +86,7 @@ class Samples {
   std::vector<SampledT> result_;
 };
 
-// The least |t| that is not exceeded with probability `level`.
+// The smallest |t| that is exceeded with probability at most 1 - `level`.
 double quantile_of(std::vector<SampledT> samples, double level) {
   std::ranges::sort(samples, {}, &SampledT::t);
   double below = 0;

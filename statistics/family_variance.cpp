@@ -44,7 +44,7 @@ CollectionClusters clusters_of(const GraphValues& own, std::size_t number) {
   return result;
 }
 
-// Sum over families of what two collections have in them, by `value` of a cluster.
+// Sum over families of the product of their `value`s in two collections.
 template <typename Value>
 double dot(const CollectionClusters& a, const CollectionClusters& b, const Value& value) {
   double sum = 0;

@@ -12,8 +12,8 @@
 namespace tpudist {
 namespace {
 
-// Limits of the checks, in the order of CheckKind; docs/data.md says what sound and spoiled graphs
-// come to.
+// Limits of the checks, in the order of CheckKind; docs/data.md gives the values of sound and
+// corrupted graphs.
 constexpr double kDriftLimit = 0.1;  // Spearman's correlation
 constexpr double kBlockLimit = 0.3;  // bits beyond chance
 constexpr double kFrozenLimit = 4;   // measurements
@@ -22,7 +22,7 @@ constexpr double kRepeatBlockLimit = 0.4;
 constexpr double kOutlierLimit = 0.01;
 constexpr double kDisagreementLimit = 0.5;
 
-// A repeat is an outlier from so many times the median deviation on, and 0.5 %.
+// A repeat is an outlier if its deviation exceeds this many times the median deviation, and 0.5 %.
 constexpr double kOutlierFactor = 20, kLeastOutlier = 0.005;
 constexpr std::int64_t kLeastPairs = 20;
 
@@ -97,7 +97,7 @@ class Checker {
                        found.first + found.count - 1});
   }
 
-  // The limit of a divergence counts from what chance makes of it.
+  // The limit of a divergence is relative to its value by chance.
   void add_block(CheckKind kind, const OrderStatistic& found, double beyond_chance) {
     add(kind, found, found.by_chance + beyond_chance);
   }
@@ -124,9 +124,9 @@ class Checker {
     checks_.push_back(check);
   }
 
-  // Mean difference of neighbouring repeats of a configuration, against that of rows drawn from the
-  // whole graph: those that are repeated may be the fastest ones of a search, which differ little.
-  // A mean, because most configurations of a graph may be equally fast.
+  // Mean difference of neighbouring repeats of a configuration, relative to that of rows drawn from
+  // the whole graph; the repeated ones may be the fastest of a search, which differ little. A mean,
+  // because most configurations of a graph may be equally fast.
   void add_disagreement() {
     double of_repeats = 0, of_all = 0;
     std::int64_t pairs = 0;

@@ -60,9 +60,9 @@ double mean_metric(std::span<const SelectionGraph> graphs, std::span<const doubl
   return mean_of_known(metrics_of(graphs, weights, metric));
 }
 
-// How often each member is taken, on the graphs of all families but `left_out`. The sums of the
-// members taken so far are kept, so that a round costs one addition and one metric for each member
-// and graph.
+// How often each member is selected, on the graphs of all families except `left_out`. The sums over
+// the selected members are kept, so that a round costs one addition and one metric per member and
+// graph.
 Values greedy_weights(std::span<const SelectionGraph> graphs, const std::string* left_out,
                       const RankingMetric& metric, int rounds) {
   std::vector<const SelectionGraph*> used;
@@ -95,7 +95,7 @@ Values greedy_weights(std::span<const SelectionGraph> graphs, const std::string*
   return taken;
 }
 
-// [G] each graph by the weights that the other families chose.
+// [G] each graph with the weights selected on the other families.
 Values nested_metrics(std::span<const SelectionGraph> graphs, const std::set<std::string>& families,
                       const RankingMetric& metric, int rounds) {
   Values values(graphs.size());
@@ -108,7 +108,7 @@ Values nested_metrics(std::span<const SelectionGraph> graphs, const std::set<std
   return values;
 }
 
-// Standard error of the mean gain, what it must exceed, and whether it does.
+// Sets standard error and threshold of the mean gain, and whether it exceeds the threshold.
 void judge_gain(MemberSelection& selection, std::span<const SelectionGraph> graphs,
                 std::span<const double> plain) {
   GraphValues gains;

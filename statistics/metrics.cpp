@@ -37,7 +37,7 @@ std::int64_t pairs_of(std::int64_t n) {
   return n * (n - 1) / 2;
 }
 
-// Number of pairs of equal elements in a sequence where equal ones stand together.
+// Number of pairs of equal elements in a sequence in which equal elements are adjacent.
 template <typename Equal>
 std::int64_t tied_pairs(std::int64_t n, Equal equal) {
   std::int64_t pairs = 0, run = 0;
@@ -71,7 +71,7 @@ std::int64_t sort_counting_inversions(std::span<std::int32_t> values,
   std::size_t l = 0, r = 0;
   for (std::size_t out = 0; out < n; ++out) {
     const bool take_right = l == left.size() || (r < right.size() && right[r] < left[l]);
-    // A value of the right side jumps over all that is left of the left side.
+    // A value from the right half passes all remaining values of the left half.
     if (take_right) inversions += static_cast<std::int64_t>(left.size() - l);
     spare[out] = take_right ? right[r++] : left[l++];
   }
@@ -153,7 +153,7 @@ double best_chosen_ratio(std::span<const double> score, std::span<const double> 
 double kendall_tau_b(std::span<const double> x, std::span<const double> y) {
   const PairCounts c = count_pairs(x, y);
   if (c.all == c.tied_x || c.all == c.tied_y) return kNan;
-  // The order of operations is SciPy's, so that the bits are, too.
+  // The order of operations is SciPy's, so the bits are the same.
   const auto difference = static_cast<double>(c.concordant() - c.discordant);
   const double tau = difference / std::sqrt(static_cast<double>(c.all - c.tied_x)) /
                      std::sqrt(static_cast<double>(c.all - c.tied_y));

@@ -15,7 +15,7 @@
 namespace tpudist {
 namespace {
 
-constexpr int kErrorDraws = 5;          // with another noise, to see what its error does
+constexpr int kErrorDraws = 5;          // with another noise, to see the effect of its error
 constexpr std::uint64_t kFit = 1000;    // the stream of random numbers that fits the noise
 constexpr double kMethodError = 0.006;  // bench/ceiling_table: its errors where noise is known
 constexpr double kTwoSided = 1.96;      // of a normal distribution, 95 %
@@ -55,9 +55,9 @@ double variance_of(std::span<const double> values) {
   return squares_around(values, mean(values)) / static_cast<double>(values.size() - 1);
 }
 
-// Of the choices of a method that could as well be others: the mean square of how far a choice
-// twice and half as large moves the ceiling, for the width of levels and for the residuals of a
-// shape, whose other extreme is the normal shape.
+// Variance from the free choices of the method. For the width of levels it is the mean square of
+// the ceiling's change with twice and half the width; for the shape with twice the residuals and
+// with a normal shape.
 template <typename MovedBy>
 double choice_variance(const MovedBy& moved_by) {
   const NoiseChoices usual;
@@ -108,7 +108,7 @@ NoiseCeiling noise_ceiling(std::span<const double> times, std::span<const std::i
   const NoiseEstimate estimate = estimate_noise(measured);
   const auto scores = scores_of_draws(measured, estimate.model, TrueTimes(measured, estimate.model),
                                       options.draws, options.seed);
-  // How far the ceiling would move with another noise, by the same random numbers.
+  // Change of the ceiling with another noise, using the same random numbers.
   const int draws = std::min(kErrorDraws, options.draws);
   const auto moved_by = [&](const NoiseModel& noise) {
     const auto other =

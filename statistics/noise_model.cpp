@@ -11,7 +11,8 @@
 namespace tpudist {
 namespace {
 
-// Degrees of freedom of a level's deviation: enough for 8 %, and levels as fine as 100 of them.
+// Degrees of freedom of a level's deviation: a compromise between its error (8 %) and the
+// resolution.
 constexpr double kDegrees = 80;
 constexpr std::size_t kMostLevels = 100;
 constexpr std::int64_t kShapeRepeats = 6;
@@ -39,14 +40,14 @@ std::vector<Repeats> repeats_of(const MeasuredConfigs& measured) {
   return repeats;
 }
 
-// Times in whole numbers carry the error of rounding at least.
+// Times in whole numbers have at least the rounding error.
 double least_deviation(const MeasuredConfigs& measured, double level) {
   const double rounding = measured.whole ? std::exp(-level) / std::sqrt(12.0) : 0;
   return std::max(rounding, kLeastDeviation);
 }
 
-// `width`: where noise has two humps, repeats that all fell into one have small residuals and a
-// mean at the edge: little noise, if levels were narrow.
+// `width`: if noise has two modes, repeats that all fell into one have small residuals and a mean
+// at the edge; narrow levels would then show too little noise.
 NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& repeats,
                   double width) {
   double all = 0;
@@ -59,7 +60,7 @@ NoiseModel pooled(const MeasuredConfigs& measured, const std::vector<Repeats>& r
     squares += one.squares;
     degrees += one.degrees;
     left -= one.degrees;
-    // What is too little for a level of its own stays with the last one.
+    // Residuals that are too few for their own level are added to the last one.
     const bool narrow = one.level - lowest < width * std::sqrt(squares / degrees);
     if (left > 0 && (degrees < wanted || left < wanted || narrow)) continue;
     const double mean = level / degrees;
@@ -166,7 +167,8 @@ NoiseEstimate estimate_noise(const MeasuredConfigs& measured, const NoiseChoices
     degrees += one.degrees;
     scatter += excess * excess;
   }
-  // The error of a variance is that of a sum over configurations; that of its root is half of it.
+  // The error of a variance from its sum over configurations; the relative error of its root is
+  // half of it.
   return {choices.shape_deviations > 0 ? shaped(measured, repeats, normal, choices.shape_deviations)
                                        : normal,
           std::ssize(repeats), std::sqrt(squares / degrees), std::sqrt(scatter) / degrees / 2};

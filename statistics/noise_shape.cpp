@@ -13,10 +13,10 @@ namespace {
 constexpr int kPerDeviation = 32;  // points of the table
 constexpr int kPoints = 2 * static_cast<int>(NoiseShape::kReach) * kPerDeviation + 1;
 constexpr double kStep = 1.0 / kPerDeviation;
-constexpr double kCell = 1.0 / 8;  // of the grid on which a shape is sought
+constexpr double kCell = 1.0 / 8;  // of the grid on which the shape is estimated
 constexpr int kCells = static_cast<int>(2 * NoiseShape::kReach / kCell) + 1;
-constexpr int kSteps = 20;           // more make humps of chance
-constexpr double kSmoothing = 0.12;  // standard deviation of what is laid over the grid
+constexpr int kSteps = 20;           // more would produce spurious modes
+constexpr double kSmoothing = 0.12;  // standard deviation of the smoothing kernel
 constexpr double kWideShare = 0.002, kWide = 4;
 
 double point(std::size_t i) {
@@ -27,7 +27,7 @@ double normal_density(double z) {
   return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
 }
 
-// The value of a table at z, between its points in a straight line; 0 outside.
+// The value of a table at z, interpolated linearly; 0 outside.
 double interpolated(const std::vector<double>& table, double z) {
   const double at = (z + NoiseShape::kReach) / kStep;
   if (!(at >= 0) || at >= static_cast<double>(table.size() - 1)) return 0;
@@ -52,7 +52,7 @@ Moments moments_of(const std::vector<double>& density) {
   return m;
 }
 
-// Deviations of equal errors, counted on the grid. Those beyond its ends count there.
+// Counts on the grid, for each error. Deviations beyond its ends are counted there.
 std::map<double, std::vector<double>> counted(std::span<const NoiseShape::Deviation> deviations) {
   std::map<double, std::vector<double>> counts;
   for (const NoiseShape::Deviation& deviation : deviations) {

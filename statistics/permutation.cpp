@@ -16,11 +16,11 @@ namespace {
 using Values = std::vector<double>;
 
 constexpr double kMostLabellings = 1 << 22;
-constexpr std::size_t kMostHalf = 21;  // signs of so many values are counted one by one
+constexpr std::size_t kMostHalf = 21;  // signs of this many values are enumerated
 constexpr int kDraws = 99'999;
 // Sums of the same values in another order differ by rounding; they count as equal.
 constexpr double kRounding = 1e-12;
-// Where labels of few runs are not exchanged.
+// Below this number of runs, labels are not exchanged if sides are uneven.
 constexpr std::size_t kFewRuns = 5;
 constexpr double kLargestRatio = 3;
 
@@ -34,8 +34,8 @@ Values checked(Values values) {
   return values;
 }
 
-// Welch's t of a labelling by the sum and sum of squares of the values that are labelled `first`.
-// The values of both sides have mean 0.
+// Welch's t of a labelling, from the sum and sum of squares of the values labelled `first`. All
+// values together have mean 0.
 struct WelchT {
   double first = 0, second = 0;  // numbers of values
   double squares = 0;            // of all values
@@ -46,8 +46,7 @@ struct WelchT {
     const double mean = sum / first, other = -sum / second;
     const double within = std::max(0.0, sum_of_squares - first * mean * mean);
     const double beside = std::max(0.0, squares - sum_of_squares - second * other * other);
-    const double variance =
-        within / (first - 1) / first + beside / (second - 1) / second;
+    const double variance = within / (first - 1) / first + beside / (second - 1) / second;
     return {(mean - other) * (mean - other), variance <= rounding ? 0 : variance};
   }
 };
@@ -101,7 +100,8 @@ class LabelCount {
   }
 
  private:
-  // |t| of a labelling against the own one, multiplied out: either variance may be 0.
+  // |t| of a labelling compared with the observed one, cross-multiplied because either variance
+  // may be 0.
   void count(double sum, double squares) {
     const auto [difference, variance] = t_.parts(sum, squares);
     const double own = difference_ * variance, other = difference * variance_;
@@ -129,7 +129,7 @@ double deviation(const Values& values) {
   return std::sqrt(squares_around(values, mean(values)) / static_cast<double>(values.size() - 1));
 }
 
-// Whether few runs stand beside spreads or numbers that differ much.
+// Whether a side has few runs and spreads or run counts differ much.
 bool is_uneven(const Values& a, const Values& b) {
   const std::size_t fewer = std::min(a.size(), b.size()), more = std::max(a.size(), b.size());
   if (fewer >= kFewRuns) return false;
@@ -192,7 +192,8 @@ std::optional<PermutationTest> label_test(std::span<const double> a, std::span<c
 }
 
 PermutationTest sign_test(std::span<const double> values, std::uint64_t key) {
-  // Sizes alone decide: so drawn signs depend neither on the order of values nor on the sides.
+  // The key depends only on sizes, so drawn signs depend neither on the order of values nor on the
+  // sides.
   double sum = 0;
   Values sizes;
   for (const double value : checked({values.begin(), values.end()})) {
@@ -205,7 +206,7 @@ PermutationTest sign_test(std::span<const double> values, std::uint64_t key) {
   test.smallest_p = std::min(1.0, 2 / test.labellings);
   double size = 0;
   for (const double value : sizes) size += value;
-  // A bound of 0 or below would count sums beyond both of its ends twice.
+  // For a bound of 0 or below, sums would be counted twice.
   const double bound = std::abs(sum) - kRounding * size;
   if (bound <= 0) return test;
   test.exact = sizes.size() <= 2 * kMostHalf;

@@ -9,7 +9,7 @@ namespace tpudist {
 namespace {
 
 constexpr int kMostNeeded = 10'000;
-constexpr double kPlanLevel = 0.80;  // of the interval of the variances at hand
+constexpr double kPlanLevel = 0.80;  // of the interval of the current variance estimates
 
 double power_of(double difference, const VarianceEstimate& variance) {
   if (variance.variance == 0) return difference == 0 ? kSignificance : 1;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
-// Of pairs of rows: concordant minus discordant ones, and those that are tied. What one row takes
-// part in, or one set of rows among themselves.
+// Counts over pairs of rows: concordant minus discordant, and tied. For one row, or within one set
+// of rows.
 struct Pairs {
   std::int64_t all = 0, difference = 0, tied_x = 0, tied_y = 0;
 
@@ -38,7 +38,7 @@ struct Pairs {
   }
 };
 
-// How many of the values that were added lie below a rank (Fenwick, "A new data structure for
+// Counts how many of the added values are below a rank (Fenwick, "A new data structure for
 // cumulative frequency tables", 1994).
 class RankCounter {
  public:
@@ -76,8 +76,8 @@ Ranks tie_ranks_of(std::span<const double> values) {
   return ranks;
 }
 
-// Adds to the difference of each row what rows of smaller x say of it (with both columns reversed:
-// those of larger x). `order`: rows by rising x.
+// Adds to each row's difference its pairs with rows of smaller x (with both columns reversed: of
+// larger x). `order`: rows by ascending x.
 void count_smaller(const std::vector<std::int32_t>& order, const Ranks& x, const Ranks& y,
                    std::vector<Pairs>& pairs) {
   RankCounter counter(y.counts.size());
@@ -141,7 +141,7 @@ void check(std::span<const double> values, std::size_t n, std::size_t configs) {
   }
 }
 
-// Rows of equal configurations stand together; calls visit(rows) for each configuration.
+// Groups rows of equal configurations; calls visit(rows) for each configuration.
 template <typename Visit>
 void each_config(std::size_t n, std::span<const std::int32_t> config, const Visit& visit) {
   std::vector<std::size_t> rows(n);
@@ -172,7 +172,7 @@ double tau_sampling_deviation(std::span<const double> x, std::span<const double>
   const Pairs all = halved(twice);
   std::vector<double> without;
   each_config(x.size(), config, [&](std::span<const std::size_t> own) {
-    // Pairs within the configuration are pairs of two of its rows.
+    // Pairs within the configuration were counted for both of their rows.
     Pairs gone;
     for (const std::size_t row : own) gone += rows[row];
     if (own.size() > 1) gone = gone - pairs_among(chosen(x, own), chosen(y, own));

@@ -18,8 +18,7 @@ double mean_score(const MemberRecord& member) {
   return mean_of_known(member.scores);
 }
 
-// A set of members that were scored on the same graphs; those that are left out so far do not
-// count.
+// Members that were scored on the same graphs, without those already rejected.
 struct Peers {
   std::int64_t graphs = 0;
   std::vector<int> members;
@@ -36,8 +35,8 @@ struct Peers {
   }
 };
 
-// Members that were scored on the same graphs. Members without a score, or that are left out
-// already, are compared with nobody.
+// The sets of members that were scored on the same graphs. Members without a score, or already
+// rejected, are in no set.
 std::vector<Peers> peers_of(std::span<const MemberRecord> members,
                             const std::map<int, std::string>& left_out) {
   std::map<std::vector<bool>, Peers> peers;  // by which graphs they were scored on
@@ -56,7 +55,7 @@ std::vector<Peers> peers_of(std::span<const MemberRecord> members,
   return sets;
 }
 
-// A member beside the others on the same graphs.
+// A member compared with the others on the same graphs.
 struct Comparison {
   int member = -1;
   std::size_t set = 0, place = 0;  // of Peers
@@ -68,9 +67,9 @@ struct Comparison {
   double below() const { return others - score; }
 };
 
-// The member that lies farthest below its peers; none (-1) where nobody can be judged.
+// The member that lies farthest below its peers; -1 if none can be judged.
 Comparison lowest_member(const std::vector<Peers>& sets, const RejectionRule& rule) {
-  double squares = 0, degrees = -1, judged = 0;  // the judged member takes a degree
+  double squares = 0, degrees = -1, judged = 0;  // judging a member costs one degree of freedom
   for (const Peers& set : sets) {
     squares += set.squares();
     degrees += set.count() - 1;
@@ -115,7 +114,8 @@ std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
   std::vector<Peers> sets = peers_of(members, reasons);
   std::size_t count = 0;
   for (const Peers& set : sets) count += set.members.size();
-  std::map<int, std::string> far, doubtful;  // who lies far below; who may, if a later one does
+  std::map<int, std::string> far, doubtful;  // members far below; members that count only if a
+                                             // later one is far below
   for (std::size_t step = 0; step < (count + 2) / 3; ++step) {
     const Comparison low = lowest_member(sets, rule);
     if (low.member < 0) break;

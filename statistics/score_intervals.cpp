@@ -11,10 +11,10 @@
 namespace tpudist {
 namespace {
 
-// Of the drawn samples of bootstrap_family_interval; any other would do.
+// Key of the bootstrap's samples; an arbitrary constant.
 constexpr std::uint64_t kBootstrapKey = 0x7461755f62;
 
-// All of a FamilyInterval but V_fam, and the interval from both.
+// Sets all of a FamilyInterval except V_fam, and the interval from both.
 FamilyInterval with_runs(std::span<const RunScores> collections, const VarianceEstimate& family,
                          double level) {
   FamilyInterval result;
@@ -32,8 +32,7 @@ FamilyInterval with_runs(std::span<const RunScores> collections, const VarianceE
     mean += mean_score(own) / count;
     if (own.run_count() < 2) continue;
     const RunVariance runs = run_variance(own);
-    for (VarianceEstimate term :
-         {runs.run_term(), runs.interaction_term(), runs.training_term()}) {
+    for (VarianceEstimate term : {runs.run_term(), runs.interaction_term(), runs.training_term()}) {
       term.variance /= count * count;
       result.run_variance += term.variance;
       terms.push_back(term);

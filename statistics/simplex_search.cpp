@@ -48,7 +48,7 @@ class Simplex {
     return true;
   }
 
-  // The worst corner, moved along the line through the centre of the others: 1 mirrors it.
+  // The worst corner, moved along the line through the centre of the others; factor 1 mirrors it.
   Minimum moved(double factor) {
     Values at(step_.size(), 0.0);
     for (std::size_t i = 0; i < at.size(); ++i) {

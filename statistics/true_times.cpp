@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kReach = 5;  // standard deviations
 
-// How far from a configuration's centre its true time is looked for. Noise may be larger on one
-// side.
+// Distance from a configuration's centre within which its true time is searched. Noise may be
+// larger on one side.
 double reach_of(const NoiseModel& noise, double centre) {
   const double here = noise.deviation(centre);
   const double near =
@@ -29,11 +29,11 @@ TrueTimes::TrueTimes(const MeasuredConfigs& measured, const NoiseModel& noise) {
   for (int s = 0; s < kSteps; ++s) step();
 }
 
-// Only where some configuration looks: a few points for each, however far apart they lie.
+// Only points that some configuration uses: a few for each, even if they are far apart.
 void TrueTimes::make_grid(const NoiseModel& noise, const std::vector<double>& centres) {
   std::vector<double> sorted = centres;
   std::ranges::sort(sorted);
-  double next = -std::numeric_limits<double>::infinity();  // the first point that is not there yet
+  double next = -std::numeric_limits<double>::infinity();  // the next point to add
   for (const double centre : sorted) {
     const double reach = reach_of(noise, centre);
     next = std::max(next, centre - reach);

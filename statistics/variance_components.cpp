@@ -19,8 +19,8 @@ namespace {
 using Deviations = std::array<double, 3>;
 enum Component : std::size_t { kGraph, kRun, kResidual };
 
-// The residual's smallest standard deviation, in that of all scores: the likelihood has no bound
-// where it is 0.
+// The smallest standard deviation of the residual, relative to that of all scores: at 0 the
+// likelihood is unbounded.
 constexpr double kSmallestResidual = 1e-6;
 // A standard deviation below this part of the mean is none.
 constexpr double kSpreadRounding = 1e-13;
@@ -53,8 +53,8 @@ class Likelihood {
   double scale() const { return scale_; }
   const std::vector<TwoWayTable>& folds() const { return folds_; }
 
-  // Minus twice the restricted log likelihood, but for a constant. Within a fold of n graphs and R
-  // runs the covariance has four eigenvalues, of the residuals, the graphs' means, the runs' means
+  // Minus twice the restricted log likelihood, up to a constant. Within a fold of n graphs and R
+  // runs the covariance has four eigenvalues: of the residuals, the graphs' means, the runs' means
   // and the mean.
   double operator()(const Deviations& sd) const {
     const double residual = square(std::max(std::abs(sd[kResidual]), kSmallestResidual));
@@ -87,7 +87,7 @@ class Likelihood {
     return fold.graphs * fold.runs / (residual + fold.runs * graph + fold.graphs * run);
   }
 
-  // The folds' means around their weighted mean, and what is restricted.
+  // Contribution of the folds' means around their weighted mean, and the restriction term.
   double of_means(double graph, double run, double residual) const {
     double sum = 0, information = 0, weighted = 0;
     for (const TwoWayTable& fold : folds_) {
@@ -126,7 +126,7 @@ class Fit {
   explicit Fit(const Likelihood& likelihood) : likelihood_(likelihood) {
     const Deviations moments = moments_of(likelihood.folds());
     best_ = least(moments, std::nullopt);
-    // A second start in the midst, against a first one at a bound.
+    // A second start in the middle, because the first may be at a bound.
     const Deviations second = least({0.5, 0.5, 0.5}, std::nullopt);
     if (likelihood(second) < likelihood(best_)) best_ = second;
   }
@@ -150,7 +150,7 @@ class Fit {
   }
 
  private:
-  // The best deviations from `start` on, one of them fixed if wanted; none is negative.
+  // The best deviations, starting at `start`, with one of them fixed if given; none is negative.
   Deviations least(const Deviations& start, std::optional<Component> fixed) const {
     std::vector<double> free, step;
     for (std::size_t i = 0; i < start.size(); ++i) {
@@ -168,7 +168,7 @@ class Fit {
     };
     const Minimum found = simplex_search(
         [&](std::span<const double> values) { return likelihood_(all(values)); }, free, step);
-    // A variance that would rather be negative is 0 to within the search's precision: 0 it is.
+    // A negative estimate of a variance shows as nearly 0; it is set to 0.
     Deviations sd = all(found.at);
     for (std::size_t i = 0; i < kResidual; ++i) {
       Deviations without = sd;
@@ -178,7 +178,7 @@ class Fit {
     return sd;
   }
 
-  // Where a deviation comes inside, on the way from `outside` to `inside`.
+  // Where a deviation enters the region, on the way from `outside` to `inside`.
   template <typename Inside>
   static double bound(double outside, double within, const Inside& inside) {
     for (int i = 0; i < 40; ++i) {

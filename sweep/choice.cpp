@@ -21,7 +21,8 @@ struct Training {
   bool finished = true;
 };
 
-// Graphs that the members were scored on: on average, or out of fold of all folds together.
+// Number of graphs on which the members were scored: the mean, or out of fold of all folds
+// together.
 double scored_graphs(const Training& training, ChoiceScore choice) {
   double sum = 0;
   int members = 0;
@@ -48,7 +49,7 @@ std::optional<double> score_of(const Training& training, ChoiceScore choice) {
       folds.insert(fold);
       if (!member.failed) scored.insert(fold);
     }
-    if (scored != folds) return std::nullopt;  // the graphs of a fold have no score
+    if (scored != folds) return std::nullopt;  // some fold has no scored graphs
   }
   return mean_of_members(training.members, choice == ChoiceScore::valid);
 }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kMostValues = 10'000;
 
-// Four digits: what is left of a random number does not depend on how a library rounds its
-// exponential function, and can be read in a table.
+// Four digits: they do not depend on how a library rounds its exponential function, and are
+// readable in a table.
 std::string short_number(double value) {
   return format_number(parse_number(fmt::format("{:.3e}", value)).value);
 }
@@ -32,7 +32,7 @@ ValueList read_range(ConfigNode map) {
     map.mistake("range", "must be [first, last, step] with first <= last and a step above 0");
     return {};
   }
-  // A last value that rounding puts a hair beyond `last` still counts.
+  // A last value that rounding moves slightly beyond `last` still counts.
   const double steps = std::floor((range[1] - range[0]) / range[2] + 1e-9);
   if (steps >= kMostValues) {
     map.mistake("range", fmt::format("has more than {} values", kMostValues));

@@ -32,7 +32,7 @@ std::string ranges(const std::vector<int>& numbers) {
   return text;
 }
 
-// Indices of the runs of a stage that are left to train; all that it can have while they are not
+// Indices of a stage's runs that remain to be trained; all possible ones while the runs are not
 // known.
 std::vector<int> indices_left(const SweepFolder& folder, int stage_number) {
   const Stage& stage = folder.record().stages[static_cast<std::size_t>(stage_number)];
@@ -144,7 +144,7 @@ std::string submit(const SlurmJob& job, const std::vector<std::string>& after_id
   if (status != 0) {
     throw Error(ErrorKind::failed, fmt::format("sbatch failed ({}): {}", job.name, trim(answer)));
   }
-  // "1234", or "1234;cluster"; warnings may stand above it.
+  // "1234", or "1234;cluster"; warnings may come before it.
   const std::vector<std::string> lines = split(trim(answer), '\n');
   const std::string id = lines.back().substr(0, lines.back().find(';'));
   if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos) {

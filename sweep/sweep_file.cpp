@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMany = std::int64_t{1} << 53;
 constexpr int kMostSeeds = 1000;
 
-// Keys of an experiment that a sweep sets by itself, and by which of its own keys.
+// Keys of an experiment that a sweep sets itself, with the sweep's key that does so.
 struct OwnKey {
   std::string_view key, own;
 };

@@ -34,8 +34,8 @@ void make_folder(const fs::path& path) {
   if (error) throw IoError(fmt::format("make the folder {}: {}", path.string(), error.message()));
 }
 
-// The experiments as they were read, and the sweep file with their new places: what later stages
-// are made of.
+// Writes the experiments as read, and the sweep file with their new paths: the sources of later
+// stages.
 void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path& sweep_file,
                    const std::vector<std::string>& overrides) {
   std::vector<std::string> places;
@@ -52,7 +52,7 @@ void write_sources(const fs::path& folder, const SweepPlan& plan, const fs::path
                         SweepFile::load(sweep_file, moved, folder).resolved_yaml);
 }
 
-// The folder's lock, which others hold for a moment only.
+// The folder's lock, which others hold only for a moment.
 std::unique_ptr<FolderLock> lock_soon(const fs::path& folder) {
   constexpr int kTries = 50;
   constexpr std::chrono::milliseconds kPause{100};

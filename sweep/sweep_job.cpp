@@ -29,10 +29,10 @@ using std::chrono::milliseconds;
 
 // Ranks of other groups may take days.
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
-// How long a rank that failed waits for the others of its group to leave the run, where it cannot
-// see where they are.
+// How long a failed rank waits for the others of its group to leave the run, if it cannot see where
+// they are.
 constexpr milliseconds kPatience{60'000};
-// Between two looks at runs that others train.
+// Between two checks of runs that others train.
 constexpr milliseconds kPause{500};
 
 int exit_code_of(const std::exception& error) {
@@ -40,7 +40,7 @@ int exit_code_of(const std::exception& error) {
   return known ? known->exit_code() : static_cast<int>(ErrorKind::failed);
 }
 
-// Ranks of a group that cannot be brought together again.
+// The ranks of a group cannot be brought together again.
 class GroupStuck : public DistError {
  public:
   using DistError::DistError;
@@ -217,8 +217,8 @@ class Group {
                     folder_.path().string()));
   }
 
-  // Whether a run has a result. The file of one that finished is read once; one that failed may be
-  // freed at any time (`sweep retry`).
+  // Whether a run has a result. The file of a finished run is read once; a failed run may be
+  // retried at any time (`sweep retry`).
   bool has_ended(const SweepRun& run) {
     if (finished_.contains(run.id)) return true;
     const std::optional<RunResult> result = folder_.result(run);
@@ -226,7 +226,7 @@ class Group {
     return result.has_value();
   }
 
-  // Claims a run; the answer says `nothing_left` where somebody else has it.
+  // Claims a run; returns `nothing_left` if another process has it.
   Next take(const SweepRun& run) {
     RunClaimFile claim = folder_.claim(run);
     // It may have ended since its result was looked for.
@@ -330,13 +330,13 @@ class Group {
   const SweepFolder& folder_;
   const SweepJobOptions& options_;
   Communicator& team_;
-  // Beside the team's own communicator, where ranks that fail may have left messages behind.
+  // Separate from the team's own communicator, in which failed ranks may have left messages.
   const std::unique_ptr<Communicator> control_;
   JobContext& job_;
   ProgressSink& progress_;
   const std::function<bool()>& stop_requested_;
-  std::set<std::string> finished_;  // ids of runs that did, as far as is known; on the first rank
-  bool done_ = false;               // the run with the index that was asked for has had its turn
+  std::set<std::string> finished_;  // ids of runs known to have finished; on the first rank
+  bool done_ = false;               // the requested run has been handled
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-// The least p value that exchanging the labels of n and n runs can give, of both tails.
+// The smallest two-sided p value of exchanging the labels of n and n runs.
 double least_label_p(int n) {
   double splits = 1;
   for (int i = 1; i <= n; ++i) splits *= static_cast<double>(n + i) / i;

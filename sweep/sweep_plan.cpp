@@ -26,7 +26,7 @@ Overrides operator+(Overrides left, const Overrides& right) {
   return left;
 }
 
-// What an experiment gets wrong.
+// Mistakes in an experiment.
 class ExperimentError : public ConfigError {
  public:
   using ConfigError::ConfigError;
@@ -65,7 +65,7 @@ std::string variants_text(const SweepPlan& plan, const std::vector<int>& variant
       variants.size() > kNamed ? fmt::format(", ... ({} in all)", variants.size()) : std::string());
 }
 
-// The key among `overrides` that a message about them is about; empty where it cannot be told.
+// The key in `overrides` that a message is about; empty if unknown.
 std::string key_of(const std::string& message, const Overrides& overrides) {
   for (auto text = overrides.rbegin(); text != overrides.rend(); ++text) {
     const std::string key = text->substr(0, text->find('='));
@@ -81,8 +81,8 @@ std::string key_of(const std::string& message, const Overrides& overrides) {
   return {};
 }
 
-// Throws what the variants' experiments get wrong, all of it: with the sweep file's own place where
-// it sets the value, else with that of the experiment file.
+// Throws all mistakes in the variants' experiments: with a position in the sweep file if it sets
+// the value, else in the experiment file.
 [[noreturn]] void refuse_variants(const SweepPlan& plan, const ExperimentError& first) {
   constexpr std::string_view kFromSweep = "command line: ";
   std::map<std::string, std::vector<int>> lines;
@@ -140,8 +140,8 @@ ValidationHalves halves_of(const std::vector<GraphEntry>& graphs) {
   return halves;
 }
 
-// Whether the validation families of an experiment could be halved: then the runs that choose leave
-// out one half, and the runs that confirm the other one.
+// Whether the validation families of an experiment could be halved. Then runs that choose leave out
+// one half, and runs that confirm leave out the other.
 bool halve_validation(SweepPlan& plan, std::size_t experiment_index, const SweepRecord* frozen) {
   const Experiment experiment = load(plan, static_cast<int>(experiment_index), {});
   ValidationHalves& halves = plan.halves[experiment_index];
@@ -185,7 +185,7 @@ void plan_choice(SweepPlan& plan, const SweepRecord* frozen) {
   plan.confirmed_on += fmt::format(", with {}", join(file.confirm_overrides, ", "));
 }
 
-// Seeds that no run of the search has.
+// Seeds that no run of the search uses.
 std::vector<std::uint64_t> fresh_seeds(const SweepFile& file, const Experiment& experiment) {
   std::uint64_t largest = std::max(experiment.init_seed, experiment.order_seed);
   for (std::uint64_t seed : file.seeds) largest = std::max(largest, seed);
@@ -253,14 +253,15 @@ void group_variants(SweepPlan& plan) {
   }
 }
 
-// What all runs of a variant are given in a stage, apart from seed and member.
+// The overrides of all runs of a variant in a stage, without seed and member.
 Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant) {
   const SweepFile& file = plan.file;
   const auto experiment =
       static_cast<std::size_t>(plan.variants[static_cast<std::size_t>(variant)].experiment);
   Overrides overrides =
       stage.confirms ? plan.confirming_overrides[experiment] : plan.choosing_overrides[experiment];
-  overrides = overrides + fold_overrides(file);  // no value of `over` undoes them
+  overrides = overrides + fold_overrides(file);  // applied last, so that values of `over` cannot
+                                                 // undo them
   if (stage.step_divisor > 1) {
     const std::int64_t steps = resolve(plan, variant, overrides).train.steps;
     overrides.push_back(
@@ -269,7 +270,7 @@ Overrides stage_overrides(const SweepPlan& plan, const Stage& stage, int variant
   return overrides;
 }
 
-// Runs that are compared must be scored on what they are compared by.
+// Runs must be scored on the graphs on which they are compared.
 void require_scores(const SweepPlan& plan, const Stage& stage, int variant,
                     const Experiment& experiment) {
   if (plan.file.choice == ChoiceScore::none) return;
@@ -342,7 +343,8 @@ void plan_stages(SweepPlan& plan, const std::vector<int>& per_seed) {
 void plan_runs(SweepPlan& plan, const SweepRecord* frozen) {
   plan_choice(plan, frozen);
   group_variants(plan);
-  if (plan.file.choice != ChoiceScore::none) {  // what confirms is not to fail after the search
+  if (plan.file.choice != ChoiceScore::none) {  // a mistake in the confirming runs must not appear
+                                                // only after the search
     for (int v = 0; v < static_cast<int>(plan.variants.size()); ++v)
       resolve(plan, v, plan.file.confirm_overrides);
   }

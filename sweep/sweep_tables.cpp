@@ -44,7 +44,7 @@ bool any_ended(const std::vector<StageResults>& known) {
   });
 }
 
-// What variants are compared by where nothing is chosen: out-of-fold scores where there are any.
+// By which scores variants are compared if nothing is chosen: out-of-fold scores if there are any.
 ChoiceScore shown_score(const SweepRecord& record, const StageResults& stage) {
   if (stage.stage->confirms) return ChoiceScore::valid;
   if (record.choice != ChoiceScore::none) return record.choice;
@@ -97,7 +97,7 @@ const std::string& label_of(const SweepRecord& record, const VariantSummary& s) 
   return record.labels[static_cast<std::size_t>(s.variant)];
 }
 
-// `compared`: whether the variants may be compared, so that all should be scored on equally many
+// `compared`: whether the variants may be compared; then all should be scored on equally many
 // graphs.
 std::string table_of(const SweepRecord& record, const std::vector<VariantSummary>& summaries,
                      bool compared, bool out_of_fold) {
@@ -170,8 +170,8 @@ std::string run_lines(const StageResults& stage) {
   return text;
 }
 
-// " of tiny", the experiment of a group, or its first and last variant where the experiment has
-// several; empty where there is one group.
+// " of tiny", the experiment of a group, or its first and last variant if the experiment has
+// several groups; empty for a single group.
 std::string group_name(const SweepRecord& record, const std::vector<VariantSummary>& group,
                        std::size_t groups) {
   if (groups == 1) return {};
@@ -186,8 +186,7 @@ std::string group_name(const SweepRecord& record, const std::vector<VariantSumma
   return " of " + record.experiments[static_cast<std::size_t>(experiment)];
 }
 
-// How good the best of the variants looks only because it is the best of many: a line for each
-// group.
+// The selection bias of the best variant, one line for each group.
 std::string optimism_lines(const SweepRecord& record, const StageResults& stage) {
   std::string text;
   const auto groups = grouped(record, stage, shown_score(record, stage));
@@ -219,7 +218,7 @@ std::string optimism_lines(const SweepRecord& record, const StageResults& stage)
   return text.empty() ? text : "\n" + text;
 }
 
-// What is wrong with the frozen stages, and what to do.
+// Faults of the fixed stages, and what to do.
 std::string stale_lines(const SweepFolder& folder, const std::vector<StageResults>& known) {
   std::string text;
   for (int stage = 1; stage < static_cast<int>(known.size()); ++stage) {

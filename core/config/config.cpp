@@ -23,7 +23,7 @@ struct ConfigNode::Impl {
   const YamlValue* map;  // null where the document does not give it
   ConfigRecord& record;
   std::string path;
-  YamlLocation place;  // of this map, or of the nearest one around it that is given
+  YamlLocation place;  // of this map, or of the nearest enclosing one that is given
 
   std::string name_of(std::string_view key) const {
     return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
@@ -66,7 +66,7 @@ struct ConfigNode::Impl {
     });
   }
 
-  // False where an earlier mistake, or no value at all, makes reading pointless.
+  // False if an earlier mistake, or a missing value, makes reading pointless.
   bool usable(const YamlValue& value, const std::string& name) {
     if (value.kind == YamlValue::Kind::null) wrong(value, name, "has no value");
     return value.kind != YamlValue::Kind::null && !value.unusable;

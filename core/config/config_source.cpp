@@ -143,7 +143,8 @@ class FileLoader {
     try {
       return load((folder / expand_environment(file.text)).lexically_normal());
     } catch (const std::exception& error) {
-      // Mistakes inside of the included file carry its own place, and the way to it helps as well.
+      // The position of the mistake in the included file is in its message; that of the include is
+      // added.
       fail(file.place, fmt::format("cannot include {}: {}", file.text, error.what()));
     }
   }

@@ -51,8 +51,7 @@ std::string to_yaml(const YamlValue& value) {
     case YamlValue::Kind::scalar:
       break;
   }
-  // What is not quoted may be a number or a truth value, and stays one; .nan is refused as what it
-  // is.
+  // An unquoted value may be a number or a boolean and stays one; .nan is refused as text.
   const bool plain = !value.quoted && (!parse_number(value.text).error || value.text == "true" ||
                                        value.text == "false" || value.text == ".nan");
   return plain ? value.text : format_yaml_text(value.text);

@@ -14,14 +14,16 @@
 namespace tpudist {
 namespace {
 
+constexpr std::string_view kNotSet = "(not set)";
+
 using Sorted = std::map<std::string, ConfigEntry>;
 
 bool is_index(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The entries that decide the numbers, and one for each item of a list of maps, e.g.
-// "model.blocks.1": that an item is there matters, even if all its keys have their defaults.
+// The entries that influence the numbers, and one for each item of a list of maps, e.g.
+// "model.blocks.1": the existence of an item matters, even if all its keys have their defaults.
 Sorted deciding(const std::vector<ConfigEntry>& entries) {
   DecidedBy run;
   for (const ConfigEntry& entry : entries) {
@@ -51,8 +53,7 @@ bool same_value(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-// The folder of the shards and the fold file stand for what is in them, which is compared by
-// itself.
+// The folder of the shards and the fold file are only paths; their content is compared separately.
 bool decides_numbers(std::string_view key, DecidedBy run) {
   static constexpr std::array<std::string_view, 2> kOfEvaluations = {"train.evaluate_every",
                                                                      "train.evaluate_rows"};
@@ -107,23 +108,31 @@ std::string changed_keys(const std::vector<ConfigEntry>& entries) {
   return join(keys, "\n");
 }
 
-std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
-                                          const std::vector<ConfigEntry>& now) {
+std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& before,
+                                           const std::vector<ConfigEntry>& now) {
   const Sorted old_ones = deciding(before), new_ones = deciding(now);
-  std::map<std::string, std::string> changes;
+  std::vector<SettingChange> changes;
   for (const auto& [key, entry] : old_ones) {
     const auto other = new_ones.find(key);
     if (other == new_ones.end()) {
-      if (!entry.is_default) changes[key] = entry.value + " -> (not set)";
+      if (!entry.is_default) changes.push_back({key, entry.value, std::string(kNotSet)});
     } else if (!same_value(entry.value, other->second.value)) {
-      changes[key] = entry.value + " -> " + other->second.value;
+      changes.push_back({key, entry.value, other->second.value});
     }
   }
   for (const auto& [key, entry] : new_ones) {
-    if (!old_ones.contains(key) && !entry.is_default) changes[key] = "(not set) -> " + entry.value;
+    if (!old_ones.contains(key) && !entry.is_default)
+      changes.push_back({key, std::string(kNotSet), entry.value});
   }
+  std::ranges::sort(changes, {}, &SettingChange::key);
+  return changes;
+}
+
+std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
+                                          const std::vector<ConfigEntry>& now) {
   std::vector<std::string> lines;
-  for (const auto& [key, change] : changes) lines.push_back(fmt::format("{}: {}", key, change));
+  for (const auto& [key, then, value] : setting_changes(before, now))
+    lines.push_back(fmt::format("{}: {} -> {}", key, then, value));
   return lines;
 }
 

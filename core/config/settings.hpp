@@ -29,8 +29,16 @@ std::uint64_t hash_of_settings(const std::vector<ConfigEntry>& entries);
 // values.
 std::string changed_keys(const std::vector<ConfigEntry>& entries);
 
-// The differences among keys that influence the numbers, as "key: before -> now" in the order of
-// keys. A key that only one side has counts as different unless its value there is the default.
+// A key that influences the numbers and differs. A missing value is "(not set)".
+struct SettingChange {
+  std::string key, before, now;
+};
+
+// The differences among keys that influence the numbers, in the order of keys. A key that only one
+// side has counts as different unless its value there is the default.
+std::vector<SettingChange> setting_changes(const std::vector<ConfigEntry>& before,
+                                           const std::vector<ConfigEntry>& now);
+// The same as "key: before -> now".
 std::vector<std::string> changed_settings(const std::vector<ConfigEntry>& before,
                                           const std::vector<ConfigEntry>& now);
 

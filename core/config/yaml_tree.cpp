@@ -130,8 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (size_.bytes > kMaxBytes) fail(mark, fmt::format("more than {} bytes of text", kMaxBytes));
   }
 
-  // A value that was written out. The items of a list or map have been counted when they were
-  // added.
+  // Adds a complete value. The items of a list or map were counted when they were added.
   void add(YamlValue value, YAML::anchor_t anchor, const YAML::Mark& mark) {
     if (value.kind == YamlValue::Kind::null || value.kind == YamlValue::Kind::scalar) {
       count(value, mark);
@@ -186,8 +185,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, YamlValue> anchors_;
 };
 
-// The YAML library takes some control characters for its own signs, and quietly replaces what is
-// not UTF-8.
+// The YAML library uses some control characters internally, and silently replaces invalid UTF-8.
 void check_characters(std::string_view text,
                       const std::shared_ptr<const YamlLocation::Source>& source) {
   YamlLocation place{source, 1, 1};

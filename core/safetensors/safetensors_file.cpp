@@ -22,17 +22,18 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 
 namespace {
 
-// Names in a damaged file may hold anything: an error is one line of text all the same.
+// Names in a damaged file may contain anything; an error must still be one line of text.
 std::string printable(std::string_view text) {
   constexpr std::size_t kMost = 400;
   std::string result(text.substr(0, kMost));
-  while (!is_utf8(result)) result.pop_back();  // a letter that was cut in two
+  while (!is_utf8(result)) result.pop_back();  // a character that was cut in two
   std::ranges::replace_if(
       result, [](unsigned char c) { return c < 32 || c == 127; }, '?');
   return result;
 }
 
-// Calls take(T{}) with the stored type of numbers that stand in memory as they do in the file.
+// Calls take(T{}) with the stored type, for types whose numbers have the same bytes in memory and
+// in the file.
 template <typename Take>
 auto with_type(TensorType type, const Take& take) {
   switch (type) {

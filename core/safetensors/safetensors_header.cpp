@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::size_t kMostAxes = 32;
 
-// Reads one header. Everything that it meets may be wrong.
+// Reads one header. All of its input is untrusted.
 class HeaderParser {
  public:
   HeaderParser(std::uint64_t bytes, const std::function<void(const std::string& what)>& refuse)

@@ -23,8 +23,8 @@ constexpr std::array<char, 16> kMagic = {'t', 'p', 'u', 'd', 'i', 's', 't',
                                          ' ', 'c', 'a', 'c', 'h', 'e', '\n'};
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 22;  // hashed at a time
-// Allocated at a time: a signal takes back what a call has allocated so far, so that one call for
-// much would never come to its end where signals come all the time.
+// Bytes allocated per call. A signal undoes an interrupted call, so one large call would never
+// finish if signals come often.
 constexpr std::uint64_t kAllocatedBytes = std::uint64_t{1} << 20;
 
 struct Header {
@@ -59,7 +59,7 @@ bool read_at(const Descriptor& file, std::uint64_t offset, std::span<std::byte> 
   return true;
 }
 
-// Reads, and does not map: a disk that fails is then an error and not a signal.
+// Reads and does not map: a failing disk is then an error and not a signal.
 std::uint64_t hash_content(const Descriptor& file, std::uint64_t file_bytes,
                            const std::filesystem::path& path, ThreadPool& pool) {
   const std::uint64_t content = file_bytes - sizeof(Header);

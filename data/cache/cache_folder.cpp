@@ -29,8 +29,7 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// None where it cannot be opened, with errno. What stands there may be a link or a FIFO that
-// another program has made.
+// Empty if it cannot be opened, with errno. It may be a link or a FIFO made by another program.
 Descriptor open_file(const PrivateFolder& folder, const std::string& name, int flags) {
   return Descriptor(uninterrupted([&] {
     return ::openat(folder.descriptor().get(), name.c_str(),
@@ -92,14 +91,14 @@ Descriptor CacheFolder::open(const std::string& name) const {
     if (!file && errno == ENOENT) return file;
     check_posix(file.get(), "open", path_of(name));
     require_own_file(file, path_of(name));
-    // Whoever excludes readers removes the file, or has just published it and is about to close it.
+    // A process that holds an exclusive lock removes the file, or has just published it and is
+    // about to close it.
     if (!try_lock(file, FileLock::shared, path_of(name))) {
       ::usleep(1000);
       continue;
     }
     if (!stands_in(folder_.descriptor(), name, file)) continue;
-    // That the time cannot be set, on a disk that is mounted read-only say, takes nothing from the
-    // file.
+    // The file is usable even if its time cannot be set, e.g. on a read-only disk.
     if (::futimens(file.get(), nullptr) != 0) spdlog::debug("no time for {}", name);
     return file;
   }

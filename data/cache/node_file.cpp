@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
@@ -16,7 +17,7 @@
 namespace tpudist {
 namespace {
 
-constexpr int kMostWrites = 3;  // of one file, where it vanishes again and again
+constexpr int kMostWrites = 3;  // of one file, if it disappears repeatedly
 
 }  // namespace
 
@@ -41,7 +42,7 @@ bool NodeFile::attach(const NodeFileSource& source, int patience_s, ThreadPool& 
       wait_for_writer(patience_s);
       continue;
     }
-    if (take_existing(source.key, pool)) return true;  // whoever wrote it was done just before
+    if (take_existing(source.key, pool)) return true;  // another process has just written it
     write(source, *fresh);
     ++writes;
   }
@@ -69,12 +70,10 @@ void NodeFile::write(const NodeFileSource& source, NewCacheFile& fresh) const {
   CacheFileWriter writer(fresh.descriptor(), fresh.path());
   source.write(writer);
   fresh.publish();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  spdlog::debug("wrote {} in {:.1f} s", folder_->path_of(name_).string(), seconds.count());
+  spdlog::debug("wrote {} in {:.1f} s", folder_->path_of(name_).string(), seconds_since(begin));
 }
 
-// A writer that is killed lets go of its file at once, so only one that is stopped keeps others
-// waiting for nothing.
+// A killed writer releases its file at once, so only a stopped one can keep others waiting in vain.
 void NodeFile::wait_for_writer(int patience_s) const {
   const std::uint64_t before = folder_->progress_of(name_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(patience_s);

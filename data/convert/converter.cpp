@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
@@ -60,10 +61,10 @@ class CollectionConverter {
       fs::create_directories(folder_ / shard.split);
     }
     read_old_manifest();
-    // Files differ in size by a factor of a thousand: only bytes tell the time left.
+    // File sizes differ by a factor of a thousand, so the time left is estimated from bytes.
     progress_.start("convert " + collection_.name, static_cast<std::int64_t>(bytes), "bytes");
 
-    // The largest first, so that no large one is left alone at the end.
+    // The largest first, so that no large file is left for the end.
     std::vector<std::size_t> order(plan_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
@@ -81,7 +82,7 @@ class CollectionConverter {
   void read_old_manifest() {
     try {
       old_ = read_manifest(folder_ / kManifestName, collection_);
-    } catch (const DataError&) {  // none, or of no use
+    } catch (const DataError&) {  // missing, or unusable
     }
   }
 
@@ -122,7 +123,7 @@ class CollectionConverter {
     shards_[index] = std::move(done);
   }
 
-  // The shard as it is, when it is whole and of exactly these sources.
+  // The existing shard, if it is complete and made from exactly these sources.
   std::optional<ManifestShard> finished_shard(const PlannedShard& plan,
                                               const std::vector<SourceFile>& sources) const {
     const fs::path path = folder_ / plan.file;
@@ -155,9 +156,8 @@ class CollectionConverter {
           conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
       const MemoryBudget::Share share(memory_, bytes);
       convert_graph(npz, collection_, split, source, shard, options_.limits);
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       spdlog::debug("converted {} ({}) in {}", file.string(), format_bytes(source.bytes),
-                    format_seconds(seconds.count()));
+                    format_seconds(seconds_since(begin)));
       return true;
     } catch (const DataError& e) {
       spdlog::error("{}", e.what());
@@ -167,7 +167,7 @@ class CollectionConverter {
     }
   }
 
-  // Before the first shard changes: without its manifest a collection counts as not converted.
+  // Before the first shard changes. Without its manifest a collection counts as not converted.
   void withdraw_manifest() {
     const std::lock_guard lock(mutex_);
     std::error_code error;
@@ -253,7 +253,7 @@ std::vector<Collection> chosen_collections(const ConvertOptions& options) {
   return chosen;
 }
 
-// Locks the folder of one collection alone, so that processes may convert different ones into the
+// Locks only the folder of one collection, so that processes may convert different ones into the
 // same root.
 void lock_folder(const ConvertOptions& options, const Collection& collection,
                  std::list<FolderLock>& locks) {

@@ -23,7 +23,7 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
   return mismatch == outer.end();
 }
 
-// Without symbolic links and without a slash at the end, whether the folder is there or not.
+// Without symbolic links and without a trailing slash; the folder need not exist.
 fs::path real_path(const fs::path& folder) {
   const fs::path real = fs::weakly_canonical(fs::absolute(folder));
   return real.has_filename() ? real : real.parent_path();
@@ -49,8 +49,8 @@ std::set<std::string> planned_sources(const fs::path& npz_root, const Collection
   return sources;
 }
 
-// Graphs in shards without a manifest, as an interrupted conversion leaves them. Shards that cannot
-// be read are passed over.
+// Graphs in shards without a manifest, from an interrupted conversion. Unreadable shards are
+// ignored.
 std::vector<GraphSummary> graphs_without_manifest(const fs::path& folder) {
   std::vector<GraphSummary> graphs;
   for (const std::string_view split : kSplits) {

@@ -8,21 +8,26 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "data/convert/config_passes.hpp"
 #include "data/hdf5/narrow.hpp"
 #include "data/hdf5/row_groups.hpp"
-#include "data/npz/feature_stream.hpp"
 
 namespace tpudist {
 namespace {
 
-// Converts the configurations of one graph into the open HDF5 group of a shard. The way they are
-// stored is tried in the order codes u8, codes u16, features i8, i16, i32, f32; a way that turns
-// out not to hold them all is dropped and the array read again.
+// Converts the configurations of one graph into the open HDF5 group of a shard: as codes u8, or u16 if
+// there are too many states, or as features if codes do not pay. The pass that finds this out also
+// finds the type of the features. So an array of more than one block is read at most three times, and
+// nearly always once.
 class ConfigConverter {
  public:
   ConfigConverter(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
                   ShardWriter& shard, ConfigEncoder::Limits limits)
-      : npz_(npz), collection_(collection), sizes_(sizes), shard_(shard), limits_(limits) {}
+      : passes_(npz, collection),
+        collection_(collection),
+        sizes_(sizes),
+        shard_(shard),
+        limits_(limits) {}
 
   // Returns config_group [c].
   std::vector<std::int32_t> convert() {
@@ -31,15 +36,18 @@ class ConfigConverter {
       if (status == Status::too_wide) status = write_codes<std::uint16_t>();
       if (status == Status::coded) return std::move(groups_);
     }
-    ElementType type = ElementType::i8;
-    while (!write_features(type)) type = wider(type);
+    if (collection_.is_tile()) type_ = passes_.type_of_rest(start().next(), ElementType::i8);
+    write_features();
     return std::move(groups_);
   }
 
  private:
   using Status = ConfigEncoder::Status;
 
-  void start() { hashes_.clear(); }
+  FeatureStream& start() {
+    hashes_.clear();
+    return passes_.start();
+  }
 
   void hash_rows(std::span<const std::byte> rows, std::size_t row_bytes) {
     for (std::size_t at = 0; at < rows.size(); at += row_bytes) {
@@ -49,22 +57,24 @@ class ConfigConverter {
 
   template <typename Code>
   Status write_codes() {
-    start();
+    FeatureStream& stream = start();
     ConfigEncoder encoder(sizes_.config_nodes, limits_);
     Hdf5Dataset dataset = shard_.create("config_codes", element_type<Code>(),
                                         {sizes_.configs, sizes_.config_nodes}, kCodeChunkBytes);
-    FeatureStream stream(open_config_features(npz_, collection_));
     ChunkAppender appender(dataset, shard_.pool());
     Status status = Status::coded;
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
       status = encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
-      // A value that is not finite can come only with a new state.
+      // A value that is not finite can occur only in a new state.
       if (encoder.state_count() != known) stream.check_finite(*block);
+      if (status == Status::gave_up)
+        type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
       if (status != Status::coded) return drop_codes(dataset, status);
     }
     appender.finish();
     if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code))) {
+      type_ = narrowest_type(encoder.states().features);
       return drop_codes(dataset, Status::gave_up);
     }
     groups_ = group_equal_rows(dataset, hashes_);
@@ -116,26 +126,21 @@ class ConfigConverter {
     shard_.write<std::int32_t>("config_state_offset", {sizes_.config_nodes + 1}, states.offsets);
   }
 
-  // False when a value does not fit the type.
-  bool write_features(ElementType type) {
-    start();
+  void write_features() {
+    FeatureStream& stream = start();
     std::vector<std::int64_t> shape = {sizes_.configs, sizes_.config_nodes, kLayoutConfigFeatures};
     if (collection_.is_tile()) shape = {sizes_.configs, kTileConfigFeatures};
-    Hdf5Dataset dataset = shard_.create("config_feat", type, shape, kFeatureChunkBytes);
-    FeatureStream stream(open_config_features(npz_, collection_));
+    Hdf5Dataset dataset = shard_.create("config_feat", type_, shape, kFeatureChunkBytes);
     ChunkAppender appender(dataset, shard_.pool());
     const auto values = static_cast<std::size_t>(sizes_.config_values);
     while (const auto* block = stream.next()) {
-      if (type == ElementType::f32) stream.check_finite(*block);
       for (std::int64_t row = 0; row < block->rows;) {
         const auto bytes = appender.room(block->rows - row);
         const std::size_t count = bytes.size() / dataset.row_bytes();
         const auto features = std::span(block->values)
                                   .subspan(static_cast<std::size_t>(row) * values, count * values);
-        if (narrow(features, type, bytes)) {
-          stream.check_finite(*block);
-          return false;
-        }
+        if (narrow(features, type_, bytes))
+          throw Error(ErrorKind::failed, dataset.where() + ": a value does not fit its type");
         hash_rows(bytes, dataset.row_bytes());
         appender.advance(static_cast<std::int64_t>(count));
         row += static_cast<std::int64_t>(count);
@@ -143,14 +148,14 @@ class ConfigConverter {
     }
     appender.finish();
     groups_ = group_equal_rows(dataset, hashes_);
-    return true;
   }
 
-  const NpzReader& npz_;
+  ConfigPasses passes_;
   const Collection& collection_;
   const GraphSizes& sizes_;
   ShardWriter& shard_;
   const ConfigEncoder::Limits limits_;
+  ElementType type_ = ElementType::i8;  // of the features, where they are not coded
   std::vector<std::uint64_t> hashes_;
   std::vector<std::int32_t> groups_;
 };
@@ -162,8 +167,7 @@ void convert_graph(const NpzReader& npz, const Collection& collection, std::stri
   const GraphSizes sizes = read_graph_sizes(npz, collection);
   RunTimes times = read_run_times(npz, collection, split, sizes);
   try {
-    // Nothing holds the graph any longer once it is written: its features take 24 MB in the largest
-    // one.
+    // The graph is released once it is written: its features take 24 MB in the largest one.
     shard.begin(read_graph(npz, collection, sizes), sizes.configs, source);
     times.group = ConfigConverter(npz, collection, sizes, shard, limits).convert();
     shard.write(times);

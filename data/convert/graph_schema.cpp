@@ -20,8 +20,8 @@ std::string_view config_array(const Collection& collection) {
   return collection.is_tile() ? "config_feat" : "node_config_feat";
 }
 
-// What the elements of an array may be: features come as any type of number whose values float32
-// holds, and the values are checked as they are read.
+// Allowed element types: features may be of any numeric type if float32 holds the values, which is
+// checked as they are read.
 enum class Elements { integers, features };
 
 // Opens an array and checks its kind of number and its shape; `wanted` is e.g. "[n, 140]".

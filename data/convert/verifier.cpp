@@ -23,7 +23,7 @@ namespace {
 // Shared by the graphs that are verified at a time.
 constexpr std::uint64_t kMemoryBytes = 160 << 20;
 
-// What verify_graph holds: the graph twice (shard and source), run times and groups, blocks of
+// Memory of verify_graph: the graph twice (shard and source), run times and groups, blocks of
 // configurations.
 std::uint64_t verification_bytes(const GraphSummary& graph) {
   return static_cast<std::uint64_t>(graph.nodes) * kNodeFeatures * sizeof(float) * 5 / 2 +
@@ -113,7 +113,7 @@ class CollectionVerifier {
                                 shard.string(), graph.group, graph.name, graph.source.path));
   }
 
-  // Shards that no manifest lists, and that nobody would read.
+  // Shards that no manifest lists, which nobody would read.
   void check_surplus() {
     for (const std::string_view split : kSplits) {
       std::error_code none;

@@ -90,6 +90,14 @@ int FoldFile::folds() const {
   return stated_ ? *stated_ : std::ranges::max(lines_, {}, &Line::fold).fold + 1;
 }
 
+std::map<std::string, int> FoldFile::graph_lines() const {
+  std::map<std::string, int> graphs;
+  for (const Line& line : lines_) {
+    if (!line.of_family) graphs[line.pattern] = line.fold;
+  }
+  return graphs;
+}
+
 std::vector<const FoldFile::Line*> FoldFile::lines_of(const FoldedGraph& graph) const {
   std::vector<const Line*> found;
   for (const Line& line : lines_) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,9 @@ class FoldFile {
 
   // The number of folds in the file, else the largest fold of any line plus 1.
   int folds() const;
+
+  // The fold of each line of `graphs`, by the line's name or pattern.
+  std::map<std::string, int> graph_lines() const;
 
   // [graphs] Throws ConfigError, with the lines, when a graph matches no line or several. Also when
   // the file does not have this number of folds: it states another one, or states none and some

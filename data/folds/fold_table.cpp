@@ -30,8 +30,8 @@ std::optional<Collection> sibling_of(const Collection& collection) {
   return std::nullopt;
 }
 
-// A graph of several collections counts with the most nodes that any of them gives it, so that the
-// order of collections does not matter.
+// The weight of a graph in several collections is its largest number of nodes, so that the order of
+// collections does not matter.
 std::vector<FoldedGraph> selected_graphs(const FoldRequest& request,
                                          std::span<const Collection> collections) {
   std::map<std::string, std::int64_t> nodes;

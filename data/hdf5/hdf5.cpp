@@ -64,8 +64,9 @@ bool has_system_error(const std::string& reason, int error) {
   return reason.find(fmt::format("errno = {},", error)) != std::string::npos;
 }
 
-// Why the system refused to read for the call that failed just before; empty where it did not. A
-// damaged address leads to a place that no file has, which the system calls an invalid argument.
+// Why the system could not read, in the call that has just failed; empty if the system is not at
+// fault. A damaged address points outside the file, which the system reports as an invalid
+// argument.
 std::string refusal() {
   const std::string reason = innermost_reason();
   if (has_system_error(reason, EINVAL)) return {};
@@ -129,8 +130,8 @@ Hdf5Id open_attribute(const Hdf5Id& object, const std::string& name, H5T_class_t
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) {
-  // A file that cannot be closed (a full disk) makes the library's clean-up at exit crash. All
-  // files are closed without it.
+  // If a file cannot be closed (a full disk), the library's clean-up at exit crashes. All files are
+  // closed without it.
   static const bool without_atexit = H5dont_atexit() >= 0;
   static_cast<void>(without_atexit);
   thread_local bool silenced = false;
@@ -221,7 +222,7 @@ bool has_link(const Hdf5Id& parent, const std::string& name) {
   const Hdf5Lock lock;
   const htri_t found = H5Lexists(parent.get(), name.c_str(), H5P_DEFAULT);
   if (found < 0) {
-    const std::string reason = refusal();  // asking for the name of the file forgets it
+    const std::string reason = refusal();  // asking for the file name would overwrite it
     std::array<char, 4096> file{};
     H5Fget_name(parent.get(), file.data(), file.size());
     if (!reason.empty()) throw IoError(fmt::format("cannot read {}: {}", file.data(), reason));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <stdexcept>
 
 #include "core/error.hpp"
@@ -72,7 +74,7 @@ PlainDataset PlainDataset::create(const Hdf5Id& group, const std::string& name, 
 }
 
 PlainDataset PlainDataset::open(const Hdf5Id& group, const std::string& name, ElementType type,
-                                std::vector<std::int64_t> shape, std::string_view where) {
+                                std::string_view where) {
   const Hdf5Lock lock;
   PlainDataset dataset;
   dataset.where_ = place(where, name);
@@ -83,6 +85,13 @@ PlainDataset PlainDataset::open(const Hdf5Id& group, const std::string& name, El
   if (H5Tequal(found.get(), hdf5_type(type)) <= 0) {
     throw DataError(fmt::format("{} is not of type {}", dataset.where_, element_name(type)));
   }
+  if (dataset.shape_.empty()) throw DataError(dataset.where_ + " has no axis");
+  return dataset;
+}
+
+PlainDataset PlainDataset::open(const Hdf5Id& group, const std::string& name, ElementType type,
+                                std::vector<std::int64_t> shape, std::string_view where) {
+  PlainDataset dataset = open(group, name, type, where);
   const bool same = std::ranges::equal(
       dataset.shape_, shape,
       [](std::int64_t is, std::int64_t should) { return should == -1 || is == should; });
@@ -93,6 +102,10 @@ PlainDataset PlainDataset::open(const Hdf5Id& group, const std::string& name, El
   return dataset;
 }
 
+std::int64_t PlainDataset::row_elements() const {
+  return std::accumulate(shape_.begin() + 1, shape_.end(), std::int64_t{1}, std::multiplies<>());
+}
+
 Hdf5Id PlainDataset::select(std::int64_t first, std::size_t elements, ElementType type) const {
   const auto width = static_cast<std::size_t>(row_elements());
   const std::int64_t count = width == 0 ? 0 : static_cast<std::int64_t>(elements / width);
@@ -101,9 +114,10 @@ Hdf5Id PlainDataset::select(std::int64_t first, std::size_t elements, ElementTyp
     throw std::out_of_range(fmt::format("{}: {} elements from row {}", where_, elements, first));
   }
   Hdf5Id space = space_of(shape_);
-  const hsize_t start[2] = {static_cast<hsize_t>(first), 0};
-  const hsize_t size[2] = {static_cast<hsize_t>(count), static_cast<hsize_t>(width)};
-  H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start, nullptr, size, nullptr);
+  std::vector<hsize_t> start(shape_.size(), 0), size(shape_.begin(), shape_.end());
+  start[0] = static_cast<hsize_t>(first);
+  size[0] = static_cast<hsize_t>(count);
+  H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr);
   return space;
 }
 

@@ -11,14 +11,17 @@
 
 namespace tpudist {
 
-// A dataset with one or two axes, stored uncompressed in one piece, and written and read by rows
+// A dataset with one or more axes, stored uncompressed in one piece, and written and read by rows
 // (first axis). For numbers that do not compress. Writing is not thread-safe.
 class PlainDataset {
  public:
   // `where` names file and group in messages.
   static PlainDataset create(const Hdf5Id& group, const std::string& name, ElementType type,
                              std::vector<std::int64_t> shape, std::string_view where);
-  // Throws DataError when it is missing, or of another type or shape; a length of -1 allows any.
+  // Throws DataError when it is missing, or of another type, or has no axis.
+  static PlainDataset open(const Hdf5Id& group, const std::string& name, ElementType type,
+                           std::string_view where);
+  // The same; throws also when the dataset has another shape. A length of -1 allows any length.
   static PlainDataset open(const Hdf5Id& group, const std::string& name, ElementType type,
                            std::vector<std::int64_t> shape, std::string_view where);
 
@@ -32,14 +35,18 @@ class PlainDataset {
     write_rows(first, values.size(), element_type<T>(), values.data());
   }
   template <typename T>
+  void read(std::int64_t first, std::span<T> values) const {
+    read_rows(first, values.size(), element_type<T>(), values.data());
+  }
+  template <typename T>
   std::vector<T> read(std::int64_t first, std::int64_t count) const {
     std::vector<T> values(static_cast<std::size_t>(count * row_elements()));
-    read_rows(first, values.size(), element_type<T>(), values.data());
+    read(first, std::span<T>(values));
     return values;
   }
 
  private:
-  std::int64_t row_elements() const { return shape_.size() > 1 ? shape_[1] : 1; }
+  std::int64_t row_elements() const;
   Hdf5Id select(std::int64_t first, std::size_t elements, ElementType type) const;
   void write_rows(std::int64_t first, std::size_t elements, ElementType type, const void* values);
   void read_rows(std::int64_t first, std::size_t elements, ElementType type, void* values) const;
@@ -50,7 +57,7 @@ class PlainDataset {
   std::vector<std::int64_t> shape_;
 };
 
-// A whole dataset with one axis, or with the two axes of `shape`.
+// Writes or reads a whole dataset.
 template <typename T>
 void write_plain(const Hdf5Id& group, const std::string& name, std::span<const T> values,
                  std::vector<std::int64_t> shape, std::string_view where) {

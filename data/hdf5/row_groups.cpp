@@ -49,8 +49,8 @@ std::vector<std::int32_t> first_of_same_hash(std::span<const std::uint64_t> hash
   return first;
 }
 
-// Compares the rows of `pending` (ascending) whose leader is among `leaders` (ascending) with it;
-// the others, and those that differ, stay pending. `differ` collects the latter.
+// Compares the rows of `pending` (ascending) whose leader is among `leaders` (ascending) with it.
+// The others, and those that differ, stay pending; `differ` collects the latter.
 void compare(const Hdf5Dataset& dataset, std::span<const std::int32_t> leaders,
              std::span<const std::int32_t> first, std::span<const std::int32_t> pending,
              std::vector<std::int32_t>& differ) {
@@ -69,8 +69,8 @@ void compare(const Hdf5Dataset& dataset, std::span<const std::int32_t> leaders,
   }
 }
 
-// One comparison of all pending rows with their leaders, as many leaders at a time as fit into the
-// budget. Returns the rows that differ from their leader: unequal rows of one hash.
+// Compares all pending rows with their leaders, as many leaders at a time as fit into the budget.
+// Returns the rows that differ from their leader: unequal rows of one hash.
 std::vector<std::int32_t> compare_all(const Hdf5Dataset& dataset,
                                       std::span<const std::int32_t> first,
                                       std::span<const std::int32_t> pending, std::size_t budget) {
@@ -101,7 +101,7 @@ std::vector<std::int32_t> group_equal_rows(const Hdf5Dataset& dataset,
     if (first[i] != static_cast<std::int32_t>(i)) pending.push_back(static_cast<std::int32_t>(i));
   }
   while (!pending.empty()) {
-    // The first row that differs from its leader leads those that differ from it too.
+    // The first row that differs from its leader becomes the leader of the others that differ.
     std::vector<std::int32_t> differ = compare_all(dataset, first, pending, budget_bytes);
     std::unordered_map<std::int32_t, std::int32_t> new_leader;
     pending.clear();

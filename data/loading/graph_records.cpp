@@ -117,7 +117,7 @@ void write_graphs(const DatasetOptions& options, const std::vector<GraphEntry>& 
     if (!with_configs) return;
     describe_configs(g, records[i]);
     records[i].configs.offset = writer.reserve(g.config_bytes());
-    // What reading chunks takes stays.
+    // What is needed to read chunks stays.
     g.graph = {};
     g.times = {};
     g.merged = {};

@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-// Everything that decides the file's bytes.
+// Everything that determines the file's bytes.
 std::uint64_t key_of(const DatasetOptions& options, const std::vector<GraphEntry>& entries,
                      bool with_configs) {
   Hasher hasher;
@@ -86,7 +86,7 @@ std::unique_ptr<NodeCache> NodeCache::open(const DatasetOptions& options,
   try {
     return std::unique_ptr<NodeCache>(new NodeCache(options, entries, with_configs, pool));
   } catch (const IoError& error) {
-    // Where it was a shard that could not be read, the caller meets the same error.
+    // If the fault is an unreadable shard, the caller gets the same error.
     warn_once(fmt::format("data.cache_dir: {}; this process keeps a copy of the data of its own",
                           error.what()));
     return nullptr;

@@ -15,7 +15,7 @@ std::string where(const OpenGraph& g) {
   return g.entry.shard.string() + ":" + g.entry.group;
 }
 
-// A code beyond its node's dictionary would take a state of another node.
+// A code beyond its node's dictionary would select a state of another node.
 template <typename Code>
 void check_codes(std::span<const Code> codes, const OpenGraph& g, std::int64_t first) {
   const auto nodes = static_cast<std::size_t>(g.width);

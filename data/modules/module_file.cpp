@@ -9,10 +9,9 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "data/convert/graph_schema.hpp"
+#include "data/convert/config_passes.hpp"
 #include "data/hdf5/narrow.hpp"
 #include "data/loading/open_graph.hpp"
-#include "data/npz/feature_stream.hpp"
 #include "data/shards/config_codec.hpp"
 
 namespace tpudist {
@@ -30,13 +29,13 @@ std::vector<std::int32_t> number_equal_rows(std::span<const std::byte> rows,
   return group;
 }
 
-// Reads the configurations of one graph into memory, in the form that a shard would have them in:
-// ways are tried in the order codes u8, codes u16, features i8, i16, i32, f32.
+// Reads the configurations of one graph into memory, in the form that a shard would have
+// (data/convert/graph_converter.cpp).
 class ConfigReader {
  public:
   ConfigReader(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
                OpenGraph& graph)
-      : npz_(npz), collection_(collection), sizes_(sizes), graph_(graph) {}
+      : passes_(npz, collection), collection_(collection), sizes_(sizes), graph_(graph) {}
 
   void read() {
     graph_.chunk_rows = sizes_.configs;
@@ -46,8 +45,9 @@ class ConfigReader {
       if (status == Status::too_wide) status = read_codes<std::uint16_t>();
       if (status == Status::coded) return;
     }
-    ElementType type = ElementType::i8;
-    while (!read_features(type)) type = wider(type);
+    if (collection_.is_tile())
+      type_ = passes_.type_of_rest(passes_.start().next(), ElementType::i8);
+    read_features();
   }
 
  private:
@@ -58,7 +58,7 @@ class ConfigReader {
     const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
     ConfigEncoder encoder(sizes_.config_nodes);
     std::vector<Code> codes;
-    FeatureStream stream(open_config_features(npz_, collection_));
+    FeatureStream& stream = passes_.start();
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
       const std::size_t count = static_cast<std::size_t>(block->rows) * nodes;
@@ -66,10 +66,14 @@ class ConfigReader {
       const Status status = encoder.encode<Code>(block->values, std::span(codes).last(count));
       // A value that is not finite can come only with a new state.
       if (encoder.state_count() != known) stream.check_finite(*block);
+      if (status == Status::gave_up)
+        type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
       if (status != Status::coded) return status;
     }
-    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code)))
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code))) {
+      type_ = narrowest_type(encoder.states().features);
       return Status::gave_up;
+    }
     graph_.coded = true;
     graph_.width = sizes_.config_nodes;
     graph_.states = encoder.states();
@@ -78,34 +82,29 @@ class ConfigReader {
     return Status::coded;
   }
 
-  // False when a value does not fit the type.
-  bool read_features(ElementType type) {
+  void read_features() {
     std::vector<std::byte> features;
-    FeatureStream stream(open_config_features(npz_, collection_));
+    FeatureStream& stream = passes_.start();
     while (const auto* block = stream.next()) {
-      if (type == ElementType::f32) stream.check_finite(*block);
-      const std::size_t bytes = block->values.size() * element_bytes(type);
+      const std::size_t bytes = block->values.size() * element_bytes(type_);
       features.resize(features.size() + bytes);
-      if (narrow(block->values, type, std::span(features).last(bytes))) {
-        stream.check_finite(*block);
-        return false;
-      }
+      narrow(block->values, type_, std::span(features).last(bytes));
     }
     graph_.width = sizes_.config_values;
     graph_.times.group = number_equal_rows(
-        features, static_cast<std::size_t>(sizes_.config_values) * element_bytes(type));
-    graph_.chunks.front().type = type;
+        features, static_cast<std::size_t>(sizes_.config_values) * element_bytes(type_));
+    graph_.chunks.front().type = type_;
     graph_.chunks.front().features = std::move(features);
-    return true;
   }
 
-  const NpzReader& npz_;
+  ConfigPasses passes_;
   const Collection& collection_;
   const GraphSizes& sizes_;
   OpenGraph& graph_;
+  ElementType type_ = ElementType::i8;  // of the features, where they are not coded
 };
 
-// Says so where the file is a graph of the other kind, which would lack arrays.
+// Throws if the file is a graph of the other kind, which lacks some arrays.
 void require_kind(const NpzReader& npz, const Collection& collection) {
   const std::string_view own = collection.is_tile() ? "config_feat" : "node_config_feat";
   const std::string_view other = collection.is_tile() ? "node_config_feat" : "config_feat";

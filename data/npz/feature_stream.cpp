@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -57,7 +58,10 @@ void FeatureStream::read_ahead() {
 }
 
 const FeatureStream::Block* FeatureStream::next() {
-  if (!thread_.joinable()) return fill(current_) ? &current_ : nullptr;
+  if (!thread_.joinable()) {
+    if (std::exchange(given_, true)) return nullptr;
+    return current_.rows > 0 || fill(current_) ? &current_ : nullptr;
+  }
   if (!current_.values.empty()) free_.push(std::move(current_));
   auto block = full_.pop();
   if (!block) {
@@ -67,6 +71,11 @@ const FeatureStream::Block* FeatureStream::next() {
   }
   current_ = std::move(*block);
   return &current_;
+}
+
+bool FeatureStream::restart() {
+  given_ = false;
+  return !thread_.joinable();
 }
 
 void FeatureStream::check_finite(const Block& block) const {

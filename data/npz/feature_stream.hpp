@@ -12,9 +12,9 @@
 
 namespace tpudist {
 
-// The rows (first axis) of a float array of an NPZ file, inflated ahead by an own thread (none for
-// an array of one block). Holds a fixed number of blocks of about 1 MiB, or of one row where that
-// is larger. Nothing else may use the reader meanwhile. One consumer.
+// The rows (first axis) of a float array of an NPZ file. A separate thread inflates them ahead; an
+// array of one block needs no thread. Holds a fixed number of blocks of about 1 MiB, or of one row
+// where that is larger. Nothing else may use the reader meanwhile. One consumer.
 class FeatureStream {
  public:
   struct Block {
@@ -30,6 +30,9 @@ class FeatureStream {
   // The next rows, null at the end. The block is valid until the next call. Throws what reading
   // throws.
   const Block* next();
+  // If the array is one block, next() will return it once more, without reading. Returns false for
+  // larger arrays.
+  bool restart();
 
   // "FILE: NAME[i, j, k]" of a value, by its index in the whole array in C order.
   std::string where(std::uint64_t value) const { return array_.where(value); }
@@ -44,6 +47,7 @@ class FeatureStream {
   std::uint64_t row_values_ = 1;
   std::int64_t block_rows_ = 1, next_row_ = 0;
   Block current_;
+  bool given_ = false;  // whether next() has returned the only block
   BoundedQueue<Block> full_, free_;
   std::exception_ptr failure_;  // set before full_ is closed
   std::thread thread_;

@@ -42,7 +42,7 @@ bool is_exact(Integer value) {
   return magnitude == 0 || std::bit_width(magnitude) - std::countr_zero(magnitude) <= 24;
 }
 
-// False when the number has no exact float32, also where it lies beyond its range.
+// False when the number cannot be represented exactly as float32, or is out of its range.
 bool to_float(double value, float& out) {
   const bool in_range = std::abs(value) <= std::numeric_limits<float>::max();
   if (!in_range && std::isfinite(value)) return false;
@@ -205,7 +205,8 @@ std::vector<float> NpzArray::read_floats() {
   values.reserve(std::min<std::uint64_t>(remaining(), kGrowthElements));
   while (remaining() > 0) {
     const std::size_t count = std::min<std::uint64_t>(remaining(), kGrowthElements);
-    if (values.capacity() < values.size() + count) {  // at most twice what has come, at most all
+    if (values.capacity() < values.size() + count) {  // at most twice the bytes read so far, at
+                                                      // most all
       values.reserve(
           std::min<std::uint64_t>(2 * values.capacity() + count, values.size() + remaining()));
     }

@@ -26,7 +26,7 @@ std::uint64_t array_bytes(std::string_view name, std::size_t element_bytes,
   return bytes;
 }
 
-// One zip member: bytes that are there (head), then rows that are made when they are asked for.
+// One zip member: existing bytes (head), then rows that are generated on demand.
 struct Member {
   std::vector<std::byte> head;
   std::uint64_t body_bytes = 0, row_bytes = 1;

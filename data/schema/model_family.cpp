@@ -23,7 +23,7 @@ struct KnownFamily {
   std::string_view family;
 };
 
-// The first that occurs wins: what is built on a backbone stands before backbones.
+// The first that occurs wins: models built on a backbone come before backbones.
 constexpr KnownFamily kKnownFamilies[] = {
     {"maskrcnn", "mask_rcnn"},
     {"fasterrcnn", "faster_rcnn"},
@@ -100,8 +100,8 @@ std::vector<std::string_view> tokens_of(std::string_view name) {
   return tokens;
 }
 
-// True when the tokens from this one on, run together, begin with `word`. Short words must not go
-// on in letters: "ssd" is not in "ssdeep".
+// True when the tokens from this one on, concatenated, begin with `word`. Short words must not
+// continue with letters: "ssd" is not in "ssdeep".
 bool begins_with(std::span<const std::string_view> tokens, std::string_view word) {
   constexpr std::size_t kShort = 4;
   const bool is_short = word.size() <= kShort;
@@ -237,7 +237,7 @@ std::vector<int> assign_folds(const std::vector<std::string>& graph_names,
   std::vector<std::size_t> families_in(total.size());
   std::vector<int> fold_of(graph_names.size());
   for (const FamilyGraphs* family : order) {
-    // By weight, then by families, so that no fold stays empty where weights are 0.
+    // By weight, then by families, so that no fold stays empty when weights are 0.
     std::size_t fold = 0;
     for (std::size_t f = 1; f < total.size(); ++f) {
       if (std::pair(total[f], families_in[f]) < std::pair(total[fold], families_in[fold])) fold = f;

@@ -85,7 +85,7 @@ ManifestShard shard_of(const Json& json) {
   return shard;
 }
 
-// Totals for a person who looks into the file.
+// Totals, for people who read the file.
 Json counts(const Manifest& manifest) {
   Json json;
   for (const std::string_view split : kSplits) {
@@ -105,7 +105,7 @@ std::string text_of(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Of a manifest but for its last member, which is this hash.
+// Hash of a manifest without its last member, which is this hash.
 std::string hash_of_manifest(const Json& json) {
   Json rest = json;
   rest.erase(kHashKey);

@@ -9,7 +9,7 @@
 namespace tpudist {
 namespace {
 
-// What a thread deflates between two waits for the others.
+// Bytes that a thread deflates between two synchronisations.
 constexpr std::size_t kBytesPerThread = 256 << 10;
 
 }  // namespace

@@ -9,9 +9,9 @@
 namespace tpudist::synth {
 namespace {
 
-// A rough TPU. Within one graph run time is mostly a sum over single operations, as it is for the
-// real AlexNet. What a state costs goes by the sizes and layouts of neighbours, though, so that a
-// graph never seen is ranked by those who look at them.
+// A rough TPU. Within one graph, run time is mostly a sum over single operations, as for the real
+// AlexNet. But the cost of a state depends on sizes and layouts of neighbours, so ranking an unseen
+// graph needs a model that uses neighbours.
 constexpr double kBytesPerNs = 400;
 constexpr double kFlopsPerNs = 40000;
 // Share of an elementwise operation's traffic that is not fused away.
@@ -21,9 +21,9 @@ constexpr double kComputePadding = 0.12;
 // Traffic of a copy, in times the tensor: to other lanes, and to other sublanes only.
 constexpr double kTranspose = 1.0, kRetile = 0.4;
 // Share of a copy between two chosen layouts that is not fused into the operations at its ends. A
-// copy to or from a fixed layout is fused into none.
+// copy to or from a fixed layout is not fused.
 constexpr double kUnfused = 0.5;
-// A dot that takes its operands as they come is slower by this factor.
+// A dot that takes its operands in any layout is slower by this factor.
 constexpr double kAnyLayout = 1.03;
 
 // Where a tensor's layout is decided.
@@ -108,7 +108,7 @@ class LayoutCostBuilder {
     }
   }
 
-  // Adds the copies of `op` for a user whose wish depends on choice `user`.
+  // Adds the copies of `op` for a user whose required layout depends on choice `user`.
   void add_copies(std::int32_t op, std::int32_t user, const Wanted& wanted) {
     const Source from = source(op);
     if (from.kind == Source::flexible) return;
@@ -187,8 +187,8 @@ class LayoutCostBuilder {
     }
   }
 
-  // A further operand of an operation whose layout is decided by `wanted`. Users with one decider
-  // share a copy.
+  // Another operand of an operation whose layout is decided by `wanted`. Users with the same
+  // decider share a copy.
   void add_operand(std::int32_t operand, const Source& wanted) {
     if (!copied_.emplace(operand, wanted.kind, wanted.number).second) return;
     if (wanted.kind == Source::choice) {

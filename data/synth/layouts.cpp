@@ -9,12 +9,12 @@ namespace tpudist::synth {
 namespace {
 
 constexpr double kRepeat = 0.35;  // chance that a run measures a known configuration again
-// Chance of the default output layout. Even, so that a wish for another layout costs as often as it
-// saves unless one knows the layout of what it is for.
+// Chance of the default output layout. One half: another layout then costs as often as it saves,
+// unless one knows the layouts of its users.
 constexpr double kDefaultOutput = 0.5;
 constexpr std::size_t kPool = 32;  // parents of the genetic search
-// With fewer sets of linked operations none shares whole states: there would be hardly any
-// configurations.
+// With fewer sets of linked operations none shares whole states; otherwise there would be hardly
+// any configurations.
 constexpr std::size_t kFewSets = 4;
 
 std::string_view text_of(std::span<const std::uint8_t> codes) {

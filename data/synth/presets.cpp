@@ -27,8 +27,8 @@ struct Family {
 
 using Families = std::span<const Family>;
 
-// Families of the splits of a source. No family is in two splits, and every family of valid and
-// test has the style, but not the sizes, of one of train.
+// Families of the splits of a source. No family is in two splits. Every family of valid and test
+// has the style, but not the sizes, of one of train.
 struct SplitFamilies {
   Families train, valid, test;
 
@@ -124,8 +124,8 @@ std::vector<Place> places_of(const SplitCounts& graphs, const SplitFamilies& fam
   return places;
 }
 
-// `count` sizes low * (high / low)^(q^a) at even quantiles q, where a makes the mean right, in
-// random order.
+// `count` sizes low * (high / low)^(q^a) at evenly spaced quantiles q, in random order; a is chosen
+// to give the mean.
 std::vector<std::int64_t> spread_sizes(const Plan::Range& range, std::int64_t count,
                                        std::uint64_t key) {
   const double ratio = std::log(static_cast<double>(range.high) / static_cast<double>(range.low));

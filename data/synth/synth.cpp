@@ -28,7 +28,7 @@ enum GraphStream : std::uint64_t { kGroups = 1, kChoices, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";
-// Counts what equal options make otherwise than before.
+// Increase it when equal options give different files than before.
 constexpr int kGeneration = 2;
 
 class Generator {
@@ -105,8 +105,8 @@ class Generator {
     }
   }
 
-  // What decides the files of a collection. It is kept beside them, so that a folder that was made
-  // in part can be finished, and no other data set is overwritten or mixed with this one.
+  // What determines the files of a collection. It is kept beside them, so that a partly made folder
+  // can be finished, and no other data set is overwritten or mixed with this one.
   std::string recipe() const {
     return fmt::format(
                R"({{"generation": {}, "preset": "{}", "seed": {}, "graphs": [{}], "configs": {}}})",
@@ -249,7 +249,7 @@ class Generator {
     add_file(path, graph, 0, count, tile_score(configs.time, measured));
   }
 
-  // What the file of a split shows of `values`.
+  // The part of `values` that the file of a split contains.
   static std::vector<std::int64_t> hidden(std::size_t split,
                                           const std::vector<std::int64_t>& values,
                                           std::int64_t instead) {

@@ -8,20 +8,20 @@
 
 namespace tpudist {
 
-// Makes the executor of networks that are composed of layers. On the CPU it computes one member at a
-// time, whose operators share their blocks of rows over the threads of the pool; on a device all members
-// of a call together. With `recompute` it keeps the
-// states between the blocks only and runs each block again in the backward pass. `pool` must outlive
-// it.
+// Makes the executor of networks that are composed of layers. On the CPU it computes one member at
+// a time; the operators split their blocks of rows over the threads of the pool. On a device it
+// computes all members of a call together. With `recompute` it keeps only the states between the
+// blocks, and runs each block again in the backward pass. `pool` must outlive it.
 std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  std::int64_t config_features, bool recompute,
                                                  ThreadPool& pool, const DeviceContext& place = {});
 
-// The place of a CUDA device by its index; -1: the CPU. Throws ConfigError for a device where the
-// program has none of the project's CUDA kernels.
+// The place of a CUDA device, given by its index; -1: the CPU. Throws ConfigError for a device if
+// the program was built without the project's CUDA kernels.
 DeviceContext place_on(int device_index);
 
-// The parameters of such a network.
+// The parameters of such a network. `config_features`: kLayoutConfigFeatures or
+// kTileConfigFeatures.
 ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features);
 
 }  // namespace tpudist

@@ -13,22 +13,23 @@
 
 namespace tpudist {
 
-// Members first .. first + count - 1 of the flat parameters [M, P]: those of one call.
+// The parameters of one call: members first .. first + count - 1 of the flat parameters [M, P].
 struct MemberRange {
   std::span<const float> flat;
   int first = 0, count = 0;
-  // [members of `flat`] what their dropout is drawn by; empty: nothing is dropped.
+  // [members of `flat`] the keys from which their dropout is drawn; empty: nothing is dropped.
   std::span<const std::uint64_t> dropout_keys = {};
 };
 
-// How a network computes: layer by layer, or the pass of plain SAGE layers on the CPU. Both take dense
-// and refined plans. Thread-safe.
+// Computes the scores and gradients of a network, either layer by layer (make_composed_executor) or
+// with fused SAGE layers on the CPU (make_cpu_executor). Both take dense and refined plans.
+// Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Returns what layers need of the unit (UnitInput::prepared); null where there are none.
+  // Returns what layers need of the unit (UnitInput::prepared); null where they need nothing.
   virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
-  // With how many members a call on this plan takes the least time for each.
+  // The number of members with which a call on this plan takes the least time for each member.
   virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
@@ -36,17 +37,18 @@ class Executor {
                         std::span<const std::span<float>> gradients, bool common) const = 0;
 };
 
-// What a call must fit: the parameters of the network, and its plans' layers and states.
+// What the arguments of a call must fit: the network's number of parameters, and the layers and
+// states that its plans have.
 struct CallShape {
   std::int64_t parameters;  // P
   std::int64_t config_features;
   std::vector<std::size_t> edge_sets;  // [plan layers]
 };
 
-// Throws Error when plan, graphs, states, parameters and layers of a call do not fit together.
+// Throws Error when the plan, graphs, states, parameters and layers of a call do not fit together.
 void check_call(const CallShape& shape, const MemberRange& members, const UnitInput& input);
 
-// Throws Error unless the loss gave one number for each score.
+// Throws Error unless the loss returned one number for each score.
 void check_score_gradient(const UnitScores& scores, const ScoreGradient& gradient);
 
 }  // namespace tpudist

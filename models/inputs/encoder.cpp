@@ -26,7 +26,7 @@ at::Tensor transformed(const at::Tensor& x, FeatureTransform transform) {
   return at::copysign(at::log1p(x.abs()), x);
 }
 
-// Rows of the code embedding for integers that stand as floats.
+// Rows of the code embedding for integers stored as floats.
 std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& what) {
   const at::Tensor flat = values.to(at::kFloat).contiguous().view(-1);
   std::vector<std::int32_t> codes;
@@ -190,7 +190,7 @@ std::uint64_t Encoder::encoded_bytes(std::int64_t nodes) const {
          (sizeof(float) * config_.node_columns.size() + sizeof(std::int32_t) * codes);
 }
 
-// What is kept with a graph, where it is what encode() would make.
+// The EncodedGraph kept with a graph, if it equals the result of encode().
 std::shared_ptr<const EncodedGraph> Encoder::encoded(const GraphInput& graph,
                                                      at::ScalarType dtype) const {
   const auto& kept = graph.encoded();
@@ -258,7 +258,7 @@ RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const
   const at::Tensor inputs = nodes(unit, weights, backend);
   const GatherView node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
-  // The Linear over [node | state] is a sum of two, each computed once for what rows share.
+  // The Linear over [node | state] is a sum of two, each computed once for all rows that share it.
   const at::Tensor& weight = weights["encoder.join.weight"];
   const std::int64_t in = node_channels();
   std::vector<GatheredTerm> terms{

@@ -10,12 +10,12 @@
 
 namespace tpudist {
 
-// A plain encoder (EncoderConfig::is_plain) as one operator of the CPU: nodes and states go through
-// the Linear of the join apart, each once, and a row is the ReLU of their sum. Immutable,
-// thread-safe.
+// A plain encoder (EncoderConfig::is_plain) as one operator of the CPU. The Linear of the join is
+// applied to nodes and to states separately, once to each node and once to each state. A row is the
+// ReLU of the sum of the two. Immutable, thread-safe.
 class FusedEncoder {
  public:
-  // Rows of node inputs that lie together: of one graph.
+  // Consecutive rows of node inputs that belong to one graph.
   struct NodeBlock {
     const float* features;
     const std::int32_t* opcode;
@@ -35,8 +35,8 @@ class FusedEncoder {
   // Returns the rows before the first layer of all members: all or the needed ones.
   MemberRows forward(const FusedCall& call, int members, bool needed, const UnitInput& input,
                      Kept& kept) const;
-  // Writes the gradients of the encoder's parameters. `d_x`: of its rows before their ReLU, of the
-  // members of the set alone.
+  // Writes the gradients of the encoder's parameters. `d_x` is the gradient of the encoder's rows
+  // before their ReLU; it holds only the members of the set.
   void backward(const FusedCall& call, MemberSet members, const UnitInput& input, const Kept& kept,
                 const MemberRows& d_x, MemberGradients gradients) const;
 
@@ -51,7 +51,7 @@ class FusedEncoder {
   std::int64_t opcode_width_, node_width_, width_, features_;
   std::int64_t node_stride_, stride_;  // of [opcode | node] and of the rows
   std::int64_t opcode_, node_, node_bias_, join_, join_config_, join_bias_;  // offsets
-  std::int64_t end_;  // of the encoder's range of the parameters, which begins at 0
+  std::int64_t end_;  // end of the encoder's range of the parameters, which begins at 0
 };
 
 }  // namespace tpudist

@@ -20,8 +20,8 @@ struct UnitInput {
   // Whether it is made for gradients of losses that ignore a shift at all scores: those of
   // Network::gradient with `common` false. It decides what Network::prepare_unit makes.
   bool of_differences = false;
-  // What layers need of the unit besides its plan, on the network's device; made by Network::prepare_unit
-  // where the network is composed of layers. Null: every call makes it anew.
+  // What layers need of the unit besides its plan, on the network's device. Network::prepare_unit
+  // makes it where the network is composed of layers. Null: every call makes its own.
   std::shared_ptr<const PreparedUnit> prepared;
 };
 

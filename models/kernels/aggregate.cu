@@ -16,7 +16,7 @@ using cuda_rows::launch_wide;
 using cuda_rows::load;
 using cuda_rows::store;
 
-// Each functor below makes N channels, from `column` on, of one row of its result.
+// Each functor below computes N channels, from `column` on, of one row of its result.
 template <typename T, typename Out>
 struct Sum {
   CsrPointers matrix;
@@ -51,7 +51,7 @@ struct DivideByTotals {
     } else {
       total = static_cast<double>(matrix.begin[row + 1] - matrix.begin[row]);
     }
-    // Not by load<N>, which may read x through another cache than that in which y is written.
+    // Not load<N>, which may read x through a different cache than the one in which y is written.
     for (int i = 0; i < N; ++i) {
       const std::int64_t place = row * width + column + i;
       y[place] = total > 1 ? x[place] / static_cast<T>(total) : x[place];

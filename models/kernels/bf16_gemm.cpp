@@ -35,7 +35,7 @@ TPUDIST_TILES inline __m512i pairs_along(const float* x, std::int64_t n) {
 // Pairs (x[j], y[j]) of the first n <= 16 floats, followed by zeros; no y: null.
 TPUDIST_TILES inline __m512i pairs_across(const float* x, const float* y, std::int64_t n) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  // Elements j and 16 + j of the converted vector beside each other.
+  // Puts elements j and 16 + j of the converted vector next to each other.
   const __m512i order = _mm512_or_si512(
       lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(kLanes)), 16));
   const __mmask16 mask = first_lanes(n);
@@ -82,7 +82,7 @@ TPUDIST_TILES Strip<Pair> pack_columns(const MatrixView& x, std::int64_t count, 
   return {out, 1, pair_stride};
 }
 
-// Packs x [count, k] whose rows lie along k as if they lay across.
+// Packs x [count, k] whose rows lie along k as if they lay across k.
 TPUDIST_TILES void pack_turned(const MatrixView& x, std::int64_t count, std::int64_t k, Pair* out,
                                std::int64_t pair_stride) {
   for (std::int64_t j = 0; j < count; j += kLanes) {
@@ -164,7 +164,7 @@ namespace {
 MatrixView rounded(const MatrixView& x, std::int64_t rows, std::int64_t columns,
                    AlignedFloats& copy) {
   if (x.transpose == Transpose::yes) std::swap(rows, columns);
-  const std::int64_t stride = std::max<std::int64_t>(pad16(columns), 16);  // BLAS wants no 0
+  const std::int64_t stride = std::max<std::int64_t>(pad16(columns), 16);  // BLAS does not accept 0
   if (static_cast<std::int64_t>(copy.size()) < rows * stride) copy = AlignedFloats(rows * stride);
   round_rows({x.data, x.stride}, rows, columns, {copy.data(), stride});
   return {copy.data(), stride, x.transpose};

@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-// Throws where TPUDIST_CPU asks for what this process does not do.
+// Throws if TPUDIST_CPU requests something that this process does not do.
 void check_switch() {
   const char* value = std::getenv("TPUDIST_CPU");
   if (!value || !*value) return;
@@ -23,7 +23,7 @@ void check_switch() {
         "TPUDIST_CPU={}: give avx2 or plain, or unset it for all that the CPU has", wanted));
   }
 #if defined(__x86_64__)
-  __builtin_cpu_init();  // also makes it part of programs that have no other use for it
+  __builtin_cpu_init();  // also links it into programs that do not use it otherwise
   if (!__builtin_cpu_supports("avx512f") && (wanted == "avx2" || !__builtin_cpu_supports("avx2")))
     return;
 #endif
@@ -41,8 +41,8 @@ const char* row_kernels() {
   return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
 }
 
-// BLAS libraries choose by the maker of the CPU and by these sets of instructions. TPUDIST_CPU does
-// not hide avx512cd, which all CPUs with AVX-512 have: a BLAS does not heed it.
+// BLAS libraries choose by the maker of the CPU and by these instruction sets. TPUDIST_CPU does not
+// hide avx512cd, which all CPUs with AVX-512 have: a BLAS ignores it.
 std::string kind_of_cpu() {
   std::string kind = __builtin_cpu_is("intel") ? "Intel"
                      : __builtin_cpu_is("amd") ? "AMD"
@@ -68,7 +68,7 @@ std::string kind_of_cpu() {
 
 #endif
 
-// Variables with which a user makes kernels and a BLAS choose otherwise, as far as they are set.
+// The variables that change the choice of kernels or of a BLAS, as far as they are set.
 std::string settings() {
   std::string text;
   for (const char* name : {"TPUDIST_CPU", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",

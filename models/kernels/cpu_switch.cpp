@@ -1,11 +1,11 @@
-// TPUDIST_CPU=avx2 or plain in the environment holds a process to the code that it would run on a
-// CPU without AVX-512, or without AVX2 too: to try that code on this one. It costs nothing while
+// TPUDIST_CPU=avx2 or plain in the environment restricts a process to the code that it would run on
+// a CPU without AVX-512, or without AVX2 too, to test that code on this one. It costs nothing while
 // kernels run.
 //
-// The compiler's own record of the CPU is changed, which the versions of TPUDIST_VECTORISED and
-// __builtin_cpu_supports go by. The linker's --wrap puts the function below in the place of the one
-// that fills that record (models/kernels/CMakeLists.txt). It is called first while the program is
-// loaded, before the C library is ready: so it asks the kernel itself for the environment and calls
+// It changes the compiler's own record of the CPU, which the versions of TPUDIST_VECTORISED and
+// __builtin_cpu_supports use. The linker's --wrap replaces the function that fills that record by
+// the one below (models/kernels/CMakeLists.txt). It is first called while the program is loaded,
+// before the C library is ready. So it asks the kernel itself for the environment and calls
 // nothing.
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -36,7 +36,7 @@ long system_call(long number, long a, long b, long c) {
   return result;
 }
 
-// How far `name`, which ends with 0, has been seen in an entry of the environment.
+// How many characters of `name`, which ends with 0, an entry of the environment has matched.
 struct Match {
   const char* name;
   std::size_t seen = 0;

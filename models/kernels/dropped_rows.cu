@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/philox.hpp"
 #include "models/kernels/cuda_rows.hpp"
 
 namespace tpudist {
@@ -9,8 +10,8 @@ namespace {
 
 // Keys that one launch takes as arguments.
 constexpr std::int64_t kKeys = 64;
-// The channels that one block of lanes decides about, and the lanes (drop_rows.cpp): lane l decides
-// about channels l, l + 16, ... l + 112, one half word of its 128 bits after the other.
+// The channels decided together by one block of lanes, and the number of lanes (drop_rows.cpp):
+// lane l decides channels l, l + 16, ... l + 112, with consecutive half words of its 128 bits.
 constexpr std::int64_t kAtOnce = 128, kLanes = 16;
 
 struct Words {
@@ -18,22 +19,14 @@ struct Words {
 };
 
 __device__ Words philox(Words counter, std::uint64_t key) {
-  auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
+  PhiloxKey own{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.of[0],
-                        b = std::uint64_t{0xCD9E8D57u} * counter.of[2];
-    counter = {{static_cast<std::uint32_t>(b >> 32) ^ counter.of[1] ^ low,
-                static_cast<std::uint32_t>(b),
-                static_cast<std::uint32_t>(a >> 32) ^ counter.of[3] ^ high,
-                static_cast<std::uint32_t>(a)}};
-    low += 0x9E3779B9u;
-    high += 0xBB67AE85u;
-  }
+  for (int round = 0; round < kPhiloxRounds; ++round, own.advance())
+    philox_round(counter.of[0], counter.of[1], counter.of[2], counter.of[3], own);
   return counter;
 }
 
-// One lane of one row of one member a thread. "Columns" are members * lanes.
+// One thread for one lane of one row of one member. "Columns" are members * lanes.
 template <typename T>
 struct Drop {
   std::int64_t members, first, channels, lanes;  // all members of x, the first one of this launch
@@ -61,7 +54,7 @@ struct Drop {
       if (channel >= channels) break;
       const int word = whole_rows ? 0 : half / 2, shift = whole_rows ? 0 : 16 * (half % 2);
       const std::uint32_t value = (bits.of[word] >> shift) & 0xFFFFu;
-      // A product, so that what is no number is none when it is dropped.
+      // A product, so that dropping NaN or infinity gives NaN.
       y[own + channel] = x[own + channel] * (value < limit ? T{0} : scale);
     }
   }

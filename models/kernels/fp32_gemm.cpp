@@ -9,7 +9,8 @@
 namespace tpudist {
 namespace {
 
-// The block of k is chosen so that a panel of b and the rows of a that meet it stay in the caches.
+// The block of k is chosen so that a panel of b, and the rows of a that it is multiplied with, stay
+// in the caches.
 constexpr std::int64_t kBlock = 256;
 
 struct FloatDot {

@@ -9,7 +9,7 @@
 #include "models/kernels/threads.hpp"
 
 // The BLAS inside LibTorch. Called directly, since a call through at::mm costs several
-// microseconds; a LibTorch that keeps its BLAS to itself leaves this null.
+// microseconds; null if a LibTorch does not export its BLAS.
 extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
                        const int* k, const float* alpha, const float* a, const int* a_stride,
                        const float* b, const int* b_stride, const float* beta, float* c,
@@ -18,7 +18,7 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
 namespace tpudist {
 namespace {
 
-// BLAS must run in this thread alone (models/kernels/threads.hpp). The flag keeps the check cheap.
+// BLAS must run only in this thread (models/kernels/threads.hpp). The flag makes the check cheap.
 void require_one_thread() {
   thread_local bool done = false;
   if (done) return;

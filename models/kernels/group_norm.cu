@@ -6,7 +6,7 @@
 namespace tpudist {
 namespace {
 
-// What is taken off every row of a group before it is scaled.
+// The value subtracted from every row of a group before scaling.
 template <typename T>
 __device__ double centre_of(const T* shift, std::int64_t column, double mean) {
   return (shift ? static_cast<double>(shift[column]) : 1.0) * mean;

@@ -9,7 +9,7 @@ namespace {
 
 using cuda_rows::for_entries;
 
-// Each functor below makes one number of a row, a configuration, a cell or a slate.
+// Each functor below computes one number of a row, a configuration, a cell or a slate.
 struct ReadOut {
   ReadoutPointers readout;
   std::int64_t width;
@@ -27,11 +27,11 @@ struct ReadOut {
   }
 };
 
-// The gradients of all configurations that take a cell, or of those of a slate.
+// The sum of the gradients of all configurations of a cell, or of a slate.
 struct SpreadScores {
   CsrPointers configs;
   std::int64_t width;
-  const double *d_y, *nodes;  // nodes: null where no mean is taken
+  const double *d_y, *nodes;  // nodes: null without a mean
   double* d_part;
 
   template <int N>

@@ -65,7 +65,7 @@ void spmm_max_rows(const Csr& matrix, std::int64_t first, std::int64_t count, Co
     std::copy_n(x.row(matrix.source[begin] * replicas + replica), width, out);
     for (std::int64_t e = begin + 1; e < end; ++e) {
       const float* const __restrict in = x.row(matrix.source[e] * replicas + replica);
-      // Where a NaN is among them, the first NaN stays.
+      // If there are NaNs, the first one stays.
       for (std::int64_t c = 0; c < width; ++c) {
         out[c] = (in[c] > out[c]) | (in[c] != in[c]) ? in[c] : out[c];
       }
@@ -168,7 +168,8 @@ void round_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
     float* const __restrict out = y.row(i);
     for (std::int64_t c = 0; c < width; ++c) {
       const auto bits = std::bit_cast<std::uint32_t>(in[c]);
-      const std::uint32_t up = bits + 0x7fff + (bits >> 16 & 1);  // beyond the largest: infinity
+      const std::uint32_t up = bits + 0x7fff + (bits >> 16 & 1);  // above the largest value:
+                                                                  // infinity
       const bool nan = (bits & 0x7fffffff) > 0x7f800000;
       out[c] = std::bit_cast<float>((nan ? bits | 0x400000 : up) & 0xffff0000);
     }

@@ -14,9 +14,9 @@
 namespace tpudist {
 namespace {
 
-// Tensors of so many bytes and more come from the cache.
+// Tensors of at least this many bytes come from the cache.
 constexpr std::size_t kLeastBytes = std::size_t{1} << 15;
-// What lies in front of every tensor's memory: its buffer, or null where it is the C library's.
+// Before every tensor's memory: its buffer, or null if it is the C library's.
 constexpr std::size_t kHeaderBytes = 64;
 
 class CachingAllocator : public c10::Allocator {
@@ -66,7 +66,7 @@ class CachingAllocator : public c10::Allocator {
 void keep_tensor_memory() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // It lives as long as the process: tensors may die after everything else.
+    // Never destroyed: tensors may be destroyed after everything else.
     static auto* const allocator = new CachingAllocator;
     c10::SetCPUAllocator(allocator, /*priority=*/100);
   });

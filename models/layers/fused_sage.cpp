@@ -56,8 +56,8 @@ void FusedSage::sum_neighbours(const FusedCall& call, std::size_t set, const Mem
 }
 
 // The transpose, for a block of the rows before the layer, whose first one is x[0]: adds to
-// options.base what the gradients of the neighbourhoods give them. For maxima `best` the gradient is
-// what spmm_max_shares left.
+// options.base what the gradients of the neighbourhoods give them. For maxima `best` the gradient
+// is what spmm_max_shares left.
 void FusedSage::spread_to_neighbours(const FusedCall& call, std::size_t set, ConstRows x,
                                      std::int64_t first, std::int64_t count, ConstRows best,
                                      ConstRows gradient, Rows d_x,

@@ -10,45 +10,47 @@
 
 namespace tpudist {
 
-// A plain SAGE layer (SageConfig::is_plain) as one operator of the CPU, with a backward pass by hand.
-// A row behind it is
+// A plain SAGE layer (SageConfig::is_plain) as one operator of the CPU, with a handwritten backward
+// pass. A row of its output is
 //
 //     y = act(sum over edge sets of (aggregated neighbours) W_set + x W_self + b [+ x])
 //
-// On dense plans a block of rows is aggregated and multiplied at once. The backward pass aggregates
-// again, which costs less than to keep the result, and sums weight gradients within fixed chunks of
-// rows, which are added in order. On refined plans each row before the layer and each neighbourhood is
-// multiplied by its weights once, and a row behind the layer adds up the products that it takes; a
-// tile of a weight gradient is one product over all rows. Immutable, thread-safe.
+// On dense plans each block of rows is aggregated and multiplied in one step. The backward pass
+// aggregates again, because that costs less than to keep the result. It sums weight gradients
+// within fixed chunks of rows, and adds the chunks in order. On refined plans each row before the
+// layer and each neighbourhood is multiplied by its weights once. A row after the layer adds up the
+// products that it takes. There a tile of a weight gradient is one product over all rows.
+// Immutable, thread-safe.
 class FusedSage {
  public:
   // What the backward pass needs besides the rows before the layer: on refined plans the aggregated
   // neighbourhoods of each edge set; on dense plans nothing.
   using Kept = std::vector<MemberRows>;
 
-  // `step`: the number of its plan layer. `after_relu`: whether the rows before it come out of a ReLU;
-  // then backward() passes that too.
+  // `step`: the number of its plan layer. `after_relu`: whether the rows before it are the output
+  // of a ReLU; then backward() differentiates that ReLU too.
   FusedSage(const SageConfig& config, std::int64_t in, int step, const std::string& prefix,
             const ParameterTable& table, bool after_relu);
 
   std::int64_t channels() const { return out_; }
   bool has_relu() const { return relu_; }
 
-  // Computes the rows of y and what to keep for the members of the set. x, y and `kept` hold those of
-  // all members.
+  // Computes the rows of y for the members of the set, and what to keep for the backward pass. x, y
+  // and `kept` hold the rows of all members.
   void forward(const FusedCall& call, MemberSet members, const MemberRows& x, MemberRows& y,
                Kept& kept) const;
-  // Makes `kept` alone.
+  // Makes `kept` only.
   void keep(const FusedCall& call, MemberSet members, const MemberRows& x, Kept& kept) const;
-  // Writes the gradients of the layer's parameters, and returns that of x, before the ReLU that x
-  // comes out of. `d_y`: the same behind the layer, before its activation; both hold the set's members
-  // alone, and it is given back on the way.
+  // Writes the gradients of the layer's parameters. Returns the gradient of x, before the ReLU
+  // whose output x is (`after_relu`). `d_y` is the gradient of the layer's output before its
+  // activation. `d_y` and the result hold only the members of the set; the buffer of `d_y` is
+  // released as soon as it is no longer needed.
   MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,
                       const Kept& kept, MemberRows d_y, MemberGradients gradients) const;
 
  private:
-  // A weight [width, out] that multiplies `width` columns of the input [edge sets | self] of a block
-  // of a dense plan, from `column` on.
+  // A weight [width, out] for input rows [edge sets | self] of a block of a dense plan. It
+  // multiplies `width` columns of the input, starting at `column`.
   struct Part {
     std::int64_t column, width, offset;
   };

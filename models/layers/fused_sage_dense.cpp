@@ -5,7 +5,8 @@
 #include "models/kernels/gemm.hpp"
 #include "models/layers/fused_sage.hpp"
 
-// SAGE layers of dense plans, where a row behind the layer has the number of its own row before it.
+// SAGE layers of dense plans, where a row after the layer has the same number as its own row before
+// it.
 
 namespace tpudist {
 
@@ -35,7 +36,8 @@ void FusedSage::forward_dense(const FusedCall& call, MemberSet members, const Me
   });
 }
 
-// The gradient of the layer's input [edge sets | self], and where the layer takes maxima, the maxima.
+// The gradient of the layer's input [edge sets | self], and where the layer takes maxima, the
+// maxima.
 struct FusedSage::DenseGradient {
   MemberRows d_y, d_input, maxima;
 };

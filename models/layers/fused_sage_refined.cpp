@@ -5,9 +5,9 @@
 #include "models/kernels/gemm.hpp"
 #include "models/layers/fused_sage.hpp"
 
-// SAGE layers of refined plans. A row behind the layer is a pair of its own row before the layer and a
-// neighbourhood in each edge set. There are fewer of both than there are pairs, so each is multiplied
-// by its weights once.
+// SAGE layers of refined plans. A row after the layer is a pair of its own row before the layer and
+// a neighbourhood in each edge set. There are fewer of both than there are pairs, so each is
+// multiplied by its weights once.
 
 namespace tpudist {
 namespace {

@@ -19,7 +19,7 @@ ParameterEntry norm_entry(const std::string& name, std::int64_t channels, double
 // A norm over the nodes of each configuration.
 class NodeNorm : public Layer {
  public:
-  // `shift`: whether the share of the mean that is taken off is learned.
+  // `shift`: whether the subtracted share of the mean is learned.
   NodeNorm(const LayerContext& place, const char* name, bool shift, bool affine, double eps)
       : name_(name),
         prefix_(place.prefix + name + "."),

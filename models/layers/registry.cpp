@@ -26,7 +26,7 @@ struct Entry {
   std::shared_ptr<const Layer> (*read)(ConfigNode block, const LayerContext& place);
 };
 
-// A further layer is one more line here.
+// To add a layer, add a line here.
 constexpr Entry kLayers[] = {
     {"sage", read_sage},
     {"gcn", read_gcn},
@@ -46,8 +46,8 @@ constexpr Entry kLayers[] = {
 // Most layers of a network, those inside others included.
 constexpr int kMostLayers = 1024;
 
-// The registry's line for `layer:`. Null where the name is unknown: that is noted, and what else
-// the block says is taken as it is.
+// The registry's line for `layer:`. Null if the name is unknown: a mistake is recorded, and the
+// block's other keys are accepted.
 const Entry* entry_of(ConfigNode block) {
   const std::string name = block.choice("layer", "sage", layer_names()), kind = block.kind("layer");
   if (kind == "absent" || (kind == "scalar" && block.text("layer", name) == name))
@@ -56,7 +56,7 @@ const Entry* entry_of(ConfigNode block) {
   return nullptr;
 }
 
-// What stands for a layer that cannot be made: it keeps the channels.
+// Replaces a layer that cannot be made; it keeps the channels.
 std::shared_ptr<const Layer> make_placeholder(const LayerContext& place) {
   SageConfig config;
   config.width = place.channels;
@@ -94,7 +94,7 @@ std::vector<std::shared_ptr<const Layer>> read_layers(std::vector<ConfigNode> bl
     const std::int64_t repeat = block.integer("repeat", 1, {1, 64});
     for (std::int64_t i = 0; i < repeat; ++i) {
       if (++*place.layers > kMostLayers) {
-        // Said once, however many blocks follow.
+        // Reported once, for any number of further blocks.
         if (*place.layers == kMostLayers + 1)
           block.mistake("repeat", fmt::format("makes more than {} layers of the model, which is "
                                               "the most that are allowed",

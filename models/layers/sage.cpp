@@ -31,7 +31,7 @@ class Sage : public Layer {
     return text + ", " + activation_names()[static_cast<std::size_t>(config_.activation)];
   }
   std::int64_t channels() const override { return config_.channels(); }
-  // The operators divide for the mean: the plan carries multiplicities.
+  // The operators divide for the mean; the plan contains multiplicities.
   std::vector<LayerShape> steps() const override {
     const bool max = config_.mix.aggregation == Aggregation::max;
     return {{config_.mix.edge_kinds, max ? Aggregation::max : Aggregation::sum, false}};
@@ -90,14 +90,15 @@ class Sage : public Layer {
  private:
   std::size_t sets() const { return config_.mix.edge_kinds.size(); }
   bool adds_input() const { return config_.residual && in_ == channels(); }
-  // Without `concat` the one bias stands with the first direction.
+  // Without `concat` the single bias belongs to the first direction.
   bool bias_with(std::size_t set) const { return set == 0 || config_.concat; }
   static std::string name_of(const std::string& name, std::size_t number) {
     return number == 0 ? name : name + "_" + std::to_string(number);
   }
 
   // One SAGEConv over these edge sets. Products come before the rows are gathered, so that each is
-  // computed once for all rows that share it. `x`: the rows, for themselves and for every edge set.
+  // computed once for all rows that share it. `x`: one use for the rows themselves and one for
+  // every edge set.
   at::Tensor convolve(std::span<const at::Tensor> x, const LayerWeights& weights,
                       const LayerCall& call, const std::vector<std::size_t>& edge_sets,
                       std::size_t part) const {

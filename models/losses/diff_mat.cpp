@@ -26,7 +26,7 @@ SlateLoss::Value DiffMat::evaluate(std::span<const double> scores, std::span<con
     for (std::size_t j = i + 1; j < n; ++j) {
       const double sign = (targets[j] > targets[i]) - (targets[j] < targets[i]);
       const double value = margin_ - sign * (scores[j] - scores[i]);
-      if (value < 0) continue;  // a value that is not a number goes on
+      if (value < 0) continue;  // NaN continues
       sum += value;
       gradient[j] -= sign;
       gradient[i] += sign;

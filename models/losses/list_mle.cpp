@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-// Configurations by falling target; equal targets in an order drawn from `tie_key`.
+// Configurations by descending target; equal targets in an order drawn from `tie_key`.
 std::vector<std::size_t> slowest_first(std::span<const double> targets, std::uint64_t tie_key) {
   std::vector<std::size_t> order(targets.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -55,7 +55,8 @@ SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<con
     exponential[i] = std::exp(scale * (scores[order[i]] - scores[top]));
     tail[i] = sum += exponential[i];
   }
-  double loss = 0, inverse = 0, lost = 0;  // lost: what eps takes from a shift of all scores
+  double loss = 0, inverse = 0, lost = 0;  // lost: the effect of eps on the invariance under a
+                                           // shift of all scores
   for (std::size_t i = 0; i < n; ++i) {
     loss += std::log(tail[i] + eps) - scale * (scores[order[i]] - scores[top]);
     inverse += 1 / (tail[i] + eps);
@@ -68,7 +69,7 @@ SlateLoss::Value ListMle::evaluate(std::span<const double> scores, std::span<con
     return {loss, true};
   }
 
-  // p = clip_norm * s / ||s||: the part of the gradient along s is lost.
+  // p = clip_norm * s / ||s||: the part of the gradient along s vanishes.
   double along = 0;
   for (std::size_t i = 0; i < n; ++i) along += gradient[i] * scores[i];
   for (std::size_t i = 0; i < n; ++i) {

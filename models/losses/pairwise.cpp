@@ -9,8 +9,8 @@
 namespace tpudist {
 namespace {
 
-// Adds up what `of_pair` gives for each pair of a slower and a faster configuration: the value at
-// the difference of their scores, and its derivative. `name` is that of the loss.
+// Adds up the results of `of_pair` for each pair of a slower and a faster configuration: the value
+// at the difference of their scores, and its derivative. `name`: of the loss.
 template <typename OfPair>
 SlateLoss::Value sum_over_pairs(const char* name, std::span<const double> scores,
                                 std::span<const double> targets, std::span<double> gradient,
@@ -50,7 +50,7 @@ SlateLoss::Value PairwiseHinge::evaluate(std::span<const double> scores,
                         [&](double difference) -> std::pair<double, double> {
                           const double value = margin_ - difference;
                           if (value < 0) return {0.0, 0.0};
-                          return {value, -1.0};  // also where it is not a number
+                          return {value, -1.0};  // also for NaN
                         });
 }
 
@@ -65,7 +65,7 @@ SlateLoss::Value PairwiseLogistic::evaluate(std::span<const double> scores,
                                             std::span<double> gradient) const {
   return sum_over_pairs("pairwise_logistic", scores, targets, gradient, reduction_,
                         [&](double difference) -> std::pair<double, double> {
-                          // log(1 + exp(-x)) without an overflow on either side.
+                          // log(1 + exp(-x)) without overflow for either sign.
                           const double x = sigma_ * difference, small = std::exp(-std::abs(x));
                           const double value = std::max(-x, 0.0) + std::log1p(small);
                           const double sigmoid_of_minus_x = (x > 0 ? small : 1.0) / (1 + small);

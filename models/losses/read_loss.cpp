@@ -78,7 +78,7 @@ std::unique_ptr<SlateLoss> read_pairwise_logistic(ConfigNode term, TargetKind) {
   return std::make_unique<PairwiseLogistic>(sigma, read_reduction(term));
 }
 
-// What targets are multiplied by before they are compared with scores.
+// Factor of the targets before they are compared with scores.
 double read_unit(ConfigNode& term, TargetKind targets) {
   if (targets == TargetKind::normalised) {
     if (term.choice("unit", "normalised", {"normalised", "nanoseconds", "seconds"}) !=
@@ -105,7 +105,7 @@ std::unique_ptr<SlateLoss> read_mse(ConfigNode term, TargetKind targets) {
 }  // namespace
 
 std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
-  // A further loss is one more line here.
+  // To add a loss, add a line here.
   static constexpr std::pair<const char*, std::unique_ptr<SlateLoss> (*)(ConfigNode, TargetKind)>
       kinds[] = {
           {"list_mle", read_list_mle},

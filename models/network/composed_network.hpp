@@ -20,8 +20,8 @@
 
 namespace tpudist {
 
-// One call of a network on a unit. All but the weights is borrowed for the call and for the graph that
-// it records.
+// One call of a network on a unit. Everything except the weights is borrowed for the call, and for
+// as long as the graph that it records lives.
 struct NetworkCall {
   const PreparedPlan& unit;                          // with the weights' dtype
   LayerWeights weights;                              // of M members
@@ -30,31 +30,32 @@ struct NetworkCall {
   const Backend& backend() const { return *unit.backend; }
 };
 
-// A network of layers over plan operators, which LibTorch's autograd differentiates. On the CPU or
-// on a device, in float32 or in double: the dtype of the weights. Immutable, thread-safe.
+// A network of layers over plan operators, which LibTorch's autograd differentiates. It runs on the
+// CPU or on a device, in float32 or in double: the dtype of the weights. Immutable, thread-safe.
 //
-// It is a row of segments: the encoder, every block, and the head with the pooling before it. All of
-// them hand on the rows, and the encoder hands its states of configurations to all others.
+// It is a sequence of segments: the encoder, every block, and the head together with the pooling
+// before it. Each segment passes the rows to the next one. The encoder also passes the states of
+// its configurations to all other segments.
 class ComposedNetwork {
  public:
-  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. Throws ConfigError where the head
-  // takes states of configurations and the collection has states of nodes.
+  // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. Throws ConfigError where the
+  // head takes states of configurations but the collection has states of nodes.
   ComposedNetwork(const NetworkConfig& config, std::int64_t config_features,
                   const DeviceContext& place = {});
 
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
 
-  // Prepares a unit on `plan`, which is the unit's own or a part of it. On the CPU calls on it run in
-  // `pool`, which must outlive it.
+  // Prepares a unit on `plan`, which is the unit's own plan or a part of it. On the CPU the
+  // operators of its calls run in `pool`, which must outlive it.
   std::shared_ptr<const PreparedPlan> prepare(const UnitInput& input,
                                               std::shared_ptr<const Plan> plan,
                                               at::ScalarType dtype, ThreadPool& pool) const;
-  // Whether scores are sums over rows, so that a part of the plan gives their differences
+  // Whether scores are sums over rows. Then a part of the plan gives the differences between scores
   // (models/plans/needed_part.hpp).
   bool adds_up_rows() const;
-  // The weights of one member of a flat buffer [P] as views of it, float32, which take gradients
-  // where `trained`. The buffer must outlive them.
+  // The weights of one member of a flat buffer [P], float32, as views of it. They take gradients
+  // where `trained` is set. The buffer must outlive them.
   LayerWeights views(const float* member, bool trained) const;
   // The weights of all members of `flat` [M, P], copied out of it, on its device and in its dtype.
   LayerWeights weights_of(const at::Tensor& flat, bool trained) const;
@@ -63,18 +64,18 @@ class ComposedNetwork {
   at::Tensor scores(const NetworkCall& call) const;
 
   int segments() const { return static_cast<int>(first_entry_.size()) - 1; }
-  // The entries of the parameter table that a segment takes.
+  // The entries of the parameter table that a segment uses.
   std::span<const ParameterEntry> entries(int segment) const;
-  // How many plan layers are taken before a segment.
+  // How many plan layers the segments before this one use.
   int depth(int segment) const { return depth_[static_cast<std::size_t>(segment)]; }
-  // Whether the states that the encoder hands on depend on weights.
+  // Whether the states that the encoder passes to the other segments depend on weights.
   bool trains_states() const { return encoder_.embeds_states(); }
   // What flows between two segments.
   struct Flow {
-    RowStates rows;     // behind the last segment: the scores [configurations, M] in double
-    at::Tensor states;  // of the encoder
+    RowStates rows;     // after the last segment: the scores [configurations, M] in double
+    at::Tensor states;  // of configurations, from the encoder
   };
-  // Runs one segment on what the one before it gave; the first takes nothing.
+  // Runs one segment on the output of the one before it. The first segment ignores `before`.
   Flow run(int segment, const Flow& before, const NetworkCall& call) const;
 
  private:

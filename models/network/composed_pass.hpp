@@ -11,28 +11,32 @@
 
 namespace tpudist {
 
-// A call's way through a composed network and back. Every segment records a graph of its own, between
-// inputs that are leaves and its output. With `recompute` the graphs are not kept: the inputs of the
-// segments are, and the way back runs each segment again before it differentiates it. Both give the
-// same bits. All arguments are borrowed and outlive the pass. Not thread-safe.
+// The forward and backward pass of one call through a composed network. Every segment records its
+// own autograd graph, from inputs that are leaves to its output. With `recompute` only the inputs
+// of the segments are kept, not the graphs; the backward pass runs each segment again before it
+// differentiates it. The bits are the same with and without. All arguments are borrowed and must
+// outlive the pass. Not thread-safe.
 class ComposedPass {
  public:
   ComposedPass(const ComposedNetwork& network, NetworkCall call, bool recompute);
 
-  // Returns the scores [configurations, M] in double. `unit`: the call's. Call it once.
+  // Returns the scores [configurations, M] in double. `unit`: the unit of the call. Call it once.
   at::Tensor forward();
 
-  // Takes the gradient [M, ...] of one parameter; undefined where the scores do not depend on it.
+  // Receives the gradient [M, ...] of one parameter; undefined where the scores do not depend on
+  // it.
   using Sink = std::function<void(const ParameterEntry&, const at::Tensor&)>;
 
-  // Gives the gradient of every trained parameter to `sink`, from d loss / d score [configurations, M]
-  // in double. `unit`: the call's; or, of a pass that recomputes, the needed part of its plan, where the
-  // loss ignores a shift. Call it at most once, after forward().
+  // Passes the gradient of every trained parameter to `sink`, computed from d loss / d score
+  // [configurations, M] in double. `unit`: the unit of the call. A pass that recomputes may get the
+  // needed part of the call's plan instead, where the loss ignores a shift. Call it at most once,
+  // after forward().
   void backward(const PreparedPlan& unit, const at::Tensor& d_scores, const Sink& sink);
 
  private:
   using Flow = ComposedNetwork::Flow;
-  // A segment that ran: its inputs as leaves, and its outputs, which hang on them and on the weights.
+  // A segment that has run: its inputs as leaves, and its outputs, which depend on them and on the
+  // weights.
   struct Segment {
     Flow before, behind;
   };
@@ -43,7 +47,7 @@ class ComposedPass {
   const ComposedNetwork& network_;
   NetworkCall call_;
   bool recompute_;
-  std::vector<Segment> segments_;  // with `recompute` the inputs alone
+  std::vector<Segment> segments_;  // with `recompute` only the inputs
 };
 
 }  // namespace tpudist

@@ -18,14 +18,14 @@
 
 namespace tpudist {
 
-// A network whose layers are all fused operators of the CPU: a stack of plain SAGE layers between a
-// plain encoder and a readout of one Linear. Immutable, thread-safe.
+// A network whose layers are all fused operators of the CPU: a plain encoder, a stack of plain SAGE
+// layers, and a readout of one Linear. Immutable, thread-safe.
 struct FusedNetwork {
   // `table`: the network's parameters.
   FusedNetwork(const NetworkConfig& config, std::int64_t config_features,
                const ParameterTable& table);
 
-  // How many floats one member's states on a plan are, before, between and behind the layers.
+  // How many floats the states of one member on a plan have: before, between and after the layers.
   std::int64_t state_floats(const Plan& plan) const;
 
   FusedEncoder encoder;
@@ -33,27 +33,27 @@ struct FusedNetwork {
   FusedReadout readout;
   Precision precision;
   std::int64_t parameters;  // of a member
-  // [begin, end) of what lies between the parameters of a member; gradients are zero there.
+  // [begin, end) of the gaps between the parameters of a member; gradients are zero there.
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;
 };
 
-// What a pass is for. `gradient_of_differences` is for losses that are translation-invariant
-// whatever the scores: it runs the rows that the plan calls needed and no others.
+// What a pass is for. `gradient_of_differences` is for losses that are translation-invariant at all
+// scores: it runs only the rows that the plan calls needed.
 enum class PassKind { scores, gradient, gradient_of_differences };
 
 // One call of some members: forward through the layers, and backward from the states that were kept
-// between them. With `recompute` every other layer's states are kept, and those in between are run
-// again. Not thread-safe.
+// between them. With `recompute` the states of only every other layer are kept, and the others are
+// computed again. Not thread-safe.
 class FusedPass {
  public:
-  // `flat` [members, parameters] is copied where it does not lie on a 64-byte boundary. All else is
-  // borrowed for the life of the pass.
+  // `flat` [members, parameters] is copied where it does not lie on a 64-byte boundary. All other
+  // arguments are borrowed as long as the pass lives.
   FusedPass(const FusedNetwork& network, std::span<const float> flat, const UnitInput& input,
             PassKind kind, bool recompute, ThreadPool& pool, BufferCache& buffers);
 
   UnitScores forward();
-  // Once, after forward. After a forward pass over all rows, members whose loss ignores a shift of the
-  // scores go back over the needed ones.
+  // Call it once, after forward(). After a forward pass over all rows, the backward pass of members
+  // whose loss ignores a shift of the scores runs only over the needed rows.
   void backward(const ScoreGradient& score_gradient, MemberGradients gradients);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 // Columns of the weight that make one task of its gradient.
 constexpr std::int64_t kColumns = 64;
 
-// d loss / d value of every row behind the last layer: [members of the set, rows].
+// d loss / d value of every row after the last layer: [members of the set, rows].
 std::vector<float> spread_scores(const FusedCall& call, MemberSet members, std::int64_t rows,
                                  std::span<const double> score_gradient, double scale) {
   const Plan& plan = call.plan;

@@ -9,18 +9,18 @@
 
 namespace tpudist {
 
-// The readout as one operator of the CPU: a Linear to one number at each row behind the last layer,
-// and these numbers added up over the nodes of every configuration, times `scale`. Immutable,
-// thread-safe.
+// The readout as one operator of the CPU. A Linear gives one number at each row after the last
+// layer. These numbers are added up over the nodes of every configuration, times `scale`.
+// Immutable, thread-safe.
 class FusedReadout {
  public:
-  // `in`: channels behind the last layer. `after_relu`: as in FusedSage.
+  // `in`: channels after the last layer. `after_relu`: as in FusedSage.
   FusedReadout(std::int64_t in, double scale, const ParameterTable& table, bool after_relu);
 
-  // x: the rows behind the last layer of all members.
+  // x: the rows after the last layer, of all members.
   UnitScores forward(const FusedCall& call, const MemberRows& x) const;
-  // Writes the gradients of weight and bias, and returns that of x before the ReLU that it comes out
-  // of, for the members of the set. `score_gradient` [all members, configurations].
+  // Writes the gradients of weight and bias. Returns the gradient of x, before the ReLU whose
+  // output x is, for the members of the set. `score_gradient` [all members, configurations].
   MemberRows backward(const FusedCall& call, MemberSet members, const MemberRows& x,
                       std::span<const double> score_gradient, MemberGradients gradients) const;
 

@@ -12,15 +12,16 @@ namespace tpudist {
 // One line of the table of a network's layers.
 struct LayerRow {
   std::string name;  // e.g. "sage 256, mean from consumers, none"
-  int depth = 0;     // how many layers it stands within
+  int depth = 0;     // how many layers contain it
   std::int64_t parameters =
-      0;                      // of one member that are trained, those of layers within it included
-  std::int64_t channels = 0;  // of the states behind it; 0: it makes scores
-  int first_step = 0, steps = 0;  // the plan layers that it takes
+      0;                      // trained ones of one member; includes those of the layers within it
+  std::int64_t channels = 0;  // of the states after it; 0: it makes scores
+  int first_step = 0, steps = 0;  // the plan layers that it uses
 };
 
 // The encoder, the layers in their order, each before those within it, and the head.
-// `config_features`: kLayoutConfigFeatures or kTileConfigFeatures; `table`: the network's parameters.
+// `config_features`: kLayoutConfigFeatures or kTileConfigFeatures; `table`: the network's
+// parameters.
 std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t config_features,
                                   const ParameterTable& table);
 

@@ -22,8 +22,8 @@ class Layer;
 struct HeadConfig {
   std::vector<std::int64_t> widths;
   Activation activation = Activation::relu;
-  // Hidden widths of an MLP over the one state that a configuration has (tile collections), whose
-  // output stands before the pooled states; empty: none.
+  // Tile collections: hidden widths of an MLP over the one state that a configuration has. Its
+  // output precedes the pooled states. Empty: none.
   std::vector<std::int64_t> config_widths;
 };
 
@@ -31,35 +31,36 @@ struct HeadConfig {
 // latenciaga_nlp, latenciaga_tile (the 2nd place of "Fast or Slow?").
 struct NetworkConfig {
   EncoderConfig encoder;
-  // The blocks, where all are plain SAGE layers, which has a pass of its own on the CPU and on GPUs;
-  // and where they are not.
+  // The blocks. `layers` where all are plain SAGE layers, which the CPU computes by fused
+  // operators (models/network/fused_pass.hpp); `blocks` where they are not.
   std::vector<SageConfig> layers;
   std::vector<std::shared_ptr<const Layer>> blocks;
   bool mean_readout = false;  // sum otherwise
-  // What is pooled over the nodes of a configuration, side by side, where it is more than one sum or
-  // mean; empty: mean_readout says it.
+  // What is pooled over the nodes of a configuration, concatenated, where it is more than one sum
+  // or mean. Empty: mean_readout says it.
   std::vector<Aggregation> pools;
   HeadConfig head;
   double output_scale = 1e-3;  // scores = scale * readout
-  // Operands of the products with the weights, except those of embedding and head. An experiment's
-  // `precision`, not read from `model:`.
+  // Precision of the operands of products with weights, except those of embedding and head. It
+  // comes from an experiment's `precision`, not from `model:`.
   Precision precision = Precision::fp32;
-  // Runs a stack of plain SAGE layers by the general operators too, for tests and comparisons.
+  // Runs a stack of plain SAGE layers by the general operators too: on a GPU always, on the CPU for
+  // tests and comparisons.
   bool general = false;
 
-  // Reads `model:`: {preset: name} and/or encoder, blocks, readout spelled out (a key beside a
-  // preset overrides it).
+  // Reads `model:`: {preset: name}, or encoder, blocks and readout spelled out, or both (a key next
+  // to a preset overrides it).
   static NetworkConfig read(ConfigNode model, std::int64_t config_features = kLayoutConfigFeatures);
   static NetworkConfig preset(const std::string& name);  // throws ConfigError for an unknown name
 
-  // Whether a score depends on its configuration at all: from the first layer on, by a later join, or in
-  // the head.
+  // Whether a score depends on its configuration at all: from the first layer on, by a later join,
+  // or in the head.
   bool takes_configurations() const;
-  // Whether the head is one Linear at each node before they are summed, as in the 2nd place's
-  // network; otherwise it takes what was pooled.
+  // Whether the head is one Linear at each node before the nodes are summed, as in the 2nd place's
+  // network. Otherwise the head takes the pooled states.
   bool has_head_of_nodes() const;
-  // Whether a score is a sum or mean over rows and nothing but affine functions of it, so that rows
-  // that all configurations share do not tell their scores apart.
+  // Whether a score is an affine function of a sum or mean over rows. Then rows that all
+  // configurations share do not change the differences between their scores.
   bool adds_up_rows() const;
   // Whether the layers run by the general operators (ComposedNetwork).
   bool is_composed() const;

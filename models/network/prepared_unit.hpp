@@ -13,7 +13,7 @@
 
 namespace tpudist {
 
-// A plan with what the layers of a network need of a unit to run on it. Immutable.
+// A plan together with what the layers of a network need of a unit to run on it. Immutable.
 struct PreparedPlan {
   std::shared_ptr<const Plan> plan;
   UnitTensors tensors;
@@ -21,9 +21,9 @@ struct PreparedPlan {
   std::unique_ptr<const Backend> backend;
 };
 
-// What a composed network needs of a unit besides its weights, for all members: the unit on its whole
-// plan, and on the part of the plan that differences between scores depend on (needed_part). Either is
-// made when it is first asked for. Thread-safe.
+// What a composed network needs of a unit besides its weights, for all members. It holds the unit
+// on its whole plan, and on the part of the plan that differences between scores depend on
+// (needed_part). Each is made on first use. Thread-safe.
 class PreparedUnit {
  public:
   using Make = std::function<std::shared_ptr<const PreparedPlan>()>;

@@ -7,11 +7,12 @@
 
 namespace tpudist {
 
-// Returns how many numbers one member holds at most in the states and gradients of a training step on
-// `plan`: the states behind all layers, kept for the backward pass, and as many gradients. With
-// `recompute` (train.recompute) only the states between the blocks are kept, or between every other
-// layer of a stack of plain SAGE layers, and what stands inside the largest block comes and goes.
-// `config_features`: kLayoutConfigFeatures or kTileConfigFeatures.
+// Returns the largest number of floats that one member holds in states and gradients during a
+// training step on `plan`. These are the states after all layers, which are kept for the backward
+// pass, and as many gradients. With `recompute` (train.recompute) fewer states are kept: those
+// between the blocks, or of every other layer of a stack of plain SAGE layers. The states inside
+// the largest block are then held for a time. `config_features`: kLayoutConfigFeatures or
+// kTileConfigFeatures.
 double training_floats(const NetworkConfig& config, std::int64_t config_features, const Plan& plan,
                        bool recompute);
 

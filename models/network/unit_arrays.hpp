@@ -7,7 +7,8 @@
 
 namespace tpudist {
 
-// Notes all integers that the operators of a network take of a unit. `part` must outlive the result.
+// Collects all integer arrays that the operators of a network read from a unit. `part` must outlive
+// the result.
 DeviceArrays arrays_of(const PreparedPlan& part);
 
 }  // namespace tpudist

@@ -24,7 +24,7 @@ class CpuBackend : public Backend {
                     const at::Tensor& bias) const override;
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
                             bool of_x, bool of_bias) const override;
-  // Runs each block again with a graph of its own in the backward pass: nothing but the inputs is kept.
+  // Keeps only the inputs: the backward pass runs each block again, with its own autograd graph.
   at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                  const std::vector<at::Tensor>& parameters) const override;
   at::Tensor map_by_hand(const RowFunction& function,

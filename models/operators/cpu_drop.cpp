@@ -32,8 +32,8 @@ void drop_channels(const DropoutDraw& draw, std::int64_t row, std::int64_t membe
   const auto limit = static_cast<std::uint32_t>(std::lround(draw.rate * 65536));
   const T scale = static_cast<T>(1 / (1 - draw.rate));
   const std::uint64_t row_key = draw.row_keys[row], member_key = draw.member_keys[member];
-  const std::array<std::uint32_t, 2> key{static_cast<std::uint32_t>(member_key),
-                                         static_cast<std::uint32_t>(member_key >> 32)};
+  const PhiloxKey key{static_cast<std::uint32_t>(member_key),
+                      static_cast<std::uint32_t>(member_key >> 32)};
   constexpr std::int64_t kAtOnce = 8 * kPhiloxLanes;
   PhiloxWords bits;
   for (std::int64_t first = 0; first < channels; first += kAtOnce) {

@@ -19,12 +19,13 @@
 
 namespace tpudist {
 
-// Copies of the integers that a unit's operators work by, on one device. A copy is found by where the
-// host's array lies, so that operators name arrays as they do on the CPU; the host's arrays must
-// outlive it and stay as they are. First every array is added, then all are uploaded in one copy.
+// Copies of a unit's integer arrays on one device, for its operators. Operators find a copy by the
+// address of the host's array, so that they name arrays as they do on the CPU. The host's arrays
+// must outlive this object and must not change. First every array is added, then all are uploaded
+// in one copy.
 class DeviceArrays {
  public:
-  // Notes arrays for upload(). One that was added before is kept once.
+  // Registers arrays for upload(). An array that was added before is not added again.
   template <typename T>
   void add(std::span<const T> values) {
     add_bytes(values.data(), values.size_bytes());
@@ -40,10 +41,12 @@ class DeviceArrays {
   void add(const RowGroups& groups);
   void add(const Readout& readout);
 
-  // Copies what was added to `device`: to a CUDA device from page-locked memory, on the current stream.
+  // Copies all added arrays to `device`: to a CUDA device from page-locked memory, on the current
+  // stream.
   void upload(at::Device device);
 
-  // The copies, borrowed; null where an array is empty. They throw Error for what was not uploaded.
+  // The copies, borrowed; null where an array is empty. They throw Error for an array that was not
+  // uploaded.
   template <typename T>
   const T* find(std::span<const T> values) const {
     return static_cast<const T*>(find_bytes(values.data(), values.size_bytes()));
@@ -57,7 +60,7 @@ class DeviceArrays {
   ReadoutPointers find(const Readout& readout) const;
 
  private:
-  // What is made of a readout for the device alone.
+  // What is computed from a readout only for the device.
   struct Derived {
     std::vector<double> nodes;  // node_counts()
     Csr configs_of_slate;

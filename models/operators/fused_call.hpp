@@ -10,13 +10,14 @@
 #include "models/kernels/row_kernels.hpp"
 #include "models/plans/plan.hpp"
 
-// What the fused layers of the CPU stand on (FusedEncoder, FusedSage, FusedReadout): each computes a
-// whole layer forward or backward in at most two loops over tasks. A task is a block of rows of one
-// member, or a tile of a weight gradient; it runs in one thread, so the bits depend on the rows only.
+// The common base of the fused layers of the CPU (FusedEncoder, FusedSage, FusedReadout). Each
+// computes a whole layer forward or backward in at most two loops over tasks. A task is a block of
+// rows of one member, or a tile of a weight gradient. It runs in one thread, so the bits depend
+// only on the rows.
 
 namespace tpudist {
 
-// A matrix for each of some members: [members, rows, stride], every row on a 64-byte boundary.
+// One matrix for each of several members: [members, rows, stride], every row on a 64-byte boundary.
 struct MemberRows {
   Buffer buffer;
   std::int64_t rows = 0, stride = 0;
@@ -25,7 +26,7 @@ struct MemberRows {
   bool empty() const { return !buffer.data(); }
 };
 
-// Members of a call that run together, and whether they run the needed rows alone
+// Members of a call that run together, and whether they run only the needed rows
 // (Plan::needed_rows).
 struct MemberSet {
   int first = 0, count = 0;
@@ -48,7 +49,8 @@ struct FusedCall {
   MemberRows take(std::int64_t rows, std::int64_t stride, int members) const {
     return {buffers.take(members * rows * stride), rows, stride, members};
   }
-  // How many rows there are before plan layer `depth`, or behind the last.
+  // How many rows there are before plan layer `depth`; with the number of layers as `depth`, after
+  // the last one.
   std::int64_t rows(std::size_t depth, bool needed) const {
     return needed ? plan.needed_rows(depth) : plan.rows(depth);
   }
@@ -63,13 +65,13 @@ void for_blocks(ThreadPool& pool, MemberSet members, std::int64_t rows, const Bl
 using RangeTask =
     std::function<void(int member, std::size_t range, std::int64_t first, std::int64_t count)>;
 using OtherTask = std::function<void(int member, std::int64_t i)>;
-// Runs other(0) .. other(others - 1) for each member, then the blocks of all matrices, which are
-// smaller for fewer rows (refined_block_rows).
+// Runs other(0) .. other(others - 1) for each member, then the blocks of all matrices. Matrices
+// with fewer rows have smaller blocks (refined_block_rows).
 void for_ranges(ThreadPool& pool, MemberSet members, std::span<const std::int64_t> rows,
                 const RangeTask& task, std::int64_t others = 0, const OtherTask& other = {});
 
-// Partial gradients of one range of the parameters: [members, parts, length]. Members count from the
-// first of the set.
+// Partial gradients of one range of the parameters: [members, parts, length]. Members are counted
+// from the first one of the set.
 class Partials {
  public:
   Partials(const FusedCall& call, int members, std::int64_t parts, std::int64_t begin,
@@ -78,7 +80,7 @@ class Partials {
     return buffer_.data() + (place * parts_ + part) * length_;
   }
   std::int64_t length() const { return length_; }
-  // The sum over the parts, in order, is made in pieces: so many tasks for each member.
+  // The sum over the parts is added in order, in pieces(): so many tasks for each member.
   std::int64_t pieces() const;
   void add_up(int place, std::int64_t piece, std::span<float> gradient) const;
 

@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// An index with its transpose: row i of the result takes row index[i] >= 0. Borrowed.
+// An index with its transpose: row i of the result is row index[i] >= 0 of the input. Borrowed.
 struct GatherView {
   GatherView() = default;  // the identity
   GatherView(const GatherIndex& gather)

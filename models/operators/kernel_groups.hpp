@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// The functions of Backend on groups, by the kernels of group_rows.hpp.
+// The functions of Backend on groups, computed by the kernels of group_rows.hpp.
 Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
                                      const at::Tensor& shift, double eps);
 Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, const at::Tensor& x,

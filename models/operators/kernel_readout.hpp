@@ -7,7 +7,7 @@
 
 namespace tpudist {
 
-// Backend::pool and pool_gradient, by the kernels of pooled_rows.hpp.
+// Backend::pool and pool_gradient, computed by the kernels of pooled_rows.hpp.
 at::Tensor pool_by_kernels(const ReadoutPointers& readout, const at::Tensor& x,
                            Aggregation aggregation);
 at::Tensor pool_gradient_by_kernels(const ReadoutPointers& readout, const at::Tensor& x,

@@ -11,7 +11,7 @@ namespace tpudist {
 // The current stream of the tensor's CUDA device; null for a tensor on the CPU.
 CUstream_st* stream_of(const at::Tensor& x);
 
-// Members times channels of rows [rows, M, C].
+// Number of members times number of channels of rows [rows, M, C].
 inline std::int64_t columns(const at::Tensor& x) {
   return x.size(1) * x.size(2);
 }

@@ -6,11 +6,11 @@
 
 namespace tpudist {
 
-// Returns x W + b for each member: `x` [R, M, I], `weight` [M, I, O], `bias` [M, O] or undefined, all
-// float32 or all double; the result is [R, M, O]. Differentiable. On the CPU blocks of rows are tasks of
-// the pool, and the gradients of weight and bias are partial sums over fixed chunks of rows, added in
-// order: the bits do not depend on the number of threads. A member's result does not depend on the
-// others. Throws Error for shapes that do not fit.
+// Returns x W + b for each member: `x` [R, M, I], `weight` [M, I, O], `bias` [M, O] or undefined,
+// all float32 or all double; the result is [R, M, O]. Differentiable. On the CPU blocks of rows are
+// tasks of the pool. The gradients of weight and bias are partial sums over fixed chunks of rows,
+// added in order, so the bits do not depend on the number of threads. A member's result does not
+// depend on the others. Throws Error for shapes that do not fit.
 at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        const Backend& backend);
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// Loops over the channels of one row for norms, vectorised for float32 and plain for double. Sums are in
-// double. All arrays are `width` numbers long.
+// Loops over the channels of one row for norms, vectorised for float32 and plain for double. Sums
+// are in double. All arrays are `width` numbers long.
 
 namespace tpudist {
 

@@ -1,5 +1,5 @@
-// The operators as functions that autograd can differentiate: each keeps what its backward pass takes, and
-// the backend computes both passes.
+// The operators as functions that autograd can differentiate: each keeps what its backward pass
+// takes, and the backend computes both passes.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

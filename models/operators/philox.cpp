@@ -5,24 +5,15 @@
 namespace tpudist {
 
 TPUDIST_VECTORISED
-void philox(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_t, 2> key,
-            PhiloxWords& bits) {
+void philox(const std::array<std::uint32_t, 4>& counter, PhiloxKey key, PhiloxWords& bits) {
   std::uint64_t word[4][kPhiloxLanes];
   for (int lane = 0; lane < kPhiloxLanes; ++lane) {
     for (int w = 0; w < 3; ++w) word[w][lane] = counter[w];
     word[3][lane] = counter[3] + static_cast<std::uint32_t>(lane);
   }
-  for (int round = 0; round < 10; ++round) {
-    for (int lane = 0; lane < kPhiloxLanes; ++lane) {
-      constexpr std::uint64_t kLow = 0xFFFFFFFFull;
-      const std::uint64_t a = 0xD2511F53ull * word[0][lane], b = 0xCD9E8D57ull * word[2][lane];
-      word[0][lane] = (b >> 32) ^ word[1][lane] ^ key[0];
-      word[1][lane] = b & kLow;
-      word[2][lane] = (a >> 32) ^ word[3][lane] ^ key[1];
-      word[3][lane] = a & kLow;
-    }
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
+  for (int round = 0; round < kPhiloxRounds; ++round, key.advance()) {
+    for (int lane = 0; lane < kPhiloxLanes; ++lane)
+      philox_round(word[0][lane], word[1][lane], word[2][lane], word[3][lane], key);
   }
   for (int w = 0; w < 4; ++w) {
     for (int lane = 0; lane < kPhiloxLanes; ++lane)

@@ -10,17 +10,17 @@
 
 namespace tpudist {
 
-// Pools the rows behind the last layer over the nodes of every configuration: x [rows, M, C], float32
-// or double, gives [configurations, M, C] in double, so that sums over thousands of nodes do not
-// swallow the differences between configurations. The weights of the readout must be multiplicities
-// (PlanShape::mean_readout false); the mean divides by the number of nodes. Equal largest rows share
-// the gradient of a maximum by how many nodes they stand for. Differentiable. Sums have a fixed
-// order. Readout, pool and device must outlive the
-// recorded graph.
+// Pools the rows after the last layer over the nodes of every configuration. x is [rows, M, C],
+// float32 or double. The result is [configurations, M, C] in double, so that sums over thousands of
+// nodes do not hide the differences between configurations. The weights of the readout must be
+// multiplicities (PlanShape::mean_readout false); the mean divides by the number of nodes. Equal
+// largest rows share the gradient of a maximum in proportion to the nodes that they represent.
+// Differentiable. Sums have a fixed order. Readout, pool and device must outlive the recorded
+// graph.
 at::Tensor pool_rows(const at::Tensor& x, const Readout& readout, Aggregation aggregation,
                      const Backend& backend);
 
-// Returns how many nodes each configuration has: what its rows and those left out stand for.
+// Returns how many nodes each configuration has: those that its rows represent and those left out.
 // [configurations]
 std::vector<double> node_counts(const Readout& readout);
 

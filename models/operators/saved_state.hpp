@@ -5,7 +5,8 @@
 #include <memory>
 #include <utility>
 
-// What an operator keeps for its backward pass besides tensors. For .cpp files of models/operators/ only.
+// What an operator keeps for its backward pass besides tensors. For .cpp files of models/operators/
+// only.
 
 namespace tpudist {
 

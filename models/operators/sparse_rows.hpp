@@ -9,11 +9,11 @@
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
 
-// Operators that take rows of a plan from other rows. Tensors are [rows, M, C], float32 or double, and
-// the members M are columns like the channels C. All are differentiable; their backward passes gather
-// by the transposed matrices, without atomics, in the order of the entries. On the CPU
-// blocks of rows are tasks of the pool, and the bits do not depend on the number of threads. Plan, pool
-// and device must outlive the graph that the calls record.
+// Operators whose rows are taken from, or aggregated over, other rows of a plan. Tensors are [rows,
+// M, C], float32 or double; the members M are columns like the channels C. All are differentiable.
+// Their backward passes gather by the transposed matrices, without atomics, in the order of the
+// entries. On the CPU blocks of rows are tasks of the pool, and the bits do not depend on the
+// number of threads. Plan, pool and device must outlive the graph that the calls record.
 
 namespace tpudist {
 
@@ -25,12 +25,14 @@ struct GatheredTerm {
   at::Tensor x;
   GatherView index;
 };
-// y[i] = the sum over the terms of x[index[i]], added in their order; all terms have as many rows.
+// y[i] = the sum over the terms of x[index[i]], added in their order. All terms have equally many
+// rows.
 at::Tensor sum_of_gathered(const std::vector<GatheredTerm>& terms, const Backend& backend);
 
-// y[n] = what the aggregation makes of the rows of neighbourhood n. The weights of the matrix must be
+// y[n] = the aggregation of the rows of neighbourhood n. The weights of the matrix must be
 // multiplicities (LayerShape::aggregation sum or max); the mean divides by their sum. Equal largest
-// rows share the gradient of a maximum by their multiplicities. An empty neighbourhood gives 0.
+// rows share the gradient of a maximum in proportion to their multiplicities. An empty
+// neighbourhood gives 0.
 at::Tensor aggregate_rows(const SparseMatrix& matrix, const at::Tensor& x, Aggregation aggregation,
                           const Backend& backend);
 

@@ -8,10 +8,10 @@
 
 namespace tpudist {
 
-// Returns `count` times x, [rows, M, C], float32 or double, one for each use that is made of it. Their
-// gradients are added in this order, block by block in the threads of the pool; autograd would add the
-// gradients of one tensor with several uses in a single thread (which a device does not mind). The
-// backend must outlive the recorded graph.
+// Returns x [rows, M, C], float32 or double, `count` times: once for each of its uses. The
+// gradients of the uses are added in this order, block by block in the threads of the pool.
+// Autograd alone would add them in a single thread, which matters only on the CPU. The backend must
+// outlive the recorded graph.
 std::vector<at::Tensor> split_uses(const at::Tensor& x, int count, const Backend& backend);
 
 }  // namespace tpudist

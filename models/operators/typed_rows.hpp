@@ -6,10 +6,10 @@
 #include "models/kernels/row_kernels.hpp"
 #include "models/plans/csr.hpp"
 
-// Loops over a block of rows in float32, by the vectorised kernels, and in double, plainly: double is
-// for tests and small tensors. All rows are `width` numbers long and lie one behind the other. A block
+// Loops over a block of rows: in float32 with the vectorised kernels, and in double with plain
+// loops, for tests and small tensors. All rows are `width` numbers long and contiguous. A block
 // holds rows first .. first + count - 1; `y` begins at its first row, `x` at row 0 unless said
-// otherwise. With K replicas row i stands for replica i % K of the matrix's row i / K.
+// otherwise. With K replicas row i is replica i % K of the matrix's row i / K.
 
 namespace tpudist {
 
@@ -49,7 +49,7 @@ void add_taken(const T* x, const std::int32_t* taken, std::int64_t count, std::i
   }
 }
 
-// y[i] /= the sum of the weights of row i, which is left alone where it has no entries
+// y[i] /= the sum of the weights of row i; rows without entries stay as they are
 template <typename T>
 void divide_by_totals(const Csr& matrix, std::int64_t replicas, std::int64_t first,
                       std::int64_t count, std::int64_t width, T* y) {
@@ -63,7 +63,8 @@ void divide_by_totals(const Csr& matrix, std::int64_t replicas, std::int64_t fir
   }
 }
 
-// The three below are spmm_max_rows, spmm_max_shares and spmm_max_backward_rows.
+// The double forms of spmm_max_rows, spmm_max_shares and spmm_max_backward_rows, and calls of the
+// float32 ones.
 inline void segment_max(const Csr& matrix, std::int64_t replicas, std::int64_t first,
                         std::int64_t count, const float* x, std::int64_t width, float* y) {
   spmm_max_rows(matrix, first, count, {x, width}, width, {y, width}, replicas);

@@ -5,7 +5,7 @@
 namespace tpudist {
 
 std::int32_t ColourTable::colour(std::span<const std::uint32_t> key, bool& fresh) {
-  // One multiplication a word; the finaliser spreads what the low bits collect.
+  // One multiplication per word; the finaliser distributes the low bits.
   std::uint64_t hash = key.size();
   for (const std::uint32_t word : key) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;

@@ -4,7 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "models/plans/flat_index.hpp"
+#include "models/plans/colour_table.hpp"
+#include "models/plans/pair_table.hpp"
 
 namespace tpudist {
 
@@ -27,7 +28,8 @@ class ConfigPartitions {
   }
   // [K] class of each configuration, numbered by first occurrence.
   std::span<const std::int32_t> class_of_config(std::int32_t partition) const {
-    return {class_of_config_.data() + partition * configs_, static_cast<std::size_t>(configs_)};
+    const std::span<const std::uint32_t> words = contents_.key(partition);
+    return {reinterpret_cast<const std::int32_t*>(words.data()), words.size()};
   }
   // [classes] first configuration of each class.
   std::span<const std::int32_t> first_config(std::int32_t partition) const {
@@ -40,11 +42,11 @@ class ConfigPartitions {
   void number_pairs(std::int32_t a, std::int32_t b);
 
   std::int64_t configs_;
-  std::vector<std::int32_t> class_of_config_;  // [partitions, K]
-  std::vector<std::int32_t> first_config_;     // first configurations, partition after partition
-  std::vector<std::int64_t> first_begin_{0};   // [partitions + 1]
-  FlatIndex by_content_, by_pair_, pairs_;
-  std::vector<std::int32_t> pair_a_, pair_b_, pair_result_;
+  ColourTable contents_;                      // [partitions] class of each configuration
+  std::vector<std::int32_t> first_config_;    // first configurations, partition after partition
+  std::vector<std::int64_t> first_begin_{0};  // [partitions + 1]
+  PairTable by_pair_, pairs_;
+  std::vector<std::int32_t> pair_result_;  // [by_pair_.size()]
   std::vector<std::int32_t> scratch_, table_;
 };
 

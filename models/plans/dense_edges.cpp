@@ -9,7 +9,7 @@
 namespace tpudist {
 namespace {
 
-// One edge set along the graphs over all slates: every row takes the rows at the other ends of its
+// One edge set along the graphs over all slates: every row uses the rows at the other ends of its
 // edges. Parallel edges are merged by multiplicity, so that the sum of a row's weights stays exact.
 EdgeSet make_graph_set(std::span<const PlanSlate> slates, EdgeKind direction,
                        Aggregation aggregation, const DenseRows& rows) {
@@ -42,7 +42,7 @@ EdgeSet make_graph_set(std::span<const PlanSlate> slates, EdgeKind direction,
   return set;
 }
 
-// Every row takes all rows of its configuration. With replicas the matrix has one row for each
+// Every row uses all rows of its configuration. With replicas the matrix has one row for each
 // slate, otherwise one for each configuration.
 EdgeSet make_nodes_set(std::span<const PlanSlate> slates, const DenseRows& rows) {
   EdgeSet set;
@@ -71,7 +71,7 @@ EdgeSet make_nodes_set(std::span<const PlanSlate> slates, const DenseRows& rows)
   return set;
 }
 
-// Every row takes the rows of its node in all configurations of the slate.
+// Every row uses the rows of its node in all configurations of the slate.
 EdgeSet make_configs_set(std::span<const PlanSlate> slates, const DenseRows& rows) {
   EdgeSet set;
   Csr& matrix = set.aggregate.forward;

@@ -5,8 +5,8 @@
 namespace tpudist {
 namespace {
 
-// How many replicas one matrix serves: the configurations of each slate where all slates have
-// as many; otherwise 1.
+// Number of replicas that share one matrix: the configurations of a slate if all slates have
+// equally many; otherwise 1.
 std::int64_t common_replicas(std::span<const PlanSlate> slates) {
   for (const PlanSlate& slate : slates) {
     if (slate.configs != slates[0].configs) return 1;
@@ -29,7 +29,7 @@ struct DenseRows::GraphShape {
 
   std::vector<std::int32_t> levels_of(const PlanSlate& slate, const PlanShape& shape) const {
     if (shape.per_element) {
-      // The configurations have rows of their own even at nodes that none of them reaches.
+      // Configurations have separate rows even at nodes that none of them reaches.
       return std::vector<std::int32_t>(static_cast<std::size_t>(slate.nodes),
                                        static_cast<std::int32_t>(shape.layers.size()));
     }

@@ -33,14 +33,8 @@ class FlatIndex {
   // Adds an item (>= 0). Does not check whether it exists already.
   void insert(std::uint64_t hash, std::int32_t item) {
     if (2 * (count_ + 1) > slots_.size()) grow();
-    place(hash_bits(hash), static_cast<std::uint32_t>(hash >> 32), item);
+    place(static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32), item);
     ++count_;
-  }
-
-  // Removes all items and keeps the memory.
-  void clear() {
-    slots_.assign(slots_.size(), Slot{});
-    count_ = 0;
   }
 
  private:
@@ -48,7 +42,6 @@ class FlatIndex {
     std::uint32_t low = 0, hash = 0;
     std::int32_t item = -1;
   };
-  static std::uint32_t hash_bits(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
 
   void place(std::uint32_t low, std::uint32_t high, std::int32_t item) {
     const std::size_t mask = slots_.size() - 1;

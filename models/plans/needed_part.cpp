@@ -7,8 +7,7 @@
 namespace tpudist {
 namespace {
 
-// The first `rows` rows of a matrix with those of their entries that take one of the first
-// `sources`.
+// The first `rows` rows of a matrix, with only the entries whose source is below `sources`.
 Csr leading(const Csr& matrix, std::int64_t rows, std::int64_t sources) {
   Csr part;
   part.begin.reserve(static_cast<std::size_t>(rows) + 1);
@@ -40,7 +39,7 @@ std::vector<std::int32_t> leading(std::span<const std::int32_t> index, std::int6
   return {part.begin(), part.end()};
 }
 
-// The first `rows` rows of an index, which take one of the first `limit`.
+// The first `rows` rows of an index; their values must be below `limit`.
 GatherIndex leading(const GatherIndex& gather, std::int64_t rows, std::int64_t limit) {
   if (!gather.is_identity())
     return {leading(gather.index, rows), leading(gather.transposed, limit, rows)};
@@ -98,7 +97,7 @@ bool groups_rows(const LayerShape& layer) {
          layer.edge_kinds == std::vector{EdgeKind::configs};
 }
 
-// Whether the first `rows` rows hold a part of one of the first `groups` groups only.
+// Whether the first `rows` rows contain only a part of one of the first `groups` groups.
 bool cuts_groups(const Csr& rows_of_group, std::int64_t groups, std::int64_t rows) {
   for (std::int64_t e = 0; e < rows_of_group.begin[groups]; ++e) {
     if (rows_of_group.source[e] >= rows) return true;

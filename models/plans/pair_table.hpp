@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plans/flat_index.hpp"
-
 namespace tpudist {
 
 // Numbers pairs of non-negative integers 0, 1, ... by first occurrence; equal pairs have equal
@@ -35,6 +33,12 @@ class PairTable {
     slots_[at] = {key, size_};
     if (4 * static_cast<std::size_t>(++size_) > 3 * slots_.size()) grow();
     return size_ - 1;
+  }
+
+  // Removes all pairs and keeps the memory.
+  void clear() {
+    slots_.assign(slots_.size(), Slot{});
+    size_ = 0;
   }
 
   // Number of pairs.

@@ -10,8 +10,8 @@
 namespace tpudist {
 namespace {
 
-// The slates that are refined together: those of one graph, or each by itself where a layer mixes
-// the configurations of a slate.
+// The slates to refine together: those of one graph, or each alone if a layer mixes the
+// configurations of a slate.
 std::vector<GraphSlates> collect_by_graph(std::span<const RefinedSlate> slates,
                                           std::span<const SlateOffsets> offsets) {
   std::vector<GraphSlates> graphs;
@@ -75,12 +75,12 @@ UnorderedPlan refine(std::span<const GraphSlates> graphs, std::span<const Refine
   return raw;
 }
 
-// Why a row or a neighbourhood is needed in the backward pass: a needed row takes it as its own
-// state, or another reason (a needed row or the readout adds it up).
+// Why a row or a neighbourhood is needed in the backward pass: as the own state of a needed row, or
+// for another reason (a needed row or the readout adds it up).
 enum NeededAs : char { kNotNeeded, kNeeded, kNeededAsSelf };
 
-// A new order of rows or neighbourhoods: what a needed row takes as its own state, then whatever
-// else is needed, then the rest. Each part keeps the order in which it was found.
+// A new order of rows or neighbourhoods: own-state rows of needed rows, then other needed ones,
+// then the rest. Each part keeps the order in which it was found.
 struct Order {
   std::vector<std::int32_t> place;  // new number of each
   std::vector<std::int32_t> found;  // the inverse
@@ -112,7 +112,7 @@ struct Orders {
   std::vector<std::vector<Order>> neighbourhoods;  // [depth][edge sets]
 };
 
-// Finds from the last layer down what the differences between the scores of a slate depend on.
+// Finds, from the last layer down, what influences the differences between the scores of a slate.
 Orders order_rows(const UnorderedPlan& raw) {
   Orders orders;
   const std::size_t depth = raw.layers.size();

@@ -88,7 +88,7 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
   }
 }
 
-// Returns the neighbourhood of the sorted rows in `key_`, which is made where it is new.
+// Returns the neighbourhood of the sorted rows in `key_`; creates it if it is new.
 std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::int64_t base,
                                                 RowLists& lists) {
   const auto make = [&] {
@@ -184,7 +184,7 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
   std::vector<NodeColours> next_of_node(graph_.nodes());
   std::vector<std::int32_t> next_colours;
   next_colours.reserve(2 * colours_.size());
-  // A row is told apart by its own row before the layer, a neighbourhood of each set, and the class
+  // A row is identified by its own row before the layer, a neighbourhood of each set, and the class
   // of the state that it joins.
   const std::size_t parts = sets + (shape.joins_states ? 1 : 0);
   std::vector<PairTable> tables(std::max<std::size_t>(parts, 1),
@@ -241,7 +241,7 @@ void SlateRefiner::add_unreached_rows(int layer, std::int64_t base, RawLayer& ra
 }
 
 // Nodes at which all configurations agree are common to them. The others are summed in cells: one
-// for each class of each partition, so that a configuration takes one cell of every partition.
+// for each class of each partition, so that a configuration uses one cell of every partition.
 RawReadout SlateRefiner::read_out(std::int64_t base) const {
   RawReadout readout;
   std::vector<std::vector<std::int32_t>> nodes_of;  // of each partition met

@@ -41,7 +41,7 @@ Axis linear_axis(double low, double high, int most, bool widen) {
   Axis axis;
   double step = nice_step((high - low) / std::max(1, most - 1));
   if (widen) {
-    // Widening to whole steps may ask for one tick more than there is room for.
+    // Widening to whole steps may give one tick more than fits.
     while (std::ceil(high / step - 1e-9) - std::floor(low / step + 1e-9) + 1 > most + 0.5 &&
            most >= 2 && step < 2 * (high - low))
       step = nice_step(step * 1.5);

@@ -26,7 +26,7 @@ struct Shades {
       }
     }
   }
-  // From 0.08 of the least value to 0.95 of the largest.
+  // Opacity, from 0.08 for the smallest value to 0.95 for the largest.
   double of(double value) const {
     return high > low ? 0.08 + 0.87 * (value - low) / (high - low) : 0.5;
   }

@@ -88,8 +88,7 @@ std::string IntervalChart::svg(double width) const {
     longest = std::max(longest, row.label.size());
     longest_text = std::max(longest_text, row.text.size());
   }
-  // Labels that would take half of the drawing stand above their rows, as all do on narrow
-  // drawings.
+  // Labels that would take half of the drawing are put above their rows, as on narrow drawings.
   const bool above = narrow || kCharacter * static_cast<double>(longest) > width / 2 - 18;
   const auto most = static_cast<std::size_t>((width - 20) / kCharacter);
   const double gutter = above ? 10 : kCharacter * static_cast<double>(longest) + 18,

@@ -93,7 +93,7 @@ std::optional<double> RunResult::out_of_fold() const {
 }
 
 void write_result(const std::filesystem::path& path, const RunResult& result) {
-  std::error_code ignored;  // writing the file says what is wrong
+  std::error_code ignored;  // writing the file reports errors
   std::filesystem::create_directories(path.parent_path(), ignored);
   write_file_atomically(path, to_json(result).dump(1) + "\n");
 }

@@ -14,14 +14,14 @@ struct ScoresFile {
   struct Graph {
     std::string name;
     std::int64_t configs = 0;     // that were scored
-    std::uint64_t data_hash = 0;  // 0: unknown, of an earlier version
-    double score = 0;             // of members together
+    std::uint64_t data_hash = 0;  // 0: unknown, because an earlier version wrote the file
+    double score = 0;             // of the combined members
   };
   struct Member {
-    std::optional<int> number;  // nothing: unknown, of an earlier version
-    bool used = false;          // else it failed
+    std::optional<int> number;  // nothing: unknown, because an earlier version wrote the file
+    bool used = false;          // false: the member failed
     std::optional<double> mean;
-    std::vector<double> scores;  // of its graphs
+    std::vector<double> scores;  // one for each of `graphs`
   };
   struct OutOfFold {
     int number = 0, graphs = 0;
@@ -29,10 +29,10 @@ struct ScoresFile {
   };
 
   std::string split;
-  std::int64_t most_rows = 0;    // of a graph; 0: all
-  std::string combine;           // by which members are together (to_text); empty: unknown
-  std::uint64_t parameters = 0;  // hash; 0: unknown
-  std::vector<Graph> graphs;     // these and members are none where nothing was evaluated
+  std::int64_t most_rows = 0;    // most scored rows of a graph; 0: all
+  std::string combine;           // rule by which members are combined (to_text); empty: unknown
+  std::uint64_t parameters = 0;  // hash of the parameters; 0: unknown
+  std::vector<Graph> graphs;     // `graphs` and `members` are empty where nothing was evaluated
   std::vector<Member> members;
   std::vector<OutOfFold> out_of_fold;
 };

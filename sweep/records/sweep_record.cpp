@@ -69,7 +69,7 @@ std::vector<SweepRun> runs_from(const Json& list) {
   return runs;
 }
 
-// Later stages may repeat a run of an earlier one, but none stands twice in its own.
+// Later stages may repeat a run of an earlier one, but no run may occur twice in a stage.
 void require_sound(const std::vector<SweepRun>& runs, const SweepRecord& record, int first) {
   const int variants = static_cast<int>(record.labels.size());
   const int experiments = static_cast<int>(record.experiments.size());

@@ -11,7 +11,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Process, TellsItsCommandWithoutItsFolder) {
-  EXPECT_THAT(command_line(), StartsWith("process_test"));
+  EXPECT_THAT(command_line(), StartsWith("core_test --file="));
   EXPECT_THAT(command_line(), Not(HasSubstr("\n")));
 }
 

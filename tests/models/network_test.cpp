@@ -11,10 +11,10 @@
 #include "models/executors/composed_executor.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/operators/device_backend.hpp"
-#include "models/plans/check_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
 #include "tests/models/naive_network.hpp"
+#include "tests/models/plans/check_plan.hpp"
 
 namespace tpudist {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "core/tpugraphs.hpp"
 #include "models/kernels/threads.hpp"
-#include "models/plans/check_plan.hpp"
 #include "tests/models/naive_network.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/models/plan_autograd.hpp"
+#include "tests/models/plans/check_plan.hpp"
 #include "tests/models/repeated_case.hpp"
 #include "tests/models/score_vectors.hpp"
 

@@ -12,7 +12,8 @@
 namespace tpudist {
 
 // How scores come about where the truth is known:
-//   score = mean + graph (with a part that its family shares) + run + interaction, less where a graph fails.
+//   score = mean + graph (with a part that its family shares) + run + interaction,
+//           less where a graph fails.
 enum class GraphShape {
   normal,
   exponential,  // 1 - Exp(1): a long tail downwards
@@ -44,7 +45,8 @@ class SimulatedScores {
   RunScores draw() {
     RunScores result;
     common_ = normals(world_.runs);
-    for (int fold = 0; fold < world_.folds; ++fold) effects_.push_back(members(world_.run, common_));
+    for (int fold = 0; fold < world_.folds; ++fold)
+      effects_.push_back(members(world_.run, common_));
     for (int family = 0; family < static_cast<int>(world_.families.size()); ++family) {
       const double shared = effect() * std::sqrt(world_.family_share);
       for (int g = 0; g < world_.families[static_cast<std::size_t>(family)]; ++g)
@@ -81,8 +83,8 @@ class SimulatedScores {
     std::vector<double> values;
     for (const double shared : common) {
       for (const double own : normals(world_.members))
-        values.push_back(deviation * (std::sqrt(world_.within) * shared +
-                                      std::sqrt(1 - world_.within) * own));
+        values.push_back(deviation *
+                         (std::sqrt(world_.within) * shared + std::sqrt(1 - world_.within) * own));
     }
     return values;
   }

@@ -52,7 +52,7 @@ std::string event_head(double wall_time, std::int64_t step) {
   std::string event;
   append_key(event, 1, kFixed64);
   append_fixed(event, wall_time);
-  if (step == 0) return event;  // what is missing is 0
+  if (step == 0) return event;  // a missing field means 0
   append_key(event, 2, kVarint);
   append_varint(event, static_cast<std::uint64_t>(step));
   return event;
@@ -79,7 +79,7 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-// Takes what follows the key of a field from the front. False where it does not end.
+// Skips the value of a field at the front. False if it is incomplete.
 bool skip_field(std::string_view& bytes, std::uint64_t wire) {
   std::optional<std::uint64_t> size;
   switch (wire) {
@@ -102,7 +102,7 @@ bool skip_field(std::string_view& bytes, std::uint64_t wire) {
   return true;
 }
 
-// The step of an Event, 0 where it has none; nothing where the bytes are no message.
+// The step of an Event, 0 if it has none; nothing if the bytes are not a message.
 std::optional<std::int64_t> step_of(std::string_view event) {
   std::int64_t step = 0;
   while (!event.empty()) {
@@ -119,7 +119,7 @@ std::optional<std::int64_t> step_of(std::string_view event) {
   return step;
 }
 
-// The record at the front of `file`, if it is whole.
+// The record at the front of `file`, if it is complete.
 std::optional<EventRecord> first_record(std::string_view file) {
   if (file.size() < kFrameBytes + kTailBytes) return std::nullopt;
   const auto length = fixed_at<std::uint64_t>(file, 0);

@@ -31,7 +31,7 @@ GraphReduction read_reduction(ConfigNode reduce, const Collection& collection) {
   GraphReduction reduction;
   reduction.wanted = reduce.choice("keep", "none", {"none", "config_neighbours"}) != "none";
   if (!reduction.wanted) {
-    // Known, so that `keep: none` turns it off where a file gives them.
+    // Declared as known, so that `keep: none` can turn off keys that a file gives.
     for (const char* key : {"hops", "direction", "edges"}) {
       if (reduce.has(key) && !reduce.has("keep"))
         reduce.mistake(key, "is of reduced graphs: give data.reduce.keep=config_neighbours");

@@ -11,7 +11,7 @@
 namespace tpudist {
 namespace {
 
-// Seconds. `words`: what else the key takes.
+// Seconds. `words`: other allowed values of the key.
 double duration_of(ConfigNode& node, const char* key, const std::string& text,
                    const char* words = "") {
   const std::optional<double> seconds = parse_duration(text);

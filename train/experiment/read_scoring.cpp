@@ -12,7 +12,7 @@ ScoringSlates read_slates(ConfigNode node) {
   if (slates.configs == 1)
     node.mistake("configs", "a slate needs at least 2 configurations; 0 scores without slates");
   if (!slates.wanted()) {
-    // Known, so that `configs: 0` turns them off where a file gives them.
+    // Declared as known, so that `configs: 0` can turn off keys that a file gives.
     for (const char* key : {"permutations", "seed"}) {
       if (node.has(key) && !node.has("configs"))
         node.mistake(key, "is of slates, and there are none: give evaluate.slate.configs");

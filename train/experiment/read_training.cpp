@@ -6,7 +6,7 @@
 namespace tpudist {
 namespace {
 
-// Scores of the evaluations on the way are what it goes by.
+// It needs the scores of evaluations during training.
 EarlyStopConfig read_early_stop(ConfigNode early_stop, const TrainConfig& train) {
   EarlyStopConfig config;
   config.patience = early_stop.integer("patience", 0, {0, kMany});

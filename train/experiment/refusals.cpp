@@ -30,7 +30,7 @@ void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   }
 }
 
-// Early stopping would choose the last step by graphs that others train on.
+// Early stopping would choose the last step by graphs on which others train.
 void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
   if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
   root.mistake("train",

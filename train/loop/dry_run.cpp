@@ -23,10 +23,10 @@ namespace {
 
 constexpr int kMostSteps = 20;     // that are planned
 constexpr int kPlannedSteps = 3;   // whose units are counted as refined or not
-constexpr int kPlannedUnits = 80;  // are planned to judge how evenly ranks are loaded, about
+constexpr int kPlannedUnits = 80;  // planned approximately, to judge the balance of the ranks
 constexpr int kListedRanks = 16;
 
-// Which plan a unit gets, and the arithmetic that this saves.
+// The plan chosen for a unit, and the arithmetic saved by it.
 std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
   if (!units.takes_refined(plans)) {
     return fmt::format("dense (the refined one would save a factor of {:.2f})", plans.saving());
@@ -34,11 +34,11 @@ std::string choice_line(const UnitBuilder& units, const PlanComparison& plans) {
   return fmt::format("refined, saves a factor of {:.2f} in arithmetic", plans.saving());
 }
 
-// The first steps with what their units cost, learnt from their own plans.
+// One of the first steps with the costs of its units, from their own plans.
 struct PlannedStep {
   BatchPlan batch;
   std::vector<UnitEstimate> units;
-  std::vector<double> chunks;  // [units] so many of them, where a slate is computed in chunks
+  std::vector<double> chunks;  // [units] number of chunks, if a slate is computed in chunks
 };
 
 std::vector<PlannedStep> plan_steps(const TrainingSetup& setup, ThreadPool& pool) {
@@ -115,7 +115,7 @@ std::vector<double> work_of_ranks(const Experiment& experiment, const PlannedSte
   return work;
 }
 
-// Owners go by estimated costs; what is printed goes by the true plans.
+// Units are assigned by estimated costs; the printed balance uses the real plans.
 std::string rank_lines(const Experiment& experiment, const std::vector<PlannedStep>& steps,
                        int ranks) {
   std::vector<double> sum(static_cast<std::size_t>(ranks), 0.0);
@@ -143,7 +143,7 @@ std::string rank_lines(const Experiment& experiment, const std::vector<PlannedSt
   return text;
 }
 
-// Numbers that a member holds at most in the states and gradients of a step on `plan`.
+// Most numbers that a member holds in the states and gradients of a step on `plan`.
 double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
   const Experiment& experiment = setup.experiment;
   std::shared_ptr<const Plan> part;
@@ -169,7 +169,7 @@ std::string largest_unit_text(const TrainingSetup& setup) {
                            static_cast<std::uint64_t>(together);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
   for (const std::string& line : layer_lines(setup, plans)) layers += "  " + line + "\n";
-  // Nothing of a plan is kept then.
+  // With drawn edges no plan is kept.
   std::string drawn;
   if (experiment.batch.edge_dropout > 0) {
     drawn = fmt::format(
@@ -189,7 +189,7 @@ std::string largest_unit_text(const TrainingSetup& setup) {
                       format_bytes(activations), together, drawn);
 }
 
-// What the data take, on each rank and on each node.
+// Memory of the data, on each rank and on each node.
 std::string memory_text(const Dataset& data, int ranks) {
   if (data.shared_bytes() > 0) {
     return fmt::format("  in memory    {} on each rank\n  shared       {} once on each node\n",
@@ -199,7 +199,7 @@ std::string memory_text(const Dataset& data, int ranks) {
                      ranks > 1 ? " (data.cache_dir=auto: once on each node)" : "");
 }
 
-// What is kept of all graphs for the network, on each rank or on each node.
+// Memory of what the network keeps of all graphs, on each rank or on each node.
 std::string inputs_text(const TrainingSetup& setup) {
   if (const std::uint64_t shared = setup.units.shared_bytes())
     return fmt::format("{} once on each node (graphs as the network takes them)",
@@ -233,7 +233,7 @@ std::string data_and_model_text(const TrainingSetup& setup, int ranks) {
 }  // namespace
 
 WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context) {
-  // The other ranks, if there are any, do not run.
+  // The plan is made by one rank alone; other ranks need not exist.
   const auto alone = make_self_communicator();
   const TrainingSetup setup(experiment, experiment.training_data(), context.pool, -1, ranks,
                             *alone);
@@ -270,7 +270,7 @@ void dry_run(const Experiment& experiment, int ranks, JobContext& context,
   run_on_all_ranks(context.world, [&] {
     if (!root) return;
     plan = plan_work(experiment, ranks, context);
-    print(plan.text);  // before steps are taken, for which there may be too little memory
+    print(plan.text);  // before steps are taken, which may run out of memory
   });
   const std::string time = time_text(experiment, ranks, plan, context);
   if (root) print(time);

@@ -37,7 +37,7 @@ EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSessio
   if (experiment.predictions.wanted) costs.predictions = predictions_cost(setup, context);
   if (!valid) return costs;
   const auto cost = [&](std::int64_t most_rows) {
-    // Members of a run that trains on the split hold out their folds in turn.
+    // If members train on the split, each graph is scored only by those that hold out its fold.
     const int members = ensemble.trains_on_valid()
                             ? (ensemble.members + ensemble.folds - 1) / ensemble.folds
                             : ensemble.members;
@@ -52,7 +52,8 @@ EvaluationCosts evaluation_costs(const TrainingSetup& setup, const ScoringSessio
 std::int64_t evaluations_after(const Experiment& experiment, std::int64_t done) {
   const std::int64_t every = experiment.train.evaluate_every;
   if (every <= 0 || experiment.train.steps <= done) return 0;
-  return (experiment.train.steps - 1) / every - done / every;  // the last step has one of its own
+  return (experiment.train.steps - 1) / every - done / every;  // the last step has its own
+                                                               // evaluation
 }
 
 std::string evaluation_text(const Experiment& experiment, const EvaluationCosts& costs,

@@ -15,7 +15,8 @@ std::string percent_of_rows(const PlanComparison& plans, int depth) {
                                      static_cast<double>(plans.dense_rows));
 }
 
-// What refinement makes of the rows around a layer; nothing for a layer that maps rows by itself.
+// The effect of refinement on the rows around a layer; nothing for a layer that maps rows by
+// itself.
 std::string forecast(const LayerRow& layer, bool is_encoder, const PlanComparison& plans) {
   if (plans.dense_rows == 0) return "";
   if (is_encoder) return "rows " + percent_of_rows(plans, 0);

@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-// The recorded fold of each graph of the table; nothing where there is no file that says.
+// The recorded fold of each graph of the table; nothing without a readable file.
 std::optional<std::vector<int>> recorded(const RunFolder& run, const FoldTable& folds) {
   if (folds.folds == 0 || !std::filesystem::exists(run.folds())) return std::nullopt;
   try {

@@ -22,7 +22,7 @@ namespace {
 
 using Kind = CheckpointQueue::Kind;
 
-constexpr const char* kBestScore = "best_score";  // the number in best.h5 that it was kept for
+constexpr const char* kBestScore = "best_score";  // the score for which best.h5 was kept
 
 std::string message_of(const std::exception_ptr& error) {
   try {
@@ -37,7 +37,7 @@ std::string newest_text(std::int64_t step) {
                   : fmt::format("the newest on the disk is of step {}", step);
 }
 
-// An older checkpoint that cannot be removed takes nothing from the new one.
+// If an older checkpoint cannot be removed, the new one is still valid.
 void prune(const std::filesystem::path& folder, int keep, std::int64_t written, FileSystem& files) {
   try {
     prune_checkpoints(folder, keep, written, files);
@@ -81,8 +81,8 @@ bool RunCheckpoints::restore(TrainingState& state) {
   return true;
 }
 
-// The step of the newest checkpoint that is whole, -1 when there is none. Only on rank 0: it holds
-// the lock, so that damaged files can be set aside.
+// The step of the newest complete checkpoint, -1 when there is none. Only on rank 0, which holds
+// the lock and may set damaged files aside.
 std::int64_t RunCheckpoints::choose() const {
   const auto newest = newest_checkpoint(run_.checkpoints(), DamagedFile::set_aside);
   if (newest) return read_checkpoint_summary(*newest).step;
@@ -94,7 +94,7 @@ std::int64_t RunCheckpoints::choose() const {
   return -1;
 }
 
-// A run without a checkpoint has only its config.yaml to say what it was.
+// For a run without a checkpoint only config.yaml records its settings.
 void RunCheckpoints::require_settings_of_the_folder() const {
   std::vector<ConfigEntry> entries;
   try {
@@ -153,8 +153,7 @@ void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
   });
 }
 
-// Takes note of what was written, and returns what went wrong; "" where nothing did. Only on rank
-// 0.
+// Records what was written, and returns the first error; "" if there was none. Only on rank 0.
 std::string RunCheckpoints::take_results() {
   std::string errors;
   for (const CheckpointQueue::Result& result : queue_.take_results()) {
@@ -196,7 +195,7 @@ void RunCheckpoints::wait() {
   share_results();
 }
 
-// What the other ranks tell their watchdogs and reckon with.
+// Sends the other ranks what their watchdogs and forecasts need.
 void RunCheckpoints::share_results() {
   std::int64_t known[] = {newest_, static_cast<std::int64_t>(1e6 * seconds_)};
   context_.world.broadcast(std::span<std::int64_t>(known), 0);

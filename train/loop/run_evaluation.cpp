@@ -48,7 +48,7 @@ Evaluation RunEvaluation::evaluate(std::int64_t rows) {
   return evaluation;
 }
 
-// Keeps each member's best score, and tells of it.
+// Keeps each member's best score, and logs it.
 void RunEvaluation::record(const Evaluation& evaluation) {
   const std::vector<double> means = evaluation.member_means();
   for (std::size_t m = 0; m < means.size(); ++m) {
@@ -61,8 +61,8 @@ void RunEvaluation::record(const Evaluation& evaluation) {
   report_.evaluation(evaluation, state_);
 }
 
-// Lets members go that do not get better. Only the validation split counts, whose graphs no
-// member trains on. Rank 0 decides.
+// Stops members that do not improve. Only the validation split is used, on whose graphs no member
+// trains. Rank 0 decides.
 void RunEvaluation::stop_members(const Evaluation& evaluation) {
   if (experiment_.train.early_stop.patience == 0) return;
   EarlyStop& early_stop = state_.early_stop;
@@ -85,7 +85,7 @@ std::int64_t RunEvaluation::last_rows() const {
   return train.last_evaluation == LastEvaluation::sampled ? train.evaluate_rows : 0;
 }
 
-// In one pass over the validation split where evaluation and predictions want the same rows of it.
+// In one pass over the validation split if evaluation and predictions use the same rows.
 void RunEvaluation::finish(TrainOutcome& outcome, const std::function<StepDecision()>& wish) {
   context_.enter("evaluation", state_.step);
   const bool evaluates =
@@ -99,7 +99,7 @@ void RunEvaluation::finish(TrainOutcome& outcome, const std::function<StepDecisi
   if (experiment_.predictions.wanted) predict(outcome, at_once, wish);
 }
 
-// With `evaluates` the predictions are what the last evaluation goes by.
+// With `evaluates` the predictions also serve as the last evaluation.
 void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
                             const std::function<StepDecision()>& wish) {
   context_.enter("predictions", state_.step);
@@ -130,8 +130,8 @@ void RunEvaluation::predict(TrainOutcome& outcome, bool evaluates,
   log_scores(outcome, /*predicted=*/true);
 }
 
-// Writes scores.json, with how good the predictions of held-out graphs are where they were written,
-// read from their file as it is.
+// Writes scores.json. If predictions were written, it includes the out-of-fold scores, computed
+// from their file.
 void RunEvaluation::log_scores(TrainOutcome& outcome, bool predicted) {
   nlohmann::json out_of_fold;
   run_on_all_ranks(context_.world, [&] {

@@ -75,7 +75,7 @@ class RunPrediction {
     return flags;
   }
 
-  // Every rank makes the same one: training and validation data were compared when they were
+  // Every rank makes the same one, since training and validation data were compared when they were
   // opened.
   void make_header() {
     header_.collection = experiment_.data.collection.name;

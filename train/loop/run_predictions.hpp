@@ -61,7 +61,8 @@ WrittenPredictions write_predictions(const std::filesystem::path& path, const Tr
                                      const TrainedMembers& trained, const PredictionWatch& watch,
                                      JobContext& context);
 
-// What that comes to, for all members: nothing is scored, but sample plans are built. Not collective.
+// What these predictions cost, for all members. Nothing is scored, but sample plans are built. Not
+// collective.
 ScoringCost predictions_cost(const TrainingSetup& setup, JobContext& context);
 
 }  // namespace tpudist

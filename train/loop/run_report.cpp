@@ -24,7 +24,7 @@
 namespace tpudist {
 namespace {
 
-// NaN has no place in JSON.
+// JSON has no NaN.
 nlohmann::json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }

@@ -37,7 +37,7 @@ double work_of(const StepWork& work, const NetworkWork& network) {
   return sum;
 }
 
-// Takes steps as training does, from the start, and keeps what all but the first of them took.
+// Takes steps as training does, from the start, and measures all except the first.
 class TimedSteps {
  public:
   TimedSteps(const Experiment& experiment, JobContext& context)
@@ -62,7 +62,7 @@ class TimedSteps {
     Prefetcher<StepWork> work(0, experiment_.train.prefetch, 1,
                               [&](std::int64_t step) { return builder.build(step); });
     const auto start = Clock::now();
-    std::int64_t goes_on = 1;  // as rank 0 says
+    std::int64_t goes_on = 1;  // decided by rank 0
     while (goes_on) {
       context_.enter("timed steps", state_.step + 1);
       const auto begin = Clock::now();
@@ -76,7 +76,7 @@ class TimedSteps {
     }
   }
 
-  // Scores the validation split once as training will, where that is not long. `costs`: of rank 0.
+  // Scores the validation split once as training will, if that is short. `costs`: of rank 0.
   void evaluate(const EvaluationCosts& costs) {
     constexpr double kLongest = 30;  // seconds
     const std::optional<ScoringCost>& cost = costs.each ? costs.each : costs.last;
@@ -84,7 +84,7 @@ class TimedSteps {
     std::int64_t most_rows = sampled ? experiment_.train.evaluate_rows : 0;
     if (!cost || measured_.seconds_for(cost->work) > kLongest * context_.world.size())
       most_rows = -1;
-    context_.world.broadcast(std::span(&most_rows, 1), 0);  // as rank 0 says
+    context_.world.broadcast(std::span(&most_rows, 1), 0);  // decided by rank 0
     if (most_rows < 0 || !validation_.has_graphs()) return;
     context_.enter("timed evaluation", state_.step);
     const auto begin = Clock::now();
@@ -106,7 +106,7 @@ class TimedSteps {
   const Experiment& experiment_;
   JobContext& context_;
   const TrainingSetup setup_;
-  const Validation validation_;  // opened, since training does it too
+  const Validation validation_;  // opened, since training opens it too
   TrainingState state_;
   TrainingStep step_;
   MeasuredSteps measured_;
@@ -151,7 +151,7 @@ TimeForecast forecast_time(const Experiment& experiment, const MeasuredSteps& me
   TimeForecast forecast{.steps = experiment.train.steps - done, .step = step};
   if (costs.each) forecast.evaluations = evaluations_after(experiment, done);
   forecast.evaluation = seconds(costs.each);
-  // Where both want the same rows, the predictions serve as the last evaluation.
+  // If both use the same rows, the predictions serve as the last evaluation.
   const bool at_once =
       costs.predictions && costs.last &&
       experiment.predictions.most_rows == (experiment.train.last_evaluation == LastEvaluation::all
@@ -172,7 +172,7 @@ std::string time_text(const Experiment& experiment, int ranks, const WorkPlan& p
   if (context.world.rank() != 0) return "";
   const MeasuredSteps& measured = timed.measured();
   const bool same_ranks = ranks == context.world.size();
-  // The steps that were timed may have had more or less to do than others.
+  // The timed steps may have had more or less work than others.
   const double step =
       same_ranks ? measured.seconds() *
                        (measured.work() > 0 ? plan.work_of_first_rank / measured.work() : 1)

@@ -12,7 +12,7 @@ namespace tpudist {
 namespace {
 
 constexpr double kBytesPerSecond = 50e6;
-constexpr double kShortestCheckpoint = 0.1;  // seconds that are reckoned at least
+constexpr double kShortestCheckpoint = 0.1;  // seconds to assume at least
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -38,7 +38,7 @@ TimeLimit::TimeLimit(const TimeLimitConfig& config, double checkpoint_bytes, Clo
       checkpoint_seconds_(std::max(checkpoint_bytes / kBytesPerSecond, kShortestCheckpoint)) {
   std::optional<double> left = config.seconds;
   if (config.slurm) {
-    // The system's clock is asked once: where it jumps later, the limit stays.
+    // The system clock is read once, so the limit does not change if that clock jumps later.
     if (const auto slurm = slurm_seconds_left(system_seconds()))
       left = left ? std::min(*left, *slurm) : *slurm;
   }

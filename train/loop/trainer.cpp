@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/config/settings.hpp"
 #include "core/duration.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -72,7 +73,7 @@ class TrainingRun {
     checkpoints_.save(state_);
     checkpoints_.wait();
     if (!outcome.stopped) evaluation_.finish(outcome, [this] { return wish(); });
-    checkpoints_.wait();  // for that of the last evaluation
+    checkpoints_.wait();  // for the checkpoint of the last evaluation
     report_.finish();
     context_.enter("end");
     sum_up(outcome);
@@ -127,12 +128,12 @@ class TrainingRun {
   void leave_ranks() {
     if (!context_.watchdog) return;
     context_.watchdog->leave();
-    std::error_code ignored;  // what is left there is of no harm
+    std::error_code ignored;  // remaining files do no harm
     if (root()) std::filesystem::remove_all(run_.ranks(), ignored);
   }
 
-  // Takes steps until the run is done, has to stop, or a member has left it: what is prepared ahead
-  // is for those that train.
+  // Takes steps until the run is done, must stop, or loses a member: prepared steps are only for
+  // the members that train.
   void train_members(TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
     Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1, [&](std::int64_t step) {
@@ -151,14 +152,14 @@ class TrainingRun {
     }
   }
 
-  // The first step warms up, and few steps are over before a forecast could be read.
+  // The first step warms up. With few steps a forecast would come too late.
   void begin_forecast() {
     const std::int64_t left = experiment_.train.steps - state_.step;
     if (!root() || left < 20 || verbosity() == Verbosity::quiet) return;
     steps_to_measure_ = static_cast<int>(std::clamp<std::int64_t>(left / 20, 3, 20));
   }
 
-  // After the first steps: says how long the training will take.
+  // After the first steps: prints how long the training will take.
   void forecast(const StepWork& work, double seconds, const StepTimes& times) {
     if (steps_to_measure_ == 0) return;
     if (!warmed_up_) {
@@ -174,13 +175,13 @@ class TrainingRun {
           static_cast<double>(3 * sizeof(float) * state_.flat.size()), state_.step);
       context_.progress.line(
           fmt::format("time left: about {} ({})", format_seconds(left.total()), left.text()));
-    } catch (const Error& error) {  // of data that will be read later, or again
+    } catch (const Error& error) {  // faults of data that will be read later, or again
       spdlog::debug("no forecast: {}", error.what());
     }
   }
 
-  // The work of the next step, once it is there on all ranks and all agree to do it. Nothing, and
-  // in the outcome why, when one of them wants to stop.
+  // The next step's work, when all ranks have it and agree to do it. If one of them wants to stop:
+  // nothing, with the reason in the outcome.
   std::optional<StepWork> agreed_work(Prefetcher<StepWork>& work, TrainOutcome& outcome) {
     std::optional<StepWork> next;
     std::exception_ptr error;
@@ -201,7 +202,7 @@ class TrainingRun {
     return std::nullopt;
   }
 
-  // What each rank has read, or made, by itself.
+  // Compares what each rank has read or computed itself.
   void require_same_start() {
     const AgreedValue start[] = {
         {"first step", fmt::format("{}", state_.step + 1)},
@@ -218,7 +219,7 @@ class TrainingRun {
     state_.keep_roll_back();
   }
 
-  // Everything that can be refused is refused before the first write.
+  // All checks come before the first write.
   void start(bool resume) {
     if (!resume || !restored()) initialise();
     stop_if_all_failed();
@@ -264,7 +265,7 @@ class TrainingRun {
     return true;
   }
 
-  // Nothing is saved: the checkpoints that are there are of healthy members.
+  // Saves nothing: the existing checkpoints are of healthy members.
   void stop_if_all_failed() const {
     if (!state_.all_failed()) return;
     throw Error(ErrorKind::failed,
@@ -297,7 +298,7 @@ class TrainingRun {
 
   const Experiment& experiment_;
   const RunFolder run_;
-  RunClaim* const claim_;  // null but on rank 0
+  RunClaim* const claim_;  // null except on rank 0
   JobContext& context_;
   const std::function<bool()>& stop_requested_;
   const TrainingSetup setup_;
@@ -326,7 +327,7 @@ TrainOutcome train(const Experiment& experiment, const std::filesystem::path& ru
     return TrainingRun(experiment, run, claim ? &*claim : nullptr, context, stop_requested)
         .run(resume);
   } catch (...) {
-    // Others that wait for this rank in the midst of a step are to know that it will not come.
+    // Ranks that wait for this one within a step must learn that it will not come.
     if (context.watchdog) context.watchdog->activity().fail();
     throw;
   }

@@ -13,6 +13,35 @@
 #include "train/experiment/same_settings.hpp"
 
 namespace tpudist {
+namespace {
+
+// Calls visit(list of the state, list of the checkpoint) for each list that steps change of members.
+template <typename Visit>
+void visit_weights(auto& state, auto& saved, const Visit& visit) {
+  visit(std::span(state.flat), saved.parameters);
+  visit(state.optimizer.first_moment(), saved.first_moment);
+  visit(state.optimizer.second_moment(), saved.second_moment);
+  visit(state.optimizer.steps(), saved.optimizer_steps);
+  visit(state.average.values(), saved.average);
+  visit(state.average.points(), saved.average_points);
+}
+
+// The same for each other list that a checkpoint keeps of members.
+template <typename Visit>
+void visit_members(auto& state, auto& saved, const Visit& visit) {
+  visit(state.best_score, saved.best_score);
+  visit(state.best_step, saved.best_step);
+  visit(state.failed, saved.failed);
+  if (state.early_stop.config.patience == 0) return;
+  visit(state.early_stop.best, saved.stop_best);
+  visit(state.early_stop.waited, saved.stop_waited);
+  visit(state.early_stop.stopped_at, saved.stopped_at);
+}
+
+// Makes the checkpoint's list equal to the state's, in memory that it has.
+constexpr auto kSave = [](const auto& own, auto& saved) { saved.assign(own.begin(), own.end()); };
+
+}  // namespace
 
 TrainingState::TrainingState(const Experiment& experiment, const Network& network)
     : flat(static_cast<std::size_t>(network.parameters().length()) *
@@ -44,36 +73,18 @@ void TrainingState::set_statistics(const Network& network,
     network.set_statistics(statistics[m], std::span(flat).subspan(m * length, length));
 }
 
-void TrainingState::copy_weights(SavedWeights& saved) const {
-  const auto copy = [](const auto& from, auto& to) { to.assign(from.begin(), from.end()); };
-  copy(flat, saved.parameters);
-  copy(optimizer.first_moment(), saved.first_moment);
-  copy(optimizer.second_moment(), saved.second_moment);
-  copy(optimizer.steps(), saved.optimizer_steps);
-  copy(average.values(), saved.average);
-  copy(average.points(), saved.average_points);
-}
-
 void TrainingState::keep_roll_back() {
   if (bad_loss.config.policy != BadLossPolicy::roll_back) return;
-  copy_weights(kept);
+  visit_weights(*this, kept, kSave);
   roll_back_step = step;
 }
 
 void TrainingState::roll_back(std::size_t m) {
   if (roll_back_step < 0) throw Error(ErrorKind::failed, "nothing was kept to roll back to");
-  const std::size_t length = flat.size() / failed.size();
-  const auto give_back = [&](const auto& from, auto to, std::size_t width) {
-    if (from.empty()) return;
-    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(m * width), width,
-                to.begin() + static_cast<std::ptrdiff_t>(m * width));
-  };
-  give_back(kept.parameters, std::span(flat), length);
-  give_back(kept.first_moment, optimizer.first_moment(), length);
-  give_back(kept.second_moment, optimizer.second_moment(), length);
-  give_back(kept.optimizer_steps, optimizer.steps(), 1);
-  give_back(kept.average, average.values(), length);
-  give_back(kept.average_points, average.points(), 1);
+  visit_weights(*this, kept, [&](auto own, const auto& saved) {
+    const std::size_t width = saved.size() / failed.size();
+    std::ranges::copy(std::span(saved).subspan(m * width, width), own.begin() + m * width);
+  });
 }
 
 void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
@@ -84,7 +95,8 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   saved.config = experiment.resolved_yaml;
   saved.changed_keys = changed_keys(experiment.entries);
   saved.members = experiment.ensemble.members;
-  copy_weights(saved);
+  visit_weights(*this, saved, kSave);
+  visit_members(*this, saved, kSave);
   if (roll_back_step >= 0 && roll_back_step != step) {
     saved.roll_back = kept;
   } else {
@@ -92,14 +104,6 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   }
   saved.numbers.clear();
   bad_loss.save(saved.numbers);
-  if (early_stop.config.patience > 0) {
-    saved.stop_best = early_stop.best;
-    saved.stop_waited = early_stop.waited;
-    saved.stopped_at = early_stop.stopped_at;
-  }
-  saved.best_score = best_score;
-  saved.best_step = best_step;
-  saved.failed = failed;
   saved.numbers["train_seconds"] = train_seconds;
 }
 
@@ -116,34 +120,21 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   }
   const Checkpoint saved = load_checkpoint(path, table);
   step = saved.step;
-  std::copy(saved.parameters.begin(), saved.parameters.end(), flat.begin());
-  std::copy(saved.first_moment.begin(), saved.first_moment.end(), optimizer.first_moment().begin());
-  std::copy(saved.second_moment.begin(), saved.second_moment.end(),
-            optimizer.second_moment().begin());
-  std::copy(saved.optimizer_steps.begin(), saved.optimizer_steps.end(), optimizer.steps().begin());
   if (saved.average.size() != average.values().size()) {
     throw DataError(
         fmt::format("{}: does not hold the averages that train.average asks for", path.string()));
   }
-  std::ranges::copy(saved.average, average.values().begin());
-  std::ranges::copy(saved.average_points, average.points().begin());
-  if (early_stop.config.patience > 0) {
-    if (saved.stopped_at.empty()) {
-      throw DataError(
-          fmt::format("{}: does not hold what train.early_stop goes by", path.string()));
-    }
-    early_stop.best = saved.stop_best;
-    early_stop.waited = saved.stop_waited;
-    early_stop.stopped_at = saved.stopped_at;
+  if (early_stop.config.patience > 0 && saved.stopped_at.empty()) {
+    throw DataError(fmt::format("{}: does not hold what train.early_stop goes by", path.string()));
   }
-  best_score = saved.best_score;
-  best_step = saved.best_step;
-  failed = saved.failed;
+  const auto take = [](auto&& own, const auto& from) { std::ranges::copy(from, own.begin()); };
+  visit_weights(*this, saved, take);
+  visit_members(*this, saved, take);
   bad_loss.restore(saved.numbers);
   keep_roll_back();
   if (saved.roll_back && roll_back_step >= 0) {
     kept = *saved.roll_back;
-    roll_back_step = 0;  // before this one; when it was does not matter any more
+    roll_back_step = 0;  // before this step; which step it was no longer matters
   }
   const auto seconds = saved.numbers.find("train_seconds");
   train_seconds = seconds == saved.numbers.end() ? 0 : seconds->second;

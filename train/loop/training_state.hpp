@@ -55,9 +55,6 @@ struct TrainingState {
   std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
   SavedWeights kept;
   double train_seconds = 0;
-
- private:
-  void copy_weights(SavedWeights& saved) const;
 };
 
 }  // namespace tpudist

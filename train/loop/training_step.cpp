@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
 #include "dist/all_reduce_reducer.hpp"
@@ -21,12 +22,12 @@ namespace {
 
 constexpr std::int64_t kRowExtra = 16;  // floats after a gradient: the loss, padded to 64 bytes
 
-// The part of a slate's gradient that belongs to a chunk of the slate's first configuration and the
-// `others` that begin at `next`. Where the loss is translation-invariant, the slate's values sum to
-// 0, and the first configuration is given what makes those of each chunk sum to 0 as well. Then a
-// chunk needs no gradient of what its configurations share, as a whole slate does not: computed
-// chunk by chunk, such gradients would cancel only but for their rounding, which can be larger than
-// that of all the rest.
+// The part of a slate's gradient for a chunk: the slate's first configuration and the `others` from
+// `next` on. If the loss is translation-invariant, the gradients of a slate sum to 0. The first
+// configuration then gets the value that makes each chunk sum to 0 as well. So a chunk, like a
+// whole slate, needs no gradient of rows that its configurations share. Computed chunk by chunk,
+// these gradients would cancel only up to rounding, which can be larger than all other rounding
+// errors.
 ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members, std::size_t next,
                                 std::size_t others) {
   ScoreGradient chunk{{}, slate.translation_invariant};
@@ -45,10 +46,6 @@ ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members,
 }
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
 
 }  // namespace
 
@@ -154,7 +151,7 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
   const std::size_t configs = pass.data->slates[0].configs.size();
   UnitScores all{pass.members, static_cast<std::int64_t>(configs),
                  std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
-  std::size_t next = 1;  // the first configuration of the slate that no chunk before holds
+  std::size_t next = 1;  // the first configuration of the slate that is not in an earlier chunk
   for (const UnitInput& chunk : chunks) {
     const TraceSpan span(context_.trace, "scores of chunk", state.step + 1, pass.unit,
                          pass.data->label);
@@ -195,7 +192,7 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
   }
 }
 
-// What each member's dropout is drawn by in this step, [M].
+// [M] key of each member's dropout in this step.
 std::vector<std::uint64_t> TrainingStep::dropout_keys(const TrainingState& state) const {
   std::vector<std::uint64_t> keys;
   for (int m = 0; m < experiment_.ensemble.members; ++m) {
@@ -271,7 +268,7 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
   return result;
 }
 
-// What becomes of a member that has a slate, done and told.
+// Applies and logs the decision for a member that has a slate.
 StepVerdict TrainingStep::judge(std::size_t m, const StepResult& result, TrainingState& state) {
   const StepVerdict verdict = state.bad_loss.judge(m, result.loss[m], result.norm[m]);
   if (verdict == StepVerdict::take) return verdict;
@@ -290,8 +287,7 @@ StepVerdict TrainingStep::judge(std::size_t m, const StepResult& result, Trainin
   return verdict;
 }
 
-// Members that were rolled back have lower rates than the others: those of equal rates step
-// together.
+// Members that were rolled back have lower rates; members of equal rates step together.
 void TrainingStep::take_step(std::span<const float> sums, const StepResult& result, double factor,
                              TrainingState& state) {
   std::set<double> shares;

@@ -19,7 +19,7 @@ std::int64_t block_count(std::int64_t length) {
   return (length + kBlock - 1) / kBlock;
 }
 
-// In eight sums side by side, which the compiler keeps in vector registers, added in fixed order.
+// In eight parallel sums, which the compiler keeps in vector registers, added in fixed order.
 double sum_of_squares(const float* values, std::int64_t count) {
   constexpr std::int64_t kLanes = 8;
   std::array<double, kLanes> sums{};
@@ -34,8 +34,8 @@ double sum_of_squares(const float* values, std::int64_t count) {
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
-// The numbers of one step of one member, in torch's order of rounding: worked out in double, used
-// as float.
+// The coefficients of one step of one member, rounded in torch's order: computed in double, used as
+// float.
 struct Coefficients {
   float gradient_scale;  // of the clip
   float shrink;          // adamw: 1 - rate * decay

@@ -38,7 +38,7 @@ struct Evaluation {
   std::vector<ScoringSlates> slates;  // [M] slates in which the member's scores were computed
   std::vector<std::vector<GraphMetrics>> members;  // [M][graphs]
   std::vector<std::uint64_t> data_hashes;          // [graphs] data_hash of the scored rows
-  std::vector<GraphMetrics> ensemble;  // [graphs] of members together, without failed ones
+  std::vector<GraphMetrics> ensemble;  // [graphs] of the combined members, without failed ones
   std::vector<bool> used;              // [M] whether the member is combined
   std::vector<double> weights;         // [M] its weight; 0 if not combined
   std::vector<std::string> left_out;   // [M] why it is not combined
@@ -47,10 +47,10 @@ struct Evaluation {
   // Mean over graphs of the collection's primary metric (Kendall tau, or the tile score), per
   // member.
   std::vector<double> member_means() const;
-  // Of members together.
+  // Of the combined members.
   double ensemble_mean() const;
-  // `judged_mean` if set, else the mean over graphs of the mean over the members that scored the
-  // graph.
+  // `judged_mean` if set. Otherwise on each graph the mean over the members that scored it, and
+  // then the mean over graphs.
   double mean_of_members() const;
   // TableJudgement::mean_of_members if the members were judged: it includes rejected ones.
   std::optional<double> judged_mean;
@@ -61,11 +61,11 @@ struct Evaluation {
 Evaluation start_evaluation(const ScoringSession& session, const std::vector<bool>& use,
                             std::int64_t most_rows = 0, const Combination& combination = {});
 
-// Adds graphs of the dataset, behind those that are there, with the metrics of each member; those of
-// members together are left undefined.
+// Appends graphs of the dataset, with the metrics of each member. The metrics of the combined
+// members stay undefined.
 void add_members(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                  const Dataset& dataset, ThreadPool& pool);
-// The same with those of members together.
+// The same, with the metrics of the combined members.
 void add_graphs(Evaluation& evaluation, const std::vector<ScoresByMember>& predictions,
                 const Dataset& dataset, ThreadPool& pool);
 

@@ -46,8 +46,8 @@ std::string opened_at(const TrainedRun& run);
 // are named in a warning. Failed members do not count. The same on all ranks.
 void require_other_trainings(const std::vector<const TrainedRun*>& runs, JobContext& context);
 
-// Adds the members of all runs to a session, side by side, and returns their weights, which the runs
-// keep.
+// Adds the members of all runs to a session, one run after another. Returns their weights, which
+// the runs keep in memory.
 MemberWeights add_runs(ScoringSession& session, const std::vector<const TrainedRun*>& runs);
 
 // What all ranks of a job must have in common of a run that they score with.

@@ -33,7 +33,8 @@ std::vector<PredictedMember> member_records(const Experiment& experiment,
 PredictionEntry graph_record(const GraphEntry& entry, std::int64_t most_rows, int fold,
                              std::vector<bool> held_out);
 
-// Scores of the first `members` members of `prediction`; those that did not score the graph have none.
+// Scores of the first `members` members of `prediction`. Members that did not score the graph have
+// none.
 PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& prediction, int members);
 
 }  // namespace tpudist

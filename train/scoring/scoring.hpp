@@ -31,17 +31,17 @@ struct GraphRange {
   int first = 0, count = 0;
 };
 
-// Cuts graphs, of which each has so many scores (rows x members), into ranges to be scored one after
-// the other, so that memory has a bound: at least one graph each, then as many as have `most` scores
-// together.
+// Cuts graphs into ranges that are scored one after another, so that memory stays bounded. A range
+// has at least one graph, and then as many as have `most` scores together. `scores` of a graph:
+// rows x members.
 std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores,
                                        std::int64_t most = std::int64_t{1} << 21);
 
-// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P], the
-// work spread over ranks and threads by its estimated cost; equal configurations are scored once, or
-// once in each permutation of `options.block.slates`.
-// Collective; every rank gets all predictions. The caller starts and finishes context.progress,
-// which advances by the scores of all ranks.
+// Scores rows of some of the dataset's graphs with members 0 .. members-1 of `flat` [M, P]. The
+// work is spread over ranks and threads by its estimated cost. Equal configurations are scored
+// once, or once in each permutation of `options.block.slates`. Collective; every rank gets all
+// predictions. The caller starts and finishes context.progress, which advances by the scores of all
+// ranks.
 std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
                                          int members, const Dataset& dataset, GraphRange graphs,
                                          const UnitBuilder& units, const ScoringOptions& options,

@@ -16,10 +16,10 @@
 
 namespace tpudist {
 
-// Which members score which graphs of a dataset, [graphs][M]; empty: all of them score all.
+// Which members score which graphs of a dataset, [graphs][M]. Empty: all members score all graphs.
 using ScoringMembers = std::vector<std::vector<bool>>;
 
-// The weights of the members of each network of a session, [M of it, P].
+// For each network of a session the weights of its members, [M of the network, P].
 using MemberWeights = std::vector<std::span<const float>>;
 
 // The network of a run, without parameters. `device` -1 is the CPU.
@@ -27,49 +27,50 @@ Network make_network(const Experiment& experiment, int device, ThreadPool& pool)
 
 bool has_graphs(const DatasetOptions& options);
 
-// Throws ConfigError where ranks see other graphs; null: none. Collective.
+// Throws ConfigError where ranks have different graphs. `data` null: this rank has none.
+// Collective.
 void require_same_graphs(const DatasetOptions& options, const Dataset* data, Communicator& world);
 
-// The graphs of a split, to read a few rows of each; nothing where it has none.
+// The graphs of a split, opened to read a few rows of each. Nothing where the split has no graphs.
 std::optional<Dataset> open_for_costs(DatasetOptions options, ThreadPool& pool);
 
-// The graphs of one split and the members that score them. All that ranks graphs by trained members
-// does it here: commands, evaluations and predictions of a run, and what they will cost.
+// The graphs of one split and the members that score them. Whatever ranks graphs by trained members
+// uses this class: commands, the evaluations and predictions of a run, and the estimates of their
+// cost.
 class ScoringSession {
  public:
   // Opens the graphs, which must be the same on all ranks. Collective. Throws ConfigError and what
   // Dataset::open throws.
   ScoringSession(const DatasetOptions& options, JobContext& context);
-  // Takes graphs that are open, and borrows them.
+  // Borrows graphs that are already open.
   ScoringSession(const Dataset& data, JobContext& context);
   ~ScoringSession();
 
-  // Adds the members of a run, behind those that are there. Their network is borrowed, or made here
-  // for this rank's device.
+  // Appends the members of a run. Their network is borrowed, or made here for this rank's device.
   void add(const Experiment& experiment, const Network& network);
   void add(const Experiment& experiment);
-  // Lets only these members score a graph.
+  // Restricts which members score which graph.
   void limit(ScoringMembers by) { by_ = std::move(by); }
 
   const Dataset& data() const { return data_; }
   int members() const { return static_cast<int>(slates_.size()); }
-  // Whether graphs are scored by some of the members only.
+  // Whether some graphs are scored by only some of the members.
   bool is_limited() const { return !by_.empty(); }
-  // [M] in which slates they score.
+  // [M] the slates in which each member scores
   const std::vector<ScoringSlates>& slates() const { return slates_; }
 
-  // How many scores `score` makes.
+  // How many scores score() makes.
   std::int64_t scores(std::int64_t most_rows) const;
 
   // Scores at most `most_rows` rows of each graph (0 = all), a few graphs at a time in the order of
-  // the dataset, and gives them to `take`. Before each few it asks `stops`, if there is one, and
-  // returns false where that says so. Collective; the caller starts and finishes the progress, which
-  // advances by `scores`.
+  // the dataset, and gives them to `take`. Before each few graphs it asks `stops`, if given, and
+  // returns false where `stops` returns true. Collective. The caller starts and finishes the
+  // progress, which advances by `scores`.
   using Take = std::function<void(std::vector<ScoresByMember>)>;
   bool score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
              const std::function<bool()>& stops = {}) const;
 
-  // What it costs the first network to score with so many members. Builds sample plans. Not
+  // What scoring with so many members costs on the first network. Builds sample plans. Not
   // collective.
   ScoringCost cost(int members, std::int64_t most_rows) const;
 
@@ -81,7 +82,8 @@ class ScoringSession {
   std::optional<Dataset> own_;
   const Dataset& data_;
   JobContext& context_;
-  std::vector<std::unique_ptr<const Network>> networks_;  // those that are no borrowed ones
+  std::vector<std::unique_ptr<const Network>> networks_;  // the networks that are owned, not
+                                                          // borrowed
   std::vector<std::unique_ptr<const Scorer>> scorers_;
   std::vector<ScoringSlates> slates_;
   ScoringMembers by_;

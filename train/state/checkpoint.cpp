@@ -3,101 +3,187 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
+#include "data/hdf5/memory_file.hpp"
+#include "data/hdf5/plain_dataset.hpp"
 #include "data/hdf5/sealed_file.hpp"
-#include "train/state/checkpoint_file.hpp"
+#include "train/state/checkpoint_lists.hpp"
 
 namespace tpudist {
 namespace {
 
 constexpr std::string_view kFormat = "tpudist-checkpoint";
 constexpr std::int64_t kVersion = 1;
+constexpr const char* kRollBack = "roll_back";
 
-bool fits(const SavedWeights& weights, std::size_t members, std::size_t floats) {
-  return weights.parameters.size() == floats && weights.first_moment.size() == floats &&
-         weights.second_moment.size() == floats && weights.optimizer_steps.size() == members &&
-         weights.average.size() == (weights.average_points.empty() ? 0 : floats) &&
-         (weights.average_points.empty() || weights.average_points.size() == members);
+template <typename List>
+constexpr bool kOfParameters = std::is_same_v<std::remove_cvref_t<List>, std::vector<float>>;
+
+// Whether all lists have their lengths. Those of one kind are all there, or all empty.
+template <typename Lists>
+bool fits(const Lists& lists, std::size_t members, std::size_t floats) {
+  bool fits = true;
+  std::array<std::optional<bool>, 3> kept = {true};
+  visit_lists(
+      [&](const char*, ListKept when, const auto& list) {
+        std::optional<bool>& there = kept[static_cast<std::size_t>(when)];
+        if (!there) there = !list.empty();
+        const std::size_t wanted = kOfParameters<decltype(list)> ? floats : members;
+        fits &= list.size() == (*there ? wanted : 0);
+      },
+      lists);
+  return fits;
 }
 
-void check_sizes(const Checkpoint& checkpoint, const ParameterTable& table) {
+bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
   const auto members = static_cast<std::size_t>(checkpoint.members);
   const std::size_t floats = members * static_cast<std::size_t>(table.length());
-  if (checkpoint.members < 1 || !fits(checkpoint, members, floats) ||
-      (checkpoint.roll_back && !fits(*checkpoint.roll_back, members, floats)) ||
-      checkpoint.best_score.size() != members || checkpoint.best_step.size() != members ||
-      checkpoint.failed.size() != members ||
-      (!checkpoint.stopped_at.empty() && checkpoint.stopped_at.size() != members) ||
-      checkpoint.stop_best.size() != checkpoint.stopped_at.size() ||
-      checkpoint.stop_waited.size() != checkpoint.stopped_at.size()) {
-    throw Error(ErrorKind::failed, fmt::format("checkpoint: sizes do not fit {} members of {} "
-                                               "parameters",
-                                               members, table.length()));
+  return checkpoint.members >= 1 && fits<Checkpoint>(checkpoint, members, floats) &&
+         (!checkpoint.roll_back || fits(*checkpoint.roll_back, members, floats));
+}
+
+template <typename Lists>
+std::size_t bytes_of(const Lists& lists) {
+  std::size_t bytes = 0;
+  visit_lists(
+      [&](const char*, ListKept, const auto& list) { bytes += list.size() * sizeof list[0]; },
+      lists);
+  return bytes;
+}
+
+// What they are rolled back to lies flat in a group of its own.
+std::string path_in(const Checkpoint&, std::string_view path) {
+  return std::string(path);
+}
+std::string path_in(const SavedWeights&, std::string_view path) {
+  return fmt::format("{}/{}", kRollBack, path.substr(path.rfind('/') + 1));
+}
+
+std::vector<std::int64_t> stored_shape(const ParameterEntry& entry, int members) {
+  std::vector<std::int64_t> shape{members};
+  shape.insert(shape.end(), entry.shape.begin(), entry.shape.end());
+  return shape;
+}
+
+// Where an entry of a member lies in a list of floats [M, P].
+template <typename Floats>
+auto part_of(Floats& flat, const ParameterTable& table, const ParameterEntry& entry, int member) {
+  return std::span(flat).subspan(static_cast<std::size_t>(member * table.length() + entry.offset),
+                                 static_cast<std::size_t>(entry.size()));
+}
+
+// The group of this path, made together with those that it lies in where they are not there yet.
+Hdf5Id made_group(const Hdf5Id& file, const std::string& path, std::string_view where) {
+  for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (!has_link(file, part)) create_group(file, part, where);
+    if (end == std::string::npos) return open_group(file, path, where);
   }
 }
 
-std::size_t bytes_of(const SavedWeights& weights) {
-  return sizeof(float) * (weights.parameters.size() + weights.first_moment.size() +
-                          weights.second_moment.size() + weights.average.size());
+template <typename Lists>
+void write_lists(const Hdf5Id& file, const Lists& lists, int members, const ParameterTable& table,
+                 const std::string& where) {
+  visit_lists(
+      [&](const char* name, ListKept, const auto& list) {
+        if (list.empty()) return;
+        const std::string path = path_in(lists, name);
+        if constexpr (kOfParameters<decltype(list)>) {
+          const Hdf5Id group = made_group(file, path, where);
+          for (const ParameterEntry& entry : table.entries()) {
+            auto dataset = PlainDataset::create(group, entry.name, ElementType::f32,
+                                                stored_shape(entry, members), where + ":/" + path);
+            for (int m = 0; m < members; ++m) dataset.write(m, part_of(list, table, entry, m));
+          }
+        } else {
+          const std::size_t slash = path.rfind('/');
+          write_plain(made_group(file, path.substr(0, slash), where), path.substr(slash + 1),
+                      std::span(list), {members}, where + ":/" + path.substr(0, slash));
+        }
+      },
+      lists);
 }
 
-void write_roll_back(CheckpointWriter& writer, const SavedWeights& weights, int members,
-                     const ParameterTable& table) {
-  const Hdf5Id group = writer.group(writer.file(), "roll_back");
-  writer.write_flat(writer.group(group, "parameters"), table, weights.parameters, members);
-  writer.write_flat(writer.group(group, "first"), table, weights.first_moment, members);
-  writer.write_flat(writer.group(group, "second"), table, weights.second_moment, members);
-  writer.write_values(group, "optimizer_steps", weights.optimizer_steps);
-  if (weights.average_points.empty()) return;
-  writer.write_flat(writer.group(group, "average"), table, weights.average, members);
-  writer.write_values(group, "average_points", weights.average_points);
+[[noreturn]] void refuse(std::string_view where, std::string_view what) {
+  throw DataError(fmt::format("{}: {}", where, what));
 }
 
-SavedWeights read_roll_back(const CheckpointReader& reader, int members,
-                            const ParameterTable& table) {
-  const Hdf5Id group = reader.group(reader.file(), "roll_back");
-  SavedWeights weights;
-  weights.parameters = reader.flat(reader.group(group, "parameters"), table, members);
-  weights.first_moment = reader.flat(reader.group(group, "first"), table, members);
-  weights.second_moment = reader.flat(reader.group(group, "second"), table, members);
-  weights.optimizer_steps = reader.values<std::int64_t>(group, "optimizer_steps", members);
-  if (reader.holds(group, "average_points")) {
-    weights.average = reader.flat(reader.group(group, "average"), table, members);
-    weights.average_points = reader.values<std::int64_t>(group, "average_points", members);
+// Names the first parameter that only the file or only the table has.
+void check_names(const std::vector<std::string>& names, const ParameterTable& table,
+                 std::string_view where) {
+  const auto& entries = table.entries();
+  for (const std::string& name : names) {
+    if (std::ranges::find(entries, name, &ParameterEntry::name) == entries.end())
+      refuse(where, "the network has no parameter " + name + "; was another one trained?");
   }
-  return weights;
+  for (const ParameterEntry& entry : entries) {
+    if (std::ranges::find(names, entry.name) == names.end())
+      refuse(where, "there is no " + entry.name + "; was another network trained?");
+  }
 }
 
-// Members of a file that can hold as many; what is allocated is bounded by the file's size.
-int read_members(const CheckpointReader& reader, const std::filesystem::path& path,
+template <typename Lists>
+void read_lists(const Hdf5Id& file, Lists& lists, int members, const ParameterTable& table,
+                const std::string& where) {
+  visit_lists(
+      [&](const char* name, ListKept when, auto& list) {
+        const std::string path = path_in(lists, name);
+        if (when != ListKept::always && !has_link(file, path)) return;
+        if constexpr (kOfParameters<decltype(list)>) {
+          const Hdf5Id group = open_group(file, path, where);
+          check_names(link_names(group, where), table, where);
+          list.resize(static_cast<std::size_t>(table.length() * members));
+          for (const ParameterEntry& entry : table.entries()) {
+            const auto dataset =
+                PlainDataset::open(group, entry.name, ElementType::f32,
+                                   stored_shape(entry, members), where + ":/" + path);
+            for (int m = 0; m < members; ++m) dataset.read(m, part_of(list, table, entry, m));
+          }
+        } else {
+          using Value = std::remove_cvref_t<decltype(list[0])>;
+          list = read_plain<Value>(file, path, {members}, where + ":");
+        }
+      },
+      lists);
+}
+
+// The number of members in the file, checked to be plausible: allocations are bounded by the file's
+// size.
+int read_members(const Hdf5Id& file, const std::filesystem::path& path,
                  const ParameterTable& table) {
-  const std::int64_t members = reader.integer("members");
+  const std::int64_t members = read_integer_attribute(file, "members", path.string());
   const auto floats = static_cast<std::int64_t>(std::filesystem::file_size(path) / sizeof(float));
   if (members < 1 || members > floats / std::max<std::int64_t>(1, table.parameters())) {
-    reader.refuse(
-        fmt::format("{} members of {} parameters do not fit a file of its size; was "
-                    "another network trained?",
-                    members, table.parameters()));
+    refuse(path.string(), fmt::format("{} members of {} parameters do not fit a file of its size; "
+                                      "was another network trained?",
+                                      members, table.parameters()));
   }
   return static_cast<int>(members);
 }
 
-CheckpointSummary read_summary(const CheckpointReader& reader) {
-  if (reader.text("format") != kFormat) reader.refuse("not a checkpoint of tpudist");
-  if (const std::int64_t version = reader.integer("version"); version < 1 || version > kVersion) {
-    reader.refuse(fmt::format("has version {}, this program reads up to {}; use a newer tpudist",
+CheckpointSummary read_summary(const Hdf5Id& file, const std::string& where) {
+  if (read_text_attribute(file, "format", where) != kFormat)
+    refuse(where, "not a checkpoint of tpudist");
+  const std::int64_t version = read_integer_attribute(file, "version", where);
+  if (version < 1 || version > kVersion) {
+    refuse(where, fmt::format("has version {}, this program reads up to {}; use a newer tpudist",
                               version, kVersion));
   }
   CheckpointSummary summary;
-  summary.step = reader.integer("step");
-  summary.config_hash = reader.hash("config_hash");
-  summary.selection_hash = reader.hash("selection_hash");
-  summary.config = reader.text("config");
-  if (reader.has("changed_keys")) summary.changed_keys = reader.text("changed_keys");
-  if (reader.has("fold_hash")) summary.fold_hash = reader.hash("fold_hash");
+  summary.step = read_integer_attribute(file, "step", where);
+  summary.config_hash = read_hash_attribute(file, "config_hash", where);
+  summary.selection_hash = read_hash_attribute(file, "selection_hash", where);
+  summary.config = read_text_attribute(file, "config", where);
+  if (has_attribute(file, "changed_keys"))
+    summary.changed_keys = read_text_attribute(file, "changed_keys", where);
+  if (has_attribute(file, "fold_hash"))
+    summary.fold_hash = read_hash_attribute(file, "fold_hash", where);
   return summary;
 }
 
@@ -116,58 +202,33 @@ std::vector<ConfigEntry> CheckpointSummary::entries() const {
 
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
                      const ParameterTable& table, FileSystem& files) {
-  check_sizes(checkpoint, table);
+  if (!fits(checkpoint, table)) {
+    throw Error(ErrorKind::failed, fmt::format("checkpoint: sizes do not fit {} members of {} "
+                                               "parameters",
+                                               checkpoint.members, table.length()));
+  }
+  const std::string where = path.string();
   std::vector<std::byte> image;
   {
     const Hdf5Lock lock;
-    CheckpointWriter writer(
-        path.string(),
-        bytes_of(checkpoint) + (checkpoint.roll_back ? bytes_of(*checkpoint.roll_back) : 0));
-    write_attribute(writer.file(), "format", kFormat);
-    write_attribute(writer.file(), "version", kVersion);
-    write_attribute(writer.file(), "step", checkpoint.step);
-    write_attribute(writer.file(), "config_hash", to_hex(checkpoint.config_hash));
-    write_attribute(writer.file(), "selection_hash", to_hex(checkpoint.selection_hash));
-    write_attribute(writer.file(), "config", checkpoint.config);
-    if (checkpoint.changed_keys) {
-      write_attribute(writer.file(), "changed_keys", *checkpoint.changed_keys);
-    }
-    if (checkpoint.fold_hash) {
-      write_attribute(writer.file(), "fold_hash", to_hex(*checkpoint.fold_hash));
-    }
-    write_attribute(writer.file(), "members", static_cast<std::int64_t>(checkpoint.members));
-
-    writer.write_flat(writer.group(writer.file(), "parameters"), table, checkpoint.parameters,
-                      checkpoint.members);
-    const Hdf5Id optimizer = writer.group(writer.file(), "optimizer");
-    writer.write_flat(writer.group(optimizer, "first"), table, checkpoint.first_moment,
-                      checkpoint.members);
-    writer.write_flat(writer.group(optimizer, "second"), table, checkpoint.second_moment,
-                      checkpoint.members);
-
-    const Hdf5Id members = writer.group(writer.file(), "members");
-    writer.write_values(members, "optimizer_steps", checkpoint.optimizer_steps);
-    writer.write_values(members, "best_score", checkpoint.best_score);
-    writer.write_values(members, "best_step", checkpoint.best_step);
-    writer.write_values(members, "failed", checkpoint.failed);
-    if (!checkpoint.average_points.empty()) {
-      writer.write_flat(writer.group(writer.file(), "average"), table, checkpoint.average,
-                        checkpoint.members);
-      writer.write_values(members, "average_points", checkpoint.average_points);
-    }
-
-    if (!checkpoint.stopped_at.empty()) {
-      writer.write_values(members, "stop_best", checkpoint.stop_best);
-      writer.write_values(members, "stop_waited", checkpoint.stop_waited);
-      writer.write_values(members, "stopped_at", checkpoint.stopped_at);
-    }
-
+    const Hdf5Id file = create_hdf5_in_memory(
+        where, bytes_of(checkpoint) + (checkpoint.roll_back ? bytes_of(*checkpoint.roll_back) : 0));
+    write_attribute(file, "format", kFormat);
+    write_attribute(file, "version", kVersion);
+    write_attribute(file, "step", checkpoint.step);
+    write_attribute(file, "config_hash", to_hex(checkpoint.config_hash));
+    write_attribute(file, "selection_hash", to_hex(checkpoint.selection_hash));
+    write_attribute(file, "config", checkpoint.config);
+    if (checkpoint.changed_keys) write_attribute(file, "changed_keys", *checkpoint.changed_keys);
+    if (checkpoint.fold_hash) write_attribute(file, "fold_hash", to_hex(*checkpoint.fold_hash));
+    write_attribute(file, "members", static_cast<std::int64_t>(checkpoint.members));
+    write_lists(file, checkpoint, checkpoint.members, table, where);
     if (checkpoint.roll_back)
-      write_roll_back(writer, *checkpoint.roll_back, checkpoint.members, table);
-    const Hdf5Id numbers = writer.group(writer.file(), "numbers");
+      write_lists(file, *checkpoint.roll_back, checkpoint.members, table, where);
+    const Hdf5Id numbers = create_group(file, "numbers", where);
     for (const auto& [name, value] : checkpoint.numbers)
       write_number_attribute(numbers, name, value);
-    image = writer.image(kSealBytes);
+    image = hdf5_image(file, kSealBytes, where);
   }
   write_sealed_file(path, image, files);
 }
@@ -175,41 +236,37 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTable& table) {
   check_sealed_file(path);
   const Hdf5Lock lock;
-  const CheckpointReader reader(path);
+  const Hdf5Id file = open_hdf5(path);
+  const std::string where = path.string();
   Checkpoint checkpoint;
-  static_cast<CheckpointSummary&>(checkpoint) = read_summary(reader);
-  const int members = checkpoint.members = read_members(reader, path, table);
-
-  const Hdf5Id parameters = reader.group(reader.file(), "parameters");
-  checkpoint.parameters = reader.flat(parameters, table, members);
-  const Hdf5Id optimizer = reader.group(reader.file(), "optimizer");
-  checkpoint.first_moment = reader.flat(reader.group(optimizer, "first"), table, members);
-  checkpoint.second_moment = reader.flat(reader.group(optimizer, "second"), table, members);
-
-  const Hdf5Id of_members = reader.group(reader.file(), "members");
-  checkpoint.optimizer_steps = reader.values<std::int64_t>(of_members, "optimizer_steps", members);
-  checkpoint.best_score = reader.values<double>(of_members, "best_score", members);
-  checkpoint.best_step = reader.values<std::int64_t>(of_members, "best_step", members);
-  checkpoint.failed = reader.values<int>(of_members, "failed", members);
-  if (reader.holds(of_members, "average_points")) {
-    checkpoint.average = reader.flat(reader.group(reader.file(), "average"), table, members);
-    checkpoint.average_points = reader.values<std::int64_t>(of_members, "average_points", members);
-  }
-  if (reader.holds(of_members, "stopped_at")) {
-    checkpoint.stop_best = reader.values<double>(of_members, "stop_best", members);
-    checkpoint.stop_waited = reader.values<std::int64_t>(of_members, "stop_waited", members);
-    checkpoint.stopped_at = reader.values<std::int64_t>(of_members, "stopped_at", members);
-  }
-  if (reader.holds(reader.file(), "roll_back"))
-    checkpoint.roll_back = read_roll_back(reader, members, table);
-  checkpoint.numbers = reader.numbers(reader.group(reader.file(), "numbers"));
+  static_cast<CheckpointSummary&>(checkpoint) = read_summary(file, where);
+  const int members = checkpoint.members = read_members(file, path, table);
+  read_lists(file, checkpoint, members, table, where);
+  if (has_link(file, kRollBack))
+    read_lists(file, checkpoint.roll_back.emplace(), members, table, where);
+  if (!fits(checkpoint, table)) refuse(where, "lacks lists that belong together");
+  checkpoint.numbers = read_number_attributes(open_group(file, "numbers", where), where);
   return checkpoint;
 }
 
 CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path) {
   check_sealed_file(path);
   const Hdf5Lock lock;
-  return read_summary(CheckpointReader(path));
+  return read_summary(open_hdf5(path), path.string());
+}
+
+ParameterTable read_parameter_table(const std::filesystem::path& path) {
+  check_sealed_file(path);
+  const Hdf5Lock lock;
+  const Hdf5Id file = open_hdf5(path);
+  const Hdf5Id group = open_group(file, "parameters", path.string());
+  ParameterTable table;
+  for (const std::string& name : link_names(group, path.string())) {
+    const auto dataset =
+        PlainDataset::open(group, name, ElementType::f32, path.string() + ":/parameters");
+    table.add(name, {dataset.shape().begin() + 1, dataset.shape().end()});
+  }
+  return table;
 }
 
 std::uint64_t parameter_hash(std::span<const float> flat, int members,

@@ -85,6 +85,10 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const ParameterTab
 // The same errors, except those that need a table.
 CheckpointSummary read_checkpoint_summary(const std::filesystem::path& path);
 
+// Names and shapes of the parameters in a checkpoint, in the order of names: what load_checkpoint
+// needs if the network is not known. Throws the same errors.
+ParameterTable read_parameter_table(const std::filesystem::path& path);
+
 // XXH3 over the unpadded parameters of all members, in name order, with names and shapes: `train`
 // prints it as `parameters: <hash>`. `flat` is [M, P].
 std::uint64_t parameter_hash(std::span<const float> flat, int members, const ParameterTable& table);

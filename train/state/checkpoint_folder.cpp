@@ -46,7 +46,7 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
   return paths;
 }
 
-// What is wrong with a file, "" where its content is what was written. Throws IoError.
+// Describes the damage of a file, "" if its content is as written. Throws IoError.
 std::string damage_of(const std::filesystem::path& checkpoint) {
   try {
     check_sealed_file(checkpoint);
@@ -148,7 +148,7 @@ void prune_checkpoints(const std::filesystem::path& folder, int keep, std::int64
   for (std::size_t i = static_cast<std::size_t>(std::max(keep, 0)); i < checkpoints.size(); ++i) {
     if (checkpoints[i] != checkpoint_path(folder, written)) files.remove(checkpoints[i]);
   }
-  // Temporary files of a process that was killed; there is one writer, and it is here.
+  // Temporary files of a killed process. This process is the only writer.
   for (const auto& path : files_of(folder)) {
     const std::string name = path.filename().string();
     const bool ours = name.starts_with(kPrefix) || name.starts_with(kBest);

@@ -4,15 +4,16 @@
 #include <chrono>
 #include <utility>
 
+#include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/thread_priority.hpp"
 
 namespace tpudist {
 namespace {
 
-// A folder that was removed in mid-run takes no checkpoint with it that is still to come.
+// If the folder was removed during the run, later checkpoints can still be written.
 void make_folder_again(const std::filesystem::path& folder) {
-  std::error_code error;  // if it cannot be made, the file cannot either, which says why
+  std::error_code error;  // if it cannot be created, writing the file fails and reports why
   if (std::filesystem::create_directories(folder, error)) {
     spdlog::warn("{}: the folder was gone and is made again", folder.string());
   }
@@ -58,15 +59,15 @@ std::vector<CheckpointQueue::Result> CheckpointQueue::take_results() {
   return std::exchange(results_, {});
 }
 
-// Steps go first. One that waits for data leaves its core to this thread, also where the data waits
-// for HDF5, which one thread uses at a time.
+// Steps have priority. A step that waits for data leaves its core to this thread, even if the data
+// wait for HDF5, which one thread uses at a time.
 void CheckpointQueue::work() {
   give_way_to_others();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    const Job& job = jobs_.front();  // stays where it is while others are added
+    const Job& job = jobs_.front();  // stays in place while others are added
     lock.unlock();
     Result result = result_of(job);
     lock.lock();
@@ -89,7 +90,7 @@ CheckpointQueue::Result CheckpointQueue::result_of(const Job& job) {
   } catch (const std::exception&) {
     result.error = std::current_exception();
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = seconds_since(begin);
   return result;
 }
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kCommand = "tpudist train";
 
-// The name of something in the folder that a new run does not expect there; empty where there is
-// nothing. A run that died while it began leaves a lock file or an empty folder of checkpoints.
+// The name of an unexpected file in the folder of a new run; empty if there is none. A run that
+// died at its beginning leaves a lock file or an empty folder of checkpoints, which are allowed.
 std::string stranger_in(const RunFolder& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
@@ -51,7 +51,7 @@ std::uintmax_t bytes_of(const std::filesystem::path& file) {
   return error ? 0 : bytes;
 }
 
-// Takes back a line. One that cannot be taken back is there twice in the end.
+// Removes a line again. If that fails, the line is written twice in the end.
 void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
   std::error_code ignored;
   std::filesystem::resize_file(file, bytes, ignored);
@@ -89,7 +89,7 @@ bool RunFolder::exists(const std::filesystem::path& path) {
 RunFolder RunFolder::open(const std::filesystem::path& path) {
   const RunFolder folder(path);
   if (exists(path)) return folder;
-  std::error_code error;  // set where one may not look, but not where there is nothing
+  std::error_code error;  // set if the folder may not be read, but not if it is missing
   if (!std::filesystem::exists(folder.config(), error) && error) {
     throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
   }
@@ -109,7 +109,7 @@ void RunClaim::begin(const std::string& resolved_yaml) {
   if (!lock_) {
     make_folder(folder_.path());
     lock_.emplace(folder_.path(), kCommand);
-    check_claim(folder_, resumes_);  // another one may have begun and ended since
+    check_claim(folder_, resumes_);  // another run may have begun and ended since
   }
   make_folder(folder_.checkpoints());
   std::error_code error;

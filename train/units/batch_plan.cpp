@@ -65,16 +65,15 @@ double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
   const auto of = [&](int slate) -> const SlateCost& {
     return costs_[static_cast<std::size_t>(plan.slates[static_cast<std::size_t>(slate)].graph)];
   };
-  // Slates that were put together because they share their graph share rows as well.
+  // Slates that were joined because they share their graph share rows as well.
   if (batch_.unit == UnitKind::graph) return of(begin).of(end - begin);
   double cost = 0;
   for (int slate = begin; slate < end; ++slate) cost += of(slate).first;
   return cost;
 }
 
-// Items are (unit, member) with the member running fastest, so that a rank holds neighbouring units
-// and most members of each: it builds a unit's plan once, and the tree has few sub-trees to
-// exchange.
+// Items are (unit, member), with the member varying fastest. So a rank has consecutive units and
+// most members of each: it builds a unit's plan once, and the tree has few sub-trees to exchange.
 void BatchPlanner::assign(BatchPlan& plan) const {
   const int members = ensemble_.members;
   std::vector<double> costs;

@@ -6,7 +6,7 @@
 namespace tpudist {
 namespace {
 
-// Names the draws of edges among all that are keyed by seed and step.
+// Distinguishes draws of edges from other draws with the same seed and step.
 constexpr std::uint64_t kEdgesKey = 0x65646765735f3031;
 
 }  // namespace

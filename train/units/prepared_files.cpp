@@ -18,7 +18,7 @@
 namespace tpudist {
 namespace {
 
-// What refinement goes by.
+// The properties that refinement depends on.
 void add_shape(const PlanShape& shape, Hasher& hasher) {
   hasher.update(static_cast<int>(shape.early_join));
   for (const LayerShape& layer : shape.layers) {
@@ -28,8 +28,8 @@ void add_shape(const PlanShape& shape, Hasher& hasher) {
   }
 }
 
-// Everything that decides the bytes of a file of these graphs. What the shards hold goes by their
-// hashes, against which they were compared when the data set was read.
+// Hash of everything that determines the bytes of a file of these graphs. The shards' content is
+// represented by their hashes, which were checked when the data set was read.
 std::uint64_t key_of(const Dataset& dataset, const Network& network, bool refined, int first,
                      int count) {
   Hasher hasher;
@@ -103,7 +103,7 @@ PreparedFiles::PreparedFiles(const Dataset& dataset, const Network& network, boo
   }
 }
 
-// First those that nobody else makes, so that processes that begin together share the work.
+// First those that no other process makes, so that processes that begin together share the work.
 void PreparedFiles::attach(const Dataset& dataset, const Network& network, ThreadPool& pool) {
   std::vector<Part*> others;
   for (Part& part : parts_) {

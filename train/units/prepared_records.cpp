@@ -8,7 +8,7 @@
 namespace tpudist {
 namespace {
 
-constexpr std::uint64_t kAlignment = 64;  // of arrays, as cache files want it
+constexpr std::uint64_t kAlignment = 64;  // of arrays, as required by cache files
 
 std::size_t places_of(const PreparedArrays& graph) {
   std::size_t places = 0;

@@ -8,7 +8,7 @@
 namespace tpudist {
 namespace {
 
-// Merged slates that are planned together to learn what a further one costs.
+// Number of merged slates planned together to estimate the cost of a further one.
 constexpr int kMergedSamples = 4;
 
 // Nodes x configurations of a slate, to which the cost of a dense plan is proportional.
@@ -31,7 +31,7 @@ std::vector<int> by_size(const std::vector<double>& sizes) {
   return graphs;
 }
 
-// Every place, or `most` places spread evenly from the first to the last.
+// Every position, or `most` positions spread evenly from the first to the last.
 std::vector<std::size_t> sampled_places(std::size_t count, int most) {
   const auto samples = std::min(count, static_cast<std::size_t>(std::max(most, 1)));
   std::vector<std::size_t> places;
@@ -67,8 +67,8 @@ class Sampler {
                        order_.rows({.graph = graph, .number = number}, drawn_by(experiment_, 0)));
   }
 
-  // A slate that is computed in chunks counts as so many first chunks, all of which hold the first
-  // configuration: more memory than for one chunk is never needed.
+  // A slate that is computed in chunks counts as that many first chunks, which all contain the
+  // first configuration. So only the memory of one chunk is needed.
   double work(std::vector<Slate> slates) const {
     const auto chunk = static_cast<std::size_t>(experiment_.batch.config_chunk);
     Slate& slate = slates.front();
@@ -115,7 +115,7 @@ std::vector<SlateCost> estimate_slate_costs(const Experiment& experiment, const 
   world.all_reduce(std::span(numbers), ReduceOp::sum);
 
   std::vector<SlateCost> costs(graphs.size());
-  std::size_t sample = 0;  // the last one whose place is not after this graph's
+  std::size_t sample = 0;  // the last sample not after this graph
   for (std::size_t place = 0; place < graphs.size(); ++place) {
     while (sample + 1 < places.size() && places[sample + 1] <= place) ++sample;
     const auto graph = static_cast<std::size_t>(graphs[place]);

@@ -1,4 +1,5 @@
 #include "train/units/step_work.hpp"
+#include "core/duration.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,10 +8,6 @@ namespace tpudist {
 namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
-
-double seconds_between(TimePoint begin, TimePoint end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
 
 std::int64_t nanoseconds(TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -44,7 +41,7 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
     add_passes(work, unit, trace);
     if (on_unit) on_unit();
   }
-  // A member's gradients are added up while they lie in the caches.
+  // A member's gradients are then summed while they are in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
 }
@@ -80,7 +77,7 @@ std::shared_ptr<const Unit> StepBuilder::build_unit(StepWork& work, int unit, in
   return built;
 }
 
-// Members that see the same rows share the unit's data; a run of neighbouring members is one pass.
+// Members that see the same rows share the unit's data; consecutive members are one pass.
 void StepBuilder::add_passes(StepWork& work, int unit, Trace* trace) const {
   const bool shared = shares_slates(experiment_);
   std::shared_ptr<const Unit> data;

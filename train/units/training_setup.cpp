@@ -26,7 +26,7 @@ Dataset open_data(const DatasetOptions& options, ThreadPool& pool) {
   }
 }
 
-// Ranks that see other data must not get to the first exchange about it.
+// Ranks with different data must not reach the first exchange that depends on it.
 Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communicator& world) {
   Dataset data = open_data(options, pool);
   const AgreedValue selection{"training data", to_hex(data.selection_hash())};
@@ -35,7 +35,7 @@ Dataset open_same_data(const DatasetOptions& options, ThreadPool& pool, Communic
   return data;
 }
 
-// The folds are a function of files as well: the fold file, and the manifest of the sibling.
+// The folds depend on more files: the fold file, and the manifest of the sibling.
 FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communicator& world) {
   FoldTable folds;
   run_on_all_ranks(world, [&] { folds = training_folds(experiment.ensemble, data.options()); });
@@ -46,7 +46,7 @@ FoldTable same_folds(const Experiment& experiment, const Dataset& data, Communic
   return folds;
 }
 
-// Dropout that draws for every (node, configuration) takes dense plans; scoring drops nothing.
+// Dropout with a draw for every (node, configuration) needs dense plans; scoring has no dropout.
 PlanMode training_plan(const Experiment& experiment) {
   return experiment.network.draws_per_element() ? PlanMode::dense : experiment.plan;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/duration.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"
@@ -14,11 +15,11 @@
 namespace tpudist {
 namespace {
 
-// A refined plan must cost this share of the dense one's arithmetic or less: its blocks are read
-// and written once more.
+// A refined plan must need at most this share of the dense one's arithmetic, since its blocks are
+// read and written once more.
 constexpr double kRefinedPays = 0.9;
 
-// The part of a slate that holds its first configuration and those from `begin` to `end` - 1.
+// The part of a slate with its first configuration and those from `begin` to `end` - 1.
 Slate first_and(const Slate& slate, std::size_t begin, std::size_t end) {
   const auto part = [&](const auto& values) {
     const std::size_t width = values.size() / slate.configs.size();
@@ -41,7 +42,7 @@ std::span<const float> table_of(const Dataset& dataset, const Slate& slate) {
 
 }  // namespace
 
-// Draws the edges of each slate at its first use; `slate` is its place in the unit. Not
+// Draws the edges of each slate at its first use; `slate` is its index in the unit. Not
 // thread-safe.
 class UnitBuilder::Graphs {
  public:
@@ -129,7 +130,7 @@ Plan UnitBuilder::dense_plan(std::span<const Slate> slates, Graphs& graphs) cons
 
 Plan UnitBuilder::refined_plan(std::span<const Slate> slates, Graphs& graphs) const {
   const std::vector<std::int64_t> inputs = input_begins(slates);
-  // Local state tables are classed together, so that slates of one graph can share states.
+  // Local state tables are classified together, so that slates of one graph can share states.
   std::vector<float> local;
   for (const Slate& slate : slates)
     local.insert(local.end(), slate.local_states.begin(), slate.local_states.end());
@@ -162,7 +163,7 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, const EdgeDra
 PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graphs) const {
   PlanComparison plans;
   std::vector<std::int64_t> needed_rows(shape_.layers.size());
-  // Graphs that are thinned out for this unit alone are refined anew each time.
+  // Graphs with dropped edges are refined again for each unit.
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const RefinedGraph& graph = graphs.refined(s, slates[s].graph);
@@ -176,8 +177,8 @@ PlanComparison UnitBuilder::compare(std::span<const Slate> slates, Graphs& graph
   const auto prepared = std::chrono::steady_clock::now();
   plans.refined = refined_plan(slates, graphs);
   const auto end = std::chrono::steady_clock::now();
-  plans.build_seconds = std::chrono::duration<double>(end - prepared).count();
-  if (!graphs.keeps_all()) plans.drawn_seconds = std::chrono::duration<double>(end - start).count();
+  plans.build_seconds = seconds_between(prepared, end);
+  if (!graphs.keeps_all()) plans.drawn_seconds = seconds_between(start, end);
   plans.refined_cost = plan_cost(plans.refined, work_);
   plans.dense_cost = dense_plan_cost(plans.dense_rows, needed_rows, plans.refined.nodes,
                                      plans.refined.states, work_);

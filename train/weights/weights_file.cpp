@@ -24,7 +24,7 @@ std::vector<std::int64_t> stored_shape(const ParameterEntry& entry) {
   return shape;
 }
 
-// Row-major [columns, rows] of row-major [rows, columns].
+// Writes the transpose of `from` [columns, rows], row-major [rows, columns].
 void transpose_into(std::span<const float> from, std::int64_t rows, std::int64_t columns,
                     std::span<float> to) {
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -112,7 +112,7 @@ class WeightsReader {
     }
   }
 
-  // Numbers that no training leaves, and that turn scores round or into what is no number.
+  // Refuses numbers that no training produces, and that would reverse scores or make them NaN.
   void refuse_values_without_meaning(const ParameterEntry& entry,
                                      std::span<const float> values) const {
     const bool scale = entry.group == ParameterGroup::statistics && entry.name.ends_with(".scale");

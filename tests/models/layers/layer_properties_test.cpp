@@ -8,9 +8,9 @@
 #include "core/error.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/layers/registry.hpp"
-#include "models/plans/check_plan.hpp"
 #include "models/plans/needed_part.hpp"
 #include "tests/models/layers/property_network.hpp"
+#include "tests/models/plans/check_plan.hpp"
 #include "tests/models/score_vectors.hpp"
 
 namespace tpudist {

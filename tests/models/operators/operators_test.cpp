@@ -1,5 +1,5 @@
-// The operators on the CPU, and on the emulated device of tests/cuda_emulation, where the kernels and
-// ATen's operations run on the CPU.
+// The operators on the CPU, and on the emulated device of tests/cuda_emulation, where the kernels
+// and ATen's operations run on the CPU.
 
 #include "tests/models/operators/operators_suite.hpp"
 

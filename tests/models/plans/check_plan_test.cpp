@@ -1,4 +1,4 @@
-#include "models/plans/check_plan.hpp"
+#include "tests/models/plans/check_plan.hpp"
 
 #include <gmock/gmock.h>
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "models/plans/check_plan.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "tests/models/plan_network.hpp"
+#include "tests/models/plans/check_plan.hpp"
 
 namespace tpudist {
 namespace {

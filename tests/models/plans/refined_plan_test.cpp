@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "core/random.hpp"
-#include "models/plans/check_plan.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "models/plans/row_classes.hpp"
 #include "tests/models/plan_network.hpp"
+#include "tests/models/plans/check_plan.hpp"
 
 namespace tpudist {
 namespace {

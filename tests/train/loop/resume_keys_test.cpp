@@ -222,11 +222,11 @@ TEST(ResumeKeys, EveryFreeKeyMayChange) {
 // A key of an earlier version, which may have trained other bits with it.
 TEST(ResumeKeys, ARemovedKeyIsWarnedOf) {
   const TempDir folder;
-  start(folder / "run", "train.cuda_graphs=true");
+  start_with(folder / "run", "train.cuda_graphs=true");
   std::ostringstream log;
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
   spdlog::default_logger()->sinks().push_back(sink);
-  resume(folder / "run", tiny_experiment({}));
+  resume_with(folder / "run", tiny_experiment({}));
   spdlog::default_logger()->sinks().pop_back();
   EXPECT_THAT(log.str(), HasSubstr("train.cuda_graphs: true is ignored"));
   EXPECT_THAT(log.str(), HasSubstr("may differ"));

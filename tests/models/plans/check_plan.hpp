@@ -1,4 +1,4 @@
-#include "models/plans/check_plan.hpp"
+#pragma once
 
 #include <algorithm>
 #include <string>
@@ -6,15 +6,17 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "models/plans/plan.hpp"
 
 namespace tpudist {
-namespace {
+namespace checked_plan {
 
-void require(bool holds, const std::string& what) {
+inline void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ErrorKind::failed, "broken plan: " + what);
 }
 
-void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns, const std::string& name) {
+inline void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns,
+                      const std::string& name) {
   require(csr.rows() == rows,
           name + " has " + std::to_string(csr.rows()) + " rows instead of " + std::to_string(rows));
   require(csr.begin.front() == 0 && csr.begin.back() == csr.entries(),
@@ -34,7 +36,7 @@ void check_csr(const Csr& csr, std::int64_t rows, std::int64_t columns, const st
 // An entry of a matrix by its row and column.
 using Entry = std::tuple<std::int64_t, std::int64_t, float>;
 
-std::vector<Entry> sorted_entries(const Csr& csr, bool swapped) {
+inline std::vector<Entry> sorted_entries(const Csr& csr, bool swapped) {
   std::vector<Entry> entries;
   for (std::int64_t row = 0; row < csr.rows(); ++row) {
     for (std::int64_t e = csr.begin[row]; e < csr.begin[row + 1]; ++e) {
@@ -46,8 +48,8 @@ std::vector<Entry> sorted_entries(const Csr& csr, bool swapped) {
   return entries;
 }
 
-void check_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::int64_t rows_out,
-                  const std::string& name) {
+inline void check_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::int64_t rows_out,
+                         const std::string& name) {
   const std::int64_t replicas = matrix.replicas;
   require(replicas >= 1 && rows_in % replicas == 0 && rows_out % replicas == 0,
           name + ": rows are no multiple of the replicas");
@@ -58,14 +60,14 @@ void check_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::int64_t
 }
 
 // A matrix of the readout, which has one row for each configuration or slate.
-void check_readout_matrix(const SparseMatrix& matrix, std::int64_t rows_in, std::int64_t rows_out,
-                          const std::string& name) {
+inline void check_readout_matrix(const SparseMatrix& matrix, std::int64_t rows_in,
+                                 std::int64_t rows_out, const std::string& name) {
   require(matrix.replicas == 1, name + ": has replicas");
   check_matrix(matrix, rows_in, rows_out, name);
 }
 
-void check_index(const std::vector<std::int32_t>& index, std::int64_t low, std::int64_t limit,
-                 const Csr& transposed, const std::string& name) {
+inline void check_index(const std::vector<std::int32_t>& index, std::int64_t low,
+                        std::int64_t limit, const Csr& transposed, const std::string& name) {
   std::vector<Entry> entries;
   for (std::size_t row = 0; row < index.size(); ++row) {
     require(index[row] >= low && index[row] < limit, name + ": index out of range");
@@ -77,8 +79,8 @@ void check_index(const std::vector<std::int32_t>& index, std::int64_t low, std::
           "rows_of_" + name + ": not the transpose");
 }
 
-void check_gather(const GatherIndex& gather, std::int64_t rows, std::int64_t limit,
-                  const std::string& name) {
+inline void check_gather(const GatherIndex& gather, std::int64_t rows, std::int64_t limit,
+                         const std::string& name) {
   if (gather.is_identity()) {
     require(rows == limit, name + ": needs an explicit index");
     return;
@@ -87,17 +89,17 @@ void check_gather(const GatherIndex& gather, std::int64_t rows, std::int64_t lim
   check_index(gather.index, 0, limit, gather.transposed, name);
 }
 
-// What the first `needed` rows of a gather index take lies within the first `limit` rows.
-void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t limit,
-                  const std::string& name) {
+// The values of the first `needed` entries of a gather index must be below `limit`.
+inline void check_needed(const GatherIndex& gather, std::int64_t needed, std::int64_t limit,
+                         const std::string& name) {
   for (std::int64_t row = 0; row < needed; ++row) {
     require(gather(row) < limit, name + ": a needed row takes what is not needed");
   }
 }
 
-// `is_part`: of the needed part of a plan, which takes a prefix by an index.
-void check_layer(const PlanLayer& layer, std::int64_t states, bool is_part,
-                 const std::string& name) {
+// `is_part`: for the needed part of a plan, which gathers a prefix by an index.
+inline void check_layer(const PlanLayer& layer, std::int64_t states, bool is_part,
+                        const std::string& name) {
   check_gather(layer.self, layer.rows_out, layer.rows_in, name + ".self");
   if (!layer.state.empty()) {
     require(static_cast<std::int64_t>(layer.state.size()) == layer.rows_out,
@@ -113,8 +115,8 @@ void check_layer(const PlanLayer& layer, std::int64_t states, bool is_part,
   }
 }
 
-void check_needed_counts(const PlanLayer& layer, const NeededCounts& counts, std::int64_t needed_in,
-                         const std::string& name) {
+inline void check_needed_counts(const PlanLayer& layer, const NeededCounts& counts,
+                                std::int64_t needed_in, const std::string& name) {
   require(counts.rows >= 0 && counts.rows <= layer.rows_out, name + ": needed rows out of range");
   require(counts.self_rows >= 0 && counts.self_rows <= needed_in,
           name + ": a needed row's own state is not needed");
@@ -134,7 +136,7 @@ void check_needed_counts(const PlanLayer& layer, const NeededCounts& counts, std
   }
 }
 
-void check_readout(const Plan& plan, std::int64_t rows) {
+inline void check_readout(const Plan& plan, std::int64_t rows) {
   const Readout& readout = plan.readout;
   const std::int64_t cells = readout.cells.forward.rows(), slates = readout.common.forward.rows();
   check_readout_matrix(readout.cells, rows, cells, "readout.cells");
@@ -152,9 +154,13 @@ void check_readout(const Plan& plan, std::int64_t rows) {
           "readout.left_out: wrong length");
 }
 
-}  // namespace
+}  // namespace checked_plan
 
-void check_plan(const Plan& plan) {
+// Throws Error, which names the fault, when a plan violates an invariant: sizes, ranges, sorted and
+// merged sources, exact transposes, and needed rows that depend only on needed rows. It shares no
+// code with the plan builders.
+inline void check_plan(const Plan& plan) {
+  using namespace checked_plan;
   require(plan.node.size() == plan.state.size(), "node and state differ in length");
   check_index(plan.node, 0, plan.nodes, plan.rows_of_node, "node");
   check_index(plan.state, -1, plan.states, plan.rows_of_state, "state");

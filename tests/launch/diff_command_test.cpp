@@ -1,0 +1,205 @@
+// `tpudist diff` as a user calls it, on runs that the program trained.
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/file_system.hpp"
+#include "tests/launch/run_program.hpp"
+#include "tests/support/damage.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using ::testing::StartsWith;
+using testing::TempDir;
+
+namespace fs = std::filesystem;
+
+class DiffCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempDir;
+    fs::create_directory_symlink(testing::tiny_shards(), *folder_ / "data");
+    std::ofstream(*folder_ / "tiny.yaml") << R"(
+name: tiny
+data: {shards: data, collection: layout:xla:random}
+batch: {slates: 2, configs: 4}
+model: {preset: latenciaga_xla}
+loss: {list_mle: {}}
+train: {steps: 6, log_every: 1, checkpoint_every: 2, keep_checkpoints: 3, evaluate_every: 3, evaluate_rows: 4, last_evaluation: sampled}
+ensemble: {members: 2, vary: [init, fold], folds: 2}
+dist: {threads: 1, device: cpu}
+)";
+    train("base");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static Outcome call(const std::string& arguments) {
+    return testing::run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
+  }
+
+  static void train(const std::string& run, const std::string& settings = "") {
+    const Outcome trained = call("train tiny.yaml --quiet --run-dir " + run + " " + settings);
+    ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  }
+
+  // A copy of the run `base`, for a test to change.
+  static fs::path copy(const std::string& name) {
+    fs::copy(*folder_ / "base", *folder_ / name, fs::copy_options::recursive);
+    return *folder_ / name;
+  }
+
+  // Drops from metrics.jsonl the lines of steps from `step` on.
+  static void cut_metrics(const fs::path& run, int step) {
+    std::istringstream lines(read_text_file(run / "metrics.jsonl"));
+    std::string kept;
+    for (std::string line; std::getline(lines, line);) {
+      if (nlohmann::json::parse(line).at("step") < step) kept += line + "\n";
+    }
+    write_file_atomically(run / "metrics.jsonl", kept);
+  }
+
+  static inline TempDir* folder_ = nullptr;
+};
+
+TEST_F(DiffCommand, FindsATrainingOnOtherThreadsEqual) {
+  train("again", "dist.threads=2 train.log_every=2");
+  const Outcome found = call("diff base again");
+  EXPECT_EQ(found.exit_code, 0);
+  EXPECT_THAT(
+      found.output,
+      AllOf(StartsWith("equal: 3 logged steps, 2 evaluations, 3 checkpoints, the parameters "
+                       "that scored, up to step 6\n"),
+            ::testing::ContainsRegex("dist.threads +1 +2 +does not decide numbers\n"),
+            ::testing::ContainsRegex("ranks +1 x 1 thread +1 x 2 threads +differ\n"),
+            ::testing::ContainsRegex("parameters, step 6 +[0-9a-f]{16} +[0-9a-f]{16} +equal\n")));
+}
+
+TEST_F(DiffCommand, FindsAResumedRunEqual) {
+  const fs::path run = copy("resumed");
+  fs::remove(checkpoint_path(run / "checkpoints", 6));
+  train("resumed", "--resume");
+  EXPECT_THAT(call("diff base resumed").output, StartsWith("equal: 6 logged steps, "));
+}
+
+TEST_F(DiffCommand, SaysThatBothAreOneFolder) {
+  const Outcome found = call("diff base ./base");
+  EXPECT_EQ(found.exit_code, 0);
+  EXPECT_THAT(found.output, HasSubstr("up to step 6 (one folder, given twice)\n"));
+}
+
+TEST_F(DiffCommand, NamesStepAndFieldOfAnotherOrder) {
+  train("order", "seed.order=2");
+  const Outcome found = call("diff base order");
+  EXPECT_EQ(found.exit_code, 1);
+  EXPECT_THAT(
+      found.output,
+      AllOf(::testing::ContainsRegex("^different: first at step 1 in loss of member 0: [0-9.]+ "
+                                     "and [0-9.]+\n  other settings: seed.order\n"),
+            ::testing::ContainsRegex("\n  seed.order +1 +2\n"),
+            ::testing::ContainsRegex("logged steps .* differ from step 1 on\n")));
+}
+
+TEST_F(DiffCommand, NamesAnotherLearningRateBeforeItChangesTheLoss) {
+  train("rate", "optimizer.lr=0.5");
+  EXPECT_THAT(call("diff base rate").output,
+              StartsWith("different: first at step 1 in rate: 0.001 and 0.5\n  other settings: "
+                         "optimizer.lr\n"));
+}
+
+TEST_F(DiffCommand, NamesTheFirstGraphInAnotherFold) {
+  train("folds", "ensemble.fold_seed=5");
+  const Outcome found = call("diff base folds");
+  EXPECT_EQ(found.exit_code, 1);
+  EXPECT_THAT(found.output,
+              AllOf(HasSubstr("\n  other folds\n"),
+                    ::testing::ContainsRegex("\n  [^ ]+ +fold [01] +fold [01] +first\n")));
+}
+
+TEST_F(DiffCommand, ComparesMembersByTheirNumbers) {
+  train("second", "ensemble.members=1 ensemble.first_member=1");
+  const Outcome found = call("diff base second");
+  EXPECT_EQ(found.exit_code, 1);
+  EXPECT_THAT(found.output, StartsWith("different: other settings: ensemble.first_member, "
+                                       "ensemble.members; all numbers in both are equal\n"));
+}
+
+TEST_F(DiffCommand, NamesTheParameterOfACheckpoint) {
+  const fs::path path = checkpoint_path(copy("state") / "checkpoints", 4);
+  const ParameterTable table = read_parameter_table(path);
+  Checkpoint checkpoint = load_checkpoint(path, table);
+  const ParameterEntry& entry = table.entries()[2];
+  checkpoint.second_moment[static_cast<std::size_t>(table.length() + entry.offset)] += 1;
+  save_checkpoint(path, checkpoint, table);
+  const Outcome found = call("diff base state");
+  EXPECT_EQ(found.exit_code, 1);
+  EXPECT_THAT(
+      found.output,
+      AllOf(StartsWith("different: first at step 4 in optimizer/second of member 1, first in " +
+                       entry.name + "\n  settings, data and folds that are known are equal"),
+            ::testing::ContainsRegex("parameters, step 2 .* equal\n")));
+}
+
+TEST_F(DiffCommand, NeedsNoCheckpoints) {
+  fs::remove_all(copy("bare") / "checkpoints");
+  const Outcome found = call("diff bare base");
+  EXPECT_EQ(found.exit_code, 0);
+  EXPECT_THAT(found.output,
+              AllOf(StartsWith("equal: 6 logged steps, 2 evaluations, the parameters "),
+                    ::testing::ContainsRegex("data +unknown +[0-9a-f]+ +not compared\n"),
+                    ::testing::ContainsRegex("checkpoints +none +step 6 +not compared\n")));
+}
+
+TEST_F(DiffCommand, SaysWhichRunEndsEarlier) {
+  const fs::path run = copy("shorter");
+  cut_metrics(run, 5);
+  fs::remove(checkpoint_path(run / "checkpoints", 6));
+  const Outcome found = call("diff base shorter");
+  EXPECT_EQ(found.exit_code, 1);
+  EXPECT_THAT(found.output,
+              StartsWith("different: base ends at step 6, shorter at step 4; equal until then\n"));
+}
+
+TEST_F(DiffCommand, CallsNothingEqualThatItCannotRead) {
+  testing::overwrite(checkpoint_path(copy("broken") / "checkpoints", 4), "no checkpoint");
+  const Outcome damaged = call("diff base broken");
+  EXPECT_EQ(damaged.exit_code, 3);
+  EXPECT_THAT(damaged.output,
+              HasSubstr("cannot say whether the runs are equal: broken/checkpoints/"));
+  const fs::path lines = copy("lines") / "metrics.jsonl";
+  testing::overwrite(lines, read_text_file(lines) + "{\"kind\": 3}\n");
+  EXPECT_THAT(call("diff lines base").output, HasSubstr("lines/metrics.jsonl: 1 line damaged"));
+  // A difference is one all the same.
+  write_file_atomically(*folder_ / "broken/config.yaml", "{");
+  train("seed", "seed.init=2");
+  const Outcome found = call("diff broken seed");
+  EXPECT_EQ(found.exit_code, 1);
+  EXPECT_THAT(found.output, AllOf(StartsWith("different: first at step 1 in loss of member 0"),
+                                  HasSubstr("\ndamaged: broken/checkpoints/step-000000004.h5")));
+}
+
+TEST_F(DiffCommand, RefusesWhatIsNoRunAndWhatHasNothingInCommon) {
+  EXPECT_EQ(call("diff base").exit_code, 2);
+  EXPECT_EQ(call("diff base nowhere").exit_code, 2);
+  EXPECT_EQ(call("diff base data").exit_code, 2);
+  const fs::path run = copy("empty");
+  for (const char* file : {"metrics.jsonl", "scores.json", "checkpoints"})
+    fs::remove_all(run / file);
+  fs::create_directory(run / "checkpoints");
+  const Outcome found = call("diff empty empty");
+  EXPECT_EQ(found.exit_code, 3);
+  EXPECT_THAT(found.output, HasSubstr("nothing to compare"));
+}
+
+}  // namespace
+}  // namespace tpudist
