@@ -63,12 +63,12 @@ bool one_graph_each(const SimulatedWorld& world) {
 }
 
 void print_coverage(const std::string& name, const SimulatedWorld& world, int repeats) {
-  const Coverage t = coverage(world, repeats, [](const RunScores& scores) {
+  const Coverage t = coverage(world, repeats, [](const RunScoreTable& scores) {
     return family_interval({&scores, 1})->interval;
   });
   std::string bootstrap = "-";
   if (one_graph_each(world)) {
-    bootstrap = coverage(world, repeats, [](const RunScores& scores) {
+    bootstrap = coverage(world, repeats, [](const RunScoreTable& scores) {
                   return bootstrap_family_interval(scores).interval;
                 }).text();
   }
@@ -252,7 +252,7 @@ void trainings(int repeats) {
           };
           const auto families_hold = [&](const SimulatedWorld& own) {
             return percent(repeats, [&](std::uint64_t key) {
-              const RunScores scores = simulated_scores(own, key);
+              const RunScoreTable scores = simulated_scores(own, key);
               return contains(family_interval({&scores, 1})->interval, own.mean);
             });
           };

@@ -11,6 +11,7 @@ inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Sums run from front to back: the same values in the same order give the same bits.
 
+bool all_finite(std::span<const double> values);
 // NaN where there are no values.
 double mean(std::span<const double> values);
 // Mean of the values that are not NaN; NaN where there are none.

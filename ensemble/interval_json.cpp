@@ -1,13 +1,8 @@
 #include "ensemble/interval_json.hpp"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace tpudist {
-
-nlohmann::json finite_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
-}
 
 nlohmann::json interval_json(const std::optional<Interval>& interval) {
   if (!interval) return nullptr;

@@ -7,8 +7,6 @@
 
 namespace tpudist {
 
-nlohmann::json finite_or_null(double value);
-
 // {"value", "error", "degrees", "low", "high"}; null without an interval.
 nlohmann::json interval_json(const std::optional<Interval>& interval);
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ensemble/prediction_source.hpp"
 #include "ensemble/predictions_file.hpp"
 
 namespace tpudist {

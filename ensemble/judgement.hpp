@@ -8,7 +8,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "ensemble/columns.hpp"
-#include "ensemble/prediction_source.hpp"
 #include "ensemble/score_caveats.hpp"
 #include "statistics/combination.hpp"
 #include "statistics/member_selection.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "ensemble/interval_json.hpp"
+#include "core/json_number.hpp"
 #include "ensemble/judgement.hpp"
 #include "ensemble/table_intervals.hpp"
 #include "train/scores/score_table.hpp"

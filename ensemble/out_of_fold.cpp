@@ -4,9 +4,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/json_number.hpp"
 #include "train/scores/score_table.hpp"
 
 namespace tpudist {
+
 std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& predictions) {
   const PredictionsHeader& header = predictions.header();
   const ScoreColumn& metric = primary_metric(header.collection);
@@ -39,11 +41,10 @@ nlohmann::json out_of_fold_json(const PredictionsHeader& header,
                                 const std::vector<OutOfFoldScore>& scores) {
   nlohmann::json members = nlohmann::json::array();
   for (const OutOfFoldScore& score : scores) {
-    members.push_back(
-        {{"number", score.number},
-         {"fold", score.fold},
-         {"graphs", score.graphs},
-         {"score", std::isnan(score.score) ? nlohmann::json() : nlohmann::json(score.score)}});
+    members.push_back({{"number", score.number},
+                       {"fold", score.fold},
+                       {"graphs", score.graphs},
+                       {"score", finite_or_null(score.score)}});
   }
   return {{"metric", primary_metric(header.collection).name},
           {"most_rows", header.most_rows},

@@ -83,6 +83,15 @@ struct PredictionRows {
   std::vector<double> targets() const;
 };
 
+// A source of members' predictions: a file, several files, or memory.
+class PredictionSource {
+ public:
+  virtual ~PredictionSource() = default;
+  virtual const PredictionsHeader& header() const = 0;
+  // The predictions for graph `graph` of the header. Throws what reading throws.
+  virtual PredictionRows read(int graph) const = 0;
+};
+
 // XXH3 over a graph's scored configurations and their run times: equal if two runs ranked the same
 // data.
 std::uint64_t data_hash(const PredictionEntry& graph, const PredictionRows& rows);

@@ -6,7 +6,6 @@
 
 #include "core/file_system.hpp"
 #include "data/hdf5/plain_dataset.hpp"
-#include "ensemble/prediction_source.hpp"
 #include "ensemble/predictions.hpp"
 
 namespace tpudist {

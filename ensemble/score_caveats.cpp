@@ -7,8 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/json_number.hpp"
 #include "core/means.hpp"
-#include "ensemble/interval_json.hpp"
 #include "statistics/rank_sampling.hpp"
 
 namespace tpudist {

@@ -39,8 +39,8 @@ std::string families_text(const std::optional<FamilyInterval>& found) {
 
 }  // namespace
 
-RunScores ensemble_scores(const TableJudgement& table) {
-  RunScores scores;
+RunScoreTable ensemble_scores(const TableJudgement& table) {
+  RunScoreTable scores;
   for (std::size_t g = 0; g < table.graphs.size(); ++g) {
     const double score =
         table.takes_selection() ? table.selection->nested_graphs[g] : table.graphs[g].kept;
@@ -54,7 +54,7 @@ RunScores ensemble_scores(const TableJudgement& table) {
 
 TableIntervals table_intervals(const TableJudgement& table) {
   TableIntervals result;
-  const RunScores scores = ensemble_scores(table);
+  const RunScoreTable scores = ensemble_scores(table);
   if (scores.scores.empty()) return result;
   std::vector<double> without;
   for (const double gain : table.gains) {
@@ -69,7 +69,7 @@ TableIntervals table_intervals(const TableJudgement& table) {
 }
 
 std::string final_interval_text(std::span<const TableJudgement> tables) {
-  std::vector<RunScores> collections;
+  std::vector<RunScoreTable> collections;
   std::vector<VarianceEstimate> spreads;
   double mean = 0;
   bool one_training = false, selected = false;
@@ -103,9 +103,9 @@ std::string table_interval_text(const TableJudgement& table) {
              table.takes_selection() ? ", selected without each family in turn (nested)" : "") +
          these_graphs_text(
              found.these_graphs, one_training,
-             "jackknife of " + (one_training
-                                    ? counted(found.columns, table.out_of_fold ? "column" : "member")
-                                    : counted(found.trainings, "training"))) +
+             "jackknife of " +
+                 (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
+                               : counted(found.trainings, "training"))) +
          families_text(found.families);
 }
 

@@ -26,7 +26,7 @@ struct TableIntervals {
 TableIntervals table_intervals(const TableJudgement& table);
 
 // The ensemble's scores of the graphs of `table` that have one, as one run.
-RunScores ensemble_scores(const TableJudgement& table);
+RunScoreTable ensemble_scores(const TableJudgement& table);
 
 // The interval of the final score: the mean over collections of TableJudgement::kept, with one
 // table each. Members of collections are independent, families are clustered across collections.

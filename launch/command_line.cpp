@@ -377,7 +377,7 @@ void refuse_missing(const std::string& option) {
 }
 
 int run_command_line(CommandLine& line, const std::function<void()>& body,
-                     const TellFailure& tell) {
+                     const PrintFailure& print) {
   const int wrong_usage = static_cast<int>(ErrorKind::usage);
   try {
     body();
@@ -385,10 +385,10 @@ int run_command_line(CommandLine& line, const std::function<void()>& body,
     return ended.exit_code();
   } catch (const CLI::ParseError& error) {  // also --help and --version, with code 0
     if (error.get_exit_code() == 0) return launched_rank() == 0 ? line.app_->exit(error) : 0;
-    return tell({fmt::format("{}; see `{} --help`", describe(error), named_commands(*line.app_)),
-                 wrong_usage});
+    return print({fmt::format("{}; see `{} --help`", describe(error), named_commands(*line.app_)),
+                  wrong_usage});
   } catch (const std::exception& error) {
-    return tell(describe_failure(error));
+    return print(describe_failure(error));
   }
   return 0;
 }

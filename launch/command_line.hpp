@@ -117,7 +117,7 @@ class CommandLine {
 
  private:
   friend int run_command_line(CommandLine& line, const std::function<void()>& body,
-                              const TellFailure& tell);
+                              const PrintFailure& print);
   std::unique_ptr<CLI::App> app_;
 };
 
@@ -138,9 +138,9 @@ class EndWith : public std::exception {
 [[noreturn]] void refuse_missing(const std::string& option);
 
 // Runs `body`, which adds the commands to `line` and parses. Returns the exit code of the process:
-// 0, that of an error (which is passed to `tell`), or that of EndWith. Both programs end this way.
+// 0, that of an error (which is passed to `print`), or that of EndWith. Both programs end this way.
 // Only rank 0 prints help and version.
 int run_command_line(CommandLine& line, const std::function<void()>& body,
-                     const TellFailure& tell = print_failure);
+                     const PrintFailure& print = print_failure);
 
 }  // namespace tpudist

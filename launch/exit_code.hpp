@@ -23,7 +23,7 @@ int launched_rank();
 int launched_ranks();
 
 // Reports the failure that ends this process, and returns the exit code.
-using TellFailure = std::function<int(const Failure&)>;
+using PrintFailure = std::function<int(const Failure&)>;
 
 // Prints "tpudist: error: MESSAGE" to standard error, with the rank if there are several.
 int print_failure(const Failure& failure);

@@ -81,7 +81,7 @@ JobOptions job_options(const PredictArguments& arguments, const std::vector<Trai
 }
 
 // Scores go to standard output. Without scores the submission may be printed there.
-void tell(const CollectionResult& result) {
+void print_result(const CollectionResult& result) {
   std::string notes = judgement_notes(result.judgement);
   if (result.chosen)
     notes = "chosen on the validation split:\n" + judgement_notes(*result.chosen) + notes;
@@ -141,7 +141,7 @@ void run(const PredictArguments& arguments) {
     for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
     for (const CollectionResult& result : results) {
       spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
-      tell(result);
+      print_result(result);
     }
     print_final_score(results);
     if (!arguments.json.empty()) write_scores(arguments.json, results);

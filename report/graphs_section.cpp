@@ -38,7 +38,7 @@ std::vector<TableCell> add_limits(IntervalRow& row, const RankedGraph* ranked) {
       TableCell(ranked->limits.tied_share), TableCell(ranked->limits.sampling_deviation)};
 }
 
-const RunScores& scores_of(const ReportedVariant& variant, bool of_folds) {
+const RunScoreTable& scores_of(const ReportedVariant& variant, bool of_folds) {
   return of_folds ? variant.held_out : variant.valid;
 }
 
@@ -105,9 +105,9 @@ class GraphFigure {
     const ScoreMatrix& matrix = matrix_of(variant, of_folds_);
     if (matrix.rows.empty()) return;
     most_rows_ = std::max(most_rows_, matrix.most_rows);
-    const RunScores& trainings = scores_of(variant, of_folds_);
+    const RunScoreTable& trainings = scores_of(variant, of_folds_);
     const bool several = trainings.run_count() > 1;
-    const RunScores spread = several ? trainings : run_scores(matrix);
+    const RunScoreTable spread = several ? trainings : run_score_table(matrix);
     if (spread.run_count() > 1) (several ? trainings_ : members_) = true;
     const std::vector<GraphScoreSummary> summaries = summarise_graphs(spread);
     for (std::size_t g = 0; g < matrix.graphs.size(); ++g)

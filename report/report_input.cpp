@@ -32,10 +32,10 @@ void fill(ReportedVariant& variant, bool ceilings) {
   try_to(variant, [&] { variant.members = score_matrix(variant.runs, MatrixRows::members); });
   try_to(variant,
          [&] { variant.out_of_fold = score_matrix(variant.runs, MatrixRows::out_of_fold); });
-  variant.held_out = run_scores(variant.out_of_fold);
+  variant.held_out = run_score_table(variant.out_of_fold);
   try_to(variant, [&] {
-    variant.valid = run_scores(score_matrix(variant.runs, MatrixRows::trainings));
-    variant.together = run_scores(score_matrix(variant.runs, MatrixRows::together));
+    variant.valid = run_score_table(score_matrix(variant.runs, MatrixRows::trainings));
+    variant.together = run_score_table(score_matrix(variant.runs, MatrixRows::together));
   });
   // With fewer trainings it cannot be compared with the mean.
   if (variant.together.run_count() != variant.valid.run_count()) variant.together = {};
@@ -78,7 +78,7 @@ void count_once(ReportInput& input) {
 
 // For the order of many variants; below all scores where there is none.
 double score_of(const ReportedVariant& variant) {
-  const RunScores& scores = variant.valid.graphs.empty() ? variant.held_out : variant.valid;
+  const RunScoreTable& scores = variant.valid.graphs.empty() ? variant.held_out : variant.valid;
   return scores.graphs.empty() ? -2 : mean_score(scores);
 }
 

@@ -6,7 +6,7 @@
 #include "report/variant_rankings.hpp"
 #include "results/result_set.hpp"
 #include "results/score_matrix.hpp"
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -25,7 +25,7 @@ struct ReportedVariant {
   // several. `valid` and `held_out` (out of fold) are means over the members that never saw the
   // graph; variants are compared by them. `together` is their combined ranking of validation
   // graphs.
-  RunScores valid, held_out, together;
+  RunScoreTable valid, held_out, together;
   VariantRankings rankings;
   std::vector<std::string> notes;  // why some of this is missing
 

@@ -21,7 +21,7 @@ double width_of(const ChartInterval& interval) {
   return interval.high - interval.low;
 }
 
-ScoreSummary summary_of(const RunScores& scores) {
+ScoreSummary summary_of(const RunScoreTable& scores) {
   ScoreSummary summary;
   summary.mean = mean_score(scores);
   summary.deviation = std::numeric_limits<double>::quiet_NaN();
@@ -65,12 +65,12 @@ void add_notes(ScoreSummary& summary) {
 }  // namespace
 
 std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bool out_of_fold) {
-  const RunScores& scores = out_of_fold ? variant.held_out : variant.valid;
+  const RunScoreTable& scores = out_of_fold ? variant.held_out : variant.valid;
   const ScoreMatrix& matrix = out_of_fold ? variant.out_of_fold : variant.members;
   if (scores.graphs.empty()) return std::nullopt;
   ScoreSummary summary = summary_of(scores);
   if (summary.trainings == 1 && matrix.rows.size() > 1) {
-    summary.these_graphs = ends_of(run_interval(run_scores(matrix)).value());
+    summary.these_graphs = ends_of(run_interval(run_score_table(matrix)).value());
     summary.over = fmt::format("{} {} of one training", matrix.rows.size(),
                                out_of_fold ? "columns of members" : "members");
   }
@@ -79,7 +79,7 @@ std::optional<ScoreSummary> summarise_members(const ReportedVariant& variant, bo
 }
 
 std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
-  const RunScores& scores = variant.together;
+  const RunScoreTable& scores = variant.together;
   if (scores.graphs.empty() || variant.members.rows.size() <= variant.valid.scores.front().size())
     return std::nullopt;
   ScoreSummary summary = summary_of(scores);
@@ -93,7 +93,7 @@ std::optional<ScoreSummary> summarise_together(const ReportedVariant& variant) {
   return summary;
 }
 
-std::vector<GraphScoreSummary> summarise_graphs(const RunScores& scores) {
+std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores) {
   std::vector<GraphScoreSummary> list;
   for (const std::vector<double>& values : scores.scores) {
     double sum = 0;

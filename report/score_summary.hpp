@@ -33,6 +33,6 @@ struct GraphScoreSummary {
   double mean = 0;
   std::optional<ChartInterval> interval;
 };
-std::vector<GraphScoreSummary> summarise_graphs(const RunScores& scores);
+std::vector<GraphScoreSummary> summarise_graphs(const RunScoreTable& scores);
 
 }  // namespace tpudist

@@ -15,19 +15,19 @@ namespace {
 
 // Trainings where there are several, else members or columns of the only one.
 struct Spread {
-  RunScores scores;
+  RunScoreTable scores;
   bool trainings = false;
 };
 
 Spread spread_of(const ReportedVariant& variant, bool of_folds) {
-  const RunScores& trainings = of_folds ? variant.held_out : variant.valid;
+  const RunScoreTable& trainings = of_folds ? variant.held_out : variant.valid;
   if (trainings.run_count() > 1) return {trainings, true};
-  return {run_scores(of_folds ? variant.out_of_fold : variant.members), false};
+  return {run_score_table(of_folds ? variant.out_of_fold : variant.members), false};
 }
 
 // Whether two graphs were scored by the same trainings; otherwise graphs and runs cannot be
 // separated.
-bool is_enough(const RunScores& scores) {
+bool is_enough(const RunScoreTable& scores) {
   std::map<int, int> graphs;  // of each fold
   for (int g = 0; g < scores.graph_count(); ++g) ++graphs[scores.fold_of(g)];
   return scores.run_count() > 1 &&

@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-const RunScores& compared_scores(const ReportedVariant& variant, bool out_of_fold) {
+const RunScoreTable& compared_scores(const ReportedVariant& variant, bool out_of_fold) {
   return out_of_fold ? variant.held_out : variant.valid;
 }
 
@@ -26,12 +26,12 @@ void require_same_data(const ReportInput& input, const VariantComparison& found)
 
 // All pairs, on the graphs that all variants have scores of.
 void add_pairs(const ReportInput& input, VariantComparison& found) {
-  std::vector<const RunScores*> all;
+  std::vector<const RunScoreTable*> all;
   for (const std::size_t v : found.variants)
     all.push_back(&compared_scores(input.variants[v], found.out_of_fold));
   const std::set<std::string> common = common_graphs(all);
   if (common.empty()) throw ConfigError("no graph was scored by all variants");
-  std::vector<RunScores> own;
+  std::vector<RunScoreTable> own;
   std::vector<std::vector<double>> means;  // of variants with several trainings
   std::vector<std::size_t> places;         // of those among found.variants
   for (std::size_t i = 0; i < all.size(); ++i) {

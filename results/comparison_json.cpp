@@ -42,7 +42,7 @@ Json these_graphs_json(const Comparison::TheseGraphs& own) {
 }
 
 // Both intervals of `scores`, whose columns are trainings.
-Json intervals_json(const RunScores& scores) {
+Json intervals_json(const RunScoreTable& scores) {
   return {{"score", mean_score(scores)},
           {"these_graphs", interval_json(run_interval(scores))},
           {"other_families", family_interval_json(family_interval({&scores, 1}))}};

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "ensemble/prediction_source.hpp"
 #include "ensemble/predictions.hpp"
 
 namespace tpudist {

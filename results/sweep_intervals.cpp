@@ -79,9 +79,9 @@ Rivals rivals_among(const std::vector<const Variant*>& group, EvaluatedOn judged
   Rivals rivals;
   rivals.judged = judged;
   std::vector<std::string> labels;
-  std::vector<const RunScores*> several;
+  std::vector<const RunScoreTable*> several;
   for (const Variant* variant : group) {
-    const RunScores& own = scores_of(*variant, judged).scores;
+    const RunScoreTable& own = scores_of(*variant, judged).scores;
     if (!variant->error.empty() || own.run_count() < 2) {
       rivals.left_out.push_back(variant->label);
       continue;

@@ -64,7 +64,7 @@ SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matri
     result.labels.push_back(row.label);
     result.members = std::max(result.members, row.member_count);
   }
-  result.scores = run_scores(matrix);
+  result.scores = run_score_table(matrix);
   result.notes = shared_orders(runs, matrix);
   return result;
 }
@@ -83,8 +83,8 @@ void keep_common(SystemScores& system, const std::set<std::string>& common) {
 
 }  // namespace
 
-RunScores run_scores(const ScoreMatrix& matrix) {
-  RunScores result;
+RunScoreTable run_score_table(const ScoreMatrix& matrix) {
+  RunScoreTable result;
   for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
     const MatrixGraph& graph = matrix.graphs[g];
     result.graphs.push_back(graph.name);
@@ -127,7 +127,7 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
   SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
   if (result.members < 2) return result;
   const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
-  RunScores combined = run_scores(together);
+  RunScoreTable combined = run_score_table(together);
   const bool alike = together.rows.size() == result.labels.size();
   if (alike &&
       (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
@@ -143,7 +143,7 @@ SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
     result.left_out = together.left_out;
     result.together.reset();
   } else if (result.labels.size() == 1) {
-    RunScores members = run_scores(score_matrix(runs, MatrixRows::members));
+    RunScoreTable members = run_score_table(score_matrix(runs, MatrixRows::members));
     if (members.run_count() > 1) result.members_of_one = std::move(members);
   }
   return result;
@@ -172,7 +172,7 @@ SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> 
   SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
   pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
   const std::set<std::string> common =
-      common_graphs(std::array<const RunScores*, 2>{&pair.a.scores, &pair.b.scores});
+      common_graphs(std::array<const RunScoreTable*, 2>{&pair.a.scores, &pair.b.scores});
   keep_common(pair.a, common);
   keep_common(pair.b, common);
   return pair;

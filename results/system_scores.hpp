@@ -8,7 +8,7 @@
 
 #include "results/run_record.hpp"
 #include "results/score_matrix.hpp"
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -33,12 +33,12 @@ struct SystemScores {
   TrainingScore score = TrainingScore::mean_of_members;
   std::vector<std::string> labels;  // [R] of the trainings
   int members = 0;                  // of a training, at most
-  RunScores scores;  // columns are trainings, graphs sorted by name; empty without such scores
+  RunScoreTable scores;  // columns are trainings, graphs sorted by name; empty without such scores
   // The same by members together, if each training has several members, all known.
-  std::optional<RunScores> together;
+  std::optional<RunScoreTable> together;
   // If there is one training of several members: a column for each member. It says nothing about
   // other trainings.
-  std::optional<RunScores> members_of_one;
+  std::optional<RunScoreTable> members_of_one;
   std::vector<std::string> left_out;  // of ScoreMatrix
   // Notes on the trainings, one line each: some share `seed.order`, so they saw the same slates and
   // differ too little; one is on both sides with different settings.
@@ -46,7 +46,7 @@ struct SystemScores {
 };
 
 // A matrix in the form of statistics/: its rows are the runs.
-RunScores run_scores(const ScoreMatrix& matrix);
+RunScoreTable run_score_table(const ScoreMatrix& matrix);
 
 // Which runs put their members together by which rule (`--combine`), where they are several rules;
 // else empty.

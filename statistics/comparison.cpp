@@ -18,7 +18,7 @@ namespace {
 // Key of drawn labellings; an arbitrary constant.
 constexpr std::uint64_t kLabelKey = 0x6c6162656c73;
 
-void require_alike(const RunScores& a, const RunScores& b) {
+void require_alike(const RunScoreTable& a, const RunScoreTable& b) {
   a.check();
   b.check();
   for (int g = 0; g < std::min(a.graph_count(), b.graph_count()); ++g) {
@@ -47,7 +47,8 @@ std::vector<double> family_sums(const GraphValues& differences) {
   return values;
 }
 
-std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScores& a, const RunScores& b) {
+std::optional<Comparison::TheseGraphs> on_these_graphs(const RunScoreTable& a,
+                                                       const RunScoreTable& b) {
   if (a.run_count() < 2 || b.run_count() < 2) return std::nullopt;
   const std::vector<double> of_a = run_means(a), of_b = run_means(b);
   Comparison::TheseGraphs result;
@@ -69,7 +70,7 @@ struct FamilyDifferences {
   };
   std::vector<Falling> falling;
 
-  FamilyDifferences(const RunScores& a, const RunScores& b)
+  FamilyDifferences(const RunScoreTable& a, const RunScoreTable& b)
       : differences{a.families, graph_means(a)} {
     const std::vector<double> of_b = graph_means(b);
     for (std::size_t g = 0; g < of_b.size(); ++g) differences.values[g] -= of_b[g];
@@ -82,7 +83,7 @@ struct FamilyDifferences {
   VarianceEstimate all() const { return satterthwaite(terms); }
 
  private:
-  void add(const RunScores& scores) {
+  void add(const RunScoreTable& scores) {
     if (scores.run_count() < 2) return;
     const RunVariance runs = run_variance(scores);
     for (const VarianceEstimate& term :
@@ -96,7 +97,8 @@ struct FamilyDifferences {
 // Families needed with `factor` times the runs of each side. The graphs' own differences, and the
 // effects of runs on single graphs, fall with the number of families; the effect of a run on all
 // graphs does not.
-NeededRange families_needed(const RunScores& a, const RunScores& b, double difference, int factor) {
+NeededRange families_needed(const RunScoreTable& a, const RunScoreTable& b, double difference,
+                            int factor) {
   const FamilyDifferences found(a, b);
   const auto families = static_cast<double>(a.family_count());
   double seen = 0;  // the part of falls-with-both that V_fam contains with the current runs
@@ -116,8 +118,8 @@ NeededRange families_needed(const RunScores& a, const RunScores& b, double diffe
 
 }  // namespace
 
-std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScores& a,
-                                                                   const RunScores& b) {
+std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScoreTable& a,
+                                                                   const RunScoreTable& b) {
   require_alike(a, b);
   if (a.family_count() < 2) return std::nullopt;
   const FamilyDifferences found(a, b);
@@ -137,7 +139,7 @@ std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScor
   return result;
 }
 
-Comparison compare(const RunScores& a, const RunScores& b) {
+Comparison compare(const RunScoreTable& a, const RunScoreTable& b) {
   require_alike(a, b);
   Comparison result;
   result.a = mean_score(a);
@@ -153,7 +155,7 @@ Comparison compare(const RunScores& a, const RunScores& b) {
   return result;
 }
 
-DifferencePlan plan_difference(const RunScores& a, const RunScores& b, double difference) {
+DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference) {
   if (!(difference > 0))
     throw Error(ErrorKind::failed, fmt::format("a difference of {} cannot be found", difference));
   require_alike(a, b);

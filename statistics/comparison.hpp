@@ -11,7 +11,7 @@
 namespace tpudist {
 
 // Compares two systems on the same graphs, A minus B. An answer is missing where the data do not
-// suffice for it. A run is a complete training (see RunScores), so correlation within a run does no
+// suffice for it. A run is a complete training (see RunScoreTable), so correlation within a run does no
 // harm.
 struct Comparison {
   double a = 0, b = 0, difference = 0;  // means over runs and graphs
@@ -45,11 +45,11 @@ struct Comparison {
 // On other families the variance is V_fam of the differences of run means (family_variance), plus
 // the part of the run variance of A and of B that V_fam misses (RunVariance). A system with one run
 // adds nothing; the answer then holds for that one model. Throws DataError that names the first
-// graph that differs, and as RunScores::check.
-Comparison compare(const RunScores& a, const RunScores& b);
+// graph that differs, and as RunScoreTable::check.
+Comparison compare(const RunScoreTable& a, const RunScoreTable& b);
 // Only `other_families` of compare().
-std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScores& a,
-                                                                   const RunScores& b);
+std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScoreTable& a,
+                                                                   const RunScoreTable& b);
 
 // "How many runs and families would show a true difference of `difference`?", estimated from the
 // variances of A and B now. Throws as compare, and Error where `difference` is not above 0.
@@ -60,7 +60,7 @@ struct DifferencePlan {
   // The same with ten times as many runs of each system; needs two runs of each.
   std::optional<NeededRange> families_with_more_runs;
 };
-DifferencePlan plan_difference(const RunScores& a, const RunScores& b, double difference);
+DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference);
 
 // Compares all pairs of several systems on these graphs over other runs. If all systems are equal,
 // the chance that any pair is called different is kSignificance, for any number of systems.

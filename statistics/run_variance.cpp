@@ -12,7 +12,7 @@ namespace tpudist {
 namespace {
 
 // RunVariance::share.
-double missing_share(const RunScores& scores, double whole_share) {
+double missing_share(const RunScoreTable& scores, double whole_share) {
   std::map<int, double> in_fold;
   std::map<std::string, double> in_family;
   std::map<std::pair<std::string, int>, double> in_both;
@@ -73,7 +73,7 @@ double RunVariance::falling_with_both() const {
   return interaction_square / graphs;
 }
 
-RunVariance run_variance(const RunScores& scores) {
+RunVariance run_variance(const RunScoreTable& scores) {
   scores.check();
   if (scores.run_count() < 2)
     throw Error(ErrorKind::failed, "one run has no spread between runs; at least 2 are needed");

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "statistics/interval.hpp"
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -53,7 +53,7 @@ struct RunVariance {
   double falling_with_both() const;
 };
 
-// Needs at least two runs; throws Error otherwise, and as RunScores::check.
-RunVariance run_variance(const RunScores& scores);
+// Needs at least two runs; throws Error otherwise, and as RunScoreTable::check.
+RunVariance run_variance(const RunScoreTable& scores);
 
 }  // namespace tpudist

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kBootstrapKey = 0x7461755f62;
 
 // Sets all of a FamilyInterval except V_fam, and the interval from both.
-FamilyInterval with_runs(std::span<const RunScores> collections, const VarianceEstimate& family,
+FamilyInterval with_runs(std::span<const RunScoreTable> collections, const VarianceEstimate& family,
                          double level) {
   FamilyInterval result;
   result.family = family;
@@ -24,7 +24,7 @@ FamilyInterval with_runs(std::span<const RunScores> collections, const VarianceE
   double mean = 0;
   std::set<std::string> families;
   std::vector<VarianceEstimate> terms{family};
-  for (const RunScores& own : collections) {
+  for (const RunScoreTable& own : collections) {
     result.runs =
         &own == collections.data() ? own.run_count() : std::min(result.runs, own.run_count());
     result.graphs += own.graph_count();
@@ -45,16 +45,16 @@ FamilyInterval with_runs(std::span<const RunScores> collections, const VarianceE
 
 }  // namespace
 
-std::optional<Interval> run_interval(const RunScores& scores, double level) {
+std::optional<Interval> run_interval(const RunScoreTable& scores, double level) {
   scores.check();
   if (scores.run_count() < 2) return std::nullopt;
   return mean_interval(run_means(scores), level);
 }
 
-std::optional<FamilyInterval> family_interval(std::span<const RunScores> collections,
+std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
                                               double level) {
   std::vector<GraphValues> means;
-  for (const RunScores& own : collections) {
+  for (const RunScoreTable& own : collections) {
     own.check();
     if (own.family_count() < 2) return std::nullopt;
     means.push_back({own.families, graph_means(own)});
@@ -62,7 +62,7 @@ std::optional<FamilyInterval> family_interval(std::span<const RunScores> collect
   return with_runs(collections, family_variance(means), level);
 }
 
-FamilyInterval bootstrap_family_interval(const RunScores& scores, double level) {
+FamilyInterval bootstrap_family_interval(const RunScoreTable& scores, double level) {
   scores.check();
   FamilyInterval result = with_runs(
       {&scores, 1},

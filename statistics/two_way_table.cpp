@@ -11,7 +11,7 @@ double squared(double value) {
   return value * value;
 }
 
-TwoWayTable table_of(const RunScores& fold) {
+TwoWayTable table_of(const RunScoreTable& fold) {
   const std::vector<double> of_graphs = graph_means(fold), of_runs = run_means(fold);
   TwoWayTable table{static_cast<double>(of_graphs.size()), static_cast<double>(of_runs.size())};
   table.mean = mean(of_graphs);
@@ -28,9 +28,9 @@ TwoWayTable table_of(const RunScores& fold) {
 
 }  // namespace
 
-std::vector<TwoWayTable> tables_of(const RunScores& scores) {
+std::vector<TwoWayTable> tables_of(const RunScoreTable& scores) {
   scores.check();
-  std::map<int, RunScores> folds;
+  std::map<int, RunScoreTable> folds;
   for (int g = 0; g < scores.graph_count(); ++g)
     folds[scores.fold_of(g)].scores.push_back(scores.scores[static_cast<std::size_t>(g)]);
   std::vector<TwoWayTable> tables;

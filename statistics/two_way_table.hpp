@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -16,7 +16,7 @@ struct TwoWayTable {
   double interaction_squares = 0;  // what neither graph nor run explains
 };
 
-// A table for each fold, in ascending order. Throws as RunScores::check.
-std::vector<TwoWayTable> tables_of(const RunScores& scores);
+// A table for each fold, in ascending order. Throws as RunScoreTable::check.
+std::vector<TwoWayTable> tables_of(const RunScoreTable& scores);
 
 }  // namespace tpudist

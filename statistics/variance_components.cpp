@@ -32,7 +32,7 @@ double square(double value) {
 // Scores in units of their own standard deviation.
 class Likelihood {
  public:
-  explicit Likelihood(const RunScores& scores) : folds_(tables_of(scores)) {
+  explicit Likelihood(const RunScoreTable& scores) : folds_(tables_of(scores)) {
     double squares = 0, count = 0, mean = mean_score(scores);
     for (const TwoWayTable& fold : folds_) {
       count += fold.graphs * fold.runs;
@@ -198,7 +198,7 @@ DeviationInterval scaled(DeviationInterval interval, double scale) {
 
 }  // namespace
 
-VarianceComponents variance_components(const RunScores& scores, double level) {
+VarianceComponents variance_components(const RunScoreTable& scores, double level) {
   const Likelihood likelihood(scores);
   const bool crossed = std::ranges::any_of(likelihood.folds(),
                                            [](const TwoWayTable& fold) { return fold.graphs > 1; });

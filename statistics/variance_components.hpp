@@ -1,7 +1,7 @@
 #pragma once
 
 #include "statistics/interval.hpp"
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -21,7 +21,7 @@ struct VarianceComponents {
 // Restricted maximum likelihood with variances of at least 0 (Patterson and Thompson, Biometrika
 // 1971). An interval ends where twice the restricted log likelihood, maximised over the other
 // variances, has fallen by the quantile of chi-square with one degree of freedom. Throws Error for
-// fewer than two runs, or where no fold has two graphs, and as RunScores::check.
-VarianceComponents variance_components(const RunScores& scores, double level = kDeviationLevel);
+// fewer than two runs, or where no fold has two graphs, and as RunScoreTable::check.
+VarianceComponents variance_components(const RunScoreTable& scores, double level = kDeviationLevel);
 
 }  // namespace tpudist

@@ -274,7 +274,7 @@ class Group {
       const RunResult result =
           worst == 0 ? finished(run, trained) : failed(run, errors, static_cast<int>(worst));
       write_result(folder_.result_file(run), result);
-      tell(labelled, run, result);
+      log_result(labelled, run, result);
     });
     ++(worst == 0 ? outcome.finished : outcome.failed);
   }
@@ -313,7 +313,7 @@ class Group {
     return result;
   }
 
-  void tell(ProgressSink& sink, const SweepRun& run, const RunResult& result) const {
+  void log_result(ProgressSink& sink, const SweepRun& run, const RunResult& result) const {
     if (!result.finished) {
       spdlog::error("run {} ({}) failed: {}", run.index, run.id, result.error);
       return;

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_number.hpp"
 #include "sweep/choice.hpp"
-#include "sweep/records/json_number.hpp"
 #include "sweep/sweep_outlook.hpp"
 
 namespace tpudist {

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json_fault.hpp"
-#include "sweep/records/json_number.hpp"
+#include "core/json_number.hpp"
 #include "sweep/records/scores_file.hpp"
 
 namespace tpudist {

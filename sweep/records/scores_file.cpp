@@ -9,7 +9,7 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/json_fault.hpp"
-#include "sweep/records/json_number.hpp"
+#include "core/json_number.hpp"
 
 namespace tpudist {
 namespace {

@@ -18,7 +18,7 @@ constexpr int kRepeats = 500;
 double coverage(const SimulatedWorld& world, bool bootstrap = false) {
   int held = 0;
   for (std::uint64_t key = 0; key < kRepeats; ++key) {
-    const RunScores scores = simulated_scores(world, key);
+    const RunScoreTable scores = simulated_scores(world, key);
     const Interval found = bootstrap ? bootstrap_family_interval(scores).interval
                                      : family_interval({&scores, 1})->interval;
     held += found.low <= world.truth() && world.truth() <= found.high;

@@ -11,19 +11,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunScores shifted(RunScores scores, double shift) {
+RunScoreTable shifted(RunScoreTable scores, double shift) {
   for (auto& own : scores.scores) {
     for (double& score : own) score += shift;
   }
   return scores;
 }
 
-RunScores first_run_of(RunScores scores) {
+RunScoreTable first_run_of(RunScoreTable scores) {
   for (auto& own : scores.scores) own.resize(1);
   return scores;
 }
 
-std::string refusal_of(const RunScores& a, const RunScores& b) {
+std::string refusal_of(const RunScoreTable& a, const RunScoreTable& b) {
   return testing::message_of<DataError>([&] { compare(a, b); });
 }
 
@@ -68,7 +68,7 @@ TEST(Compare, OfOneRunEachSaysWhatIsMissing) {
 }
 
 TEST(Compare, OfOneFamilySaysNothingOfOthers) {
-  RunScores a = golden_scores(1), b = golden_scores(11);
+  RunScoreTable a = golden_scores(1), b = golden_scores(11);
   a.families.assign(7, "bert");
   b.families.assign(7, "bert");
   EXPECT_FALSE(compare(a, b).other_families);
@@ -85,11 +85,11 @@ TEST(Compare, IsAntisymmetric) {
 }
 
 TEST(Compare, RefusesOtherGraphsAndFolds) {
-  RunScores renamed = golden_scores(11);
+  RunScoreTable renamed = golden_scores(11);
   renamed.graphs[3] = "other";
   EXPECT_THAT(refusal_of(golden_scores(1), renamed), HasSubstr("graph 3 is g3 (b) of one side"));
   EXPECT_THAT(refusal_of(golden_scores(1), golden_scores(11, true)), HasSubstr("fold"));
-  RunScores fewer = golden_scores(11);
+  RunScoreTable fewer = golden_scores(11);
   for (auto* list : {&fewer.graphs, &fewer.families}) list->pop_back();
   fewer.scores.pop_back();
   EXPECT_THAT(refusal_of(golden_scores(1), fewer), HasSubstr("7 graphs, the other 6"));
@@ -112,9 +112,8 @@ TEST(PlanDifference, TellsRunsAndFamilies) {
   EXPECT_THROW(plan_difference(golden_scores(1), golden_scores(11), 0), Error);
 }
 
-const std::vector<std::vector<double>> kSystems{{0.71, 0.74, 0.69, 0.73},
-                                                {0.66, 0.70, 0.675, 0.655},
-                                                {0.72, 0.75, 0.76, 0.71}};
+const std::vector<std::vector<double>> kSystems{
+    {0.71, 0.74, 0.69, 0.73}, {0.66, 0.70, 0.675, 0.655}, {0.72, 0.75, 0.76, 0.71}};
 
 TEST(AllPairs, EqualSciPysTukey) {
   const AllPairs found = all_pairs(kSystems);
@@ -156,12 +155,12 @@ TEST(AllPairs, OfTwoAreWelchs) {
 
 // More runs of one side alone help, too.
 TEST(PlanDifference, CountsTheRunsOfEachSide) {
-  const RunScores a = golden_scores(1);
-  RunScores b = golden_scores(11), more = b;
+  const RunScoreTable a = golden_scores(1);
+  RunScoreTable b = golden_scores(11), more = b;
   for (auto& own : more.scores) {
     for (int i = 0; i < 5; ++i) own.insert(own.end(), own.begin(), own.begin() + 3);
   }
-  const auto families = [&](const RunScores& other) {
+  const auto families = [&](const RunScoreTable& other) {
     return plan_difference(a, other, 0.05).families->number.value_or(10'001);
   };
   EXPECT_LE(families(more), families(b));

@@ -14,7 +14,7 @@ namespace tpudist {
 namespace {
 
 GraphValues values_of(std::uint64_t seed) {
-  const RunScores scores = golden_scores(seed);
+  const RunScoreTable scores = golden_scores(seed);
   return {scores.families, graph_means(scores)};
 }
 

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
 // The scores of tests/golden/statistics_intervals.py: 7 graphs of 4 families by 3 runs, `seed` 1 or
 // 11 there. Out of fold the graphs lie in two folds.
-inline RunScores golden_scores(std::uint64_t seed, bool out_of_fold = false) {
+inline RunScoreTable golden_scores(std::uint64_t seed, bool out_of_fold = false) {
   const auto sequence = [](int n, std::uint64_t state, std::uint64_t levels) {
     std::vector<double> values;
     for (; n > 0; --n) {
@@ -21,7 +21,7 @@ inline RunScores golden_scores(std::uint64_t seed, bool out_of_fold = false) {
   };
   const auto graph = sequence(7, seed, 400), run = sequence(3, seed + 1, 90),
              cell = sequence(21, seed + 2, 120);
-  RunScores result;
+  RunScoreTable result;
   for (std::size_t g = 0; g < 7; ++g) {
     result.graphs.push_back("g" + std::to_string(g));
     result.families.emplace_back(1, "aaabbcd"[g]);

@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(IntervalText, NamesTheQuestionAndWhatItRestsOn) {
-  const RunScores scores = golden_scores(1);
+  const RunScoreTable scores = golden_scores(1);
   EXPECT_EQ(run_line(*run_interval(scores), "3 runs"),
             "these graphs, other runs         0.7220 (0.6748 to 0.7691, t(2)); 3 runs");
   EXPECT_EQ(family_line(*family_interval({&scores, 1})),
@@ -19,7 +19,7 @@ TEST(IntervalText, NamesTheQuestionAndWhatItRestsOn) {
 }
 
 TEST(IntervalText, SaysWhereOneRunTellsOfItselfOnly) {
-  RunScores scores = golden_scores(1);
+  RunScoreTable scores = golden_scores(1);
   for (auto& own : scores.scores) own.resize(1);
   EXPECT_THAT(family_line(*family_interval({&scores, 1})),
               HasSubstr("other families, this model only"));

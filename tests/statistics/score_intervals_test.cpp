@@ -15,18 +15,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunScores only_first_run(RunScores scores) {
+RunScoreTable only_first_run(RunScoreTable scores) {
   for (auto& own : scores.scores) own.resize(1);
   return scores;
 }
 
-std::string refusal_of(const RunScores& scores) {
+std::string refusal_of(const RunScoreTable& scores) {
   return testing::message_of<DataError>([&] { run_interval(scores); });
 }
 
 // Golden numbers: tests/golden/statistics_intervals.py.
 TEST(FamilyInterval, EqualsTheTwoWayAnalysisByMatrices) {
-  const RunScores scores = golden_scores(1);
+  const RunScoreTable scores = golden_scores(1);
   const auto found = family_interval({&scores, 1});
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->family.variance + found->run_variance, 0.002434751662887375, 1e-14);
@@ -37,14 +37,14 @@ TEST(FamilyInterval, EqualsTheTwoWayAnalysisByMatrices) {
   EXPECT_EQ(found->graphs, 7);
   EXPECT_EQ(found->runs, 3);
 
-  const RunScores other = golden_scores(11);
+  const RunScoreTable other = golden_scores(11);
   const auto second = family_interval({&other, 1});
   EXPECT_NEAR(second->interval.low, 0.5722117014321922, 1e-10);
   EXPECT_NEAR(second->interval.high, 0.795121631901141, 1e-10);
 }
 
 TEST(FamilyInterval, OfOneRunIsOfThisModelOnly) {
-  const RunScores scores = only_first_run(golden_scores(1));
+  const RunScoreTable scores = only_first_run(golden_scores(1));
   const auto found = family_interval({&scores, 1});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->runs, 1);
@@ -54,7 +54,7 @@ TEST(FamilyInterval, OfOneRunIsOfThisModelOnly) {
 }
 
 TEST(FamilyInterval, IsNothingForOneFamily) {
-  RunScores scores = golden_scores(1);
+  RunScoreTable scores = golden_scores(1);
   scores.families.assign(7, "resnet");
   EXPECT_FALSE(family_interval({&scores, 1}));
 }
@@ -70,7 +70,7 @@ TEST(FamilyInterval, TakesRunsOfCollectionsAsIndependent) {
 }
 
 TEST(FamilyInterval, BootstrapWidensOrNarrowsFamiliesAlone) {
-  RunScores scores = golden_scores(1);
+  RunScoreTable scores = golden_scores(1);
   for (std::size_t g = 0; g < 7; ++g) scores.families[g] = scores.graphs[g];
   const FamilyInterval found = bootstrap_family_interval(scores);
   EXPECT_TRUE(found.bootstrap);
@@ -88,7 +88,7 @@ TEST(RunVariance, MissesAllOfTheRunsWhereTheyScoreAllGraphs) {
 
 // Twelve folds of one family of one graph each: the runs are in the families' variance already.
 TEST(RunVariance, MissesNothingWhereFoldsAreFamilies) {
-  RunScores scores;
+  RunScoreTable scores;
   for (int g = 0; g < 12; ++g) {
     scores.graphs.push_back(std::to_string(g));
     scores.families.push_back(std::to_string(g));
@@ -103,7 +103,7 @@ TEST(RunVariance, MissesNothingWhereFoldsAreFamilies) {
 
 // Close to (sum n_fold^2 - sum n_family^2) / G^2 for many folds, and never below.
 TEST(RunVariance, OutOfFoldMissesWhatFamiliesOfAFoldShare) {
-  RunScores scores;
+  RunScoreTable scores;
   for (int g = 0; g < 60; ++g) {
     scores.graphs.push_back(std::to_string(g));
     scores.families.push_back(std::to_string(g / 2));
@@ -115,15 +115,15 @@ TEST(RunVariance, OutOfFoldMissesWhatFamiliesOfAFoldShare) {
   EXPECT_GE(run_variance(scores).share, simple);
 }
 
-TEST(RunScores, RefuseWhatIsNoCompleteTable) {
-  RunScores holes = golden_scores(1);
+TEST(RunScoreTable, RefuseWhatIsNoCompleteTable) {
+  RunScoreTable holes = golden_scores(1);
   holes.scores[4][2] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(refusal_of(holes), HasSubstr("run 2 on graph g4 is nan"));
-  RunScores ragged = golden_scores(1);
+  RunScoreTable ragged = golden_scores(1);
   ragged.scores[6].pop_back();
   EXPECT_THAT(refusal_of(ragged), HasSubstr("graph g6 has scores of 2 runs, graph g0 of 3"));
-  EXPECT_THAT(refusal_of(RunScores()), HasSubstr("no graph"));
-  RunScores unnamed = golden_scores(1);
+  EXPECT_THAT(refusal_of(RunScoreTable()), HasSubstr("no graph"));
+  RunScoreTable unnamed = golden_scores(1);
   unnamed.families.pop_back();
   EXPECT_THAT(refusal_of(unnamed), HasSubstr("6 families"));
 }

@@ -7,7 +7,7 @@
 
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 namespace tpudist {
 
@@ -42,8 +42,8 @@ class SimulatedScores {
  public:
   SimulatedScores(const SimulatedWorld& world, std::uint64_t key) : world_(world), random_(key) {}
 
-  RunScores draw() {
-    RunScores result;
+  RunScoreTable draw() {
+    RunScoreTable result;
     common_ = normals(world_.runs);
     for (int fold = 0; fold < world_.folds; ++fold)
       effects_.push_back(members(world_.run, common_));
@@ -89,7 +89,7 @@ class SimulatedScores {
     return values;
   }
 
-  void add_graph(RunScores& result, int family, double shared) {
+  void add_graph(RunScoreTable& result, int family, double shared) {
     const int fold = family % world_.folds;
     double centre = world_.mean + shared + effect() * std::sqrt(1 - world_.family_share);
     if (random_.uniform() < world_.failing) centre -= world_.failure;
@@ -111,14 +111,14 @@ class SimulatedScores {
   CounterRng random_;
 };
 
-inline RunScores simulated_scores(const SimulatedWorld& world, std::uint64_t key) {
+inline RunScoreTable simulated_scores(const SimulatedWorld& world, std::uint64_t key) {
   return SimulatedScores(world, key).draw();
 }
 
 // Two systems that score the same graphs, neither better on all graphs that there could be: on each
 // graph they differ by a draw of `differences`, whose mean is taken as 0.
 struct SimulatedPair {
-  RunScores a, b;
+  RunScoreTable a, b;
 };
 inline SimulatedPair simulated_pair(const SimulatedWorld& world, SimulatedWorld differences,
                                     std::uint64_t key) {
@@ -129,8 +129,8 @@ inline SimulatedPair simulated_pair(const SimulatedWorld& world, SimulatedWorld 
   differences.run = differences.interaction = 0;
   SimulatedWorld noise = world;
   noise.mean = noise.graph = 0;
-  const RunScores common = simulated_scores(graphs, mix_key({key, 1})),
-                  extra = simulated_scores(differences, mix_key({key, 2}));
+  const RunScoreTable common = simulated_scores(graphs, mix_key({key, 1})),
+                      extra = simulated_scores(differences, mix_key({key, 2}));
   SimulatedPair pair{simulated_scores(noise, mix_key({key, 3})),
                      simulated_scores(noise, mix_key({key, 4}))};
   for (std::size_t g = 0; g < common.scores.size(); ++g) {

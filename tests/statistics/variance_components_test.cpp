@@ -49,7 +49,7 @@ TEST(VarianceComponents, OutOfFoldEqualsTheDenseLikelihood) {
 }
 
 TEST(VarianceComponents, AreZeroWhereRunsVaryLessThanCells) {
-  RunScores scores = golden_scores(1);
+  RunScoreTable scores = golden_scores(1);
   for (auto& own : scores.scores) own[2] = own[0] + own[1] - own[2];
   for (std::size_t r = 0; r < 3; ++r) {
     double mean = 0;
@@ -81,7 +81,7 @@ TEST(VarianceComponents, IntervalsHoldWhatScoresWereMadeWith) {
 }
 
 TEST(VarianceComponents, OfEqualScoresAreZero) {
-  RunScores scores = golden_scores(1);
+  RunScoreTable scores = golden_scores(1);
   for (auto& own : scores.scores) own.assign(3, 0.5);
   const VarianceComponents found = variance_components(scores);
   EXPECT_EQ(found.mean, 0.5);
@@ -89,10 +89,10 @@ TEST(VarianceComponents, OfEqualScoresAreZero) {
 }
 
 TEST(VarianceComponents, RefuseOneRunAndOneGraph) {
-  RunScores one = golden_scores(1);
+  RunScoreTable one = golden_scores(1);
   for (auto& own : one.scores) own.resize(1);
   EXPECT_THROW(variance_components(one), Error);
-  RunScores single{{"g"}, {"f"}, {}, {{0.5, 0.6}}};
+  RunScoreTable single{{"g"}, {"f"}, {}, {{0.5, 0.6}}};
   EXPECT_THROW(variance_components(single), Error);
 }
 

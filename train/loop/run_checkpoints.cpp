@@ -130,7 +130,7 @@ void RunCheckpoints::save(const TrainingState& state) {
   run_on_all_ranks(context_.world, [&] {
     if (!root()) return;
     Checkpoint& copy = queue_.copy(Kind::regular);
-    tell();
+    log_failures();
     fill(copy, state);
     queue_.write(Kind::regular, checkpoint_path(run_.checkpoints(), state.step),
                  [&files = context_.files, folder = run_.checkpoints(), step = state.step,
@@ -145,7 +145,7 @@ void RunCheckpoints::save_if_best(const TrainingState& state, double score) {
   run_on_all_ranks(context_.world, [&] {
     if (!root() || !std::isfinite(score)) return;
     Checkpoint& copy = queue_.copy(Kind::best);
-    tell();
+    log_failures();
     if (score <= best_score_) return;
     fill(copy, state);
     copy.numbers[kBestScore] = best_score_ = score;
@@ -173,7 +173,7 @@ std::string RunCheckpoints::take_results() {
   return errors;
 }
 
-void RunCheckpoints::tell() {
+void RunCheckpoints::log_failures() {
   if (!root()) return;
   if (const std::string errors = take_results(); !errors.empty()) {
     spdlog::warn("{}; training goes on, and the next checkpoint is tried when it is due; {}",

@@ -38,7 +38,7 @@ class RunCheckpoints {
   void save_if_best(const TrainingState& state, double score);
 
   // On rank 0, warns of checkpoints that could not be written. Not collective.
-  void tell();
+  void log_failures();
   // Waits until everything saved is on the disk. Throws IoError when something is not and no
   // warning could report it.
   void wait();

@@ -15,6 +15,7 @@
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/host_name.hpp"
+#include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
@@ -24,12 +25,7 @@
 namespace tpudist {
 namespace {
 
-// JSON has no NaN.
-nlohmann::json finite_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
-}
-
-nlohmann::json finite_or_null(const std::vector<double>& values) {
+nlohmann::json list_or_nulls(const std::vector<double>& values) {
   nlohmann::json list = nlohmann::json::array();
   for (const double value : values) list.push_back(finite_or_null(value));
   return list;
@@ -37,7 +33,7 @@ nlohmann::json finite_or_null(const std::vector<double>& values) {
 
 // The values of members that took a step, null for the others.
 nlohmann::json of_stepped(const StepResult& result, const std::vector<double>& values) {
-  nlohmann::json list = finite_or_null(values);
+  nlohmann::json list = list_or_nulls(values);
   for (std::size_t m = 0; m < values.size(); ++m) {
     if (!result.stepped[m]) list[m] = nullptr;
   }
@@ -139,7 +135,7 @@ void RunReport::evaluation(const Evaluation& evaluation, const TrainingState& st
           {"rows", rows},
           {"held_out_only", evaluation.held_out_only},
           {"first_member", experiment_.ensemble.first_member},
-          {"members", finite_or_null(means)},
+          {"members", list_or_nulls(means)},
           {"ensemble", finite_or_null(evaluation.ensemble_mean())},
           {"train_seconds", state.train_seconds}});
 }

@@ -284,7 +284,7 @@ class TrainingRun {
     times.data_wait = wait;
     report_.step(result, state_, seconds, times);
     forecast(next, seconds, times);
-    checkpoints_.tell();
+    checkpoints_.log_failures();
     stop_if_all_failed();
     const TrainConfig& train = experiment_.train;
     const bool checkpoint_is_due =

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json_number.hpp"
 #include "data/schema/collection.hpp"
 #include "statistics/metrics.hpp"
 
@@ -41,12 +42,8 @@ std::string cell(const ScoreColumn& column, double value) {
 
 nlohmann::json values_json(const GraphMetrics& scores, bool is_tile) {
   nlohmann::json json;
-  for (const ScoreColumn& column : score_columns(is_tile)) {
-    const double value = scores.*column.value;
-    // JSON has neither NaN nor infinity.
-    json[std::string(column.name)] =
-        std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
-  }
+  for (const ScoreColumn& column : score_columns(is_tile))
+    json[std::string(column.name)] = finite_or_null(scores.*column.value);
   return json;
 }
 

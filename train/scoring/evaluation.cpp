@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/json_number.hpp"
 #include "core/means.hpp"
 #include "train/scoring/prediction_records.hpp"
 
@@ -31,10 +32,6 @@ bool is_scored(const ScoresByMember& prediction, const std::vector<bool>& use) {
     any = any || use[m];
   }
   return !any;
-}
-
-bool all_finite(const std::vector<double>& values) {
-  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
 }
 
 constexpr std::string_view kNotFinite = "its loss was not finite";
@@ -243,9 +240,7 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
           {"combine", to_text(evaluation.combination)},
           {"held_out_only", evaluation.held_out_only},
           {"ensemble", std::move(ensemble)},
-          {"mean_of_members", std::isfinite(evaluation.mean_of_members())
-                                  ? nlohmann::json(evaluation.mean_of_members())
-                                  : nlohmann::json()},
+          {"mean_of_members", finite_or_null(evaluation.mean_of_members())},
           {"members", members}};
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/loading/dataset.hpp"
-#include "ensemble/prediction_source.hpp"
+#include "ensemble/predictions.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/scoring/scoring.hpp"
 

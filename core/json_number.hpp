@@ -1,15 +1,18 @@
 #pragma once
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 namespace tpudist {
 
-// A score as JSON; null for no score.
+// Numbers in JSON, which has neither NaN nor infinity: null stands for them, and for no number.
+inline nlohmann::json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
 inline nlohmann::json number_or_null(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
-
 inline std::optional<double> number_from(const nlohmann::json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }

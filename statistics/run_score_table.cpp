@@ -1,4 +1,4 @@
-#include "statistics/run_scores.hpp"
+#include "statistics/run_score_table.hpp"
 
 #include <fmt/format.h>
 
@@ -11,15 +11,15 @@
 
 namespace tpudist {
 
-int RunScores::family_count() const {
+int RunScoreTable::family_count() const {
   return static_cast<int>(std::set(families.begin(), families.end()).size());
 }
 
-bool RunScores::is_out_of_fold() const {
+bool RunScoreTable::is_out_of_fold() const {
   return std::ranges::adjacent_find(folds, std::not_equal_to()) != folds.end();
 }
 
-void RunScores::check() const {
+void RunScoreTable::check() const {
   if (scores.empty()) throw DataError("there is no graph with scores");
   if (graphs.size() != scores.size() || families.size() != scores.size() ||
       (!folds.empty() && folds.size() != scores.size()))
@@ -39,8 +39,8 @@ void RunScores::check() const {
   }
 }
 
-RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names) {
-  RunScores kept;
+RunScoreTable on_graphs(const RunScoreTable& scores, const std::set<std::string>& names) {
+  RunScoreTable kept;
   for (std::size_t g = 0; g < scores.graphs.size(); ++g) {
     if (!names.contains(scores.graphs[g])) continue;
     kept.graphs.push_back(scores.graphs[g]);
@@ -51,10 +51,10 @@ RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names)
   return kept;
 }
 
-std::set<std::string> common_graphs(std::span<const RunScores* const> scores) {
+std::set<std::string> common_graphs(std::span<const RunScoreTable* const> scores) {
   std::set<std::string> common;
   if (!scores.empty()) common.insert(scores[0]->graphs.begin(), scores[0]->graphs.end());
-  for (const RunScores* own : scores) {
+  for (const RunScoreTable* own : scores) {
     std::erase_if(common, [&](const std::string& name) {
       return std::ranges::find(own->graphs, name) == own->graphs.end();
     });
@@ -62,13 +62,13 @@ std::set<std::string> common_graphs(std::span<const RunScores* const> scores) {
   return common;
 }
 
-std::vector<double> graph_means(const RunScores& scores) {
+std::vector<double> graph_means(const RunScoreTable& scores) {
   std::vector<double> means;
   for (const std::vector<double>& own : scores.scores) means.push_back(mean(own));
   return means;
 }
 
-std::vector<double> run_means(const RunScores& scores) {
+std::vector<double> run_means(const RunScoreTable& scores) {
   std::vector<double> means(static_cast<std::size_t>(scores.run_count()), 0.0);
   for (const std::vector<double>& own : scores.scores) {
     for (std::size_t r = 0; r < own.size(); ++r)
@@ -77,7 +77,7 @@ std::vector<double> run_means(const RunScores& scores) {
   return means;
 }
 
-double mean_score(const RunScores& scores) {
+double mean_score(const RunScoreTable& scores) {
   return mean(graph_means(scores));
 }
 

@@ -7,9 +7,9 @@
 
 namespace tpudist {
 
-// The scores of one system on the graphs of one collection, in each of its R complete runs. A score
-// is the metric of one graph: Kendall tau, or the tile score.
-struct RunScores {
+// A table of the scores of one system: a row for each graph of one collection, a column for each of
+// its R complete runs. A score is the metric of one graph: Kendall tau, or the tile score.
+struct RunScoreTable {
   std::vector<std::string> graphs;    // [G] names, for messages
   std::vector<std::string> families;  // [G]
   std::vector<int> folds;             // [G] graphs of one fold were scored by the same training;
@@ -31,14 +31,14 @@ struct RunScores {
 };
 
 // Only the graphs with these names, in their order.
-RunScores on_graphs(const RunScores& scores, const std::set<std::string>& names);
+RunScoreTable on_graphs(const RunScoreTable& scores, const std::set<std::string>& names);
 // The names that all of `scores` have; empty for an empty span.
-std::set<std::string> common_graphs(std::span<const RunScores* const> scores);
+std::set<std::string> common_graphs(std::span<const RunScoreTable* const> scores);
 
 // Mean over runs. [G]
-std::vector<double> graph_means(const RunScores& scores);
+std::vector<double> graph_means(const RunScoreTable& scores);
 // Mean over graphs. [R]
-std::vector<double> run_means(const RunScores& scores);
-double mean_score(const RunScores& scores);
+std::vector<double> run_means(const RunScoreTable& scores);
+double mean_score(const RunScoreTable& scores);
 
 }  // namespace tpudist
