@@ -23,10 +23,6 @@ bool all_nan(const Values& values) {
   return std::ranges::all_of(values, [](double value) { return std::isnan(value); });
 }
 
-bool all_finite(const Values& values) {
-  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
-}
-
 // Graphs of a source that are judged together, in the order of the header.
 struct GraphSet {
   std::string title;

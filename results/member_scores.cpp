@@ -17,10 +17,6 @@
 namespace tpudist {
 namespace {
 
-bool all_finite(const std::vector<double>& values) {
-  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
-}
-
 void combine_members(GraphResult& graph, const PredictionsHeader& header,
                      const PredictionEntry& entry, const PredictionRows& rows,
                      const Combination& combination, const std::vector<double>& targets) {

@@ -33,10 +33,6 @@ bool is_scored(const ScoresByMember& prediction, const std::vector<bool>& use) {
   return !any;
 }
 
-bool all_finite(const std::vector<double>& values) {
-  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
-}
-
 constexpr std::string_view kNotFinite = "its loss was not finite";
 
 // Whether a selection gave members other weights.
