@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/means.hpp"
 #include "ensemble/columns.hpp"
 
 namespace tpudist {
@@ -174,8 +175,7 @@ PredictionRows JoinedPredictions::read(int graph) const {
   const PredictionEntry& entry = header_.graphs.at(static_cast<std::size_t>(graph));
   PredictionRows joined;
   joined.scores.assign(header_.members.size(),
-                       std::vector<double>(static_cast<std::size_t>(entry.rows),
-                                           std::numeric_limits<double>::quiet_NaN()));
+                       std::vector<double>(static_cast<std::size_t>(entry.rows), kNone));
   bool first = true;
   for (std::size_t f = 0; f < files_.size(); ++f) {
     const int place = places_[static_cast<std::size_t>(graph)][f];

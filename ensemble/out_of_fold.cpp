@@ -1,10 +1,10 @@
 #include "ensemble/out_of_fold.hpp"
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/json_number.hpp"
+#include "core/means.hpp"
 #include "train/scores/score_table.hpp"
 
 namespace tpudist {
@@ -31,7 +31,7 @@ std::vector<OutOfFoldScore> out_of_fold_scores(const PredictionsFile& prediction
   std::vector<OutOfFoldScore> scores;
   for (OutOfFoldScore& sum : sums) {
     if (sum.fold < 0) continue;
-    sum.score = sum.graphs > 0 ? sum.score / sum.graphs : std::numeric_limits<double>::quiet_NaN();
+    sum.score = sum.graphs > 0 ? sum.score / sum.graphs : kNone;
     scores.push_back(sum);
   }
   return scores;

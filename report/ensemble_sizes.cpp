@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
+#include "core/means.hpp"
 #include "core/random.hpp"
 #include "train/scores/score_table.hpp"
 
@@ -106,8 +106,7 @@ std::vector<EnsembleSize> EnsembleSizes::result() const {
     const double share = static_cast<double>(sizes_[s]) / members_;
     const bool told = count > 1 && share <= 0.5;
     list.push_back({sizes_[s], static_cast<int>(count), mean,
-                    told ? std::sqrt(squares / (count - 1) / (1 - share))
-                         : std::numeric_limits<double>::quiet_NaN()});
+                    told ? std::sqrt(squares / (count - 1) / (1 - share)) : kNone});
   }
   return list;
 }

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEqual = "equal";
 constexpr const char* kNotCompared = "not compared";
-constexpr std::string_view kNone = "none";
+constexpr std::string_view kNothing = "none";
 
 // All that a folder tells.
 struct Side {
@@ -56,7 +56,7 @@ struct Side {
 };
 
 // Calls `read`; what it throws becomes a fault.
-void try_to(std::vector<std::string>& faults, const std::function<void()>& read) {
+void attempt(std::vector<std::string>& faults, const std::function<void()>& read) {
   try {
     read();
   } catch (const std::exception& error) {
@@ -64,7 +64,7 @@ void try_to(std::vector<std::string>& faults, const std::function<void()>& read)
   }
 }
 
-bool is_there(const fs::path& path) {
+bool file_exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -72,14 +72,14 @@ bool is_there(const fs::path& path) {
 Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   Side side(path);
   for (const fs::path& file : list_checkpoints(side.folder.checkpoints())) {
-    try_to(faults, [&] {
+    attempt(faults, [&] {
       const CheckpointSummary summary = read_checkpoint_summary(file);
       side.checkpoints[summary.step] = file;
       if (!side.newest) side.newest = summary;
     });
   }
   // A checkpoint also knows which of its keys are at their defaults.
-  try_to(faults, [&] {
+  attempt(faults, [&] {
     const fs::path config = side.folder.config();
     side.config = side.newest ? side.newest->entries()
                               : read_resolved_entries(read_text_file(config), config.string());
@@ -87,15 +87,15 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   for (const ConfigEntry& entry : side.config) {
     if (entry.key == "ensemble.first_member") side.first_member = parse_integer(entry.value).value;
   }
-  try_to(faults, [&] { side.curves = read_learning_curves(side.folder.metrics()); });
+  attempt(faults, [&] { side.curves = read_learning_curves(side.folder.metrics()); });
   if (side.curves.damaged_lines > 0) {
     faults.push_back(fmt::format("{}: {} damaged", side.folder.metrics().string(),
                                  counted(side.curves.damaged_lines, "line")));
   }
-  if (is_there(side.folder.folds()))
-    try_to(faults, [&] { side.folds = FoldFile::read(side.folder.folds()).graph_lines(); });
-  if (is_there(side.folder.scores())) {
-    try_to(faults, [&] {
+  if (file_exists(side.folder.folds()))
+    attempt(faults, [&] { side.folds = FoldFile::read(side.folder.folds()).graph_lines(); });
+  if (file_exists(side.folder.scores())) {
+    attempt(faults, [&] {
       const fs::path file = side.folder.scores();
       const auto scores = nlohmann::json::parse(read_text_file(file), nullptr, false);
       if (!scores.is_object()) throw DataError(file.string() + ": is damaged");
@@ -123,7 +123,7 @@ struct FirstDifference {
   }
 };
 
-bool same(double a, double b) {
+bool equal_numbers(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
@@ -198,7 +198,7 @@ class RunComparison {
   void folds() {
     const auto hash_of = [](const Side& side) {
       if (!side.newest) return std::string();
-      return side.newest->fold_hash ? to_hex(*side.newest->fold_hash) : std::string(kNone);
+      return side.newest->fold_hash ? to_hex(*side.newest->fold_hash) : std::string(kNothing);
     };
     const bool equal = row_of("folds", hash_of(a_), hash_of(b_), "unknown");
     const std::string graph = refolded_graph();
@@ -268,7 +268,8 @@ class RunComparison {
     for (std::int64_t number = first; number < end; ++number) {
       const double x = a[static_cast<std::size_t>(number - a_.first_member)],
                    y = b[static_cast<std::size_t>(number - b_.first_member)];
-      if (!same(x, y)) return values_text(fmt::format("{} of member {}", field, number), x, y);
+      if (!equal_numbers(x, y))
+        return values_text(fmt::format("{} of member {}", field, number), x, y);
     }
     return {};
   }
@@ -292,7 +293,7 @@ class RunComparison {
       first_.add(line.step, stage, text);
     }
     const auto sum = [](const std::vector<Line>& lines) {
-      return lines.empty() ? std::string(kNone)
+      return lines.empty() ? std::string(kNothing)
                            : fmt::format("{}, up to step {}", lines.size(), lines.back().step);
     };
     if (common > 0) compared_.push_back(counted(common, what));
@@ -309,7 +310,8 @@ class RunComparison {
         [&](const LoggedStep& a, const LoggedStep& b) {
           std::string text = difference("loss", a.loss, b.loss);
           if (text.empty()) text = difference("norm", a.norm, b.norm);
-          if (text.empty() && !same(a.rate, b.rate)) text = values_text("rate", a.rate, b.rate);
+          if (text.empty() && !equal_numbers(a.rate, b.rate))
+            text = values_text("rate", a.rate, b.rate);
           return text;
         });
   }
@@ -322,7 +324,7 @@ class RunComparison {
         },
         [&](const LoggedEvaluation& a, const LoggedEvaluation& b) {
           std::string text = difference("score", a.members, b.members);
-          if (text.empty() && same_members_ && !same(a.ensemble, b.ensemble))
+          if (text.empty() && same_members_ && !equal_numbers(a.ensemble, b.ensemble))
             text = values_text("score of the ensemble", a.ensemble, b.ensemble);
           return text;
         });
@@ -334,11 +336,12 @@ class RunComparison {
       const auto other = b_.checkpoints.find(step);
       if (other == b_.checkpoints.end()) continue;
       ++common;
-      try_to(out_.faults, [&, step = step, path = path] { checkpoint(step, path, other->second); });
+      attempt(out_.faults,
+              [&, step = step, path = path] { checkpoint(step, path, other->second); });
     }
     if (common > 0) return compared_.push_back(counted(common, "checkpoint"));
     const auto sum = [](const Side& side) {
-      return side.checkpoints.empty() ? std::string(kNone)
+      return side.checkpoints.empty() ? std::string(kNothing)
                                       : fmt::format("step {}", side.checkpoints.rbegin()->first);
     };
     row("checkpoints", sum(a_), sum(b_), kNotCompared);
@@ -382,7 +385,7 @@ class RunComparison {
       for (std::int64_t number = first; number < end && found.empty(); ++number) {
         const auto mine = std::span(list).subspan((number - a_.first_member) * width, width);
         const auto its = std::span(theirs).subspan((number - b_.first_member) * width, width);
-        const auto at = std::ranges::mismatch(mine, its, same).in1;
+        const auto at = std::ranges::mismatch(mine, its, equal_numbers).in1;
         if (at == mine.end()) continue;
         found = fmt::format("{} of member {}", name, number);
         if (width == 1) continue;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "statistics/combination.hpp"
 
 namespace tpudist {
@@ -24,7 +24,7 @@ std::vector<std::int64_t> ranks_of(const std::vector<double>& scores) {
 
 double sample_deviation(const std::vector<std::vector<double>>& members, std::size_t k) {
   const auto count = static_cast<double>(members.size());
-  if (members.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  if (members.size() < 2) return kNone;
   double mean = 0, squares = 0;
   for (const auto& scores : members) mean += scores[k] / count;
   for (const auto& scores : members) squares += (scores[k] - mean) * (scores[k] - mean);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -10,11 +9,10 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void check_values(std::span<const double> values, std::string_view what) {
   const auto bad = std::ranges::find_if(values, [](double v) { return std::isnan(v); });
@@ -133,7 +131,7 @@ double best_chosen_ratio(std::span<const double> score, std::span<const double> 
   check_pair(score, target);
   if (k < 1)
     throw Error(ErrorKind::failed, "slowdown at top " + std::to_string(k) + " is undefined");
-  if (score.empty()) return kNan;
+  if (score.empty()) return kNone;
   std::vector<std::size_t> order(score.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t chosen = std::min(static_cast<std::size_t>(k), order.size());
@@ -145,14 +143,14 @@ double best_chosen_ratio(std::span<const double> score, std::span<const double> 
   double best_chosen = target[lowest[0]];
   for (const std::size_t i : lowest) best_chosen = std::min(best_chosen, target[i]);
   const double best = *std::ranges::min_element(target);
-  return best > 0 ? best_chosen / best : kNan;
+  return best > 0 ? best_chosen / best : kNone;
 }
 
 }  // namespace
 
 double kendall_tau_b(std::span<const double> x, std::span<const double> y) {
   const PairCounts c = count_pairs(x, y);
-  if (c.all == c.tied_x || c.all == c.tied_y) return kNan;
+  if (c.all == c.tied_x || c.all == c.tied_y) return kNone;
   // The order of operations is SciPy's, so the bits are the same.
   const auto difference = static_cast<double>(c.concordant() - c.discordant);
   const double tau = difference / std::sqrt(static_cast<double>(c.all - c.tied_x)) /
@@ -162,7 +160,7 @@ double kendall_tau_b(std::span<const double> x, std::span<const double> y) {
 
 double ordered_pair_accuracy(std::span<const double> score, std::span<const double> target) {
   const PairCounts c = count_pairs(score, target);
-  if (c.all == c.tied_y) return kNan;
+  if (c.all == c.tied_y) return kNone;
   return static_cast<double>(c.concordant()) / static_cast<double>(c.all - c.tied_y);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -12,8 +11,6 @@
 
 namespace tpudist {
 namespace {
-
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 // Counts over pairs of rows: concordant minus discordant, and tied. For one row, or within one set
 // of rows.
@@ -34,7 +31,7 @@ struct Pairs {
   double tau_b() const {
     const double product =
         std::sqrt(static_cast<double>(all - tied_x)) * std::sqrt(static_cast<double>(all - tied_y));
-    return product > 0 ? static_cast<double>(difference) / product : kUndefined;
+    return product > 0 ? static_cast<double>(difference) / product : kNone;
   }
 };
 
@@ -179,7 +176,7 @@ double tau_sampling_deviation(std::span<const double> x, std::span<const double>
     without.push_back((all - gone).tau_b());
   });
   const auto configs = static_cast<double>(without.size());
-  if (configs < 3) return kUndefined;
+  if (configs < 3) return kNone;
   return std::sqrt((configs - 1) / configs * squares_around(without, mean(without)));
 }
 
@@ -197,7 +194,7 @@ double tied_pair_share(std::span<const double> scores, std::span<const std::int3
     all -= pairs(std::ssize(own));
     tied -= tied_among(chosen(scores, own));
   });
-  return all > 0 ? static_cast<double>(tied) / static_cast<double>(all) : kUndefined;
+  return all > 0 ? static_cast<double>(tied) / static_cast<double>(all) : kNone;
 }
 
 }  // namespace tpudist

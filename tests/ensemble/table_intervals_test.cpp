@@ -4,8 +4,9 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "core/means.hpp"
 
 namespace tpudist {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 TableJudgement table() {
   TableJudgement table;

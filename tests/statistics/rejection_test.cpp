@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "core/means.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
@@ -13,8 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 MemberRecord healthy(std::vector<double> scores) {
   return {true, 3.0, 1.0, std::move(scores)};

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "statistics/metrics.hpp"
 #include "train/scoring/scoring_session.hpp"
 
@@ -23,7 +24,7 @@ std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& 
       RankingMember member{run->path, run->experiment.ensemble.number_of(static_cast<int>(m))};
       if (!run->use[m]) {
         member.why_left_out = "its loss was not finite in training";
-      } else if (!std::ranges::all_of(scores, [](double s) { return std::isfinite(s); })) {
+      } else if (!all_finite(scores)) {
         member.why_left_out = "its scores of this module are not finite";
       }
       members.push_back(std::move(member));

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "core/means.hpp"
 #include "core/text.hpp"
 #include "data/schema/collection.hpp"
 
@@ -22,8 +22,7 @@ std::string number(double score) {
 double final_score(std::span<const CollectionScore> scores) {
   double sum = 0;
   for (const CollectionScore& score : scores) sum += score.score;
-  return scores.empty() ? std::numeric_limits<double>::quiet_NaN()
-                        : sum / static_cast<double>(scores.size());
+  return scores.empty() ? kNone : sum / static_cast<double>(scores.size());
 }
 
 std::string final_score_text(std::span<const CollectionScore> scores) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/means.hpp"
 #include "data/folds/fold_file.hpp"
 #include "data/schema/model_family.hpp"
 #include "train/scoring/prediction_records.hpp"
@@ -93,8 +93,7 @@ PredictionRows InMemoryPredictions::read(int graph) const {
   const std::size_t members = header_.members.size();
   PredictionRows record = scores_record(dataset_, prediction, static_cast<int>(members));
   for (std::size_t m = 0; m < members; ++m) {
-    if (header_.members[m].failed)
-      std::ranges::fill(record.scores[m], std::numeric_limits<double>::quiet_NaN());
+    if (header_.members[m].failed) std::ranges::fill(record.scores[m], kNone);
   }
   if (!metrics_.empty()) record.metrics = metrics_[static_cast<std::size_t>(graph)];
   return record;

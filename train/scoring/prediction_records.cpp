@@ -1,9 +1,9 @@
 #include "train/scoring/prediction_records.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/config/settings.hpp"
+#include "core/means.hpp"
 
 namespace tpudist {
 
@@ -68,7 +68,6 @@ PredictionRows scores_record(const Dataset& dataset, const ScoresByMember& predi
     record.group.push_back(times.group[config]);
     if (!times.normalizer.empty()) record.normalizer.push_back(times.normalizer[config]);
   }
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   record.scores.assign(static_cast<std::size_t>(members),
                        std::vector<double>(prediction.rows.size(), kNone));
   for (std::size_t m = 0; m < record.scores.size(); ++m) {

@@ -49,7 +49,7 @@ bool fits(const Checkpoint& checkpoint, const ParameterTable& table) {
 }
 
 template <typename Lists>
-std::size_t bytes_of(const Lists& lists) {
+std::size_t list_bytes(const Lists& lists) {
   std::size_t bytes = 0;
   visit_lists(
       [&](const char*, ListKept, const auto& list) { bytes += list.size() * sizeof list[0]; },
@@ -212,7 +212,8 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   {
     const Hdf5Lock lock;
     const Hdf5Id file = create_hdf5_in_memory(
-        where, bytes_of(checkpoint) + (checkpoint.roll_back ? bytes_of(*checkpoint.roll_back) : 0));
+        where,
+        list_bytes(checkpoint) + (checkpoint.roll_back ? list_bytes(*checkpoint.roll_back) : 0));
     write_attribute(file, "format", kFormat);
     write_attribute(file, "version", kVersion);
     write_attribute(file, "step", checkpoint.step);

@@ -1,8 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
+#include "core/means.hpp"
 #include "report/charts/heat_map.hpp"
 #include "report/charts/interval_chart.hpp"
 #include "report/charts/line_chart.hpp"
@@ -17,7 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::XmlFault;
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kWidths[] = {758, 324};
 
 // Every chart with a name that would break a page.
