@@ -7,7 +7,6 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
-#include "models/network/network_layout.hpp"
 #include "models/network/unit_scores.hpp"
 #include "models/operators/sum_readout.hpp"
 
@@ -21,7 +20,7 @@ struct MemberRange {
   std::span<const std::uint64_t> dropout_keys = {};
 };
 
-// How a network computes: layer by layer, or the pass of plain SAGE layers on the CPU. Both take dense
+// How a network computes: by layers that autograd differentiates, or by fused layers on the CPU. Both take dense
 // and refined plans. Thread-safe.
 class Executor {
  public:
