@@ -118,7 +118,7 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
   auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   if (!place_.is_device()) {
-    part->backend = std::make_unique<const CpuBackend>(pool);
+    part->backend = std::make_unique<const CpuBackend>(pool, config_.precision);
     return part;
   }
   DeviceArrays arrays = arrays_of(*part);

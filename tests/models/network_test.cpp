@@ -329,25 +329,33 @@ TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
 }
 
 // Operands of 8 binary digits move scores a little and gradients, where an activation falls to the
-// other side, a little more.
+// other side, a little more. By fused and by general operators.
 TEST(Network, Bf16IsCloseToFp32) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (Case test : cases()) {
-    SCOPED_TRACE(test.name);
-    const Network exact(test.config, test.config_features, -1, pool);
-    test.config.precision = Precision::bf16;
-    const Network network(test.config, test.config_features, -1, pool);
-    const AlignedFloats flat = test::random_parameters(network, 2, 8);
-    for (const UnitInput& unit :
-         {test::make_unit(network, test.slates), refined_unit(network, test.slates)}) {
-      const CallResult fp32 = call(exact, flat, 0, 2, unit), bf16 = call(network, flat, 0, 2, unit);
-      for (int m = 0; m < 2; ++m) {
-        EXPECT_LE(distance(fp32.gradients[m], bf16.gradients[m]), 0.2);
-        EXPECT_GE(distance(fp32.gradients[m], bf16.gradients[m]), 1e-3);  // rounds indeed
-        // Scores are sums of both signs, which cancel in part.
-        EXPECT_LE(distance(all_scores(fp32.scores, *unit.plan, m),
-                           all_scores(bf16.scores, *unit.plan, m)),
-                  0.1);
+    for (const bool general : {false, true}) {
+      SCOPED_TRACE(std::string(test.name) + (general ? ", general" : ""));
+      test.config.general = general;
+      test.config.precision = Precision::fp32;
+      const Network exact(test.config, test.config_features, -1, pool);
+      test.config.precision = Precision::bf16;
+      const Network network(test.config, test.config_features, -1, pool);
+      const AlignedFloats flat = test::random_parameters(network, 2, 8);
+      for (const bool refined : {false, true}) {
+        const auto unit_of = [&](const Network& own) {
+          return refined ? refined_unit(own, test.slates) : test::make_unit(own, test.slates);
+        };
+        const UnitInput unit = unit_of(network);
+        const CallResult fp32 = call(exact, flat, 0, 2, unit_of(exact)),
+                         bf16 = call(network, flat, 0, 2, unit);
+        for (int m = 0; m < 2; ++m) {
+          EXPECT_LE(distance(fp32.gradients[m], bf16.gradients[m]), 0.2);
+          EXPECT_GE(distance(fp32.gradients[m], bf16.gradients[m]), 1e-3);  // rounds indeed
+          // Scores are sums of both signs, which cancel in part.
+          EXPECT_LE(distance(all_scores(fp32.scores, *unit.plan, m),
+                             all_scores(bf16.scores, *unit.plan, m)),
+                    0.1);
+        }
       }
     }
   }
