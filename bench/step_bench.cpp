@@ -87,11 +87,13 @@ Experiment experiment_of(const Arguments& arguments) {
   experiment.network = NetworkConfig::preset(arguments.model);
   experiment.network.general = arguments.engine == "general";
   if (arguments.precision == "bf16") experiment.network.precision = Precision::bf16;
-  for (SageConfig& layer : experiment.network.layers) {
+  std::vector<SageConfig> layers = experiment.network.sage_layers();
+  for (SageConfig& layer : layers) {
     if (arguments.directions == "both")
       layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     if (arguments.aggregation == "max") layer.mix.aggregation = Aggregation::max;
   }
+  experiment.network.set_sage(layers);
   experiment.plan = arguments.plan == "dense"     ? PlanMode::dense
                     : arguments.plan == "refined" ? PlanMode::refined
                                                   : PlanMode::automatic;
@@ -220,7 +222,7 @@ class StepBench {
 
   // Rows and arithmetic of a step, on the plan that was built and with all rows of a dense one.
   void add_cost(json& line, const StepWork& work) const {
-    const std::size_t layers = experiment_.network.layers.size();
+    const std::size_t layers = experiment_.network.blocks.size();
     std::vector<std::int64_t> rows(layers, 0);
     std::int64_t first_rows = 0;
     for (const UnitPass& pass : work.passes) {

@@ -9,8 +9,6 @@ namespace tpudist {
 // Stands where there is no value.
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-bool all_finite(std::span<const double> values);
-
 // Sums run from front to back: the same values in the same order give the same bits.
 
 bool all_finite(std::span<const double> values);

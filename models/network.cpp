@@ -10,13 +10,12 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "models/executors/composed_executor.hpp"
-#include "models/executors/cpu_executor.hpp"
 #include "models/executors/executor.hpp"
+#include "models/executors/fused_executor.hpp"
 #include "models/inputs/encoder.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/kernels/cpu_kernels.hpp"
 #include "models/kernels/threads.hpp"
-#include "models/network/network_layout.hpp"
 
 namespace tpudist {
 
@@ -31,16 +30,15 @@ bool runs_on_gpus() {
 struct Network::Impl {
   Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
        const NetworkOptions& options)
-      : config(config), plan_shape(config.plan_shape()) {
+      : config(config),
+        plan_shape(config.plan_shape()),
+        table(composed_parameters(config, config_features)) {
     if (config.is_composed()) {
       encoder = std::make_unique<const Encoder>(config.encoder, config_features);
-      table = composed_parameters(config, config_features);
       executor = make_composed_executor(config, config_features, options.recompute, pool,
                                         place_on(device_index));
     } else {
-      layout = std::make_unique<const NetworkLayout>(config, config_features);
-      table = layout->table;
-      executor = make_cpu_executor(config, config_features, table, options.recompute, pool);
+      executor = make_fused_executor(config, config_features, table, options.recompute, pool);
     }
     call_shape.parameters = table.length();
     call_shape.config_features = config_features;
@@ -48,13 +46,12 @@ struct Network::Impl {
       call_shape.edge_sets.push_back(layer.edge_kinds.size());
   }
 
-  // Layers take raw features, the pass of plain SAGE layers their logarithms.
+  // Composed networks take raw features, fused layers their logarithms.
   FeatureForms forms() const { return encoder ? FeatureForms::raw : FeatureForms::rows; }
 
   const NetworkConfig config;
   const PlanShape plan_shape;
-  std::unique_ptr<const NetworkLayout> layout;  // of a stack of plain SAGE layers
-  std::unique_ptr<const Encoder> encoder;       // of a network of layers, null otherwise
+  std::unique_ptr<const Encoder> encoder;  // of a composed network, null otherwise
   ParameterTable table;
   CallShape call_shape;
   std::unique_ptr<Executor> executor;
@@ -62,15 +59,9 @@ struct Network::Impl {
 
 namespace {
 
-// The products of bf16 are those of the pass for plain SAGE layers, on the CPU.
-void refuse_bf16(const NetworkConfig& config, int device_index) {
-  if (config.precision == Precision::fp32) return;
-  if (device_index >= 0)
-    throw ConfigError(
-        "precision: bf16 runs on the CPU only: set it to fp32, or dist.device to cpu");
-  if (config.is_composed())
-    throw ConfigError(
-        "a network other than a stack of plain SAGE layers runs with precision: fp32");
+void refuse_bf16_on_device(const NetworkConfig& config, int device_index) {
+  if (config.precision == Precision::fp32 || device_index < 0) return;
+  throw ConfigError("precision: bf16 runs on the CPU only: set it to fp32, or dist.device to cpu");
 }
 
 // On a device every network is composed of layers.
@@ -83,9 +74,8 @@ NetworkConfig config_on(int device_index, NetworkConfig config) {
 
 Network::Network(const NetworkConfig& config, int config_features, int device_index,
                  ThreadPool& pool, const NetworkOptions& options) {
-  if (config.layers.empty() && config.blocks.empty())
-    throw ConfigError("model: a network needs at least one block");
-  refuse_bf16(config, device_index);
+  if (config.blocks.empty()) throw ConfigError("model: a network needs at least one block");
+  refuse_bf16_on_device(config, device_index);
   impl_ = std::make_unique<Impl>(config_on(device_index, config), config_features, device_index,
                                  pool, options);
 }

@@ -59,7 +59,7 @@ bool decides_numbers(std::string_view key, DecidedBy run) {
                                                                      "train.evaluate_rows"};
   if (run.roll_back && key == "train.checkpoint_every") return true;
   if (run.early_stop && std::ranges::find(kOfEvaluations, key) != kOfEvaluations.end()) return true;
-  static constexpr std::array<std::string_view, 27> kFree = {"name",
+  static constexpr std::array<std::string_view, 28> kFree = {"name",
                                                              "system.source",
                                                              "system.collections",
                                                              "system.score",
@@ -71,6 +71,7 @@ bool decides_numbers(std::string_view key, DecidedBy run) {
                                                              "batch.member_chunk",
                                                              "train.recompute",
                                                              "train.cuda_graphs",
+                                                             "model.engine",
                                                              "dist.threads",
                                                              "dist.device",
                                                              "dist.timeout",
@@ -141,6 +142,8 @@ std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entrie
   for (const ConfigEntry& entry : entries) {
     if (entry.key == "train.cuda_graphs" && entry.value == "true")
       lines.push_back("train.cuda_graphs: true is ignored: this version records no CUDA graphs");
+    if (entry.key == "model.engine" && entry.value == "general")
+      lines.push_back("model.engine: general is ignored: this version has one engine");
   }
   return lines;
 }

@@ -7,7 +7,6 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
-#include "models/network/network_layout.hpp"
 #include "models/network/unit_scores.hpp"
 #include "models/operators/sum_readout.hpp"
 
@@ -21,9 +20,8 @@ struct MemberRange {
   std::span<const std::uint64_t> dropout_keys = {};
 };
 
-// Computes the scores and gradients of a network, either layer by layer (make_composed_executor) or
-// with fused SAGE layers on the CPU (make_cpu_executor). Both take dense and refined plans.
-// Thread-safe.
+// How a network computes: by layers that autograd differentiates, or by fused layers on the CPU. Both take dense
+// and refined plans. Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -22,8 +22,7 @@ FusedSage::FusedSage(const SageConfig& config, std::int64_t in, int step, const 
   self_column_ = edge_sets * in_stride_;
   input_stride_ = self_column_ + in_stride_;
   const auto offset = [&](const std::string& name) { return table.find(prefix + name).offset; };
-  const auto known = [&](const ParameterEntry& e) { return e.name == prefix + "neighbours.bias"; };
-  bias_ = offset(std::ranges::any_of(table.entries(), known) ? "neighbours.bias" : "self.bias");
+  bias_ = offset(edge_sets ? "neighbours.bias" : "self.bias");
   begin_ = bias_;
   end_ = bias_ + out_stride_;
   for (std::int64_t set = 0; set <= edge_sets; ++set) {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "models/inputs/graph_input.hpp"
@@ -45,9 +47,8 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
       shape_(config.plan_shape()),
       place_(place),
       encoder_(config.encoder, config_features),
-      blocks_(config.all_blocks()),
+      blocks_(config.blocks),
       pools_(config.pools) {
-  if (pools_.empty()) pools_ = {config.mean_readout ? Aggregation::mean : Aggregation::sum};
   int depth = 0;
   const auto begin_segment = [&] {
     first_entry_.push_back(table_.entries().size());
@@ -58,7 +59,11 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
   std::int64_t channels = encoder_.channels();
   for (const auto& block : blocks_) {
     begin_segment();
-    for (const ParameterEntry& entry : block->parameters()) table_.add(entry);
+    std::vector<ParameterEntry> entries = block->parameters();
+    // The weights of a fused layer lie side by side, so that one product takes all of them.
+    if (config.is_sage_stack())
+      std::ranges::stable_partition(entries, [](const auto& e) { return e.shape.size() == 2; });
+    for (const ParameterEntry& entry : entries) table_.add(entry);
     channels = block->channels();
     depth += static_cast<int>(block->steps().size());
     drops_ = drops_ || block->drops() > 0;
@@ -113,7 +118,7 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
   auto part = std::make_shared<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
   if (!place_.is_device()) {
-    part->backend = std::make_unique<const CpuBackend>(pool);
+    part->backend = std::make_unique<const CpuBackend>(pool, config_.precision);
     return part;
   }
   DeviceArrays arrays = arrays_of(*part);

@@ -14,7 +14,7 @@ constexpr std::int64_t kRowsTogether = 4096;
 std::vector<FusedSage> layers_of(const NetworkConfig& config, const ParameterTable& table) {
   std::vector<FusedSage> layers;
   std::int64_t in = config.encoder.width;
-  for (const SageConfig& layer : config.layers) {
+  for (const SageConfig& layer : config.sage_layers()) {
     const int step = static_cast<int>(layers.size());
     layers.emplace_back(layer, in, step, "blocks." + std::to_string(step) + ".sage.", table,
                         layers.empty() || layers.back().has_relu());

@@ -30,7 +30,6 @@ std::string head_name(const NetworkConfig& config) {
     if (!name.empty()) name += '+';
     name += aggregations[static_cast<int>(pool)];
   }
-  if (name.empty()) name = config.mean_readout ? "mean" : "sum";
   for (const std::int64_t width : config.head.widths) name += ", linear " + std::to_string(width);
   return "readout " + name + ", linear 1";
 }
@@ -44,7 +43,7 @@ std::vector<LayerRow> layer_table(const NetworkConfig& config, std::int64_t conf
   rows.push_back({"encoder", 0, trained(encoder.parameters()), encoder.channels(), 0, 0});
   int step = 0;
   std::int64_t parameters = rows.front().parameters;
-  for (const auto& block : config.all_blocks()) {
+  for (const auto& block : config.blocks) {
     add_layer(*block, 0, step, rows);
     step += static_cast<int>(block->steps().size());
     parameters += trained(block->parameters());

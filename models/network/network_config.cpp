@@ -30,29 +30,18 @@ bool is_per_element(const Layer& layer) {
          std::ranges::any_of(layer.inner(), [](const auto& own) { return is_per_element(*own); });
 }
 
-// Takes the blocks as plain SAGE layers where all of them are.
-void set_blocks(std::vector<std::shared_ptr<const Layer>> blocks, NetworkConfig& network) {
-  network.layers.clear();
-  network.blocks.clear();
-  for (const auto& block : blocks) {
-    const SageConfig* config = sage_config_of(*block);
-    if (!config || !config->is_plain()) {
-      network.layers.clear();
-      network.blocks = std::move(blocks);
-      return;
-    }
-    network.layers.push_back(*config);
-  }
-}
-
 void read_blocks(ConfigNode model, std::int64_t config_features, NetworkConfig& network) {
   LayerContext place;
   place.channels = network.encoder.width;
   place.state_channels = Encoder(network.encoder, config_features).state_channels();
   auto blocks = read_layers(model.items("blocks"), "blocks.", place);
-  if (!blocks.empty()) set_blocks(std::move(blocks), network);
-  if (!network.layers.empty() || !network.blocks.empty()) return;
-  network.layers = sage_stack({64}, false);
+  if (!blocks.empty()) {
+    network.blocks = std::move(blocks);
+    return;
+  }
+  network.set_sage(network.sage_layers());  // of a preset, on this encoder
+  if (!network.blocks.empty()) return;
+  network.set_sage(sage_stack({64}, false));
   model.mistake("preset", "give a preset, or blocks: [{layer: sage, width: 64}, ...]");
 }
 
@@ -79,13 +68,7 @@ std::vector<Aggregation> read_pools(ConfigNode readout, const std::string& fallb
 }
 
 void read_readout(ConfigNode readout, NetworkConfig& network) {
-  std::vector<Aggregation> pools = read_pools(readout, network.mean_readout ? "mean" : "sum");
-  network.pools.clear();
-  if (pools.size() == 1 && pools[0] != Aggregation::max) {
-    network.mean_readout = pools[0] == Aggregation::mean;
-  } else {
-    network.pools = std::move(pools);
-  }
+  network.pools = read_pools(readout, "sum");
   network.head.widths = readout.integers("widths", network.head.widths, {1, kMaxWidth});
   network.head.config_widths =
       readout.integers("config_widths", network.head.config_widths, {1, kMaxWidth});
@@ -101,16 +84,16 @@ void read_readout(ConfigNode readout, NetworkConfig& network) {
 NetworkConfig NetworkConfig::preset(const std::string& name) {
   NetworkConfig network;
   if (name == "latenciaga_xla") {
-    network.layers = sage_stack({64, 64, 128, 128, 256, 256}, false);
+    network.set_sage(sage_stack({64, 64, 128, 128, 256, 256}, false));
     return network;
   }
   network.encoder.width = 64;
   if (name == "latenciaga_nlp") {
-    network.layers = sage_stack({256, 256, 256, 256, 512, 512, 512, 512}, true);
+    network.set_sage(sage_stack({256, 256, 256, 256, 512, 512, 512, 512}, true));
     return network;
   }
   if (name == "latenciaga_tile") {
-    network.layers = sage_stack({256, 256, 256, 256, 512, 512, 512, 512}, false);
+    network.set_sage(sage_stack({256, 256, 256, 256, 512, 512, 512, 512}, false));
     network.output_scale = 1;
     return network;
   }
@@ -126,7 +109,8 @@ NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features
   network.encoder = EncoderConfig::read(model.child("encoder"), network.encoder);
   read_blocks(model, config_features, network);
   read_readout(model.child("readout"), network);
-  network.general = model.choice("engine", "auto", {"auto", "general"}) == "general";
+  if (model.has("engine"))  // of earlier versions: removed_settings()
+    model.choice("engine", "auto", {"auto", "general"});
   if (!network.takes_configurations()) {
     model.child("encoder").mistake(
         "join",
@@ -139,50 +123,58 @@ NetworkConfig NetworkConfig::read(ConfigNode model, std::int64_t config_features
 bool NetworkConfig::takes_configurations() const {
   const auto joins = [](const LayerShape& step) { return step.joins_states; };
   return encoder.early_join || !head.config_widths.empty() ||
-         std::ranges::any_of(all_blocks(), [&](const auto& block) {
-           return std::ranges::any_of(block->steps(), joins);
-         });
+         std::ranges::any_of(
+             blocks, [&](const auto& block) { return std::ranges::any_of(block->steps(), joins); });
 }
 
-bool NetworkConfig::is_composed() const {
-  return general || !blocks.empty() || !encoder.is_plain() || !pools.empty() ||
-         !head.widths.empty() || !head.config_widths.empty();
+void NetworkConfig::set_sage(const std::vector<SageConfig>& layers) {
+  blocks.clear();
+  LayerContext place;
+  place.channels = encoder.width;
+  for (const SageConfig& layer : layers) {
+    place.prefix = "blocks." + std::to_string(blocks.size()) + ".";
+    blocks.push_back(make_sage(layer, place));
+    place.channels = blocks.back()->channels();
+    ++place.step;
+  }
+}
+
+std::vector<SageConfig> NetworkConfig::sage_layers() const {
+  std::vector<SageConfig> layers;
+  for (const auto& block : blocks) {
+    const SageConfig* config = sage_config_of(*block);
+    if (!config || !config->is_plain()) return {};
+    layers.push_back(*config);
+  }
+  return layers;
+}
+
+bool NetworkConfig::is_sage_stack() const {
+  return !sage_layers().empty() && encoder.is_plain() && pools.size() == 1 &&
+         pools[0] != Aggregation::max && head.widths.empty() && head.config_widths.empty();
 }
 
 bool NetworkConfig::has_head_of_nodes() const {
-  return pools.empty() && !mean_readout && head.widths.empty() && head.config_widths.empty();
+  return pools == std::vector{Aggregation::sum} && head.widths.empty() &&
+         head.config_widths.empty();
 }
 
 bool NetworkConfig::adds_up_rows() const {
   return head.widths.empty() && std::ranges::find(pools, Aggregation::max) == pools.end();
 }
 
-std::vector<std::shared_ptr<const Layer>> NetworkConfig::all_blocks() const {
-  if (!blocks.empty()) return blocks;
-  std::vector<std::shared_ptr<const Layer>> made;
-  LayerContext place;
-  place.channels = encoder.width;
-  for (const SageConfig& layer : layers) {
-    place.prefix = "blocks." + std::to_string(made.size()) + ".";
-    made.push_back(make_sage(layer, place));
-    place.channels = made.back()->channels();
-    ++place.step;
-  }
-  return made;
-}
-
 PlanShape NetworkConfig::plan_shape() const {
   PlanShape shape;
-  if (is_composed()) {
-    shape.early_join = encoder.early_join;
-    for (const auto& block : all_blocks()) {
-      shape.per_element = shape.per_element || is_per_element(*block);
-      for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
-    }
-    return shape;
+  shape.early_join = encoder.early_join;
+  for (const auto& block : blocks) {
+    shape.per_element = shape.per_element || is_per_element(*block);
+    for (LayerShape& step : block->steps()) shape.layers.push_back(std::move(step));
   }
-  for (const SageConfig& layer : layers) shape.layers.push_back(layer.mix);
-  shape.mean_readout = mean_readout;
+  if (is_composed()) return shape;
+  // The fused operators take means by the weights of the plan.
+  const std::vector<SageConfig> layers = sage_layers();
+  for (std::size_t i = 0; i < layers.size(); ++i) shape.layers[i] = layers[i].mix;
+  shape.mean_readout = pools[0] == Aggregation::mean;
   return shape;
 }
 
@@ -191,7 +183,7 @@ NetworkWork NetworkConfig::work(std::int64_t config_features) const {
   const Encoder inputs(encoder, config_features);
   inputs.add_work(work);
   work.skips_unneeded = adds_up_rows();
-  for (const auto& block : all_blocks()) block->add_work(work);
+  for (const auto& block : blocks) block->add_work(work);
   return work;
 }
 

@@ -31,21 +31,16 @@ struct HeadConfig {
 // latenciaga_nlp, latenciaga_tile (the 2nd place of "Fast or Slow?").
 struct NetworkConfig {
   EncoderConfig encoder;
-  // The blocks. `layers` where all are plain SAGE layers, which the CPU computes by fused
-  // operators (models/network/fused_pass.hpp); `blocks` where they are not.
-  std::vector<SageConfig> layers;
+  // Each made for the channels and plan layers before it.
   std::vector<std::shared_ptr<const Layer>> blocks;
-  bool mean_readout = false;  // sum otherwise
-  // What is pooled over the nodes of a configuration, concatenated, where it is more than one sum
-  // or mean. Empty: mean_readout says it.
-  std::vector<Aggregation> pools;
+  // What is pooled over the nodes of a configuration, side by side.
+  std::vector<Aggregation> pools{Aggregation::sum};
   HeadConfig head;
   double output_scale = 1e-3;  // scores = scale * readout
   // Precision of the operands of products with weights, except those of embedding and head. It
   // comes from an experiment's `precision`, not from `model:`.
   Precision precision = Precision::fp32;
-  // Runs a stack of plain SAGE layers by the general operators too: on a GPU always, on the CPU for
-  // tests and comparisons.
+  // Runs the network by the general operators in any case: on devices, and in tests.
   bool general = false;
 
   // Reads `model:`: {preset: name}, or encoder, blocks and readout spelled out, or both (a key next
@@ -62,10 +57,15 @@ struct NetworkConfig {
   // Whether a score is an affine function of a sum or mean over rows. Then rows that all
   // configurations share do not change the differences between their scores.
   bool adds_up_rows() const;
+  // Makes the blocks a stack of SAGE layers on the encoder as it is now.
+  void set_sage(const std::vector<SageConfig>& layers);
+  // The layers of the blocks, where all are plain SAGE layers (SageConfig::is_plain); otherwise empty.
+  std::vector<SageConfig> sage_layers() const;
+  // Whether the fused operators of the CPU have this network: a plain encoder, plain SAGE layers, and a
+  // readout of one Linear (models/network/fused_pass.hpp).
+  bool is_sage_stack() const;
   // Whether the layers run by the general operators (ComposedNetwork).
-  bool is_composed() const;
-  // All blocks as layers, for the general operators.
-  std::vector<std::shared_ptr<const Layer>> all_blocks() const;
+  bool is_composed() const { return general || !is_sage_stack(); }
   bool mixes_configs() const { return plan_shape().mixes_configs(); }
   // Whether dropout draws for every (node, configuration), so that training takes dense plans.
   bool draws_per_element() const { return plan_shape().per_element; }

@@ -15,7 +15,7 @@ double training_floats(const NetworkConfig& config, std::int64_t config_features
   };
   std::size_t depth = 0;
   double kept = floats(0, Encoder(config.encoder, config_features).channels()), largest = 0;
-  const auto blocks = config.all_blocks();
+  const auto& blocks = config.blocks;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     NetworkWork own;
     blocks[i]->add_work(own);

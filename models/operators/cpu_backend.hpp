@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/thread_pool.hpp"
+#include "models/kernels/precision.hpp"
 #include "models/operators/backend.hpp"
 
 namespace tpudist {
@@ -10,7 +11,9 @@ namespace tpudist {
 // Gradients by transposed matrices take no atomics. `pool` must outlive it.
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(ThreadPool& pool) : pool_(pool) {}
+  // `precision`: of the operands of linear() where they are float32.
+  explicit CpuBackend(ThreadPool& pool, Precision precision = Precision::fp32)
+      : pool_(pool), precision_(precision) {}
 
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override;
@@ -50,6 +53,7 @@ class CpuBackend : public Backend {
 
  private:
   ThreadPool& pool_;
+  Precision precision_;
 };
 
 }  // namespace tpudist

@@ -18,10 +18,12 @@ struct Matrix {
 };
 
 // c[m, n] = a[m, k] b[k, n] + beta * c, where c lies like `a` in its tensor.
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Matrix& a, const Matrix& b,
-              double beta, at::Tensor& c, std::int64_t c_offset, std::int64_t c_stride) {
+// `precision`: of float32 operands.
+void multiply(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, const Matrix& a,
+              const Matrix& b, double beta, at::Tensor& c, std::int64_t c_offset,
+              std::int64_t c_stride) {
   if (c.scalar_type() == at::kFloat) {
-    gemm(m, n, k, {a.tensor.const_data_ptr<float>() + a.offset, a.stride, a.transpose},
+    gemm(precision, m, n, k, {a.tensor.const_data_ptr<float>() + a.offset, a.stride, a.transpose},
          {b.tensor.const_data_ptr<float>() + b.offset, b.stride, b.transpose},
          static_cast<float>(beta), c.mutable_data_ptr<float>() + c_offset, c_stride);
     return;
@@ -66,12 +68,13 @@ struct Sizes {
 };
 
 at::Tensor gradient_of_rows(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
-                            ThreadPool& pool) {
+                            Precision precision, ThreadPool& pool) {
   const Sizes n(x, weight);
   at::Tensor d_x = at::empty_like(x);
   for_row_blocks(pool, n.rows, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t m = 0; m < n.members; ++m) {
-      multiply(count, n.in, n.out, {d_y, (first * n.members + m) * n.out, n.members * n.out},
+      multiply(precision, count, n.in, n.out,
+               {d_y, (first * n.members + m) * n.out, n.members * n.out},
                {weight, m * n.in * n.out, n.out, Transpose::yes}, 0, d_x,
                (first * n.members + m) * n.in, n.members * n.in);
     }
@@ -81,7 +84,8 @@ at::Tensor gradient_of_rows(const at::Tensor& d_y, const at::Tensor& x, const at
 
 // Partial sums [chunks, M, I, O] and [chunks, M, O], added up over the chunks in order.
 void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
-                             ThreadPool& pool, at::Tensor& d_weight, at::Tensor& d_bias) {
+                             Precision precision, ThreadPool& pool, at::Tensor& d_weight,
+                             at::Tensor& d_bias) {
   const Sizes n(x, weight);
   const std::int64_t step = chunk_rows(n.rows), chunks = (n.rows + step - 1) / step;
   at::Tensor weights = at::empty({chunks, n.members, n.in, n.out}, x.options()),
@@ -89,7 +93,7 @@ void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const a
   pool.parallel_for(chunks * n.members, [&](std::int64_t task) {
     const std::int64_t chunk = task / n.members, m = task % n.members;
     const std::int64_t first = chunk * step, count = std::min(step, n.rows - first);
-    multiply(n.in, n.out, count,
+    multiply(precision, n.in, n.out, count,
              {x, (first * n.members + m) * n.in, n.members * n.in, Transpose::yes},
              {d_y, (first * n.members + m) * n.out, n.members * n.out}, 0, weights,
              task * n.in * n.out, n.out);
@@ -128,9 +132,9 @@ at::Tensor CpuBackend::linear(const at::Tensor& x, const at::Tensor& weight,
                    bias.const_data_ptr<scalar_t>() + m * n.out);
         });
       }
-      multiply(count, n.out, n.in, {x, (first * n.members + m) * n.in, n.members * n.in},
-               {weight, m * n.in * n.out, n.out}, bias.defined() ? 1 : 0, y, begin,
-               n.members * n.out);
+      multiply(
+          precision_, count, n.out, n.in, {x, (first * n.members + m) * n.in, n.members * n.in},
+          {weight, m * n.in * n.out, n.out}, bias.defined() ? 1 : 0, y, begin, n.members * n.out);
     }
   });
   return y;
@@ -140,8 +144,8 @@ Backend::Gradients CpuBackend::linear_gradient(const at::Tensor& x, const at::Te
                                                const at::Tensor& d_y, bool of_x,
                                                bool of_bias) const {
   Gradients gradients;
-  if (of_x) gradients.x = gradient_of_rows(d_y, x, weight, pool_);
-  gradients_of_parameters(d_y, x, weight, pool_, gradients.parameter, gradients.bias);
+  if (of_x) gradients.x = gradient_of_rows(d_y, x, weight, precision_, pool_);
+  gradients_of_parameters(d_y, x, weight, precision_, pool_, gradients.parameter, gradients.bias);
   if (!of_bias) gradients.bias = at::Tensor();
   return gradients;
 }

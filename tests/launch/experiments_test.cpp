@@ -123,9 +123,9 @@ TEST(Experiments, TakeOverTheSecondPlacesNumbers) {
     EXPECT_EQ(experiment.optimizer.clip_norm, 100);
     EXPECT_NEAR(experiment.schedule(399'999, 400'000), 1e-2, 1e-7);
   }
-  EXPECT_EQ(nlp.network.layers.size(), 8);
-  EXPECT_TRUE(nlp.network.layers[1].residual);
-  EXPECT_FALSE(xla.network.layers[1].residual);
+  EXPECT_EQ(nlp.network.blocks.size(), 8);
+  EXPECT_TRUE(nlp.network.sage_layers()[1].residual);
+  EXPECT_FALSE(xla.network.sage_layers()[1].residual);
   EXPECT_EQ(read("xla_default").data.exclude_valid.size(), 2);
   EXPECT_THAT(read("xla_default").data.exclude_train, ElementsAre("*unet*"));
 }

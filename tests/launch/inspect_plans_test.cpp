@@ -55,7 +55,7 @@ TEST_F(InspectPlans, GivesNumbersThatBelongTogether) {
     int count = 0;
     for (const auto& graph : json.at("graphs")) {
       const std::vector<std::int64_t> rows = graph.at("rows");
-      ASSERT_EQ(rows.size(), tiny_experiment().network.layers.size() + 1);
+      ASSERT_EQ(rows.size(), tiny_experiment().network.blocks.size() + 1);
       EXPECT_EQ(graph.at("dense_rows"),
                 graph.at("nodes").get<std::int64_t>() * graph.at("configs").get<std::int64_t>());
       for (const std::int64_t n : rows) {

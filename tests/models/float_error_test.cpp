@@ -21,13 +21,15 @@ using test::SumOfErrors;
 NetworkConfig network_of(std::vector<std::int64_t> widths, bool residual) {
   NetworkConfig config;
   config.encoder = {12, 20, 32};
+  std::vector<SageConfig> layers;
   for (const std::int64_t width : widths) {
     SageConfig layer;
     layer.width = width;
     layer.residual = residual;
     layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
-    config.layers.push_back(layer);
+    layers.push_back(layer);
   }
+  config.set_sage(layers);
   return config;
 }
 
@@ -71,17 +73,21 @@ TEST(FloatError, RefinedIsAtMostTwiceDenseInADeepNetwork) {
 }
 TEST(FloatError, RefinedIsAtMostTwiceDenseInBothDirectionsWithSums) {
   NetworkConfig config = network_of({48, 48, 64}, true);
-  for (SageConfig& layer : config.layers) {
+  std::vector<SageConfig> layers = config.sage_layers();
+  for (SageConfig& layer : layers) {
     layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     layer.mix.aggregation = Aggregation::sum;
   }
-  config.layers[1].activation = Activation::none;
-  config.mean_readout = true;
+  layers[1].activation = Activation::none;
+  config.set_sage(layers);
+  config.pools = {Aggregation::mean};
   compare(config, Configurable::few, 5);
 }
 TEST(FloatError, RefinedIsAtMostTwiceDenseWithMaxima) {
   NetworkConfig config = network_of({64, 64, 64}, false);
-  for (SageConfig& layer : config.layers) layer.mix.aggregation = Aggregation::max;
+  std::vector<SageConfig> layers = config.sage_layers();
+  for (SageConfig& layer : layers) layer.mix.aggregation = Aggregation::max;
+  config.set_sage(layers);
   compare(config, Configurable::few, 6);
 }
 TEST(FloatError, RefinedIsAtMostTwiceDenseWhereEveryNodeIsConfigurable) {

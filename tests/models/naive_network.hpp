@@ -104,10 +104,12 @@ class NaiveNetwork {
     const at::Tensor node = at::mm(features, p("encoder.node.weight")) + p("encoder.node.bias");
     at::Tensor x = at::cat({at::stack(opcodes), node, config_columns(slate, k)}, 1);
     x = at::relu(at::mm(x, p("encoder.join.weight")) + p("encoder.join.bias"));
-    for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      const SageConfig& layer = config.layers[i];
+    const std::vector<SageConfig> layers = config.sage_layers();
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const SageConfig& layer = layers[i];
       const std::string prefix = "blocks." + std::to_string(i) + ".sage.";
-      at::Tensor out = at::mm(x, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
+      at::Tensor out = at::mm(x, p(prefix + "self.weight"));
+      out = out + p(prefix + (layer.mix.edge_kinds.empty() ? "self.bias" : "neighbours.bias"));
       for (std::size_t d = 0; d < layer.mix.edge_kinds.size(); ++d) {
         const std::string name = d ? "neighbours_" + std::to_string(d) : "neighbours";
         out = out + at::mm(aggregate(slate, layer.mix, d, x), p(prefix + name + ".weight"));
@@ -116,7 +118,8 @@ class NaiveNetwork {
       x = layer.activation == Activation::relu ? at::relu(out) : out;
     }
     const at::Tensor values = at::mm(x, p("head.weight")) + p("head.bias");
-    return config.output_scale * (config.mean_readout ? values.mean() : values.sum());
+    return config.output_scale *
+           (config.pools[0] == Aggregation::mean ? values.mean() : values.sum());
   }
 
   const Network& network_;

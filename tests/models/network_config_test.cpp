@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/tpugraphs.hpp"
-#include "models/network/network_layout.hpp"
+#include "models/executors/composed_executor.hpp"
 
 namespace tpudist {
 namespace {
@@ -20,30 +20,31 @@ NetworkConfig read(const std::string& yaml) {
 
 TEST(NetworkConfig, PresetsHaveThePublishedSizes) {
   // 270k and 2.3M, MODELS of the 2nd place's write-up.
-  EXPECT_EQ(NetworkLayout(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures)
-                .table.parameters(),
+  EXPECT_EQ(composed_parameters(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures)
+                .parameters(),
             1440 + 2820 + 1632 + 258'944 + 257);
-  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures)
-                  .table.parameters(),
+  EXPECT_NEAR(composed_parameters(NetworkConfig::preset("latenciaga_nlp"), kLayoutConfigFeatures)
+                  .parameters(),
               2.3e6, 0.1e6);
-  EXPECT_NEAR(NetworkLayout(NetworkConfig::preset("latenciaga_tile"), kTileConfigFeatures)
-                  .table.parameters(),
+  EXPECT_NEAR(composed_parameters(NetworkConfig::preset("latenciaga_tile"), kTileConfigFeatures)
+                  .parameters(),
               2.3e6, 0.1e6);
 }
 
 TEST(NetworkConfig, ReadsPresets) {
   const NetworkConfig nlp = read("model: {preset: latenciaga_nlp}");
   EXPECT_EQ(nlp.encoder.width, 64);
-  ASSERT_EQ(nlp.layers.size(), 8u);
-  EXPECT_TRUE(nlp.layers[1].residual);
-  EXPECT_EQ(nlp.layers[7].width, 512);
+  const std::vector<SageConfig> layers = nlp.sage_layers();
+  ASSERT_EQ(layers.size(), 8u);
+  EXPECT_TRUE(layers[1].residual);
+  EXPECT_EQ(layers[7].width, 512);
   EXPECT_EQ(nlp.output_scale, 1e-3);
   const NetworkConfig tile =
       read("model: {preset: latenciaga_tile, encoder: {width: 32}, readout: {pool: mean}}");
   EXPECT_EQ(tile.encoder.width, 32);
   EXPECT_EQ(tile.output_scale, 1);
-  EXPECT_TRUE(tile.mean_readout);
-  EXPECT_FALSE(tile.layers[1].residual);
+  EXPECT_EQ(tile.pools, std::vector{Aggregation::mean});
+  EXPECT_FALSE(tile.sage_layers()[1].residual);
   EXPECT_EQ(tile.plan_shape().layers.size(), 8u);
 }
 
@@ -57,14 +58,15 @@ TEST(NetworkConfig, ReadsBlocksSpelledOut) {
       "aggregation: sum,\n"
       "       activation: none}\n"
       "    - {layer: sage, width: 6, directions: []}\n");
-  ASSERT_EQ(network.layers.size(), 4u);
-  EXPECT_EQ(network.layers[1].width, 48);
-  EXPECT_TRUE(network.layers[1].residual);
-  EXPECT_EQ(network.layers[0].mix.edge_kinds, std::vector{EdgeKind::consumer_to_producer});
-  EXPECT_EQ(network.layers[2].mix.edge_kinds.size(), 2u);
-  EXPECT_EQ(network.layers[2].mix.aggregation, Aggregation::sum);
-  EXPECT_EQ(network.layers[2].activation, Activation::none);
-  EXPECT_TRUE(network.layers[3].mix.edge_kinds.empty());
+  const std::vector<SageConfig> layers = network.sage_layers();
+  ASSERT_EQ(layers.size(), 4u);
+  EXPECT_EQ(layers[1].width, 48);
+  EXPECT_TRUE(layers[1].residual);
+  EXPECT_EQ(layers[0].mix.edge_kinds, std::vector{EdgeKind::consumer_to_producer});
+  EXPECT_EQ(layers[2].mix.edge_kinds.size(), 2u);
+  EXPECT_EQ(layers[2].mix.aggregation, Aggregation::sum);
+  EXPECT_EQ(layers[2].activation, Activation::none);
+  EXPECT_TRUE(layers[3].mix.edge_kinds.empty());
 }
 
 TEST(NetworkConfig, NamesMistakes) {
@@ -103,20 +105,20 @@ TEST(ParameterTable, PadsEntriesTo64Bytes) {
   EXPECT_THROW(table.add("e", {0}), Error);
 }
 
-TEST(NetworkLayout, NamesAreTheStandardOnes) {
-  const NetworkLayout layout(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures);
+TEST(NetworkParameters, NamesAreTheStandardOnes) {
+  const ParameterTable table =
+      composed_parameters(NetworkConfig::preset("latenciaga_xla"), kLayoutConfigFeatures);
   std::vector<std::string> names;
-  for (const ParameterEntry& entry : layout.table.entries()) names.push_back(entry.name);
+  for (const ParameterEntry& entry : table.entries()) names.push_back(entry.name);
   names.resize(8);
   EXPECT_EQ(names,
             (std::vector<std::string>{
                 "encoder.opcode.weight", "encoder.node.weight", "encoder.node.bias",
                 "encoder.join.weight", "encoder.join.bias", "blocks.0.sage.neighbours.weight",
                 "blocks.0.sage.self.weight", "blocks.0.sage.neighbours.bias"}));
-  EXPECT_EQ(layout.table.find("encoder.join.weight").shape, (std::vector<std::int64_t>{50, 32}));
-  EXPECT_EQ(layout.table.find("head.weight").shape, (std::vector<std::int64_t>{256, 1}));
-  EXPECT_EQ(layout.table.find("head.bias").group, ParameterGroup::output);
-  EXPECT_EQ(layout.layers[0].parts.size(), 1u);  // both weights in one product
+  EXPECT_EQ(table.find("encoder.join.weight").shape, (std::vector<std::int64_t>{50, 32}));
+  EXPECT_EQ(table.find("head.weight").shape, (std::vector<std::int64_t>{256, 1}));
+  EXPECT_EQ(table.find("head.bias").group, ParameterGroup::output);
 }
 
 }  // namespace

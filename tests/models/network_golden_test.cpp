@@ -86,14 +86,16 @@ test::SlateCase golden_slate() {
 void expect_golden(const Golden& golden) {
   NetworkConfig config;
   config.encoder = {12, 20, 16};
+  std::vector<SageConfig> layers;
   for (int i = 0; i < 3; ++i) {
     SageConfig layer;
     layer.width = i < 2 ? 16 : 8;
     layer.mix.aggregation = golden.aggregations[i];
     layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
     layer.residual = true;
-    config.layers.push_back(layer);
+    layers.push_back(layer);
   }
+  config.set_sage(layers);
   ThreadPool pool(1, use_one_thread_per_worker);
   const Network network(config, kLayoutConfigFeatures, -1, pool);
   AlignedFloats flat(network.parameters().length(), 0.0f);

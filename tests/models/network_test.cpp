@@ -56,8 +56,9 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   NetworkConfig small;
   small.encoder = {12, 20, 32};
-  small.layers = {sage(32), sage(32), sage(48)};
-  small.layers[1].residual = true;
+  std::vector<SageConfig> plain{sage(32), sage(32), sage(48)};
+  plain[1].residual = true;
+  small.set_sage(plain);
   all.push_back({"aligned widths, residual, several row blocks", small, layout_slates({150}, {5})});
   all.push_back({"slates of equal K", small, layout_slates({9, 14, 6}, {4, 4, 4})});
   all.push_back({"slates of unequal K, one of a single configuration", small,
@@ -66,17 +67,20 @@ std::vector<Case> cases() {
   NetworkConfig odd;
   odd.encoder = {3, 5, 7};
   const auto forth = EdgeKind::consumer_to_producer, back = EdgeKind::producer_to_consumer;
-  odd.layers = {sage(7, {forth, back}), sage(5, {back}), sage(5), sage(9, {})};
-  odd.layers[0].residual = odd.layers[2].residual = true;
-  odd.layers[1].mix.aggregation = Aggregation::sum;
-  odd.layers[1].activation = Activation::none;
-  odd.mean_readout = true;
+  std::vector<SageConfig> layers{sage(7, {forth, back}), sage(5, {back}), sage(5), sage(9, {})};
+  layers[0].residual = layers[2].residual = true;
+  layers[1].mix.aggregation = Aggregation::sum;
+  layers[1].activation = Activation::none;
+  odd.set_sage(layers);
+  odd.pools = {Aggregation::mean};
   odd.output_scale = 2.5;
   all.push_back({"odd widths, both directions, sums, no edges, mean readout", odd,
                  layout_slates({13, 8}, {3, 3})});
-  for (SageConfig& layer : odd.layers) layer.mix.aggregation = Aggregation::max;
+  for (SageConfig& layer : layers) layer.mix.aggregation = Aggregation::max;
+  odd.set_sage(layers);
   all.push_back({"odd widths, both directions, maxima", odd, layout_slates({13, 8}, {3, 5})});
-  small.layers[0].mix.aggregation = small.layers[2].mix.aggregation = Aggregation::max;
+  plain[0].mix.aggregation = plain[2].mix.aggregation = Aggregation::max;
+  small.set_sage(plain);
   all.push_back({"maxima and means, several row blocks", small, layout_slates({150}, {5})});
 
   std::vector<SlateCase> tile = {test::random_slate(5, 17, 6, 0, kTileConfigFeatures),
@@ -232,8 +236,8 @@ TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
   }
 }
 
-// The stack as a network of layers: on the CPU, and all members together on the emulated device.
-TEST(Network, LayersEqualThePassOfPlainStacks) {
+// Fused layers and those of composed networks: on the CPU, and all members together on the emulated device.
+TEST(Network, LayersEqualFusedLayers) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (const Case& test : cases()) {
     SCOPED_TRACE(test.name);
@@ -325,25 +329,33 @@ TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
 }
 
 // Operands of 8 binary digits move scores a little and gradients, where an activation falls to the
-// other side, a little more.
+// other side, a little more. By fused and by general operators.
 TEST(Network, Bf16IsCloseToFp32) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (Case test : cases()) {
-    SCOPED_TRACE(test.name);
-    const Network exact(test.config, test.config_features, -1, pool);
-    test.config.precision = Precision::bf16;
-    const Network network(test.config, test.config_features, -1, pool);
-    const AlignedFloats flat = test::random_parameters(network, 2, 8);
-    for (const UnitInput& unit :
-         {test::make_unit(network, test.slates), refined_unit(network, test.slates)}) {
-      const CallResult fp32 = call(exact, flat, 0, 2, unit), bf16 = call(network, flat, 0, 2, unit);
-      for (int m = 0; m < 2; ++m) {
-        EXPECT_LE(distance(fp32.gradients[m], bf16.gradients[m]), 0.2);
-        EXPECT_GE(distance(fp32.gradients[m], bf16.gradients[m]), 1e-3);  // rounds indeed
-        // Scores are sums of both signs, which cancel in part.
-        EXPECT_LE(distance(all_scores(fp32.scores, *unit.plan, m),
-                           all_scores(bf16.scores, *unit.plan, m)),
-                  0.1);
+    for (const bool general : {false, true}) {
+      SCOPED_TRACE(std::string(test.name) + (general ? ", general" : ""));
+      test.config.general = general;
+      test.config.precision = Precision::fp32;
+      const Network exact(test.config, test.config_features, -1, pool);
+      test.config.precision = Precision::bf16;
+      const Network network(test.config, test.config_features, -1, pool);
+      const AlignedFloats flat = test::random_parameters(network, 2, 8);
+      for (const bool refined : {false, true}) {
+        const auto unit_of = [&](const Network& own) {
+          return refined ? refined_unit(own, test.slates) : test::make_unit(own, test.slates);
+        };
+        const UnitInput unit = unit_of(network);
+        const CallResult fp32 = call(exact, flat, 0, 2, unit_of(exact)),
+                         bf16 = call(network, flat, 0, 2, unit);
+        for (int m = 0; m < 2; ++m) {
+          EXPECT_LE(distance(fp32.gradients[m], bf16.gradients[m]), 0.2);
+          EXPECT_GE(distance(fp32.gradients[m], bf16.gradients[m]), 1e-3);  // rounds indeed
+          // Scores are sums of both signs, which cancel in part.
+          EXPECT_LE(distance(all_scores(fp32.scores, *unit.plan, m),
+                             all_scores(bf16.scores, *unit.plan, m)),
+                    0.1);
+        }
       }
     }
   }

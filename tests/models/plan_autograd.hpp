@@ -187,11 +187,12 @@ class PlanAutograd {
   at::Tensor advance(const Plan& plan, std::size_t index, const at::Tensor& x, bool needed) const {
     const PlanLayer& plan_layer = *plan.layers[index];
     const NeededCounts& part = plan.needed_counts[index];
-    const SageConfig& layer = network_.config().layers[index];
+    const SageConfig layer = network_.config().sage_layers()[index];
     const std::string prefix = "blocks." + std::to_string(index) + ".sage.";
     const std::int64_t rows = needed ? part.rows : plan_layer.rows_out;
     const at::Tensor own = select(plan_layer.self, x, rows);
-    at::Tensor out = at::mm(own, p(prefix + "self.weight")) + p(prefix + "neighbours.bias");
+    at::Tensor out = at::mm(own, p(prefix + "self.weight"));
+    out = out + p(prefix + (plan_layer.edges.empty() ? "self.bias" : "neighbours.bias"));
     for (std::size_t d = 0; d < plan_layer.edges.size(); ++d) {
       const EdgeSet& edges = plan_layer.edges[d];
       const std::int64_t replicas = edges.aggregate.replicas;

@@ -30,9 +30,10 @@ NetworkConfig random_network(CounterRng& random) {
   const auto width = [&] { return static_cast<std::int64_t>(5 + random.below(4)); };
   config.encoder = {static_cast<std::int64_t>(1 + random.below(3)),
                     static_cast<std::int64_t>(2 + random.below(4)), width()};
-  config.mean_readout = random.below(2);
+  config.pools = {random.below(2) ? Aggregation::mean : Aggregation::sum};
   config.output_scale = 0.5;
   std::int64_t before = config.encoder.width;
+  std::vector<SageConfig> layers;
   for (std::uint64_t depth = 1 + random.below(6); depth > 0; --depth) {
     SageConfig layer;
     layer.residual = random.below(2);
@@ -43,8 +44,9 @@ NetworkConfig random_network(CounterRng& random) {
     if (directions % 3 != 0) layer.mix.edge_kinds.push_back(EdgeKind::producer_to_consumer);
     layer.mix.aggregation = static_cast<Aggregation>(random.below(3));
     layer.activation = random.below(3) ? Activation::relu : Activation::none;
-    config.layers.push_back(layer);
+    layers.push_back(layer);
   }
+  config.set_sage(layers);
   return config;
 }
 
@@ -176,11 +178,12 @@ TEST(RefinedEquality, SeesOneWrongMultiplicity) {
   ThreadPool pool(1);
   NetworkConfig config;
   config.encoder = {2, 3, 5};
-  config.layers.resize(2);
-  for (SageConfig& layer : config.layers) {
+  std::vector<SageConfig> layers(2);
+  for (SageConfig& layer : layers) {
     layer.width = 5;
     layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
   }
+  config.set_sage(layers);
   const Network network(config, kLayoutConfigFeatures, -1, pool);
   const AlignedFloats flat = test::random_parameters(network, 1, 5);
   CounterRng random(8);

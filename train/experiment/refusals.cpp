@@ -6,9 +6,6 @@ namespace {
 // What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
 void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
   if (!experiment.network.is_composed()) return;
-  if (experiment.network.precision != Precision::fp32)
-    root.mistake("precision",
-                 "bf16 is for stacks of plain SAGE layers only: this model needs fp32");
   ConfigNode batch = root.child("batch");
   if (experiment.network.draws_per_element() && experiment.plan == PlanMode::refined) {
     root.mistake("plan",

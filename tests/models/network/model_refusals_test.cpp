@@ -98,7 +98,7 @@ TEST(ModelRefusals, NetworksWithoutEnd) {
   expect_line(nested, {"more than 1024 layers"});
   EXPECT_EQ(read("model:\n  blocks: [{layer: residual, repeat: 16, blocks: [{layer: layer_norm, "
                  "repeat: 60}]}]\n")
-                .all_blocks()
+                .blocks
                 .size(),
             16u);
 }
@@ -181,8 +181,8 @@ TEST(ModelRefusals, EveryDocumentEndsWell) {
     std::string text;
     try {
       const NetworkConfig config = read(yaml);
-      EXPECT_FALSE(config.all_blocks().empty());
-      for (const auto& block : config.all_blocks()) EXPECT_FALSE(block->description().empty());
+      EXPECT_FALSE(config.blocks.empty());
+      for (const auto& block : config.blocks) EXPECT_FALSE(block->description().empty());
       config.plan_shape();
       config.work(kLayoutConfigFeatures);
       ++good;

@@ -12,6 +12,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 Experiment read(const std::vector<std::string>& overrides = {}) {
   ConfigDocument document = ConfigDocument::parse(
@@ -62,11 +63,13 @@ TEST(Settings, EveryFreeKeyMayDiffer) {
 }
 
 TEST(Settings, KeysOfEarlierVersionsAreReadAndDecideNothing) {
-  const Experiment before = read(), now = read({"train.cuda_graphs=true"});
+  const Experiment before = read(), now = read({"train.cuda_graphs=true", "model.engine=general"});
   EXPECT_EQ(now.numbers_hash, before.numbers_hash);
   EXPECT_THAT(changed_settings(now.entries, before.entries), IsEmpty());
-  EXPECT_THAT(removed_settings(now.entries), ElementsAre(HasSubstr("train.cuda_graphs")));
-  EXPECT_THAT(removed_settings(read({"train.cuda_graphs=false"}).entries), IsEmpty());
+  EXPECT_THAT(removed_settings(now.entries),
+              UnorderedElementsAre(HasSubstr("train.cuda_graphs"), HasSubstr("model.engine")));
+  EXPECT_THAT(removed_settings(read({"train.cuda_graphs=false", "model.engine=auto"}).entries),
+              IsEmpty());
   EXPECT_THAT(removed_settings(before.entries), IsEmpty());
 }
 

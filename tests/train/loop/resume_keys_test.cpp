@@ -73,7 +73,6 @@ const std::vector<ChangedKey>& deciding_keys() {
       {"model.readout.widths", "[8]"},
       {"model.readout.config_widths", "[8]", "data.collection=tile:xla"},
       {"model.readout.activation", "gelu"},
-      {"model.engine", "general"},
       {"loss.list_mle.weight", "2"},
       {"loss.list_mle.clip_norm", "100"},
       {"loss.list_mle.temperature", "2"},

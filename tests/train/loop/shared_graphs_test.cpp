@@ -57,7 +57,7 @@ TEST_F(SharedGraphs, GiveTheSameBitsForAllKindsOfNetworksAndPlans) {
       {"plan=dense"},
       {"model.preset=latenciaga_nlp", "batch.unit=graph", "batch.unit_slates=2"},
       {"batch.edge_dropout=0.3"},
-      {"model.engine=general", "ensemble.members=1", "ensemble.folds=none"},
+      {"model.readout.widths=[4]", "ensemble.members=1", "ensemble.folds=none"},
       {"model.encoder={code_width: 2, node_width: 0}", "ensemble.members=1", "ensemble.folds=none"},
       {"model.encoder={node_transform: standardised, join: late}",
        "model.blocks=[{layer: sage, width: 8}, {layer: join_config, width: 8}]"},

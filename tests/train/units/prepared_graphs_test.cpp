@@ -116,7 +116,7 @@ TEST_F(PreparedGraphsTest, FilesHoldWhatAProcessPreparesForItself) {
       {},
       {"model.preset=latenciaga_nlp"},
       {"data.reduce={keep: config_neighbours}"},
-      {"model.engine=general"},
+      {"model.readout.widths=[4]"},
       {"model.encoder={code_width: 2}"},
       {"model.encoder={node_transform: raw, node_columns: 0-9}"},
       {"model.encoder={node_transform: standardised, join: late}",
@@ -141,8 +141,8 @@ TEST_F(PreparedGraphsTest, NetworksThatTakeTheSameShareAFile) {
   EXPECT_EQ(files().size(), 1u);
   open_files(experiment({"model.blocks=[{width: 24}]"}));  // fewer layers
   EXPECT_EQ(files().size(), 2u);
-  open_files(experiment({"model.engine=general"}));
-  open_files(experiment({"model.engine=general", "model.encoder={node_transform: raw}"}));
+  open_files(experiment({"model.readout.widths=[4]"}));
+  open_files(experiment({"model.readout.widths=[4]", "model.encoder={node_transform: raw}"}));
   EXPECT_EQ(files().size(), 4u);
 }
 
@@ -172,7 +172,7 @@ std::string mapped_file(const void* address) {
 
 TEST_F(PreparedGraphsTest, AllLiesInTheFileAndNobodyCanWriteThere) {
   for (const bool general : {false, true}) {
-    const Opened opened(experiment({general ? "model.engine=general" : "model.engine=auto"}),
+    const Opened opened(experiment({general ? "model.readout.widths=[4]" : "model.readout.pool=sum"}),
                         pool_);
     PreparedGraphs graphs(opened.data, opened.network);
     graphs.share(true, pool_);

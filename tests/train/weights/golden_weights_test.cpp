@@ -37,14 +37,16 @@ NetworkConfig config_of(GoldenCase& golden, bool residual, double scale) {
   config.encoder.width = rows_of(golden, "encoder.join.weight");
   config.output_scale = scale;
   const auto weights = golden.tensors("weights");
+  std::vector<SageConfig> layers;
   for (int i = 0; weights.contains("blocks." + std::to_string(i) + ".sage.lin_l.weight"); ++i) {
     SageConfig layer;
     layer.width = rows_of(golden, "blocks." + std::to_string(i) + ".sage.lin_l.weight");
     layer.mix.aggregation = Aggregation::mean;
     layer.mix.edge_kinds = {EdgeKind::consumer_to_producer};
     layer.residual = residual;
-    config.layers.push_back(layer);
+    layers.push_back(layer);
   }
+  config.set_sage(layers);
   return config;
 }
 

@@ -1,4 +1,4 @@
-#include "models/executors/cpu_executor.hpp"
+#include "models/executors/fused_executor.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace {
 // pass uses them.
 constexpr std::int64_t kCachedStates = std::int64_t{1} << 19;
 
-class CpuExecutor : public Executor {
+class FusedExecutor : public Executor {
  public:
-  CpuExecutor(const NetworkConfig& config, std::int64_t config_features,
-              const ParameterTable& table, bool recompute, ThreadPool& pool)
+  FusedExecutor(const NetworkConfig& config, std::int64_t config_features,
+                const ParameterTable& table, bool recompute, ThreadPool& pool)
       : network_(config, config_features, table), recompute_(recompute), pool_(pool) {}
 
   int members_together(const Plan& plan) const override {
@@ -66,11 +66,11 @@ class CpuExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_cpu_executor(const NetworkConfig& config,
-                                            std::int64_t config_features,
-                                            const ParameterTable& table, bool recompute,
-                                            ThreadPool& pool) {
-  return std::make_unique<CpuExecutor>(config, config_features, table, recompute, pool);
+std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
+                                              std::int64_t config_features,
+                                              const ParameterTable& table, bool recompute,
+                                              ThreadPool& pool) {
+  return std::make_unique<FusedExecutor>(config, config_features, table, recompute, pool);
 }
 
 }  // namespace tpudist

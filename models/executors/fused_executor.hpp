@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+
+#include "models/executors/executor.hpp"
+#include "models/network/network_config.hpp"
+#include "models/parameters/parameter_table.hpp"
+
+namespace tpudist {
+
+// Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With
+// `recompute` it keeps every other layer's states only (NetworkOptions). `pool` must outlive it.
+std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
+                                              std::int64_t config_features,
+                                              const ParameterTable& table, bool recompute,
+                                              ThreadPool& pool);
+
+}  // namespace tpudist
