@@ -175,7 +175,7 @@ inline Tensor taken(const Tensor& x, const std::vector<std::int64_t>& rows) {
 
 // What an aggregation makes of some rows: of one dimension less.
 inline Tensor aggregated(const Tensor& rows, Aggregation aggregation) {
-  if (rows.size(0) == 0) return at::zeros_like(rows).sum(0);
+  if (rows.size(0) == 0) return rows.sum(0);
   return aggregation == Aggregation::max    ? rows.amax(at::IntArrayRef{0})
          : aggregation == Aggregation::mean ? rows.mean(0)
                                             : rows.sum(0);
