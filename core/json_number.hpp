@@ -6,7 +6,8 @@
 
 namespace tpudist {
 
-// Numbers in JSON, which has neither NaN nor infinity: null stands for them, and for no number.
+// Numbers in JSON. JSON has neither NaN nor infinity; null stands for them and for a missing
+// number.
 inline nlohmann::json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }

@@ -11,8 +11,8 @@
 namespace tpudist {
 
 // Compares two systems on the same graphs, A minus B. An answer is missing where the data do not
-// suffice for it. A run is a complete training (see RunScoreTable), so correlation within a run does no
-// harm.
+// suffice for it. A run is a complete training (see RunScoreTable), so correlation within a run
+// does no harm.
 struct Comparison {
   double a = 0, b = 0, difference = 0;  // means over runs and graphs
   int runs_a = 0, runs_b = 0, families = 0, graphs = 0;

@@ -20,7 +20,8 @@ struct MemberRange {
   std::span<const std::uint64_t> dropout_keys = {};
 };
 
-// How a network computes: by layers that autograd differentiates, or by fused layers on the CPU. Both take dense
+// Computes the scores and gradients of a network: by layers that autograd differentiates
+// (make_composed_executor), or by fused layers on the CPU (make_fused_executor). Both take dense
 // and refined plans. Thread-safe.
 class Executor {
  public:

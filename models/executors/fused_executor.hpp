@@ -9,7 +9,8 @@
 namespace tpudist {
 
 // Makes the executor of networks of fused layers on the CPU (models/network/fused_pass.hpp). With
-// `recompute` it keeps every other layer's states only (NetworkOptions). `pool` must outlive it.
+// `recompute` it keeps the states of only every other layer (NetworkOptions). `pool` must outlive
+// it.
 std::unique_ptr<Executor> make_fused_executor(const NetworkConfig& config,
                                               std::int64_t config_features,
                                               const ParameterTable& table, bool recompute,

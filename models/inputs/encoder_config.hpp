@@ -39,7 +39,7 @@ struct EncoderConfig {
   Activation activation = Activation::relu;
 
   static EncoderConfig read(ConfigNode node, const EncoderConfig& start);
-  // Whether a fused operator of the CPU has this encoder (models/inputs/fused_encoder.hpp).
+  // Whether a fused operator of the CPU supports this encoder (models/inputs/fused_encoder.hpp).
   bool is_plain() const;
 };
 

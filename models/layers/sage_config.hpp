@@ -18,7 +18,7 @@ struct SageConfig {
   bool normalise = false;  // divide each row by its L2 norm
 
   std::int64_t channels() const;  // after the layer
-  // Whether a fused operator of the CPU has this layer (models/layers/fused_sage.hpp).
+  // Whether a fused operator of the CPU supports this layer (models/layers/fused_sage.hpp).
   bool is_plain() const;
 };
 

@@ -31,16 +31,17 @@ struct HeadConfig {
 // latenciaga_nlp, latenciaga_tile (the 2nd place of "Fast or Slow?").
 struct NetworkConfig {
   EncoderConfig encoder;
-  // Each made for the channels and plan layers before it.
+  // Each block is made for the channels and the number of plan layers before it.
   std::vector<std::shared_ptr<const Layer>> blocks;
-  // What is pooled over the nodes of a configuration, side by side.
+  // What is pooled over the nodes of a configuration, concatenated.
   std::vector<Aggregation> pools{Aggregation::sum};
   HeadConfig head;
   double output_scale = 1e-3;  // scores = scale * readout
   // Precision of the operands of products with weights, except those of embedding and head. It
   // comes from an experiment's `precision`, not from `model:`.
   Precision precision = Precision::fp32;
-  // Runs the network by the general operators in any case: on devices, and in tests.
+  // Runs every network by the general operators, also a stack of plain SAGE layers: on devices, and
+  // in tests.
   bool general = false;
 
   // Reads `model:`: {preset: name}, or encoder, blocks and readout spelled out, or both (a key next
@@ -57,12 +58,12 @@ struct NetworkConfig {
   // Whether a score is an affine function of a sum or mean over rows. Then rows that all
   // configurations share do not change the differences between their scores.
   bool adds_up_rows() const;
-  // Makes the blocks a stack of SAGE layers on the encoder as it is now.
+  // Replaces the blocks with a stack of SAGE layers that fits the encoder as it is now.
   void set_sage(const std::vector<SageConfig>& layers);
-  // The layers of the blocks, where all are plain SAGE layers (SageConfig::is_plain); otherwise empty.
+  // The SAGE layers of the blocks, if all are plain (SageConfig::is_plain); otherwise empty.
   std::vector<SageConfig> sage_layers() const;
-  // Whether the fused operators of the CPU have this network: a plain encoder, plain SAGE layers, and a
-  // readout of one Linear (models/network/fused_pass.hpp).
+  // Whether the fused operators of the CPU support this network: a plain encoder, plain SAGE
+  // layers, and a readout of one Linear (models/network/fused_pass.hpp).
   bool is_sage_stack() const;
   // Whether the layers run by the general operators (ComposedNetwork).
   bool is_composed() const { return general || !is_sage_stack(); }

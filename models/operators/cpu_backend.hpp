@@ -6,12 +6,12 @@
 
 namespace tpudist {
 
-// The operators on the CPU: blocks of rows, or groups, are tasks of the pool, and partial sums are those
-// of fixed chunks of rows, added in order, so that the bits do not depend on the number of threads.
-// Gradients by transposed matrices take no atomics. `pool` must outlive it.
+// The operators on the CPU. Blocks of rows, or groups, are tasks of the pool. Partial sums belong
+// to fixed chunks of rows and are added in order, so that the bits do not depend on the number of
+// threads. Gradients use transposed matrices and no atomics. `pool` must outlive it.
 class CpuBackend : public Backend {
  public:
-  // `precision`: of the operands of linear() where they are float32.
+  // `precision`: to which linear() rounds its operands where they are float32.
   explicit CpuBackend(ThreadPool& pool, Precision precision = Precision::fp32)
       : pool_(pool), precision_(precision) {}
 
