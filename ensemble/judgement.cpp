@@ -191,7 +191,7 @@ class Judge {
                          const Values& weights, const PredictionRows& predictions,
                          GraphEvaluation& judged, Without& without) const {
     const Values targets = predictions.targets();
-    Values consensus = combined(kept, weights);
+    const Values consensus = combined(kept, weights);
     judged.metrics = consensus.empty() ? GraphMetrics{} : score_graph(consensus, targets, is_tile_);
     judged.kept = primary_score(judged.metrics, is_tile_);
     judged.limits = score_limits(header_.collection, consensus, predictions);
@@ -216,7 +216,6 @@ class Judge {
     judged.agreement = agreements.size() > 1 ? mean_of_known(agreements) : kNone;
     judged.suspicious =
         judged.agreement >= kAgreement && judged.metrics.kendall_tau < kContradiction;
-    if (options_.keep_rankings) judged.ranking = std::move(consensus);
   }
 
   GraphEvaluation judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,

@@ -22,7 +22,6 @@ struct JudgementOptions {
   bool keep_all = false;  // whether members that RejectionRule rejects are combined all the same
   bool greedy = false;    // whether members are chosen (select_members)
   int least_columns = 0;  // of fold_columns
-  bool keep_rankings = false;  // GraphEvaluation::ranking
 };
 
 // One graph: values of the collection's primary metric, NaN if undefined or without scores.
@@ -33,7 +32,6 @@ struct GraphEvaluation {
   double all = 0;               // of the combination of all columns that have scores
   double kept = 0;              // of the combination that is taken: not rejected, and chosen
   GraphMetrics metrics;         // all metrics of that combination; undefined where nobody ranks
-  std::vector<double> ranking;  // [r] its scores, where they are asked for; empty: none
   // How far members agree: Kendall tau between each column's ranking and the combined one, averaged
   // over columns.
   double agreement = 0;

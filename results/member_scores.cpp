@@ -1,17 +1,13 @@
 #include "results/member_scores.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
-#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/means.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/model_family.hpp"
-#include "sweep/records/scores_file.hpp"
 #include "train/scores/score_table.hpp"
 
 namespace tpudist {
@@ -88,6 +84,7 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
                       .combination = header.combination.value_or(Combination{}),
                       .members = header.members,
                       .graphs = {},
+                      .out_of_fold = {},
                       .data_hash = 0,
                       .parameter_hash = 0};
   if (header.runs.size() == 1) scores.parameter_hash = header.runs.front().parameter_hash;
@@ -102,49 +99,6 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
     return std::tuple(split, graph.name);
   });
   set_data_hash(scores);
-  return scores;
-}
-
-MemberScores read_member_scores_json(const std::filesystem::path& path,
-                                     const std::string& collection, int first_member) {
-  const ScoresFile file = read_scores_file(path);
-  MemberScores scores{
-      .collection = collection,
-      .metric = std::string(primary_metric(collection).name),
-      .most_rows = file.most_rows,
-      .combination = file.combine.empty() ? Combination{} : read_combination(file.combine),
-      .members = {},
-      .graphs = {},
-      .data_hash = 0,
-      .parameter_hash = file.parameters};
-  int used = 0;
-  for (std::size_t m = 0; m < file.members.size(); ++m) {
-    PredictedMember member;
-    member.number = file.members[m].number.value_or(first_member + static_cast<int>(m));
-    member.failed = !file.members[m].used;
-    used += member.failed ? 0 : 1;
-    scores.members.push_back(member);
-  }
-  for (std::size_t g = 0; g < file.graphs.size(); ++g) {
-    const ScoresFile::Graph& known = file.graphs[g];
-    GraphResult graph;
-    graph.name = known.name;
-    graph.family = model_family(graph.name);
-    graph.split = file.split;
-    graph.data_hash = known.data_hash;
-    graph.configs = graph.rows = known.configs;
-    for (const ScoresFile::Member& member : file.members) {
-      if (member.used && g >= member.scores.size())
-        throw DataError(
-            fmt::format("{}: damaged: a member has no score of {}", path.string(), graph.name));
-      graph.members.push_back(member.used ? member.scores[g] : kNone);
-    }
-    graph.out_of_fold.assign(file.members.size(), graph.split != "train");
-    graph.combined = known.score;
-    graph.combined_members = used;
-    scores.graphs.push_back(std::move(graph));
-  }
-  if (!file.split.empty()) set_data_hash(scores);
   return scores;
 }
 

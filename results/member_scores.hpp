@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "ensemble/out_of_fold.hpp"
 #include "ensemble/predictions.hpp"
+#include "sweep/records/run_result.hpp"
 
 namespace tpudist {
 
@@ -41,7 +43,8 @@ struct MemberScores {
   // By which members are put together: what the scores' own file says, else the default.
   Combination combination;
   std::vector<PredictedMember> members;
-  std::vector<GraphResult> graphs;  // sorted by split (train, valid, test) and name
+  std::vector<GraphResult> graphs;          // sorted by split (train, valid, test) and name
+  std::vector<OutOfFoldScore> out_of_fold;  // from scores.json only
   // XXH3 over the names and data of all graphs in this order; 0 if any graph's hash is unknown.
   std::uint64_t data_hash = 0;
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring; 0: unknown, or several runs
@@ -62,5 +65,10 @@ MemberScores read_member_scores(const PredictionSource& predictions);
 // names the file.
 MemberScores read_member_scores_json(const std::filesystem::path& path,
                                      const std::string& collection, int first_member);
+
+// The same as results of a sweep's run with these members. Without the file they have no scores.
+std::vector<MemberResult> read_member_results(const std::filesystem::path& path,
+                                              const std::string& collection, int first_member,
+                                              int members);
 
 }  // namespace tpudist

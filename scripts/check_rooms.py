@@ -56,7 +56,7 @@ ROOMS = {
     "train/ranking": "train/scoring data/modules",
     "train/loop": "train/scoring",
     "train/weights": "train/loop core/safetensors",
-    "sweep": "sweep/records train/loop statistics",
+    "sweep": "results train/loop",
     "launch": "data/ceilings data/convert data/synth report doctor sweep train/ranking train/weights",
 }
 

@@ -16,6 +16,7 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/text.hpp"
+#include "results/member_scores.hpp"
 #include "sweep/labelled_progress.hpp"
 #include "sweep/rank_groups.hpp"
 #include "train/experiment/experiment.hpp"
@@ -296,7 +297,7 @@ class Group {
     result.train_seconds = trained.train_seconds;
     result.host = host_name();
     result.members = read_member_results(RunFolder(folder_.run_folder(run)).scores(),
-                                         run.first_member, run.members);
+                                         run.collection, run.first_member, run.members);
     for (int number : trained.failed) {
       result.members.at(static_cast<std::size_t>(number - run.first_member)).failed = true;
     }

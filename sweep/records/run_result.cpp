@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/json_fault.hpp"
 #include "core/json_number.hpp"
-#include "sweep/records/scores_file.hpp"
 
 namespace tpudist {
 namespace {
@@ -108,36 +106,6 @@ std::optional<RunResult> read_result(const std::filesystem::path& path) {
         "{}: damaged: {}; remove it, and `tpudist sweep run` goes on with the run's checkpoint",
         path.string(), json_fault(error.what())));
   }
-}
-
-std::vector<MemberResult> read_member_results(const std::filesystem::path& scores, int first_member,
-                                              int members) {
-  std::vector<MemberResult> results(static_cast<std::size_t>(members));
-  for (int i = 0; i < members; ++i) results[static_cast<std::size_t>(i)].number = first_member + i;
-  if (!std::filesystem::exists(scores)) return results;
-  const ScoresFile file = read_scores_file(scores);
-  const auto result_of = [&](int number) -> MemberResult& {
-    const int place = number - first_member;
-    if (place >= 0 && place < members) return results[static_cast<std::size_t>(place)];
-    throw DataError(fmt::format("{}: damaged: the run has no member {}", scores.string(), number));
-  };
-  if (!file.members.empty() && std::ssize(file.members) < members)
-    throw DataError(fmt::format("{}: damaged: it has {} of {} members", scores.string(),
-                                file.members.size(), members));
-  for (std::size_t i = 0; i < file.members.size(); ++i) {
-    const ScoresFile::Member& member = file.members[i];
-    MemberResult& result = result_of(first_member + static_cast<int>(i));
-    result.failed = !member.used;
-    result.valid = member.mean;
-    result.valid_graphs = static_cast<int>(
-        std::ranges::count_if(member.scores, [](double score) { return !std::isnan(score); }));
-  }
-  for (const ScoresFile::OutOfFold& member : file.out_of_fold) {
-    MemberResult& result = result_of(member.number);
-    result.out_of_fold = member.score;
-    result.out_of_fold_graphs = member.graphs;
-  }
-  return results;
 }
 
 }  // namespace tpudist

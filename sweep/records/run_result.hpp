@@ -49,8 +49,4 @@ void write_result(const std::filesystem::path& path, const RunResult& result);
 // Nothing when the file does not exist. Throws DataError when it is damaged.
 std::optional<RunResult> read_result(const std::filesystem::path& path);
 
-// The members' scores from a run's scores.json; without that file the members have no scores.
-std::vector<MemberResult> read_member_results(const std::filesystem::path& scores, int first_member,
-                                              int members);
-
 }  // namespace tpudist

@@ -95,7 +95,10 @@ PredictionRows InMemoryPredictions::read(int graph) const {
   for (std::size_t m = 0; m < members; ++m) {
     if (header_.members[m].failed) std::ranges::fill(record.scores[m], kNone);
   }
-  if (!metrics_.empty()) record.metrics = metrics_[static_cast<std::size_t>(graph)];
+  for (std::size_t m = 0; evaluation_ && m < members; ++m) {
+    const GraphMetrics& metrics = evaluation_->members[m][static_cast<std::size_t>(graph)];
+    record.metrics.push_back(primary_score(metrics, evaluation_->is_tile));
+  }
   return record;
 }
 

@@ -21,8 +21,8 @@ class InMemoryPredictions : public PredictionSource {
 
   // Adds the next graphs of the data set.
   void add(std::vector<ScoresByMember> predictions);
-  // Says what PredictionRows::metrics are: [graphs][M].
-  void set_metrics(std::vector<std::vector<double>> metrics) { metrics_ = std::move(metrics); }
+  // Takes PredictionRows::metrics from this evaluation, which must live as long as they are read.
+  void set_evaluation(const Evaluation* evaluation) { evaluation_ = evaluation; }
 
   // Members are judged singly, on all graphs of the split that they scored. Failed members have no
   // scores.
@@ -34,7 +34,7 @@ class InMemoryPredictions : public PredictionSource {
   const Dataset& dataset_;
   PredictionsHeader header_;
   std::vector<ScoresByMember> predictions_;
-  std::vector<std::vector<double>> metrics_;
+  const Evaluation* evaluation_ = nullptr;
 };
 
 // The header for a file with these predictions: folds, and which member held out which graph, from

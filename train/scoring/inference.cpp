@@ -136,20 +136,11 @@ Evaluation evaluate_each(const InMemoryPredictions& scored, const ScoringSession
   return evaluation;
 }
 
-std::vector<std::vector<double>> primary_scores(const Evaluation& evaluation) {
-  std::vector<std::vector<double>> metrics(evaluation.ensemble.size());
-  for (std::size_t g = 0; g < metrics.size(); ++g) {
-    for (const auto& member : evaluation.members)
-      metrics[g].push_back(primary_score(member[g], evaluation.is_tile));
-  }
-  return metrics;
-}
-
 // Copies the result of the combination and which members it leaves out.
 void take_judgement(Evaluation& evaluation, const Judgement& judgement,
-                    std::vector<double> weights) {
+                    const std::vector<double>& weights) {
   evaluation.used = judgement.used;
-  evaluation.weights = std::move(weights);
+  evaluation.weights = weights;
   for (const Rejection& rejection : judgement.rejected)
     evaluation.left_out[static_cast<std::size_t>(rejection.member)] = rejection.reason;
   for (std::size_t m = 0; m < evaluation.used.size(); ++m) {
@@ -165,17 +156,6 @@ void take_judgement(Evaluation& evaluation, const Judgement& judgement,
   }
 }
 
-// The combined scores of all rows of each graph; all 0 where no member ranks it.
-std::vector<std::vector<double>> rankings_of(Judgement& judgement,
-                                             const std::vector<ScoresByMember>& predictions) {
-  std::vector<std::vector<double>> rankings;
-  for (std::size_t g = 0; g < predictions.size(); ++g) {
-    rankings.push_back(std::move(judgement.tables.front().graphs[g].ranking));
-    if (rankings.back().empty()) rankings.back().resize(predictions[g].rows.size());
-  }
-  return rankings;
-}
-
 // Judges the members and combines those that are left, or those that `chosen` says.
 CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSession& session,
                                  const std::vector<const TrainedRun*>& runs,
@@ -186,25 +166,20 @@ CollectionResult combined_result(InMemoryPredictions& scored, const ScoringSessi
   result.collection = dataset.options().collection.name;
   if (dataset.options().split != "test") {
     result.evaluation = evaluate_each(scored, session, runs, request.combination, pool);
-    scored.set_metrics(primary_scores(*result.evaluation));
+    scored.set_evaluation(&*result.evaluation);
   }
-  result.judgement = judge(scored, {.combination = request.combination,
-                                    .keep_all = request.keep_all,
-                                    .greedy = request.greedy && !chosen,
-                                    .keep_rankings = request.means && !chosen});
+  const bool greedy = request.greedy && !chosen;
+  result.judgement = judge(scored, {request.combination, request.keep_all, greedy});
   result.chosen = std::move(chosen);
-  const std::vector<ScoresByMember>& predictions = scored.predictions();
-  for (const ScoresByMember& prediction : predictions)
+  const std::vector<double> weights = result.chosen
+                                          ? carried_weights(*result.chosen, result.judgement)
+                                          : member_weights(result.judgement);
+  for (const ScoresByMember& prediction : scored.predictions()) {
     result.graphs.push_back(dataset.graph(prediction.graph).name);
-  if (result.chosen) {
-    const std::vector<double> weights = carried_weights(*result.chosen, result.judgement);
-    for (std::size_t g = 0; request.means && g < predictions.size(); ++g)
-      result.mean.push_back(combined_scores(predictions[g], weights, request.combination));
-  } else if (request.means) {
-    result.mean = rankings_of(result.judgement, predictions);
+    if (request.means)
+      result.mean.push_back(combined_scores(prediction, weights, request.combination));
   }
-  if (result.evaluation)
-    take_judgement(*result.evaluation, result.judgement, member_weights(result.judgement));
+  if (result.evaluation) take_judgement(*result.evaluation, result.judgement, weights);
   return result;
 }
 
