@@ -10,7 +10,7 @@
 namespace tpudist {
 namespace {
 
-// A matrix inside a contiguous tensor: element (i, j) lies `i * stride + j` behind `offset`.
+// A matrix inside a contiguous tensor: element (i, j) is at `offset + i * stride + j`.
 struct Matrix {
   const at::Tensor& tensor;
   std::int64_t offset, stride;
