@@ -36,7 +36,7 @@ class Network {
  public:
   // `config_features`: kLayoutConfigFeatures or kTileConfigFeatures. `device_index`: a CUDA device;
   // -1 is the CPU. `pool` must outlive the network. Throws ConfigError for a network without layers, and
-  // for a device that this program cannot use, or not with the network's precision.
+  // for a device that this program cannot use.
   Network(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
           const NetworkOptions& options = {});
   ~Network();
