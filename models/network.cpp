@@ -59,11 +59,6 @@ struct Network::Impl {
 
 namespace {
 
-void refuse_bf16_on_device(const NetworkConfig& config, int device_index) {
-  if (config.precision == Precision::fp32 || device_index < 0) return;
-  throw ConfigError("precision: bf16 runs on the CPU only: set it to fp32, or dist.device to cpu");
-}
-
 // On a device every network is composed of layers.
 NetworkConfig config_on(int device_index, NetworkConfig config) {
   config.general |= device_index >= 0;
@@ -75,7 +70,6 @@ NetworkConfig config_on(int device_index, NetworkConfig config) {
 Network::Network(const NetworkConfig& config, int config_features, int device_index,
                  ThreadPool& pool, const NetworkOptions& options) {
   if (config.blocks.empty()) throw ConfigError("model: a network needs at least one block");
-  refuse_bf16_on_device(config, device_index);
   impl_ = std::make_unique<Impl>(config_on(device_index, config), config_features, device_index,
                                  pool, options);
 }

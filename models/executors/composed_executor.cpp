@@ -130,7 +130,8 @@ class ComposedExecutor : public Executor {
     if (!keys.empty())
       keys = keys.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(some.count));
     const float* const flat = members.flat.data() + first * length;
-    if (!place_.is_device()) return {unit, network_.views(flat, trained), keys};
+    const bool aligned = reinterpret_cast<std::uintptr_t>(flat) % 64 == 0;
+    if (!place_.is_device() && aligned) return {unit, network_.views(flat, trained), keys};
     const at::Tensor host =
         at::from_blob(const_cast<float*>(flat), {some.count, length}, at::kFloat);
     return {unit, network_.weights_of(host.to(place_.device), trained), keys};

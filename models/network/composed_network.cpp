@@ -123,7 +123,7 @@ std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& in
   }
   DeviceArrays arrays = arrays_of(*part);
   arrays.upload(place_.device);
-  part->backend = place_.make_backend(std::move(arrays));
+  part->backend = place_.make_backend(std::move(arrays), config_.precision);
   for (at::Tensor* const tensor : {&part->tensors.node_features, &part->tensors.state_features})
     *tensor = tensor->to(place_.device);
   return part;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "models/kernels/precision.hpp"
 #include "models/operators/backend.hpp"
 #include "models/operators/device_arrays.hpp"
 
@@ -15,7 +16,8 @@ namespace tpudist {
 struct DeviceContext {
   at::Device device = at::kCPU;
   // Makes the backend of a unit whose arrays were uploaded to `device`; null: that of the CPU.
-  std::unique_ptr<const Backend> (*make_backend)(DeviceArrays arrays) = nullptr;
+  std::unique_ptr<const Backend> (*make_backend)(DeviceArrays arrays,
+                                                 Precision precision) = nullptr;
 
   bool is_device() const { return make_backend != nullptr; }
 };

@@ -17,7 +17,8 @@ at::Tensor result_like(const at::Tensor& x, std::int64_t rows) {
 
 class DeviceBackend : public Backend {
  public:
-  explicit DeviceBackend(DeviceArrays arrays) : arrays_(std::move(arrays)) {}
+  DeviceBackend(DeviceArrays arrays, Precision precision)
+      : arrays_(std::move(arrays)), precision_(precision) {}
 
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override {
@@ -60,7 +61,7 @@ class DeviceBackend : public Backend {
                     const at::Tensor& bias) const override {
     at::Tensor y = at::empty({x.size(0), x.size(1), weight.size(2)}, x.options()),
                by_member = y.transpose(0, 1);
-    at::bmm_out(by_member, x.transpose(0, 1), weight);
+    multiply_members(x.transpose(0, 1), weight, by_member);
     return bias.defined() ? y.add_(bias) : y;
   }
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
@@ -69,9 +70,10 @@ class DeviceBackend : public Backend {
     if (of_x) {
       gradients.x = at::empty_like(x);
       at::Tensor by_member = gradients.x.transpose(0, 1);
-      at::bmm_out(by_member, d_y.transpose(0, 1), weight.transpose(1, 2));
+      multiply_members(d_y.transpose(0, 1), weight.transpose(1, 2), by_member);
     }
-    gradients.parameter = at::bmm(x.permute({1, 2, 0}), d_y.transpose(0, 1));
+    gradients.parameter = at::empty_like(weight);
+    multiply_members(x.permute({1, 2, 0}), d_y.transpose(0, 1), gradients.parameter);
     if (of_bias) gradients.bias = d_y.sum(0);
     return gradients;
   }
@@ -134,6 +136,18 @@ class DeviceBackend : public Backend {
   }
 
  private:
+  // y = a b for every member, with operands of the backend's precision and sums in the type of y.
+  void multiply_members(const at::Tensor& a, const at::Tensor& b, at::Tensor& y) const {
+    if (precision_ == Precision::fp32 || y.scalar_type() != at::kFloat) {
+      at::bmm_out(y, a, b);
+      return;
+    }
+    const at::Tensor left = a.to(at::kBFloat16), right = b.to(at::kBFloat16);
+    // The CPU, on which tests run this, would round the result too.
+    y.copy_(y.is_cuda() ? at::bmm(left, right, at::kFloat)
+                        : at::bmm(left.to(at::kFloat), right.to(at::kFloat)));
+  }
+
   // The product of a matrix with dense rows.
   at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x) const {
     at::Tensor y = result_like(x, matrix.rows() * replicas);
@@ -179,12 +193,13 @@ class DeviceBackend : public Backend {
   }
 
   const DeviceArrays arrays_;
+  const Precision precision_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Backend> make_device_backend(DeviceArrays arrays) {
-  return std::make_unique<const DeviceBackend>(std::move(arrays));
+std::unique_ptr<const Backend> make_device_backend(DeviceArrays arrays, Precision precision) {
+  return std::make_unique<const DeviceBackend>(std::move(arrays), precision);
 }
 
 }  // namespace tpudist

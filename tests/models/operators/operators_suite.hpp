@@ -51,7 +51,8 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, at::Scalar
 // A backend with what the operators of one test take: arrays are added first, then comes start().
 class OperatorCase {
  public:
-  OperatorCase(Where where, at::ScalarType type) : where_(where), type_(type) {
+  OperatorCase(Where where, at::ScalarType type, Precision precision = Precision::fp32)
+      : where_(where), type_(type), precision_(precision) {
     generator_.set_current_seed(7);
   }
 
@@ -59,7 +60,7 @@ class OperatorCase {
   void start() {
     if (where_ == Where::cpu) return;
     arrays_.upload(device());
-    device_ = make_device_backend(std::move(arrays_));
+    device_ = make_device_backend(std::move(arrays_), precision_);
   }
 
   const Backend& backend() const { return device_ ? *device_ : cpu_; }
@@ -109,8 +110,9 @@ class OperatorCase {
  private:
   Where where_;
   at::ScalarType type_;
+  Precision precision_;
   ThreadPool pool_{3, use_one_thread_per_worker};
-  CpuBackend cpu_{pool_};
+  CpuBackend cpu_{pool_, precision_};
   DeviceArrays arrays_;
   std::unique_ptr<const Backend> device_;
   at::Generator generator_ = at::detail::createCPUGenerator();
@@ -387,6 +389,32 @@ TEST_P(Operators, Linear) {
     EXPECT_THROW(linear_rows(at::ones({3, 1, 2}), at::ones({1, 3, 2}), Tensor(), backend), Error);
     EXPECT_THROW(linear_rows(at::ones({3, 2, 2}), at::ones({1, 2, 2}), Tensor(), backend), Error);
   });
+}
+
+// Operands are rounded, sums and the bias are not.
+TEST_P(Operators, LinearInBf16) {
+  OperatorCase made(GetParam(), at::kFloat, Precision::bf16);
+  made.start();
+  const auto rounded = [](const Tensor& x) {
+    return x.detach().cpu().to(at::kBFloat16).to(at::kDouble);
+  };
+  const at::AutoGradMode with_graph(true);
+  const auto leaf = [&](const Tensor& x) {
+    return x.to(made.device(), at::kFloat).set_requires_grad(true);
+  };
+  const Tensor x = leaf(made.weights({300, kMembers, 38})),
+               weight = leaf(made.weights({kMembers, 38, 9})),
+               bias = leaf(made.weights({kMembers, 9}));
+  const Tensor y = linear_rows(x, weight, bias, made.backend());
+  const Tensor up = made.weights(y.sizes()).to(y.options());
+  const Tensors gradients = torch::autograd::grad({y}, {x, weight, bias}, {up});
+  const Tensor own_x = rounded(x), own_weight = rounded(weight), own_up = rounded(up);
+  expect_near(y.detach(),
+              at::einsum("rmi,mio->rmo", {own_x, own_weight}) + bias.detach().cpu().to(at::kDouble),
+              at::kFloat, "result");
+  expect_near(gradients[0], at::einsum("rmo,mio->rmi", {own_up, own_weight}), at::kFloat, "d x");
+  expect_near(gradients[1], at::einsum("rmi,rmo->mio", {own_x, own_up}), at::kFloat, "d weight");
+  expect_near(gradients[2], up.cpu().to(at::kDouble).sum(0), at::kFloat, "d bias");
 }
 
 TEST_P(Operators, Map) {
