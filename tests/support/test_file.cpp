@@ -15,14 +15,18 @@ bool hold_to_test_file(int argc, char** argv) {
     const std::string_view argument = argv[i];
     if (argument.starts_with(kOption)) file = argument.substr(kOption.size());
   }
-  if (file.empty()) return true;
 
-  std::string names;
   const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
+  if (file.empty()) return all.total_test_count() > 0;
+  std::string names;
   for (int s = 0; s < all.total_test_suite_count(); ++s) {
     const ::testing::TestSuite& suite = *all.GetTestSuite(s);
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const ::testing::TestInfo& test = *suite.GetTestInfo(t);
+      if (!std::string_view(test.file()).ends_with("_test.cpp")) {
+        std::fprintf(stderr, "%s has tests, which no file of this program runs\n", test.file());
+        return false;
+      }
       if (!std::string_view(test.file()).ends_with("/" + file)) continue;
       names += std::string(names.empty() ? "" : ":") + suite.name() + "." + test.name();
     }
