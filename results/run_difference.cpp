@@ -428,7 +428,7 @@ class RunComparison {
     if (!first_.place) return;
     if (causes_.empty()) {
       causes_.push_back(other_machine_ ? "settings, data and folds are equal; program or processor "
-                                         "differ, which may round otherwise"
+                                         "differ, which may round differently"
                                        : "settings, data and folds that are known are equal");
     }
     for (const std::string& cause : causes_) out_.verdict += "\n  " + cause;

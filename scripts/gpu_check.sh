@@ -34,7 +34,7 @@ stage() {
   local verdict=FAIL
   case $code in 0) verdict=PASS ;; 77) verdict=SKIP ;; 124) echo "stopped after $2 s" >> "$output" ;; esac
   [[ $verdict == FAIL ]] && failed=1
-  printf '\n## %s: %s (%d s)\n\n```\n%s\n```\n' "$verdict" "$1" $((SECONDS - begin)) "$(tail -n 40 "$output" | cut -c 1-160)" >> "$report"
+  printf '\n## %s: %s (%d s)\n\n```text\n%s\n```\n' "$verdict" "$1" $((SECONDS - begin)) "$(tail -n 40 "$output" | cut -c 1-160)" >> "$report"
   printf '%s  %s (%d s)\n' "$verdict" "$1" $((SECONDS - begin))
 }
 export build work npz python
