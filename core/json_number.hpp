@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/means.hpp"
+
 namespace tpudist {
 
 // Numbers in JSON. JSON has neither NaN nor infinity; null stands for them and for a missing
@@ -16,6 +18,9 @@ inline nlohmann::json number_or_null(const std::optional<double>& value) {
 }
 inline std::optional<double> number_from(const nlohmann::json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+inline double number_or_nan(const nlohmann::json& json) {
+  return number_from(json).value_or(kNone);
 }
 
 }  // namespace tpudist

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 
 namespace tpudist {
@@ -23,7 +22,7 @@ double mean_of_known(std::span<const double> values) {
     sum += value;
     ++count;
   }
-  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+  return count > 0 ? sum / count : kNone;
 }
 
 double squares_around(std::span<const double> values, double centre) {

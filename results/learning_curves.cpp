@@ -1,20 +1,16 @@
 #include "results/learning_curves.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "core/file_system.hpp"
+#include "core/json_number.hpp"
 
 namespace tpudist {
 namespace {
 
 using Json = nlohmann::json;
-
-double number_or_nan(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
 
 std::vector<double> numbers(const Json& list) {
   std::vector<double> values;

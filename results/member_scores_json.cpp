@@ -19,10 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-double score_from(const Json& value) {
-  return number_from(value).value_or(kNone);
-}
-
 // 0 where it is missing: an earlier version kept none.
 std::uint64_t hash_from(const Json& json, const char* key) {
   return from_hex(json.value(key, "")).value_or(0);
@@ -47,12 +43,13 @@ void read_graphs(const Json& json, int first_member, MemberScores& scores) {
     graph.data_hash = hash_from(graphs.at(g), "data_hash");
     graph.configs = graph.rows = graphs.at(g).at("configs").get<std::int64_t>();
     for (std::size_t m = 0; m < members.size(); ++m) {
-      graph.members.push_back(scores.members[m].failed
-                                  ? kNone
-                                  : score_from(members.at(m).at("graphs").at(g).at(scores.metric)));
+      graph.members.push_back(
+          scores.members[m].failed
+              ? kNone
+              : number_or_nan(members.at(m).at("graphs").at(g).at(scores.metric)));
     }
     graph.out_of_fold.assign(members.size(), graph.split != "train");
-    graph.combined = score_from(graphs.at(g).at(scores.metric));
+    graph.combined = number_or_nan(graphs.at(g).at(scores.metric));
     graph.combined_members = used;
     scores.graphs.push_back(std::move(graph));
   }
@@ -75,7 +72,7 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
     scores.out_of_fold.push_back({.number = member.at("number").get<int>(),
                                   .fold = member.value("fold", -1),
                                   .graphs = member.at("graphs").get<int>(),
-                                  .score = score_from(member.at("score"))});
+                                  .score = number_or_nan(member.at("score"))});
   }
   return scores;
 }

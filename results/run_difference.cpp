@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,6 +22,7 @@
 #include "core/text.hpp"
 #include "data/folds/fold_file.hpp"
 #include "results/learning_curves.hpp"
+#include "results/run_record.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/checkpoint_lists.hpp"
@@ -55,31 +55,17 @@ struct Side {
   }
 };
 
-// Calls `read`; what it throws becomes a fault.
-void attempt(std::vector<std::string>& faults, const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const std::exception& error) {
-    faults.emplace_back(error.what());
-  }
-}
-
-bool file_exists(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   Side side(path);
   for (const fs::path& file : list_checkpoints(side.folder.checkpoints())) {
-    attempt(faults, [&] {
+    keep_fault(faults, [&] {
       const CheckpointSummary summary = read_checkpoint_summary(file);
       side.checkpoints[summary.step] = file;
       if (!side.newest) side.newest = summary;
     });
   }
   // A checkpoint also knows which of its keys are at their defaults.
-  attempt(faults, [&] {
+  keep_fault(faults, [&] {
     const fs::path config = side.folder.config();
     side.config = side.newest ? side.newest->entries()
                               : read_resolved_entries(read_text_file(config), config.string());
@@ -87,15 +73,15 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
   for (const ConfigEntry& entry : side.config) {
     if (entry.key == "ensemble.first_member") side.first_member = parse_integer(entry.value).value;
   }
-  attempt(faults, [&] { side.curves = read_learning_curves(side.folder.metrics()); });
+  keep_fault(faults, [&] { side.curves = read_learning_curves(side.folder.metrics()); });
   if (side.curves.damaged_lines > 0) {
     faults.push_back(fmt::format("{}: {} damaged", side.folder.metrics().string(),
                                  counted(side.curves.damaged_lines, "line")));
   }
-  if (file_exists(side.folder.folds()))
-    attempt(faults, [&] { side.folds = FoldFile::read(side.folder.folds()).graph_lines(); });
-  if (file_exists(side.folder.scores())) {
-    attempt(faults, [&] {
+  if (is_there(side.folder.folds()))
+    keep_fault(faults, [&] { side.folds = FoldFile::read(side.folder.folds()).graph_lines(); });
+  if (is_there(side.folder.scores())) {
+    keep_fault(faults, [&] {
       const fs::path file = side.folder.scores();
       const auto scores = nlohmann::json::parse(read_text_file(file), nullptr, false);
       if (!scores.is_object()) throw DataError(file.string() + ": is damaged");
@@ -336,8 +322,8 @@ class RunComparison {
       const auto other = b_.checkpoints.find(step);
       if (other == b_.checkpoints.end()) continue;
       ++common;
-      attempt(out_.faults,
-              [&, step = step, path = path] { checkpoint(step, path, other->second); });
+      keep_fault(out_.faults,
+                 [&, step = step, path = path] { checkpoint(step, path, other->second); });
     }
     if (common > 0) return compared_.push_back(counted(common, "checkpoint"));
     const auto sum = [](const Side& side) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
@@ -14,11 +13,6 @@ namespace tpudist {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 // A whole number in a setting, which may stand in quotes ("5"); 0 where it is none.
 std::int64_t whole_number(std::string text) {
@@ -33,15 +27,6 @@ std::string plain_text(const std::string& text) {
   if (text.size() < 2 || text.front() != text.back()) return text;
   if (text.front() != '"' && text.front() != '\'') return text;
   return text.substr(1, text.size() - 2);
-}
-
-// Calls `read`; what it throws becomes a fault of the run.
-void try_to(RunRecord& run, const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const std::exception& error) {
-    run.faults.push_back(error.what());
-  }
 }
 
 void read_config(RunRecord& run, const fs::path& path) {
@@ -80,6 +65,19 @@ RunCondition condition_of(const RunRecord& run) {
 }
 
 }  // namespace
+
+void keep_fault(std::vector<std::string>& faults, const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const std::exception& error) {
+    faults.emplace_back(error.what());
+  }
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
 
 std::string_view name_of(RunCondition condition) {
   switch (condition) {
@@ -120,19 +118,20 @@ RunRecord read_run_folder(const fs::path& folder) {
   run.path = folder;
   run.name = run.variant = folder.filename().string();
   if (is_there(config)) {
-    try_to(run, [&] { read_config(run, config); });
+    keep_fault(run.faults, [&] { read_config(run, config); });
   } else {
     run.faults.push_back(fmt::format("{}: there is no such file", config.string()));
   }
-  try_to(run, [&] { run.curves = read_learning_curves(metrics); });
+  keep_fault(run.faults, [&] { run.curves = read_learning_curves(metrics); });
   if (run.curves.damaged_lines > 0) {
     run.faults.push_back(fmt::format("{}: {} damaged lines were passed over", metrics.string(),
                                      run.curves.damaged_lines));
   }
-  if (is_there(predictions)) try_to(run, [&] { read_predictions(run, predictions); });
+  if (is_there(predictions)) keep_fault(run.faults, [&] { read_predictions(run, predictions); });
   if (!run.scores && is_there(scores)) {
-    try_to(run,
-           [&] { run.scores = read_member_scores_json(scores, run.collection, run.first_member); });
+    keep_fault(run.faults, [&] {
+      run.scores = read_member_scores_json(scores, run.collection, run.first_member);
+    });
   }
   if (run.collection.empty() && run.scores) run.collection = run.scores->collection;
   run.condition = condition_of(run);

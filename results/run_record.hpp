@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,11 @@ struct RunRecord {
 
 // "seed 3", or "seeds 3/4" of parameters and order where they differ.
 std::string seeds_text(std::int64_t init, std::int64_t order);
+
+// Calls `read`; what it throws becomes one of the faults.
+void keep_fault(std::vector<std::string>& faults, const std::function<void()>& read);
+// Whether there is such a file; false also where that cannot be seen.
+bool is_there(const std::filesystem::path& path);
 
 // Reads the folder of a run. If files are missing or damaged, it returns what the folder has.
 // Throws ConfigError when there is no run at all.
