@@ -29,6 +29,13 @@ using RowGradient =
     std::function<void(const std::vector<at::Tensor>& rows, const at::Tensor& d_result,
                        std::vector<at::Tensor>& d_rows)>;
 
+// Number of members times number of channels of rows [rows, M, C].
+inline std::int64_t columns(const at::Tensor& x) {
+  return x.size(1) * x.size(2);
+}
+// Uninitialised rows [rows, M, C] with the M, C and type of `x`.
+at::Tensor rows_like(const at::Tensor& x, std::int64_t rows);
+
 // What one draw keeps or drops: one channel of a row, or a whole row.
 enum class Dropped { channels, rows };
 

@@ -186,7 +186,7 @@ void CpuBackend::map_gradient(const RowGradient& gradient, const std::vector<at:
 
 at::Tensor CpuBackend::sum(const std::vector<at::Tensor>& terms) const {
   at::Tensor sum = at::empty_like(terms[0]);
-  const std::int64_t width = sum.size(1) * sum.size(2);
+  const std::int64_t width = columns(sum);
   for_row_blocks(pool_, sum.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "sum", [&] {
       std::vector<const scalar_t*> rows;

@@ -89,7 +89,7 @@ const T* data_or_null(const at::Tensor& tensor) {
 
 Backend::Result CpuBackend::normalise(const RowGroups& groups, const at::Tensor& x,
                                       const at::Tensor& shift, double eps) const {
-  const std::int64_t width = x.size(1) * x.size(2);
+  const std::int64_t width = columns(x);
   at::Tensor y = at::empty_like(x);
   // [groups, 2, width] mean and scale
   at::Tensor measured = at::empty({groups.groups(), 2, width}, at::kDouble);
@@ -110,7 +110,7 @@ Backend::Gradients CpuBackend::normalise_gradient(const RowGroups& groups, const
                                                   const at::Tensor& shift,
                                                   const at::Tensor& measured,
                                                   const at::Tensor& d_y) const {
-  const std::int64_t width = x.size(1) * x.size(2);
+  const std::int64_t width = columns(x);
   at::Tensor d_x = at::empty_like(x), d_shift;
   if (shift.defined()) d_shift = at::empty({groups.groups(), width}, at::kDouble);
   pool_.parallel_for(groups.groups(), [&](std::int64_t g) {

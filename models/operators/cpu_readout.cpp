@@ -219,7 +219,7 @@ std::vector<double> node_counts(const Readout& readout) {
 at::Tensor CpuBackend::pool(const Readout& readout, const at::Tensor& x,
                             Aggregation aggregation) const {
   const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
-  const std::int64_t width = x.size(1) * x.size(2);
+  const std::int64_t width = columns(x);
   at::Tensor y = at::empty({configs, x.size(1), x.size(2)}, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
     const scalar_t* const in = x.const_data_ptr<scalar_t>();
@@ -237,7 +237,7 @@ at::Tensor CpuBackend::pool_gradient(const Readout& readout, const at::Tensor& x
                                      const at::Tensor& y, const at::Tensor& d_y,
                                      Aggregation aggregation) const {
   at::Tensor d_x = at::empty_like(x);
-  const std::int64_t width = x.size(1) * x.size(2);
+  const std::int64_t width = columns(x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
     const double* const d_out = d_y.const_data_ptr<double>();
     scalar_t* const d_in = d_x.mutable_data_ptr<scalar_t>();

@@ -8,22 +8,14 @@
 namespace tpudist {
 namespace {
 
-std::int64_t width_of(const at::Tensor& x) {
-  return x.size(1) * x.size(2);
-}
-
-at::Tensor rows_like(const at::Tensor& x, std::int64_t rows) {
-  return at::empty({rows, x.size(1), x.size(2)}, x.options());
-}
-
 // The product of a matrix with dense rows.
 at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x,
                     ThreadPool& pool) {
   at::Tensor y = rows_like(x, matrix.rows() * replicas);
   for_row_blocks(pool, y.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
-      add_entries(matrix, replicas, first, count, x.const_data_ptr<scalar_t>(), width_of(x),
-                  y.mutable_data_ptr<scalar_t>() + first * width_of(x));
+      add_entries(matrix, replicas, first, count, x.const_data_ptr<scalar_t>(), columns(x),
+                  y.mutable_data_ptr<scalar_t>() + first * columns(x));
     });
   });
   return y;
@@ -33,8 +25,8 @@ at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& 
 void divide(const SparseMatrix& matrix, at::Tensor& y, ThreadPool& pool) {
   for_row_blocks(pool, y.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "divide", [&] {
-      divide_by_totals(matrix.forward, matrix.replicas, first, count, width_of(y),
-                       y.mutable_data_ptr<scalar_t>() + first * width_of(y));
+      divide_by_totals(matrix.forward, matrix.replicas, first, count, columns(y),
+                       y.mutable_data_ptr<scalar_t>() + first * columns(y));
     });
   });
 }
@@ -44,7 +36,7 @@ at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x, ThreadPool& 
   for_row_blocks(pool, best.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
       segment_max(matrix.forward, matrix.replicas, first, count, x.const_data_ptr<scalar_t>(),
-                  width_of(x), best.mutable_data_ptr<scalar_t>() + first * width_of(x));
+                  columns(x), best.mutable_data_ptr<scalar_t>() + first * columns(x));
     });
   });
   return best;
@@ -53,7 +45,7 @@ at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x, ThreadPool& 
 // `share`: the gradient of `best`. It is overwritten.
 at::Tensor largest_gradient(const SparseMatrix& matrix, const at::Tensor& x, const at::Tensor& best,
                             const at::Tensor& share, ThreadPool& pool) {
-  const std::int64_t width = width_of(x);
+  const std::int64_t width = columns(x);
   at::Tensor d_x = at::empty_like(x);
   for_row_blocks(pool, share.size(0), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "shares", [&] {
@@ -79,7 +71,7 @@ at::Tensor CpuBackend::sum_of_gathered(const std::vector<at::Tensor>& x,
                                        const std::vector<GatherView>& index,
                                        std::int64_t rows) const {
   at::Tensor y = rows_like(x[0], rows);
-  const std::int64_t width = width_of(y);
+  const std::int64_t width = columns(y);
   for_row_blocks(pool_, rows, [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
       scalar_t* const out = y.mutable_data_ptr<scalar_t>() + first * width;

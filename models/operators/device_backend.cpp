@@ -11,10 +11,6 @@
 namespace tpudist {
 namespace {
 
-at::Tensor result_like(const at::Tensor& x, std::int64_t rows) {
-  return at::empty({rows, x.size(1), x.size(2)}, x.options());
-}
-
 class DeviceBackend : public Backend {
  public:
   DeviceBackend(DeviceArrays arrays, Precision precision)
@@ -22,7 +18,7 @@ class DeviceBackend : public Backend {
 
   at::Tensor sum_of_gathered(const std::vector<at::Tensor>& x, const std::vector<GatherView>& index,
                              std::int64_t rows) const override {
-    at::Tensor y = result_like(x.front(), rows);
+    at::Tensor y = rows_like(x.front(), rows);
     AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
       for (std::size_t t = 0; t < x.size(); ++t) {
         const std::int32_t* const taken =
@@ -150,7 +146,7 @@ class DeviceBackend : public Backend {
 
   // The product of a matrix with dense rows.
   at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x) const {
-    at::Tensor y = result_like(x, matrix.rows() * replicas);
+    at::Tensor y = rows_like(x, matrix.rows() * replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
       launch_aggregate(arrays_.find(matrix), replicas * columns(x), x.const_data_ptr<scalar_t>(),
                        y.mutable_data_ptr<scalar_t>(), stream_of(x));
@@ -169,7 +165,7 @@ class DeviceBackend : public Backend {
   }
 
   at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x) const {
-    at::Tensor best = result_like(x, matrix.forward.rows() * matrix.replicas);
+    at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
       launch_max(arrays_.find(matrix.forward), matrix.replicas * columns(x),
                  x.const_data_ptr<scalar_t>(), best.mutable_data_ptr<scalar_t>(), stream_of(x));

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
 
+#include "models/operators/backend.hpp"
 #include "models/operators/kernel_stream.hpp"
 
 namespace tpudist {

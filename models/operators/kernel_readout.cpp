@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "models/operators/backend.hpp"
 #include "models/operators/kernel_stream.hpp"
 
 namespace tpudist {

@@ -247,6 +247,10 @@ void require_rows(const std::vector<Tensor>& rows) {
 
 }  // namespace
 
+at::Tensor rows_like(const at::Tensor& x, std::int64_t rows) {
+  return at::empty({rows, x.size(1), x.size(2)}, x.options());
+}
+
 Tensor gather_rows(const Tensor& x, const GatherView& index, const Backend& backend) {
   if (index.is_identity()) return x;
   return sum_of_gathered({{x, index}}, backend);
