@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -27,21 +28,44 @@ std::int64_t size_class(std::int64_t floats) {
   return (least + step - 1) / step * step;
 }
 
-std::size_t alignment(std::int64_t capacity) {
-  return capacity * sizeof(float) >= kHugePage ? kHugePage : kLine;
+#ifdef __linux__
+bool is_large(std::int64_t capacity) {
+  return capacity * sizeof(float) >= kHugePage;
 }
 
-float* allocate(std::int64_t capacity) {
-  const std::size_t bytes = capacity * sizeof(float), align = alignment(capacity);
-  void* data = ::operator new (bytes, std::align_val_t{align});
-#ifdef __linux__
-  if (align == kHugePage) madvise(data, bytes, MADV_HUGEPAGE);  // fewer page faults and TLB misses
+// Whole huge pages of their own. They go back to the system when they are freed. From the C library
+// they would come out of its heap, where blocks of other sizes keep the pages between them: scoring
+// all runs of AlexNet took half as much memory again.
+float* map_pages(std::size_t bytes) {
+  void* const mapped =
+      mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  char* const begin = static_cast<char*>(mapped);
+  const std::size_t before =
+      (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) munmap(begin, before);
+  munmap(begin + before + bytes, kHugePage - before);
+  madvise(begin + before, bytes, MADV_HUGEPAGE);  // fewer page faults and TLB misses
+  return reinterpret_cast<float*>(begin + before);
+}
 #endif
-  return static_cast<float*>(data);
+
+float* allocate(std::int64_t capacity) {
+  const std::size_t bytes = capacity * sizeof(float);
+#ifdef __linux__
+  if (is_large(capacity)) return map_pages(bytes);
+#endif
+  return static_cast<float*>(::operator new (bytes, std::align_val_t{kLine}));
 }
 
 void deallocate(float* data, std::int64_t capacity) {
-  ::operator delete (data, std::align_val_t{alignment(capacity)});
+#ifdef __linux__
+  if (is_large(capacity)) {
+    munmap(data, capacity * sizeof(float));
+    return;
+  }
+#endif
+  ::operator delete (data, std::align_val_t{kLine});
 }
 
 }  // namespace
@@ -88,7 +112,7 @@ Buffer BufferCache::take(std::int64_t floats) {
   buffer.cache_ = this;
   in_use_ += buffer.capacity_;
   peak_ = std::max(peak_, in_use_);
-  while (kept_floats_ > 0 && in_use_ + kept_floats_ > peak_ + peak_ / 4) free_largest();
+  while (kept_floats_ > 0 && in_use_ + kept_floats_ > peak_ + peak_ / 2) free_largest();
   return buffer;
 }
 

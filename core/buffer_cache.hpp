@@ -33,7 +33,7 @@ class Buffer {
 };
 
 // Keeps blocks of memory for reuse, because a tall GEMM on fresh pages runs at half its speed. It
-// never holds more than 1.25 times the largest amount that was in use at once. It must outlive its
+// never holds more than 1.5 times the largest amount that was in use at once. It must outlive its
 // buffers. Thread-safe.
 class BufferCache {
  public:
