@@ -41,12 +41,14 @@ PredictionsWriter::PredictionsWriter(const std::filesystem::path& path, Predicti
   write_header(hdf5_, header_, where);
   rows_ = create_group(hdf5_, "/rows", where);
   const std::string in = where + ":/rows";
-  config_ = PlainDataset::create(rows_, "config", ElementType::i32, {begin_.back()}, in);
-  runtime_ = PlainDataset::create(rows_, "runtime", ElementType::i64, {begin_.back()}, in);
-  group_ = PlainDataset::create(rows_, "group", ElementType::i32, {begin_.back()}, in);
+  config_ = Hdf5Dataset::create(rows_, "config", ElementType::i32, {begin_.back()}, in, kPlain);
+  runtime_ = Hdf5Dataset::create(rows_, "runtime", ElementType::i64, {begin_.back()}, in, kPlain);
+  group_ = Hdf5Dataset::create(rows_, "group", ElementType::i32, {begin_.back()}, in, kPlain);
   if (is_tile(header_))
-    normalizer_ = PlainDataset::create(rows_, "normalizer", ElementType::i64, {begin_.back()}, in);
-  score_ = PlainDataset::create(rows_, "score", ElementType::f32, {begin_.back(), members}, in);
+    normalizer_ =
+        Hdf5Dataset::create(rows_, "normalizer", ElementType::i64, {begin_.back()}, in, kPlain);
+  score_ =
+      Hdf5Dataset::create(rows_, "score", ElementType::f32, {begin_.back(), members}, in, kPlain);
 }
 
 PredictionsWriter::~PredictionsWriter() = default;
@@ -95,8 +97,8 @@ void PredictionsWriter::finish() {
                       {static_cast<std::int64_t>(header_.graphs.size()),
                        static_cast<std::int64_t>(header_.members.size())},
                       where + ":/graphs");
-  for (PlainDataset* dataset : {&config_, &runtime_, &group_, &normalizer_, &score_})
-    *dataset = PlainDataset();
+  for (Hdf5Dataset* dataset : {&config_, &runtime_, &group_, &normalizer_, &score_})
+    *dataset = Hdf5Dataset();
   rows_.close();
   check_hdf5(hdf5_.close() ? 0 : -1, "close", where);
   seal_file(file_.path());
@@ -111,18 +113,18 @@ PredictionsFile::PredictionsFile(const std::filesystem::path& path) : path_(path
   begin_ = row_begins(header_);
   const auto members = static_cast<std::int64_t>(header_.members.size()),
              graphs = static_cast<std::int64_t>(header_.graphs.size());
-  offset_ = read_plain<double>(open_group(hdf5_, "/graphs", where), "offset", {graphs, members},
+  offset_ = read_array<double>(open_group(hdf5_, "/graphs", where), "offset", {graphs, members},
                                where + ":/graphs");
   const Hdf5Id rows = open_group(hdf5_, "/rows", where);
   const std::string in = where + ":/rows";
   const std::int64_t all = begin_.back();
-  config_ = PlainDataset::open(rows, "config", ElementType::i32, {all}, in);
-  runtime_ = PlainDataset::open(rows, "runtime", ElementType::i64, {all}, in);
+  config_ = Hdf5Dataset::open(rows, "config", ElementType::i32, {all}, in);
+  runtime_ = Hdf5Dataset::open(rows, "runtime", ElementType::i64, {all}, in);
   if (has_link(rows, "group"))
-    group_ = PlainDataset::open(rows, "group", ElementType::i32, {all}, in);
+    group_ = Hdf5Dataset::open(rows, "group", ElementType::i32, {all}, in);
   if (is_tile(header_))
-    normalizer_ = PlainDataset::open(rows, "normalizer", ElementType::i64, {all}, in);
-  score_ = PlainDataset::open(rows, "score", ElementType::f32, {all, members}, in);
+    normalizer_ = Hdf5Dataset::open(rows, "normalizer", ElementType::i64, {all}, in);
+  score_ = Hdf5Dataset::open(rows, "score", ElementType::f32, {all, members}, in);
 }
 
 PredictionRows PredictionsFile::read(int graph) const {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/file_system.hpp"
-#include "data/hdf5/plain_dataset.hpp"
+#include "data/hdf5/hdf5_dataset.hpp"
 #include "ensemble/predictions.hpp"
 
 namespace tpudist {
@@ -37,7 +37,7 @@ class PredictionsWriter {
   std::vector<bool> added_;
   std::vector<double> offset_;  // [G, M]
   Hdf5Id hdf5_, rows_;
-  PlainDataset config_, runtime_, group_, normalizer_, score_;
+  Hdf5Dataset config_, runtime_, group_, normalizer_, score_;
 };
 
 // Reads such a file. Thread-safe.
@@ -59,8 +59,8 @@ class PredictionsFile : public PredictionSource {
   std::vector<std::int64_t> begin_;  // [G + 1]
   std::vector<double> offset_;       // [G, M]
   Hdf5Id hdf5_;
-  std::optional<PlainDataset> group_;  // files of an earlier version lack it
-  PlainDataset config_, runtime_, normalizer_, score_;
+  std::optional<Hdf5Dataset> group_;  // files of an earlier version lack it
+  Hdf5Dataset config_, runtime_, normalizer_, score_;
 };
 
 }  // namespace tpudist

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/version.hpp"
-#include "data/hdf5/plain_dataset.hpp"
+#include "data/hdf5/hdf5_dataset.hpp"
 #include "data/schema/collection.hpp"
 
 namespace tpudist {
@@ -91,12 +91,12 @@ void write_members(const Hdf5Id& group, const std::vector<PredictedMember>& memb
 
 std::vector<PredictedMember> read_members(const Hdf5Id& group, std::int64_t count,
                                           const std::string& where) {
-  const auto run = read_plain<std::int32_t>(group, "run", {count}, where),
-             number = read_plain<std::int32_t>(group, "number", {count}, where),
-             fold = read_plain<std::int32_t>(group, "fold", {count}, where);
-  const auto failed = read_plain<std::uint8_t>(group, "failed", {count}, where);
-  const auto first = read_plain<double>(group, "first_loss", {count}, where),
-             last = read_plain<double>(group, "last_loss", {count}, where);
+  const auto run = read_array<std::int32_t>(group, "run", {count}, where),
+             number = read_array<std::int32_t>(group, "number", {count}, where),
+             fold = read_array<std::int32_t>(group, "fold", {count}, where);
+  const auto failed = read_array<std::uint8_t>(group, "failed", {count}, where);
+  const auto first = read_array<double>(group, "first_loss", {count}, where),
+             last = read_array<double>(group, "last_loss", {count}, where);
   std::vector<PredictedMember> members;
   for (std::size_t m = 0; m < run.size(); ++m)
     members.push_back({run[m], number[m], fold[m], failed[m] != 0, first[m], last[m]});
@@ -143,11 +143,11 @@ std::vector<PredictionEntry> read_graphs(const Hdf5Id& file, std::int64_t graphs
   const std::string at = where + ":/graphs";
   const auto names = read_texts(group, "name", graphs, at),
              splits = read_texts(group, "split", graphs, at);
-  const auto nodes = read_plain<std::int64_t>(group, "nodes", {graphs}, at),
-             configs = read_plain<std::int64_t>(group, "configs", {graphs}, at);
-  const auto folds = read_plain<std::int32_t>(group, "fold", {graphs}, at);
-  const auto held_out = read_plain<std::uint8_t>(group, "held_out", {graphs, members}, at);
-  const auto begin = read_plain<std::int64_t>(group, "begin", {graphs + 1}, at);
+  const auto nodes = read_array<std::int64_t>(group, "nodes", {graphs}, at),
+             configs = read_array<std::int64_t>(group, "configs", {graphs}, at);
+  const auto folds = read_array<std::int32_t>(group, "fold", {graphs}, at);
+  const auto held_out = read_array<std::uint8_t>(group, "held_out", {graphs, members}, at);
+  const auto begin = read_array<std::int64_t>(group, "begin", {graphs + 1}, at);
   if (std::ranges::any_of(held_out, [](std::uint8_t flag) { return flag > 1; }))
     throw DataError(at + ": held_out must be 0 or 1");
   std::vector<PredictionEntry> list;

@@ -1,5 +1,7 @@
 #include "data/hdf5/element_type.hpp"
 
+#include <hdf5.h>
+
 #include <array>
 #include <bit>
 #include <stdexcept>
@@ -28,7 +30,7 @@ std::string_view element_name(ElementType type) {
   return kTraits.at(static_cast<std::size_t>(type)).name;
 }
 
-hid_t hdf5_type(ElementType type) {
+std::int64_t hdf5_type(ElementType type) {
   switch (type) {
     case ElementType::i8:
       return H5T_STD_I8LE;

@@ -1,14 +1,17 @@
 #pragma once
 
-#include <hdf5.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+// HDF5 files, groups and attributes. Data sets: data/hdf5/hdf5_dataset.hpp. No header includes
+// <hdf5.h>, which is large.
 
 namespace tpudist {
 
@@ -26,7 +29,8 @@ class Hdf5Lock {
 class Hdf5Id {
  public:
   Hdf5Id() = default;
-  Hdf5Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  // A hid_t, and the function of the library that closes it.
+  Hdf5Id(std::int64_t id, int (*close)(std::int64_t)) : id_(id), close_(close) {}
   ~Hdf5Id() { reset(); }
   Hdf5Id(Hdf5Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
   Hdf5Id& operator=(Hdf5Id&& other) noexcept {
@@ -35,14 +39,14 @@ class Hdf5Id {
     return *this;
   }
 
-  hid_t get() const { return id_; }
+  std::int64_t get() const { return id_; }
   // Closes now and returns whether it succeeded; the destructor ignores a failure.
   bool close();
 
  private:
   void reset() noexcept;
-  hid_t id_ = -1;
-  herr_t (*close_)(hid_t) = nullptr;
+  std::int64_t id_ = -1;
+  int (*close_)(std::int64_t) = nullptr;
 };
 
 // Returns the result of an HDF5 call; a negative one becomes IoError "cannot OPERATION WHERE:
@@ -61,11 +65,21 @@ Hdf5Id create_hdf5(const std::filesystem::path& path, std::size_t room = 0);
 // Throws IoError when the file does not exist, DataError when it is damaged or not HDF5.
 Hdf5Id open_hdf5(const std::filesystem::path& path);
 
+// Creates a file in memory only. `where` names it in messages. `bytes` is the expected size; HDF5
+// allocates and clears memory in steps of this size.
+Hdf5Id create_hdf5_in_memory(const std::string& where, std::size_t bytes);
+// Returns the bytes of such a file, with `room` free bytes in front.
+std::vector<std::byte> hdf5_image(const Hdf5Id& file, std::size_t room, std::string_view where);
+
 Hdf5Id create_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws DataError when there is no such group.
 Hdf5Id open_group(const Hdf5Id& parent, const std::string& name, std::string_view where);
 // Throws IoError when the file cannot be read.
 bool has_link(const Hdf5Id& parent, const std::string& name);
+// Removes a dataset or group, with all that is in it.
+void remove_link(const Hdf5Id& parent, const std::string& name, std::string_view where);
+// The names of the datasets and groups in a group, in order.
+std::vector<std::string> link_names(const Hdf5Id& group, std::string_view where);
 
 // Scalar attributes: 64-bit integers, doubles and UTF-8 text. Reading throws DataError when the
 // attribute is missing or of another kind.
@@ -80,5 +94,7 @@ bool has_attribute(const Hdf5Id& object, const std::string& name);
 // A hash written as text by to_hex. Throws DataError where the text is not a hash.
 std::uint64_t read_hash_attribute(const Hdf5Id& object, const std::string& name,
                                   std::string_view where);
+// All attributes of an object, as numbers.
+std::map<std::string, double> read_number_attributes(const Hdf5Id& object, std::string_view where);
 
 }  // namespace tpudist

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <hdf5.h>
 
 #include <algorithm>
 #include <array>
@@ -18,13 +19,68 @@ namespace {
 constexpr std::size_t kCompactBytes = 4 << 10;
 constexpr std::size_t kMaxChunkBytes = 256 << 20;  // what a reader is ready to allocate
 
-// What the datasets of shards hold: every type but the double of checkpoints.
-constexpr std::array kShardTypes = {ElementType::i8,  ElementType::i16, ElementType::i32,
-                                    ElementType::i64, ElementType::u8,  ElementType::u16,
-                                    ElementType::f32};
+constexpr std::array kElementTypes = {ElementType::i8,  ElementType::i16, ElementType::i32,
+                                      ElementType::i64, ElementType::u8,  ElementType::u16,
+                                      ElementType::f32, ElementType::f64};
 
-std::vector<hsize_t> to_hsize(std::span<const std::int64_t> values) {
-  return {values.begin(), values.end()};
+Hdf5Id space_of(const std::vector<std::int64_t>& shape) {
+  const std::vector<hsize_t> sizes(shape.begin(), shape.end());
+  return Hdf5Id(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose);
+}
+
+std::vector<std::int64_t> shape_of(const Hdf5Id& dataset) {
+  const Hdf5Id space(H5Dget_space(dataset.get()), H5Sclose);
+  const int axes = std::max(0, H5Sget_simple_extent_ndims(space.get()));
+  std::vector<hsize_t> sizes(static_cast<std::size_t>(axes));
+  H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
+  return {sizes.begin(), sizes.end()};
+}
+
+Hdf5Id creation_properties() {
+  Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
+  return properties;
+}
+
+Hdf5Id create_dataset(const Hdf5Id& group, const std::string& name, hid_t type,
+                      const std::vector<std::int64_t>& shape, const Hdf5Id& properties,
+                      std::string_view where) {
+  Hdf5Id id(H5Dcreate2(group.get(), name.c_str(), type, space_of(shape).get(), H5P_DEFAULT,
+                       properties.get(), H5P_DEFAULT),
+            H5Dclose);
+  check_hdf5(id.get(), "create", where);
+  return id;
+}
+
+Hdf5Id open_dataset(const Hdf5Id& group, const std::string& name, std::string_view where) {
+  Hdf5Id id(H5Dopen2(group.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (id.get() >= 0) return id;
+  throw_if_unreadable(where);
+  throw DataError(fmt::format("{}: the dataset is missing", where));
+}
+
+// UTF-8 of this many bytes.
+Hdf5Id text_type(std::size_t bytes) {
+  Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), bytes);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+  return type;
+}
+
+// Rows in memory and in the file.
+struct SelectedRows {
+  Hdf5Id memory, file;
+};
+
+SelectedRows select_rows(std::vector<std::int64_t> shape, std::int64_t first, std::int64_t count) {
+  Hdf5Id file = space_of(shape);
+  shape[0] = count;
+  const std::vector<hsize_t> size(shape.begin(), shape.end());
+  std::vector<hsize_t> start(shape.size(), 0);
+  start[0] = static_cast<hsize_t>(first);
+  H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr);
+  return {space_of(shape), std::move(file)};
 }
 
 // Offset of a chunk's first element.
@@ -45,10 +101,10 @@ void Hdf5Dataset::set_sizes(std::size_t chunk_bytes) {
   }
   const auto total = checked_mul(row_bytes_, static_cast<std::uint64_t>(shape_[0]));
   if (!total) throw DataError(where_ + ": impossible shape");
-  compact_ = *total <= kCompactBytes;
+  chunked_ = chunk_bytes != kPlain && *total > kCompactBytes;
   const std::size_t fitting = chunk_bytes / std::max<std::size_t>(row_bytes_, 1);
   chunk_rows_ =
-      compact_ ? rows() : std::min<std::int64_t>(rows(), static_cast<std::int64_t>(fitting));
+      chunked_ ? std::min<std::int64_t>(rows(), static_cast<std::int64_t>(fitting)) : rows();
   chunk_rows_ = std::max<std::int64_t>(chunk_rows_, 1);
 }
 
@@ -62,23 +118,17 @@ Hdf5Dataset Hdf5Dataset::create(const Hdf5Id& group, const std::string& name, El
   dataset.set_sizes(chunk_bytes);
 
   const Hdf5Lock lock;
-  const auto dims = to_hsize(dataset.shape_);
-  const int axes = static_cast<int>(dims.size());
-  const Hdf5Id space(H5Screate_simple(axes, dims.data(), nullptr), H5Sclose);
-  const Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_obj_track_times(properties.get(), false);  // equal data give equal files
-  if (dataset.compact_) {
-    H5Pset_layout(properties.get(), H5D_COMPACT);
-  } else {
-    auto chunk = dims;
+  const Hdf5Id properties = creation_properties();
+  if (dataset.chunked_) {
+    std::vector<hsize_t> chunk(dataset.shape_.begin(), dataset.shape_.end());
     chunk[0] = static_cast<hsize_t>(dataset.chunk_rows_);
-    H5Pset_chunk(properties.get(), axes, chunk.data());
+    H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
     H5Pset_deflate(properties.get(), kDeflateLevel);
+  } else if (chunk_bytes != kPlain) {
+    H5Pset_layout(properties.get(), H5D_COMPACT);
   }
-  dataset.id_ = Hdf5Id(H5Dcreate2(group.get(), name.c_str(), hdf5_type(type), space.get(),
-                                  H5P_DEFAULT, properties.get(), H5P_DEFAULT),
-                       H5Dclose);
-  check_hdf5(dataset.id_.get(), "create", dataset.where_);
+  dataset.id_ =
+      create_dataset(group, name, hdf5_type(type), dataset.shape_, properties, dataset.where_);
   return dataset;
 }
 
@@ -90,33 +140,25 @@ Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name,
     throw DataError(fmt::format("{}: {}", dataset.where_, what));
   };
   const Hdf5Lock lock;
-  dataset.id_ = Hdf5Id(H5Dopen2(group.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (dataset.id_.get() < 0) {
-    throw_if_unreadable(dataset.where_);
-    refuse("the dataset is missing");
-  }
-
+  dataset.id_ = open_dataset(group, name, dataset.where_);
   const Hdf5Id type(H5Dget_type(dataset.id_.get()), H5Tclose);
   const auto known = std::ranges::find_if(
-      kShardTypes, [&](ElementType t) { return H5Tequal(type.get(), hdf5_type(t)) > 0; });
-  if (known == kShardTypes.end()) refuse("has an unknown element type");
+      kElementTypes, [&](ElementType t) { return H5Tequal(type.get(), hdf5_type(t)) > 0; });
+  if (known == kElementTypes.end()) refuse("has an unknown element type");
   dataset.type_ = *known;
 
-  const Hdf5Id space(H5Dget_space(dataset.id_.get()), H5Sclose);
-  const int axes = H5Sget_simple_extent_ndims(space.get());
-  if (axes < 1) refuse("has no axis");
-  std::vector<hsize_t> dims(static_cast<std::size_t>(axes)), chunk = dims;
-  H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
-  dataset.shape_.assign(dims.begin(), dims.end());
+  dataset.shape_ = shape_of(dataset.id_);
+  if (dataset.shape_.empty()) refuse("has no axis");
   dataset.set_sizes();
 
   const Hdf5Id properties(H5Dget_create_plist(dataset.id_.get()), H5Pclose);
-  dataset.compact_ = H5Pget_layout(properties.get()) != H5D_CHUNKED;
-  if (dataset.compact_) {
+  dataset.chunked_ = H5Pget_layout(properties.get()) == H5D_CHUNKED;
+  if (!dataset.chunked_) {
     dataset.chunk_rows_ = std::max<std::int64_t>(dataset.rows(), 1);
   } else {
-    H5Pget_chunk(properties.get(), axes, chunk.data());
-    if (!std::equal(chunk.begin() + 1, chunk.end(), dims.begin() + 1)) {
+    std::vector<hsize_t> chunk(dataset.shape_.size());
+    H5Pget_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
+    if (!std::equal(chunk.begin() + 1, chunk.end(), dataset.shape_.begin() + 1)) {
       refuse("has chunks that are not whole rows");
     }
     dataset.chunk_rows_ = static_cast<std::int64_t>(chunk[0]);
@@ -128,6 +170,17 @@ Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name,
     if (!bytes || *bytes > kMaxChunkBytes) refuse("has chunks that are too large");
   }
   return dataset;
+}
+
+Hdf5Dataset Hdf5Dataset::open(const Hdf5Id& group, const std::string& name, ElementType type,
+                              const std::vector<std::int64_t>& shape, std::string_view where) {
+  Hdf5Dataset dataset = open(group, name, where);
+  check_array(dataset, type, shape);
+  return dataset;
+}
+
+void Hdf5Dataset::require_type(ElementType type) const {
+  if (type != type_) throw std::out_of_range(where_ + ": of another type");
 }
 
 std::int64_t Hdf5Dataset::rows_of_chunk(std::int64_t chunk) const {
@@ -171,12 +224,8 @@ void Hdf5Dataset::write_chunks(std::int64_t first_chunk,
   if (first_chunk < 0 || first_chunk + count > this->chunks()) {
     throw std::out_of_range(where_ + ": write_chunks");
   }
-  if (compact_) {
-    if (count == 0) return;
-    const Hdf5Lock lock;
-    check_hdf5(
-        H5Dwrite(id_.get(), hdf5_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, chunks[0].data()),
-        "write", where_);
+  if (!chunked_) {
+    if (count > 0) write_rows(0, chunks[0]);
     return;
   }
   std::vector<std::vector<std::byte>> stored(chunks.size());
@@ -223,14 +272,7 @@ void Hdf5Dataset::read_chunk(std::int64_t chunk, std::span<std::byte> rows) cons
       rows.size() != static_cast<std::size_t>(rows_of_chunk(chunk)) * row_bytes_) {
     throw std::out_of_range(where_ + ": read_chunk");
   }
-  if (compact_) {
-    const Hdf5Lock lock;
-    if (H5Dread(id_.get(), hdf5_type(type_), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()) < 0) {
-      throw_if_unreadable(where_);
-      throw_damaged(chunk, "cannot be read");
-    }
-    return;
-  }
+  if (!chunked_) return read_rows(0, this->rows(), rows);
   const auto inflate = [&](std::span<std::byte> raw) {
     const auto stored = stored_chunk(chunk);
     if (inflate_chunk(stored, raw)) return;
@@ -243,6 +285,20 @@ void Hdf5Dataset::read_chunk(std::int64_t chunk, std::span<std::byte> rows) cons
   padded.resize(full);
   inflate(padded);
   std::memcpy(rows.data(), padded.data(), rows.size());
+}
+
+void Hdf5Dataset::write_rows(std::int64_t first, std::span<const std::byte> rows) {
+  const auto count = static_cast<std::int64_t>(rows.size() / std::max<std::size_t>(row_bytes_, 1));
+  if (chunked_ || first < 0 || count > this->rows() - first ||
+      rows.size() != static_cast<std::size_t>(count) * row_bytes_) {
+    throw std::out_of_range(where_ + ": write_rows");
+  }
+  if (rows.empty()) return;
+  const Hdf5Lock lock;
+  const SelectedRows selected = select_rows(shape_, first, count);
+  check_hdf5(H5Dwrite(id_.get(), hdf5_type(type_), selected.memory.get(), selected.file.get(),
+                      H5P_DEFAULT, rows.data()),
+             "write", where_);
 }
 
 void Hdf5Dataset::write_all(std::span<const std::byte> rows, ThreadPool& pool) {
@@ -270,6 +326,17 @@ void Hdf5Dataset::read_rows(std::int64_t first, std::int64_t count,
   if (first < 0 || count < 0 || count > rows() - first ||
       out.size() != static_cast<std::size_t>(count) * row_bytes_) {
     throw std::out_of_range(where_ + ": read_rows");
+  }
+  if (!chunked_) {
+    if (out.empty()) return;
+    const Hdf5Lock lock;
+    const SelectedRows selected = select_rows(shape_, first, count);
+    if (H5Dread(id_.get(), hdf5_type(type_), selected.memory.get(), selected.file.get(),
+                H5P_DEFAULT, out.data()) < 0) {
+      throw_if_unreadable(where_);
+      throw DataError(fmt::format("{} cannot be read: the file is damaged", where_));
+    }
+    return;
   }
   thread_local std::vector<std::byte> part;
   for (std::int64_t row = first; row < first + count;) {
@@ -299,6 +366,47 @@ void check_array(const Hdf5Dataset& dataset, ElementType type,
                               dataset.where(), element_name(dataset.type()),
                               fmt::join(dataset.shape(), ", "), element_name(type),
                               fmt::join(shape, ", ")));
+}
+
+void write_texts(const Hdf5Id& group, const std::string& name, std::span<const std::string> texts,
+                 std::string_view where) {
+  const Hdf5Lock lock;
+  const std::string at = fmt::format("{}/{}", where, name);
+  std::size_t bytes = 1;
+  for (const std::string& text : texts) bytes = std::max(bytes, text.size());
+  std::vector<char> padded(bytes * texts.size(), 0);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    std::memcpy(padded.data() + i * bytes, texts[i].data(), texts[i].size());
+  const Hdf5Id type = text_type(bytes);
+  const Hdf5Id dataset =
+      create_dataset(group, name, type.get(), {static_cast<std::int64_t>(texts.size())},
+                     creation_properties(), at);
+  if (texts.empty()) return;
+  check_hdf5(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
+             "write", at);
+}
+
+std::vector<std::string> read_texts(const Hdf5Id& group, const std::string& name,
+                                    std::int64_t count, std::string_view where) {
+  const Hdf5Lock lock;
+  const std::string at = fmt::format("{}/{}", where, name);
+  const Hdf5Id dataset = open_dataset(group, name, at);
+  const Hdf5Id stored(H5Dget_type(dataset.get()), H5Tclose);
+  if (H5Tget_class(stored.get()) != H5T_STRING || H5Tis_variable_str(stored.get()) != 0 ||
+      shape_of(dataset) != std::vector{count}) {
+    throw DataError(fmt::format("{} does not hold {} texts of one length", at, count));
+  }
+  if (count == 0) return {};
+  const std::size_t bytes = H5Tget_size(stored.get());
+  std::vector<char> padded(bytes * static_cast<std::size_t>(count));
+  check_hdf5(H5Dread(dataset.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
+             "read", at);
+  std::vector<std::string> texts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const char* begin = padded.data() + static_cast<std::size_t>(i) * bytes;
+    texts.emplace_back(begin, std::find(begin, begin + bytes, 0));
+  }
+  return texts;
 }
 
 }  // namespace tpudist

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/thread_pool.hpp"
@@ -15,6 +16,9 @@ namespace tpudist {
 
 // Chunk size for arrays that are read as a whole.
 inline constexpr std::size_t kArrayChunkBytes = 256 << 10;
+// In place of a chunk size: a plain dataset, stored uncompressed in one piece and written by rows.
+// For numbers that do not compress.
+inline constexpr std::size_t kPlain = 0;
 
 // A dataset with one or more axes, read and written in chunks of whole rows (first axis). Chunks
 // are deflated and inflated outside the HDF5 lock (H5Dwrite_chunk, H5Dread_chunk). Datasets of at
@@ -30,6 +34,9 @@ class Hdf5Dataset {
                             std::size_t chunk_bytes = kArrayChunkBytes);
   // Throws DataError when it is missing or stored in a way that `create` never uses.
   static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, std::string_view where);
+  // The same; throws also as check_array.
+  static Hdf5Dataset open(const Hdf5Id& group, const std::string& name, ElementType type,
+                          const std::vector<std::int64_t>& shape, std::string_view where);
 
   ElementType type() const { return type_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
@@ -55,6 +62,26 @@ class Hdf5Dataset {
   // DataError as read_chunk.
   void read_rows(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
 
+  // Writes rows of a plain dataset, from `first` on. Throws std::out_of_range where rows do not
+  // exist or have another type, and IoError.
+  template <typename T>
+  void write(std::int64_t first, std::span<const T> values) {
+    require_type(element_type<T>());
+    write_rows(first, std::as_bytes(values));
+  }
+  // The same as read_rows, in elements. Throws std::out_of_range also for another type.
+  template <typename T>
+  void read(std::int64_t first, std::int64_t count, std::span<T> values) const {
+    require_type(element_type<T>());
+    read_rows(first, count, std::as_writable_bytes(values));
+  }
+  template <typename T>
+  std::vector<T> read(std::int64_t first, std::int64_t count) const {
+    std::vector<T> values(static_cast<std::size_t>(count) * row_bytes_ / sizeof(T));
+    read(first, count, std::span<T>(values));
+    return values;
+  }
+
   // Bytes of the elements in the file.
   std::uint64_t stored_bytes() const;
 
@@ -63,6 +90,8 @@ class Hdf5Dataset {
 
  private:
   void set_sizes(std::size_t chunk_bytes = kArrayChunkBytes);
+  void require_type(ElementType type) const;
+  void write_rows(std::int64_t first, std::span<const std::byte> rows);
   std::vector<std::byte> deflated(std::int64_t chunk, std::span<const std::byte> rows,
                                   bool prove) const;
   void store(std::int64_t chunk, std::span<const std::byte> stored);
@@ -75,7 +104,7 @@ class Hdf5Dataset {
   std::vector<std::int64_t> shape_;
   std::size_t row_bytes_ = 0;
   std::int64_t chunk_rows_ = 1;
-  bool compact_ = false;
+  bool chunked_ = true;
 };
 
 // Throws DataError when the dataset has another type or shape; a length of -1 allows any.
@@ -85,11 +114,23 @@ void check_array(const Hdf5Dataset& dataset, ElementType type, std::span<const s
 template <typename T>
 std::vector<T> read_array(const Hdf5Id& group, const std::string& name,
                           std::vector<std::int64_t> shape, std::string_view where) {
-  const Hdf5Dataset dataset = Hdf5Dataset::open(group, name, where);
-  check_array(dataset, element_type<T>(), shape);
-  std::vector<T> values(static_cast<std::size_t>(dataset.rows()) * dataset.row_bytes() / sizeof(T));
-  dataset.read_rows(0, dataset.rows(), std::as_writable_bytes(std::span(values)));
-  return values;
+  const auto dataset = Hdf5Dataset::open(group, name, element_type<T>(), shape, where);
+  return dataset.template read<T>(0, dataset.rows());
 }
+
+// Writes a whole plain dataset.
+template <typename T>
+void write_plain(const Hdf5Id& group, const std::string& name, std::span<const T> values,
+                 std::vector<std::int64_t> shape, std::string_view where) {
+  Hdf5Dataset::create(group, name, element_type<T>(), std::move(shape), where, kPlain)
+      .write(0, values);
+}
+
+// Texts with one axis, as UTF-8 padded with zero bytes to the longest one's length.
+void write_texts(const Hdf5Id& group, const std::string& name, std::span<const std::string> texts,
+                 std::string_view where);
+// Throws DataError when they are missing, or there are not exactly `count` texts.
+std::vector<std::string> read_texts(const Hdf5Id& group, const std::string& name,
+                                    std::int64_t count, std::string_view where);
 
 }  // namespace tpudist

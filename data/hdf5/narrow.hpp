@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "data/hdf5/hdf5_dataset.hpp"
+#include "data/hdf5/element_type.hpp"
 
 namespace tpudist {
 

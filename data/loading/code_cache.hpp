@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/hdf5/hdf5_dataset.hpp"
+#include "data/hdf5/element_type.hpp"
 #include "data/schema/graph.hpp"
 
 namespace tpudist {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "data/hdf5/hdf5_dataset.hpp"
+#include "data/hdf5/element_type.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
 

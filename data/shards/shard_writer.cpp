@@ -64,10 +64,7 @@ void ShardWriter::write(const RunTimes& times) {
 }
 
 void ShardWriter::remove(const std::string& name) {
-  const Hdf5Lock lock;
-  if (!has_link(group_, name)) return;
-  check_hdf5(H5Ldelete(group_.get(), name.c_str(), H5P_DEFAULT), "remove " + name + " from",
-             where_);
+  if (has_link(group_, name)) remove_link(group_, name, where_);
 }
 
 void ShardWriter::end() {
@@ -78,9 +75,7 @@ void ShardWriter::end() {
 void ShardWriter::drop() {
   if (group_.get() < 0) return;
   group_.close();
-  const Hdf5Lock lock;
-  check_hdf5(H5Ldelete(file_.get(), group_name().c_str(), H5P_DEFAULT),
-             "remove " + group_name() + " from", where_);
+  remove_link(file_, group_name(), where_);
 }
 
 void ShardWriter::close() {

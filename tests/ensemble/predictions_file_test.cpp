@@ -1,6 +1,7 @@
 #include "ensemble/predictions_file.hpp"
 
 #include <gmock/gmock.h>
+#include <hdf5.h>
 
 #include <cmath>
 #include <fstream>
@@ -183,11 +184,11 @@ TEST(PredictionsFile, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(message_after([](hid_t file) { set<std::int64_t>(file, "/graphs/begin", 1, 9); }),
               HasSubstr("has 9 rows of 4 configurations"));
   EXPECT_THAT(message_after([](hid_t file) { set<std::int64_t>(file, "/graphs/begin", 3, 10); }),
-              HasSubstr("has the shape [9]"));
+              HasSubstr("/rows/config: is i32 [9] but must be i32 [10]"));
   EXPECT_THAT(message_after([](hid_t file) { set<std::uint8_t>(file, "/graphs/held_out", 1, 2); }),
               HasSubstr("held_out must be 0 or 1"));
   EXPECT_THAT(message_after([](hid_t file) { H5Ldelete(file, "/rows/score", H5P_DEFAULT); }),
-              HasSubstr("/rows/score is missing"));
+              HasSubstr("/rows/score: the dataset is missing"));
   EXPECT_THAT(message_after([](hid_t file) { H5Ldelete(file, "/graphs", H5P_DEFAULT); }),
               HasSubstr(path.string()));
   EXPECT_THAT(message_after([](hid_t file) { H5Adelete(file, "format"); }), HasSubstr("format"));

@@ -1,6 +1,7 @@
 #include "train/state/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,8 +11,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
-#include "data/hdf5/memory_file.hpp"
-#include "data/hdf5/plain_dataset.hpp"
+#include "data/hdf5/hdf5_dataset.hpp"
 #include "data/hdf5/sealed_file.hpp"
 #include "train/state/checkpoint_lists.hpp"
 
@@ -97,8 +97,9 @@ void write_lists(const Hdf5Id& file, const Lists& lists, int members, const Para
         if constexpr (kOfParameters<decltype(list)>) {
           const Hdf5Id group = made_group(file, path, where);
           for (const ParameterEntry& entry : table.entries()) {
-            auto dataset = PlainDataset::create(group, entry.name, ElementType::f32,
-                                                stored_shape(entry, members), where + ":/" + path);
+            auto dataset =
+                Hdf5Dataset::create(group, entry.name, ElementType::f32,
+                                    stored_shape(entry, members), where + ":/" + path, kPlain);
             for (int m = 0; m < members; ++m) dataset.write(m, part_of(list, table, entry, m));
           }
         } else {
@@ -140,14 +141,19 @@ void read_lists(const Hdf5Id& file, Lists& lists, int members, const ParameterTa
           check_names(link_names(group, where), table, where);
           list.resize(static_cast<std::size_t>(table.length() * members));
           for (const ParameterEntry& entry : table.entries()) {
-            const auto dataset =
-                PlainDataset::open(group, entry.name, ElementType::f32,
-                                   stored_shape(entry, members), where + ":/" + path);
-            for (int m = 0; m < members; ++m) dataset.read(m, part_of(list, table, entry, m));
+            const auto dataset = Hdf5Dataset::open(group, entry.name, where + ":/" + path);
+            const auto shape = stored_shape(entry, members);
+            if (dataset.type() != ElementType::f32 || dataset.shape() != shape) {
+              refuse(dataset.where(),
+                     fmt::format("is {} [{}], not f32 [{}]; was another network trained?",
+                                 element_name(dataset.type()), fmt::join(dataset.shape(), ", "),
+                                 fmt::join(shape, ", ")));
+            }
+            for (int m = 0; m < members; ++m) dataset.read(m, 1, part_of(list, table, entry, m));
           }
         } else {
           using Value = std::remove_cvref_t<decltype(list[0])>;
-          list = read_plain<Value>(file, path, {members}, where + ":");
+          list = read_array<Value>(file, path, {members}, where + ":");
         }
       },
       lists);
@@ -263,8 +269,7 @@ ParameterTable read_parameter_table(const std::filesystem::path& path) {
   const Hdf5Id group = open_group(file, "parameters", path.string());
   ParameterTable table;
   for (const std::string& name : link_names(group, path.string())) {
-    const auto dataset =
-        PlainDataset::open(group, name, ElementType::f32, path.string() + ":/parameters");
+    const auto dataset = Hdf5Dataset::open(group, name, path.string() + ":/parameters");
     table.add(name, {dataset.shape().begin() + 1, dataset.shape().end()});
   }
   return table;

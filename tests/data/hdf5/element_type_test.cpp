@@ -1,6 +1,7 @@
 #include "data/hdf5/element_type.hpp"
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include "data/hdf5/hdf5.hpp"
 

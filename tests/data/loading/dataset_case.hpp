@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "core/random.hpp"
 #include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
+#include "data/hdf5/hdf5_dataset.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/shards/manifest.hpp"
 #include "tests/data/npz/npz_fixture.hpp"

@@ -1,6 +1,7 @@
 #include "train/state/checkpoint.hpp"
 
 #include <gmock/gmock.h>
+#include <hdf5.h>
 
 #include <cmath>
 #include <fstream>
@@ -181,7 +182,8 @@ TEST(Checkpoint, NamesTheFirstParameterThatDiffers) {
   more.add("output.bias", {1}, ParameterGroup::output);
   other.add("encoder.weight", {3, 5});
   other.add("encoder.bias", {5});
-  EXPECT_THAT(refusal(folder / "a.h5", wider), HasSubstr("encoder.bias has the shape [2, 5]"));
+  EXPECT_THAT(refusal(folder / "a.h5", wider),
+              HasSubstr("encoder.bias: is f32 [2, 5], not f32 [2, 6]"));
   EXPECT_THAT(refusal(folder / "a.h5", more), HasSubstr("no output.bias"));
   EXPECT_THAT(refusal(folder / "a.h5", other), HasSubstr("no parameter output.weight"));
 }
