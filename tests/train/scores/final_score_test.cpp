@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "core/means.hpp"
 #include "data/schema/collection.hpp"
 
 namespace tpudist {
 namespace {
-
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 TEST(FinalScore, IsTheMeanOfTheCollectionsWhateverTheirNames) {
   const std::vector<CollectionScore> scores{{"layout:own:x", 0.5}, {"tile:xla", 0.9}};
@@ -37,7 +35,7 @@ TEST(FinalScore, OfAllFiveNamesNoneAsMissing) {
 }
 
 TEST(FinalScore, IsUndefinedWhereOneCollectionHasNoScore) {
-  const std::vector<CollectionScore> scores{{"layout:own:x", kUndefined}, {"tile:xla", 0.9}};
+  const std::vector<CollectionScore> scores{{"layout:own:x", kNone}, {"tile:xla", 0.9}};
   EXPECT_TRUE(std::isnan(final_score(scores)));
   EXPECT_EQ(final_score_text(scores).find(
                 "final score undefined, members together: mean of 2 collections, "
