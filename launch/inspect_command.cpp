@@ -41,10 +41,10 @@ std::string spread_text(const RunTimeStatistics& times) {
 }
 
 nlohmann::ordered_json to_json(const GraphStatistics& graph) {
-  const GraphSummary& s = graph.summary;
+  const GraphSummary& s = graph.entry;
   const RunTimeStatistics& t = graph.times;
   nlohmann::ordered_json json = {{"name", s.name},
-                                 {"split", graph.split},
+                                 {"split", graph.entry.split},
                                  {"nodes", s.nodes},
                                  {"edges", s.edges},
                                  {"configs", s.configs},
@@ -70,7 +70,7 @@ nlohmann::ordered_json to_json(const GraphStatistics& graph) {
 
 void print_table(const Collection& collection, const std::vector<GraphStatistics>& graphs) {
   std::size_t width = 5;
-  for (const GraphStatistics& graph : graphs) width = std::max(width, graph.summary.name.size());
+  for (const GraphStatistics& graph : graphs) width = std::max(width, graph.entry.name.size());
   print(
       "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
       "{:>10} {:>10} {:>6}\n",
@@ -78,14 +78,14 @@ void print_table(const Collection& collection, const std::vector<GraphStatistics
       "run time (ms)", "spread of repeats", "coded", "states", "most", "float32", "in memory",
       "ratio");
   for (const GraphStatistics& graph : graphs) {
-    const GraphSummary& s = graph.summary;
+    const GraphSummary& s = graph.entry;
     const std::string range =
         fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
                     static_cast<double>(graph.times.max) / 1e6);
     print(
         "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
         "{:>10} {:>10} {:>6.1f}\n",
-        graph.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
+        graph.entry.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
         s.config_nodes, range, spread_text(graph.times), s.config_type, s.states,
         s.max_states_per_node, format_bytes(s.float_bytes), format_bytes(s.memory_bytes), ratio(s));
   }
@@ -96,13 +96,13 @@ void print_totals(const std::vector<GraphStatistics>& graphs) {
     GraphSummary total;
     std::int64_t count = 0;
     for (const GraphStatistics& graph : graphs) {
-      if (graph.split != split) continue;
+      if (graph.entry.split != split) continue;
       ++count;
-      total.configs += graph.summary.configs;
+      total.configs += graph.entry.configs;
       total.distinct_configs += graph.times.distinct_configs;
-      total.float_bytes += graph.summary.float_bytes;
-      total.memory_bytes += graph.summary.memory_bytes;
-      total.stored_bytes += graph.summary.stored_bytes;
+      total.float_bytes += graph.entry.float_bytes;
+      total.memory_bytes += graph.entry.memory_bytes;
+      total.stored_bytes += graph.entry.stored_bytes;
     }
     if (count == 0) continue;
     print(

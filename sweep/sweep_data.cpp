@@ -20,7 +20,7 @@ std::vector<GraphEntry> entries_of(const FrozenData& data) {
     GraphEntry entry;
     entry.name = graph.name;
     entry.split = graph.split;
-    entry.source_hash = graph.source_hash;
+    entry.source.hash = graph.source_hash;
     entry.configs = graph.configs;
     entries.push_back(std::move(entry));
   }
@@ -60,7 +60,7 @@ std::string change_of(const std::vector<GraphEntry>& then, const std::vector<Gra
       continue;
     }
     const bool same =
-        old->second->source_hash == graph.source_hash && old->second->configs == graph.configs;
+        old->second->source.hash == graph.source.hash && old->second->configs == graph.configs;
     if (!same) changed.push_back(graph.name);
     before.erase(old);
   }
@@ -78,7 +78,7 @@ FrozenData read_data(const Experiment& experiment) {
   FrozenData data{config.shards.string(), config.collection.name, {}};
   for (const GraphEntry& graph : list_graphs(config.shards, config.collection)) {
     if (graph.split == "test") continue;
-    data.graphs.push_back({graph.name, graph.split, graph.source_hash, graph.configs});
+    data.graphs.push_back({graph.name, graph.split, graph.source.hash, graph.configs});
   }
   return data;
 }

@@ -135,9 +135,7 @@ class GraphVerifier {
 void verify_graph(const std::filesystem::path& shard, const GraphSummary& graph,
                   const Collection& collection, std::string_view split,
                   const std::optional<std::filesystem::path>& npz) {
-  const GraphEntry entry{graph.name,        std::string(split), shard,         graph.group,
-                         graph.nodes,       graph.edges,        graph.configs, graph.config_nodes,
-                         graph.source.path, graph.source.hash};
+  const GraphEntry entry{graph, std::string(split), shard};
   GraphVerifier verifier(entry, collection);
   verifier.check();
   if (npz) verifier.compare_with(*npz);

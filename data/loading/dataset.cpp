@@ -45,7 +45,7 @@ struct Dataset::Impl {
 
 void Dataset::Impl::decide_cache(const std::vector<GraphEntry>& entries) {
   std::uint64_t total = 0;
-  for (const GraphEntry& entry : entries) total += entry.config_bytes;
+  for (const GraphEntry& entry : entries) total += entry.config_bytes();
   in_memory = options.cache == CacheMode::automatic ? total <= options.cache_bytes
                                                     : options.cache == CacheMode::memory;
 }

@@ -100,7 +100,7 @@ std::uint64_t estimated_bytes(const std::vector<GraphEntry>& entries, bool with_
     const auto configs = static_cast<std::uint64_t>(entry.configs);
     bytes += nodes * (kNodeFeatures * 4 + 1) + static_cast<std::uint64_t>(entry.edges) * 8;
     bytes += configs * (8 + 4 + 16) + sizeof(GraphRecord);  // run times, groups, merged rows
-    if (with_configs) bytes += entry.config_bytes;
+    if (with_configs) bytes += entry.config_bytes();
   }
   return bytes;
 }

@@ -66,7 +66,7 @@ std::uint64_t hash_selection(const DatasetOptions& options, std::span<const Grap
   hasher.update(options.duplicates);
   for (const GraphEntry& graph : graphs) {
     hasher.update(std::string_view(graph.name));
-    hasher.update(graph.source_hash);
+    hasher.update(graph.source.hash);
     hasher.update(graph.configs);
     if (options.second) hasher.update(std::string_view(graph.split));
   }

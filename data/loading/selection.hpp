@@ -19,7 +19,7 @@ std::vector<GraphEntry> filter_graphs(std::span<const GraphEntry> graphs, std::s
                                       const std::vector<std::string>& include,
                                       const std::vector<std::string>& exclude);
 
-// Dataset::selection_hash of a data set of these graphs. Of an entry only name, split, source_hash
+// Dataset::selection_hash of a data set of these graphs. Of an entry only name, split, source.hash
 // and configs are used.
 std::uint64_t hash_selection(const DatasetOptions& options, std::span<const GraphEntry> graphs);
 

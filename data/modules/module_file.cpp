@@ -132,16 +132,14 @@ Module read_module(const std::filesystem::path& path, const Collection& collecti
     graph.times.runtime = std::vector<std::int64_t>(static_cast<std::size_t>(sizes.configs));
   }
   ConfigReader(npz, collection, sizes, graph).read();
-  graph.entry = {.name = graph.graph.name,
-                 .split = "test",
-                 .shard = path,
-                 .group = "",
-                 .nodes = sizes.nodes,
-                 .edges = sizes.edges,
-                 .configs = sizes.configs,
-                 .config_nodes = sizes.config_nodes,
-                 .source = path.string(),
-                 .source_hash = hash_file(path)};
+  graph.entry.name = graph.graph.name;
+  graph.entry.split = "test";
+  graph.entry.shard = path;
+  graph.entry.nodes = sizes.nodes;
+  graph.entry.edges = sizes.edges;
+  graph.entry.configs = sizes.configs;
+  graph.entry.config_nodes = sizes.config_nodes;
+  graph.entry.source = {path.string(), std::filesystem::file_size(path), hash_file(path)};
   DatasetOptions options;
   options.shards = path;
   options.collection = collection;

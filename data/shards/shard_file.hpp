@@ -10,22 +10,6 @@
 
 namespace tpudist {
 
-// A shard's description of one graph: attributes, sizes, and how its configurations are stored.
-struct GraphSummary {
-  std::string name, group;  // the HDF5 group: "/graphs/000000"
-  SourceFile source;
-  std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
-  std::int64_t distinct_configs = 0;
-  bool coded = false;
-  std::string config_type;               // element type of config_codes or config_feat, e.g. "u8"
-  std::int64_t states = 0;               // coded only
-  std::int64_t max_states_per_node = 0;  // coded only
-  std::uint64_t float_bytes = 0;         // the configurations' features as float32
-  std::uint64_t memory_bytes = 0;        // memory for codes and float32 states, or for narrow
-                                         // features
-  std::uint64_t stored_bytes = 0;        // the same in the file
-};
-
 struct ShardSummary {
   std::string collection, split;
   std::vector<GraphSummary> graphs;

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "data/schema/collection.hpp"
 
 namespace tpudist {
 
@@ -32,5 +35,35 @@ inline constexpr std::size_t kFeatureChunkBytes = 16 << 10;
 inline std::string graph_group(std::int64_t number) {
   return fmt::format("/graphs/{:06}", number);
 }
+
+// The NPZ file from which a graph was made.
+struct SourceFile {
+  std::string path;  // relative to the NPZ root, with '/'
+  std::uint64_t bytes = 0;
+  std::uint64_t hash = 0;  // XXH3 of the file
+};
+
+// A shard's description of one graph: attributes, sizes, and how its configurations are stored.
+struct GraphSummary {
+  std::string name, group;  // the HDF5 group: "/graphs/000000"
+  SourceFile source;
+  std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
+  std::int64_t distinct_configs = 0;
+  bool coded = false;
+  std::string config_type;               // element type of config_codes or config_feat, e.g. "u8"
+  std::int64_t states = 0;               // coded only
+  std::int64_t max_states_per_node = 0;  // coded only
+  std::uint64_t float_bytes = 0;         // the configurations' features as float32
+  std::uint64_t memory_bytes = 0;        // memory for codes and float32 states, or for narrow
+                                         // features
+  std::uint64_t stored_bytes = 0;        // the same in the file
+
+  // Memory of the configurations alone, in their stored width.
+  std::uint64_t config_bytes() const {
+    const std::uint64_t state_bytes =
+        coded ? static_cast<std::uint64_t>(states) * kLayoutConfigFeatures * sizeof(float) : 0;
+    return memory_bytes - std::min(state_bytes, memory_bytes);
+  }
+};
 
 }  // namespace tpudist

@@ -14,16 +14,6 @@
 
 namespace tpudist {
 
-namespace {
-
-std::uint64_t config_bytes(const GraphSummary& graph) {
-  const std::uint64_t states =
-      graph.coded ? static_cast<std::uint64_t>(graph.states) * kLayoutConfigFeatures * 4 : 0;
-  return graph.memory_bytes - std::min(states, graph.memory_bytes);
-}
-
-}  // namespace
-
 std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
                                     const Collection& collection, std::string_view split) {
   const std::filesystem::path folder = std::filesystem::absolute(shard_root / collection.folder());
@@ -36,9 +26,7 @@ std::vector<GraphEntry> list_graphs(const std::filesystem::path& shard_root,
       if (shard.split != wanted) continue;
       check_shard_present(folder, shard);
       for (const GraphSummary& graph : shard.graphs) {
-        entries.push_back({graph.name, shard.split, folder / shard.file, graph.group, graph.nodes,
-                           graph.edges, graph.configs, graph.config_nodes, graph.source.path,
-                           graph.source.hash, shard.hash, config_bytes(graph)});
+        entries.push_back({graph, shard.split, folder / shard.file, shard.hash});
       }
     }
     std::sort(entries.begin() + static_cast<std::ptrdiff_t>(begin), entries.end(),

@@ -11,21 +11,15 @@
 #include "data/hdf5/element_type.hpp"
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
+#include "data/shards/shard_format.hpp"
 
 namespace tpudist {
 
-// The location of one graph of a collection's split.
-struct GraphEntry {
-  std::string name;
-  std::string split;            // "train", "valid" or "test"
-  std::filesystem::path shard;  // absolute path of the HDF5 file
-  std::string group;            // HDF5 group, "/graphs/000000"
-  std::int64_t nodes = 0, edges = 0, configs = 0, config_nodes = 0;
-  std::string source;             // NPZ path relative to the NPZ root
-  std::uint64_t source_hash = 0;  // XXH3 of the NPZ file
-  std::uint64_t shard_hash = 0;   // XXH3 of the HDF5 file
-  // Memory for the configurations in their stored width, from the manifest.
-  std::uint64_t config_bytes = 0;
+// One graph of a collection's split, as the manifest describes it, and where it lies.
+struct GraphEntry : GraphSummary {
+  std::string split;             // "train", "valid" or "test"
+  std::filesystem::path shard;   // absolute path of the HDF5 file
+  std::uint64_t shard_hash = 0;  // XXH3 of the HDF5 file
 };
 
 // Lists the graphs of a collection below a shard root (all splits, or one), in the order (split,

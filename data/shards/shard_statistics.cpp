@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <utility>
-
-#include "data/shards/shard_reader.hpp"
 
 namespace tpudist {
 namespace {
@@ -56,21 +52,12 @@ RunTimeStatistics run_time_statistics(const RunTimes& times) {
 
 std::vector<GraphStatistics> collection_statistics(const std::filesystem::path& shard_root,
                                                    const Collection& collection) {
-  std::map<std::pair<std::filesystem::path, std::string>, GraphSummary> summaries;
-  const auto folder = std::filesystem::absolute(shard_root / collection.folder());
-  for (ManifestShard& shard : read_manifest(folder / kManifestName, collection).shards) {
-    for (GraphSummary& graph : shard.graphs) {
-      const std::pair key(folder / shard.file, graph.group);
-      summaries.emplace(key, std::move(graph));
-    }
-  }
   std::vector<GraphStatistics> all;
   const std::vector<GraphEntry> entries = list_graphs(shard_root, collection);
   ThreadPool alone(1);
   check_shard_hashes(entries, alone);
   for (const GraphEntry& entry : entries) {
-    all.push_back({entry.split, summaries.at({entry.shard, entry.group}),
-                   run_time_statistics(GraphReader(entry).read_run_times())});
+    all.push_back({entry, run_time_statistics(GraphReader(entry).read_run_times())});
   }
   return all;
 }

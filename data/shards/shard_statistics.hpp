@@ -8,7 +8,7 @@
 
 #include "data/schema/collection.hpp"
 #include "data/schema/graph.hpp"
-#include "data/shards/manifest.hpp"
+#include "data/shards/shard_reader.hpp"
 
 namespace tpudist {
 
@@ -28,8 +28,7 @@ struct RunTimeStatistics {
 RunTimeStatistics run_time_statistics(const RunTimes& times);
 
 struct GraphStatistics {
-  std::string split;
-  GraphSummary summary;
+  GraphEntry entry;
   RunTimeStatistics times;
 };
 

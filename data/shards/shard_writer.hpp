@@ -15,13 +15,6 @@
 
 namespace tpudist {
 
-// The NPZ file from which a graph was made.
-struct SourceFile {
-  std::string path;  // relative to the NPZ root, with '/'
-  std::uint64_t bytes = 0;
-  std::uint64_t hash = 0;  // XXH3 of the file
-};
-
 // Writes one shard file, graph after graph: begin, the configuration arrays, end (or drop). Give it
 // a temporary name: the file is complete only after `close`. Throws IoError. One thread calls it;
 // the pool deflates.

@@ -97,7 +97,7 @@ TEST_F(ConverterTest, ConvertsWhatIsThere) {
   EXPECT_EQ(graphs[1].name, "b");
   EXPECT_EQ(graphs[2].split, "valid");
   EXPECT_EQ(graphs[3].split, "test");
-  EXPECT_EQ(graphs[0].source, "layout/xla/random/train/a.npz");
+  EXPECT_EQ(graphs[0].source.path, "layout/xla/random/train/a.npz");
   EXPECT_EQ(graphs[0].configs, 6);
   EXPECT_EQ(GraphReader(graphs[0]).read_graph().name, "a");
   EXPECT_THAT(list_graphs(shards_, kTile, "train"), SizeIs(70));

@@ -39,10 +39,7 @@ class GraphConverterTest : public ::testing::Test {
     return shard.graphs[0];
   }
 
-  GraphReader reader(const GraphSummary& g) const {
-    return GraphReader({g.name, "train", shard_, g.group, g.nodes, g.edges, g.configs,
-                        g.config_nodes, g.source.path, g.source.hash});
-  }
+  GraphReader reader(const GraphSummary& g) const { return GraphReader({g, "train", shard_}); }
 
   // All features of a coded or uncoded graph.
   std::vector<float> features(const GraphSummary& g) const {

@@ -52,15 +52,15 @@ TEST_F(RealDataTest, ShardsHoldWhatTheSourcesHold) {
   for (const ConvertedCollection& done : done_) {
     ASSERT_TRUE(done.published) << done.bad.at(0).error;
     for (const GraphEntry& entry : list_graphs(shards_, done.collection)) {
-      const NpzReader npz(npz_ / entry.source);
+      const NpzReader npz(npz_ / entry.source.path);
       const auto source = open_config_features(npz, done.collection).read_floats();
       const auto stored = features(entry);
-      ASSERT_EQ(stored.size(), source.size()) << entry.source;
+      ASSERT_EQ(stored.size(), source.size()) << entry.source.path;
       EXPECT_EQ(std::memcmp(stored.data(), source.data(), source.size() * sizeof(float)), 0);
 
       const GraphReader reader(entry);
       const Graph graph = reader.read_graph();
-      EXPECT_EQ(graph.node_features, npz.open("node_feat").read_floats()) << entry.source;
+      EXPECT_EQ(graph.node_features, npz.open("node_feat").read_floats()) << entry.source.path;
       const auto edges = testing::read_integers(npz.open("edge_index"));
       EXPECT_TRUE(std::equal(edges.begin(), edges.end(), graph.edge_index.begin()));
       const auto opcodes = testing::read_integers(npz.open("node_opcode"));
@@ -81,14 +81,14 @@ TEST_F(RealDataTest, AlexNetTakesFewStates) {
   const auto graphs = collection_statistics(shards_, {"layout:xla:random"});
   ASSERT_EQ(graphs.size(), 2u);
   const GraphStatistics& train = graphs[0];
-  EXPECT_EQ(train.summary.configs, 26001);
-  EXPECT_EQ(train.summary.states, 199);
-  EXPECT_EQ(train.summary.max_states_per_node, 9);
+  EXPECT_EQ(train.entry.configs, 26001);
+  EXPECT_EQ(train.entry.states, 199);
+  EXPECT_EQ(train.entry.max_states_per_node, 9);
   EXPECT_EQ(train.times.most_repeats, 58);
   // One byte for 18 floats: 72 times smaller, a little less with the dictionary.
-  EXPECT_EQ(train.summary.memory_bytes, 26001u * 26 + 199 * 72);
-  EXPECT_GT(train.summary.float_bytes, 70 * train.summary.memory_bytes);
-  EXPECT_GT(train.summary.float_bytes, 360 * train.summary.stored_bytes);
+  EXPECT_EQ(train.entry.memory_bytes, 26001u * 26 + 199 * 72);
+  EXPECT_GT(train.entry.float_bytes, 70 * train.entry.memory_bytes);
+  EXPECT_GT(train.entry.float_bytes, 360 * train.entry.stored_bytes);
   // The noise of equal configurations: quartiles of max / min - 1.
   EXPECT_NEAR(train.times.spread->at(0), 0.00009, 0.00001);
   EXPECT_NEAR(train.times.spread->at(1), 0.00027, 0.00001);
@@ -98,8 +98,8 @@ TEST_F(RealDataTest, AlexNetTakesFewStates) {
 TEST_F(RealDataTest, ResNetRepeatsSomeConfigurations) {
   const auto graphs = collection_statistics(shards_, {"layout:xla:default"});
   ASSERT_EQ(graphs.size(), 1u);
-  EXPECT_EQ(graphs[0].summary.states, 316);
-  EXPECT_EQ(graphs[0].summary.max_states_per_node, 8);
+  EXPECT_EQ(graphs[0].entry.states, 316);
+  EXPECT_EQ(graphs[0].entry.max_states_per_node, 8);
   EXPECT_EQ(graphs[0].times.distinct_configs, 91);
 }
 

@@ -52,13 +52,13 @@ TEST(CollectionStatistics, TellsHowGraphsAreStored) {
   convert({.npz_root = folder / "npz", .shard_root = folder / "shards"}, progress);
   const auto graphs = collection_statistics(folder / "shards", {"layout:nlp:default"});
   ASSERT_EQ(graphs.size(), 1u);
-  EXPECT_EQ(graphs[0].split, "valid");
-  EXPECT_EQ(graphs[0].summary.states, 8);
-  EXPECT_EQ(graphs[0].summary.max_states_per_node, 4);
-  EXPECT_EQ(graphs[0].summary.float_bytes, 6u * 2 * kLayoutConfigFeatures * 4);
-  EXPECT_EQ(graphs[0].summary.memory_bytes, 6u * 2 + 8u * kLayoutConfigFeatures * 4);
+  EXPECT_EQ(graphs[0].entry.split, "valid");
+  EXPECT_EQ(graphs[0].entry.states, 8);
+  EXPECT_EQ(graphs[0].entry.max_states_per_node, 4);
+  EXPECT_EQ(graphs[0].entry.float_bytes, 6u * 2 * kLayoutConfigFeatures * 4);
+  EXPECT_EQ(graphs[0].entry.memory_bytes, 6u * 2 + 8u * kLayoutConfigFeatures * 4);
   EXPECT_EQ(graphs[0].times.distinct_configs, 4);
-  EXPECT_EQ(graphs[0].summary.distinct_configs, 4);
+  EXPECT_EQ(graphs[0].entry.distinct_configs, 4);
 }
 
 }  // namespace
