@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -15,10 +14,10 @@
 namespace tpudist {
 namespace {
 
-// Converts the configurations of one graph into the open HDF5 group of a shard: as codes u8, or u16 if
-// there are too many states, or as features if codes do not pay. The pass that finds this out also
-// finds the type of the features. So an array of more than one block is read at most three times, and
-// nearly always once.
+// Converts the configurations of one graph into the open HDF5 group of a shard: as codes u8, or u16
+// if a node has too many states, or as features if codes do not pay. The first pass writes u8 codes
+// while they fit, and reads on otherwise: at its end it is known what to write. So an array of more
+// than one block is read at most twice, and nearly always once.
 class ConfigConverter {
  public:
   ConfigConverter(const NpzReader& npz, const Collection& collection, const GraphSizes& sizes,
@@ -31,18 +30,23 @@ class ConfigConverter {
 
   // Returns config_group [c].
   std::vector<std::int32_t> convert() {
-    if (!collection_.is_tile()) {
-      auto status = write_codes<std::uint8_t>();
-      if (status == Status::too_wide) status = write_codes<std::uint16_t>();
-      if (status == Status::coded) return std::move(groups_);
+    if (collection_.is_tile()) {
+      type_ = passes_.type_of_rest(start().next(), ElementType::i8);
+    } else {
+      Result result = write_codes<std::uint8_t>();
+      if (result == Result::too_wide) result = write_codes<std::uint16_t>();
+      if (result == Result::written) return std::move(groups_);
     }
-    if (collection_.is_tile()) type_ = passes_.type_of_rest(start().next(), ElementType::i8);
     write_features();
     return std::move(groups_);
   }
 
  private:
-  using Status = ConfigEncoder::Status;
+  enum class Result {
+    written,
+    too_wide,  // a node has too many states for `Code`
+    gave_up,   // codes do not pay; type_ is set
+  };
 
   FeatureStream& start() {
     hashes_.clear();
@@ -56,62 +60,71 @@ class ConfigConverter {
   }
 
   template <typename Code>
-  Status write_codes() {
+  static bool fits(const ConfigEncoder& encoder) {
+    return encoder.max_states_per_node() <= std::numeric_limits<Code>::max() + 1;
+  }
+
+  template <typename Code>
+  Result write_codes() {
     FeatureStream& stream = start();
     ConfigEncoder encoder(sizes_.config_nodes, limits_);
     Hdf5Dataset dataset = shard_.create("config_codes", element_type<Code>(),
                                         {sizes_.configs, sizes_.config_nodes}, kCodeChunkBytes);
     ChunkAppender appender(dataset, shard_.pool());
-    Status status = Status::coded;
+    const auto drop_codes = [&](Result result) {
+      dataset = Hdf5Dataset();
+      shard_.remove("config_codes");
+      return result;
+    };
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
-      status = encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
+      const bool repeat =
+          encode_block<Code>(encoder, *block, stream, appender, dataset.row_bytes());
       // A value that is not finite can occur only in a new state.
       if (encoder.state_count() != known) stream.check_finite(*block);
-      if (status == Status::gave_up)
-        type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
-      if (status != Status::coded) return drop_codes(dataset, status);
+      if (repeat) continue;
+      type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
+      return drop_codes(Result::gave_up);
     }
-    appender.finish();
-    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code))) {
+    if (fits<Code>(encoder)) appender.finish();
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(),
+                     fits<std::uint8_t>(encoder) ? 1 : 2)) {
       type_ = narrowest_type(encoder.states().features);
-      return drop_codes(dataset, Status::gave_up);
+      return drop_codes(Result::gave_up);
     }
+    if (!fits<Code>(encoder)) return drop_codes(Result::too_wide);
     groups_ = group_equal_rows(dataset, hashes_);
     write_states(encoder);
-    return status;
+    return Result::written;
   }
 
+  // Returns what the encoder returns. Codes that do not fit are only counted.
   template <typename Code>
-  Status encode_block(ConfigEncoder& encoder, const FeatureStream::Block& block,
-                      const FeatureStream& stream, ChunkAppender& appender, std::size_t row_bytes) {
+  bool encode_block(ConfigEncoder& encoder, const FeatureStream::Block& block,
+                    const FeatureStream& stream, ChunkAppender& appender, std::size_t row_bytes) {
     const auto values = static_cast<std::size_t>(sizes_.config_values);
-    const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
     for (std::int64_t row = 0; row < block.rows;) {
-      const auto bytes = appender.room(block.rows - row);
-      const std::size_t count = bytes.size() / row_bytes;
-      // The room begins at a multiple of the row in a buffer from operator new, so it is aligned.
-      const std::span codes(reinterpret_cast<Code*>(bytes.data()), count * nodes);
+      const std::int64_t left = block.rows - row;
+      const auto bytes = fits<Code>(encoder) ? appender.room(left) : std::span<std::byte>();
+      const std::size_t count =
+          bytes.empty() ? static_cast<std::size_t>(left) : bytes.size() / row_bytes;
+      codes_.resize(count * static_cast<std::size_t>(sizes_.config_nodes));
       const auto features =
           std::span(block.values).subspan(static_cast<std::size_t>(row) * values, count * values);
-      const Status status = encoder.encode<Code>(features, codes);
-      if (status != Status::coded) return status;
-      if (const auto bad = encoder.first_difference<Code>(codes, features)) {
+      if (!encoder.encode(features, codes_)) return false;
+      if (const auto bad = encoder.first_difference(codes_, features)) {
         const auto first = static_cast<std::uint64_t>(block.first_row + row) * values;
         throw Error(ErrorKind::failed, stream.where(first + *bad * kLayoutConfigFeatures) +
                                            " does not decode to what was encoded");
       }
+      row += static_cast<std::int64_t>(count);
+      if (!fits<Code>(encoder)) continue;
+      // The room begins at a multiple of the row in a buffer from operator new, so it is aligned.
+      std::ranges::copy(codes_, reinterpret_cast<Code*>(bytes.data()));
       hash_rows(bytes, row_bytes);
       appender.advance(static_cast<std::int64_t>(count));
-      row += static_cast<std::int64_t>(count);
     }
-    return Status::coded;
-  }
-
-  Status drop_codes(Hdf5Dataset& dataset, Status status) {
-    dataset = Hdf5Dataset();
-    shard_.remove("config_codes");
-    return status;
+    return true;
   }
 
   void write_states(const ConfigEncoder& encoder) {
@@ -156,6 +169,7 @@ class ConfigConverter {
   ShardWriter& shard_;
   const ConfigEncoder::Limits limits_;
   ElementType type_ = ElementType::i8;  // of the features, where they are not coded
+  std::vector<std::uint16_t> codes_;    // of the rows being encoded
   std::vector<std::uint64_t> hashes_;
   std::vector<std::int32_t> groups_;
 };

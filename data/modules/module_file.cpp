@@ -40,46 +40,54 @@ class ConfigReader {
   void read() {
     graph_.chunk_rows = sizes_.configs;
     graph_.chunks.resize(1);
-    if (!collection_.is_tile()) {
-      auto status = read_codes<std::uint8_t>();
-      if (status == Status::too_wide) status = read_codes<std::uint16_t>();
-      if (status == Status::coded) return;
-    }
-    if (collection_.is_tile())
+    if (collection_.is_tile()) {
       type_ = passes_.type_of_rest(passes_.start().next(), ElementType::i8);
+    } else if (read_codes()) {
+      return;
+    }
     read_features();
   }
 
  private:
-  using Status = ConfigEncoder::Status;
-
-  template <typename Code>
-  Status read_codes() {
+  // Returns false where codes do not pay, with type_ set.
+  bool read_codes() {
     const auto nodes = static_cast<std::size_t>(sizes_.config_nodes);
     ConfigEncoder encoder(sizes_.config_nodes);
-    std::vector<Code> codes;
+    std::vector<std::uint8_t> bytes;  // the codes so far, if they fit, else they are in `words`
+    std::vector<std::uint16_t> words, codes;
     FeatureStream& stream = passes_.start();
     while (const auto* block = stream.next()) {
       const std::int64_t known = encoder.state_count();
-      const std::size_t count = static_cast<std::size_t>(block->rows) * nodes;
-      codes.resize(codes.size() + count);
-      const Status status = encoder.encode<Code>(block->values, std::span(codes).last(count));
+      codes.resize(static_cast<std::size_t>(block->rows) * nodes);
+      const bool repeat = encoder.encode(block->values, codes);
       // A value that is not finite can come only with a new state.
       if (encoder.state_count() != known) stream.check_finite(*block);
-      if (status == Status::gave_up)
+      if (!repeat) {
         type_ = passes_.type_of_rest(block, narrowest_type(encoder.states().features));
-      if (status != Status::coded) return status;
+        return false;
+      }
+      if (encoder.max_states_per_node() <= 256) {
+        bytes.insert(bytes.end(), codes.begin(), codes.end());
+      } else {
+        words.insert(words.end(), bytes.begin(), bytes.end());
+        bytes = std::vector<std::uint8_t>();
+        words.insert(words.end(), codes.begin(), codes.end());
+      }
     }
-    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(), sizeof(Code))) {
+    if (!coding_pays(sizes_.configs, sizes_.config_nodes, encoder.state_count(),
+                     words.empty() ? 1 : 2)) {
       type_ = narrowest_type(encoder.states().features);
-      return Status::gave_up;
+      return false;
     }
     graph_.coded = true;
     graph_.width = sizes_.config_nodes;
     graph_.states = encoder.states();
-    graph_.times.group = number_equal_rows(std::as_bytes(std::span(codes)), nodes * sizeof(Code));
-    graph_.chunks.front().codes = Array<Code>(std::move(codes));
-    return Status::coded;
+    const auto keep = [&]<typename Code>(std::vector<Code>& all) {
+      graph_.times.group = number_equal_rows(std::as_bytes(std::span(all)), nodes * sizeof(Code));
+      graph_.chunks.front().codes = Array<Code>(std::move(all));
+    };
+    words.empty() ? keep(bytes) : keep(words);
+    return true;
   }
 
   void read_features() {

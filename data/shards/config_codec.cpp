@@ -72,36 +72,34 @@ std::uint32_t ConfigEncoder::find_or_add(Node& node, const float* vector) {
   node.slots[slot] = static_cast<std::int32_t>(node.last);
   node.states.insert(node.states.end(), vector, vector + kWidth);
   ++state_count_;
+  max_states_per_node_ = std::max<std::int64_t>(max_states_per_node_, node.last + 1);
   if (2 * (node.last + 1) > node.slots.size()) rehash(node);
   return node.last;
 }
 
-template <typename Code>
-ConfigEncoder::Status ConfigEncoder::encode(std::span<const float> features,
-                                            std::span<Code> codes) {
+bool ConfigEncoder::encode(std::span<const float> features, std::span<std::uint16_t> codes) {
   const std::size_t nc = nodes_.size();
   if (nc == 0 || codes.size() % nc != 0 || features.size() != codes.size() * kWidth) {
     throw std::invalid_argument("ConfigEncoder::encode: features must be [count, nc, 18]");
   }
-  constexpr std::uint32_t kMost = std::numeric_limits<Code>::max();
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();
   const float* vector = features.data();
   for (std::size_t i = 0; i < codes.size(); i += nc) {
     for (std::size_t j = 0; j < nc; ++j, vector += kWidth) {
       const std::uint32_t state = find_or_add(nodes_[j], vector);
-      if (state > kMost) return Status::too_wide;
-      codes[i + j] = static_cast<Code>(state);
+      if (state > kMost) return false;
+      codes[i + j] = static_cast<std::uint16_t>(state);
     }
     ++rows_;
     const auto states = static_cast<std::size_t>(state_count_);
     const bool new_ones =
         rows_ >= limits_.trial_rows && 2 * state_count_ > rows_ * static_cast<std::int64_t>(nc);
-    if (new_ones || states * kVectorBytes > limits_.dictionary_bytes) return Status::gave_up;
+    if (new_ones || states * kVectorBytes > limits_.dictionary_bytes) return false;
   }
-  return Status::coded;
+  return true;
 }
 
-template <typename Code>
-std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const Code> codes,
+std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const std::uint16_t> codes,
                                                            std::span<const float> features) const {
   const std::size_t nc = nodes_.size();
   for (std::size_t i = 0, j = 0; i < codes.size(); ++i, j = j + 1 == nc ? 0 : j + 1) {
@@ -112,12 +110,6 @@ std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const Code>
     }
   }
   return std::nullopt;
-}
-
-std::int64_t ConfigEncoder::max_states_per_node() const {
-  std::size_t most = 0;
-  for (const Node& node : nodes_) most = std::max(most, node.states.size() / kWidth);
-  return static_cast<std::int64_t>(most);
 }
 
 ConfigStates ConfigEncoder::states() const {
@@ -147,14 +139,6 @@ bool coding_pays(std::int64_t rows, std::int64_t config_nodes, std::int64_t stat
   return vectors * code_bytes + static_cast<double>(states) * kNarrow < vectors * kNarrow;
 }
 
-template ConfigEncoder::Status ConfigEncoder::encode(std::span<const float>,
-                                                     std::span<std::uint8_t>);
-template ConfigEncoder::Status ConfigEncoder::encode(std::span<const float>,
-                                                     std::span<std::uint16_t>);
-template std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const std::uint8_t>,
-                                                                    std::span<const float>) const;
-template std::optional<std::size_t> ConfigEncoder::first_difference(std::span<const std::uint16_t>,
-                                                                    std::span<const float>) const;
 template void decode_configs(const ConfigStates&, std::span<const std::uint8_t>, std::span<float>);
 template void decode_configs(const ConfigStates&, std::span<const std::uint16_t>, std::span<float>);
 

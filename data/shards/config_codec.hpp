@@ -25,30 +25,23 @@ class ConfigEncoder {
     // After this many rows, coding is given up if more than half of the vectors were new.
     std::int64_t trial_rows = 1024;
   };
-  enum class Status {
-    coded,
-    too_wide,  // a node has too many states for `Code`
-    gave_up,   // configurations do not repeat enough
-  };
-
   explicit ConfigEncoder(std::int64_t config_nodes);
   ConfigEncoder(std::int64_t config_nodes, Limits limits);
 
   // Writes the codes of the next rows: `features` [count, nc, kLayoutConfigFeatures], `codes`
-  // [count, nc]. Code is uint8_t or uint16_t, the same in all calls. After any status other than
-  // `coded` the encoder must not be used. Throws std::invalid_argument when the lengths do not
-  // match.
-  template <typename Code>
-  Status encode(std::span<const float> features, std::span<Code> codes);
+  // [count, nc]. Returns false when configurations do not repeat enough, or a node has more states
+  // than codes count; then the encoder must not be used again. Throws std::invalid_argument when
+  // the lengths do not match.
+  [[nodiscard]] bool encode(std::span<const float> features, std::span<std::uint16_t> codes);
 
   // Verifies codes from `encode`: returns the index in `features` of the first vector whose bits
   // differ from the state of its code, or nothing if all agree.
-  template <typename Code>
-  std::optional<std::size_t> first_difference(std::span<const Code> codes,
+  std::optional<std::size_t> first_difference(std::span<const std::uint16_t> codes,
                                               std::span<const float> features) const;
 
   std::int64_t state_count() const { return state_count_; }
-  std::int64_t max_states_per_node() const;
+  // Codes fit one byte up to 256 states.
+  std::int64_t max_states_per_node() const { return max_states_per_node_; }
   // The dictionaries of all nodes, one after another.
   ConfigStates states() const;
 
@@ -64,7 +57,7 @@ class ConfigEncoder {
 
   std::vector<Node> nodes_;
   Limits limits_;
-  std::int64_t rows_ = 0, state_count_ = 0;
+  std::int64_t rows_ = 0, state_count_ = 0, max_states_per_node_ = 0;
 };
 
 // Writes out[i, j] = states[offsets[j] + codes[i, j]], `out` [count, nc, kLayoutConfigFeatures].

@@ -120,8 +120,12 @@ TEST_F(GraphConverterTest, TileRoundTrip) {
 }
 
 TEST_F(GraphConverterTest, WidensCodesPast256StatesOfANode) {
-  const NpzFixture f =
-      many(5000, [](std::int64_t i, int j) { return static_cast<float>(j == 0 ? i % 300 : 1); });
+  const auto states = [](std::int64_t count) {
+    return many(5000,
+                [=](std::int64_t i, int j) { return static_cast<float>(j == 0 ? i % count : 1); });
+  };
+  EXPECT_EQ(convert(states(256)).config_type, "u8");
+  const NpzFixture f = states(300);
   const GraphSummary g = convert(f);
   EXPECT_EQ(g.config_type, "u16");
   EXPECT_EQ(g.states, 301);
@@ -146,6 +150,15 @@ TEST_F(GraphConverterTest, StoresFeaturesWhereConfigurationsDoNotRepeat) {
   const NpzFixture f =
       many(20000, [](std::int64_t i, int j) { return static_cast<float>(i + j - 10000); });
   EXPECT_EQ(convert(f).config_type, "i16");
+}
+
+TEST_F(GraphConverterTest, StoresFeaturesWhereANodeHasMoreStatesThanCodesCount) {
+  const NpzFixture f =
+      many(131200, [](std::int64_t i, int j) { return static_cast<float>(j == 0 ? i / 2 : 1); });
+  const GraphSummary g = convert(f);
+  EXPECT_FALSE(g.coded);
+  EXPECT_EQ(g.config_type, "i32");
+  EXPECT_EQ(features(g), f.features);
 }
 
 TEST_F(GraphConverterTest, ASingleConfigurationIsNotCoded) {
