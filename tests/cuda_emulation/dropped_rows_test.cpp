@@ -58,16 +58,17 @@ void expect_dropped(const Draw& draw) {
   if (values.size() > 2) values[2] = std::numeric_limits<T>::quiet_NaN();
   std::vector<T> expected(values.size());
   for (std::int64_t i = 0; i < draw.rows * draw.members; ++i) {
-    drop_row(draw, rows[static_cast<std::size_t>(i / draw.members)],
-             members[static_cast<std::size_t>(i % draw.members)], values.data() + i * draw.channels,
+    drop_row(draw, rows[static_cast<std::size_t>(i % draw.rows)],
+             members[static_cast<std::size_t>(i / draw.rows)], values.data() + i * draw.channels,
              expected.data() + i * draw.channels);
   }
   const testing::GuardedArray<std::uint64_t> keys(rows);
   const testing::GuardedArray<T> x(values);
   testing::GuardedArray<T> y(values.size());
   testing::run_both_ways(y, [&](T* to) {
-    launch_drop(draw.whole_rows, draw.rows, draw.members, draw.channels, draw.rate, members.data(),
-                7, keys.data(), x.data(), to, nullptr);
+    const std::int64_t plane = draw.rows * draw.channels;
+    launch_drop<T>(draw.whole_rows, draw.rows, {draw.channels, draw.members}, draw.rate,
+                   members.data(), 7, keys.data(), {x.data(), plane}, {to, plane}, nullptr);
   });
   testing::expect_equal(y, expected, "dropped");
   // Of few rows that are dropped whole, none may be.
