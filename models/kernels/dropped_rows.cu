@@ -8,8 +8,6 @@
 namespace tpudist {
 namespace {
 
-// Keys that one launch takes as arguments.
-constexpr std::int64_t kKeys = 64;
 // The channels decided together by one block of lanes, and the number of lanes (drop_rows.cpp):
 // lane l decides channels l, l + 16, ... l + 112, with consecutive half words of its 128 bits.
 constexpr std::int64_t kAtOnce = 128, kLanes = 16;
@@ -36,12 +34,9 @@ struct Drop {
   const std::uint64_t* row_keys;
   Planes<const T> x;
   Planes<T> y;
-  std::uint64_t key, keys[kKeys];
+  std::uint64_t key;
 
-  __device__ void select(std::int64_t member) {
-    cuda_rows::move_to(member, x, y);
-    key = keys[member];
-  }
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, y); }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t lane) const {
     const std::uint64_t row_key = __ldg(row_keys + row);
@@ -77,12 +72,11 @@ void launch_drop(bool whole_rows, std::int64_t rows, Columns columns, double rat
   work.scale = whole_rows ? T{1} : static_cast<T>(1 / (1 - rate));
   work.row_keys = row_keys;
   const std::int64_t lanes = (columns.width + kAtOnce - 1) / kAtOnce * kLanes;
-  for (std::int64_t first = 0; first < columns.members; first += kKeys) {
-    const std::int64_t count = std::min(kKeys, columns.members - first);
-    std::copy_n(member_keys + first, count, work.keys);
-    work.x = {x.data + first * x.distance, x.distance};
-    work.y = {y.data + first * y.distance, y.distance};
-    cuda_rows::launch<1>(rows, {lanes, count}, work, stream);
+  for (std::int64_t m = 0; m < columns.members; ++m) {
+    work.key = member_keys[m];
+    work.x = x.data + m * x.distance;
+    work.y = y.data + m * y.distance;
+    cuda_rows::launch<1>(rows, lanes, work, stream);
   }
 }
 
