@@ -138,7 +138,7 @@ class ComposedExecutor : public Executor {
   }
 
   static void write_scores(const at::Tensor& scores, const MemberGroup& some, UnitScores& all) {
-    const at::Tensor values = scores.detach().t().contiguous().cpu();  // [members, configurations]
+    const at::Tensor values = scores.detach().contiguous().cpu();
     std::copy_n(values.const_data_ptr<double>(), values.numel(),
                 all.delta.begin() + some.first * all.configs);
   }
@@ -157,7 +157,7 @@ class ComposedExecutor : public Executor {
     const at::Tensor host =
         at::from_blob(const_cast<double*>(score_gradient.values.data()) + some.first * configs,
                       {some.count, configs}, at::kDouble);
-    const at::Tensor d_scores = host.t().contiguous().to(place_.device);
+    const at::Tensor d_scores = host.to(place_.device);
     const bool on_device = place_.is_device();
     const at::Tensor flat =
         on_device ? at::zeros({some.count, length}, d_scores.options().dtype(at::kFloat))

@@ -43,27 +43,24 @@ std::vector<std::int32_t> codes_of(const at::Tensor& values, const std::string& 
   return codes;
 }
 
-// Rows of an embedding [M, n, w] as [rows, M, w].
+// Rows of an embedding [M, n, w] as [M, rows, w].
 at::Tensor embed(const at::Tensor& weight, const StateIndex& index, const Backend& backend) {
-  return gather_rows(weight.transpose(0, 1).contiguous(), {index.index, index.transposed}, backend);
+  return gather_rows(weight, {index.index, index.transposed}, backend);
 }
 
-// `per_row` codes of each row, side by side: [rows, M, per_row * w].
+// `per_row` codes of each row, side by side: [M, rows, per_row * w].
 at::Tensor embed_codes(const at::Tensor& weight, const StateIndex& index, std::int64_t per_row,
                        const Backend& backend) {
   const at::Tensor all = embed(weight, index, backend);
-  const std::int64_t members = all.size(1), width = all.size(2);
-  return all.view({-1, per_row, members, width})
-      .transpose(1, 2)
-      .reshape({-1, members, per_row * width});
+  return all.view({all.size(0), -1, per_row * all.size(2)});
 }
 
-// (x - mean) * scale for each member, with the statistics under `name`: [rows, M, F].
+// (x - mean) * scale for each member, with the statistics under `name`: [M, rows, F].
 at::Tensor for_members(const at::Tensor& x, FeatureTransform transform, const LayerWeights& weights,
                        const std::string& name, std::int64_t members) {
-  const at::Tensor rows = x.unsqueeze(1).expand({x.size(0), members, x.size(1)});
-  if (transform != FeatureTransform::standardised) return rows.contiguous();
-  return (rows - weights[name + ".mean"]) * weights[name + ".scale"];
+  const at::Tensor rows = x.unsqueeze(0).expand({members, x.size(0), x.size(1)});
+  if (transform != FeatureTransform::standardised) return as_planes(rows);
+  return (rows - weights[name + ".mean"].unsqueeze(1)) * weights[name + ".scale"].unsqueeze(1);
 }
 
 ParameterEntry statistic(const std::string& name, std::int64_t columns, double value) {

@@ -68,7 +68,7 @@ class Encoder {
   std::shared_ptr<const EncodedGraph> of_arrays(const GraphArrays& arrays) const;
   // Hash of everything that determines the result of encode() for a graph.
   std::uint64_t encoded_key() const;
-  // The states [states + 1, M, S].
+  // The states [M, states + 1, S].
   at::Tensor states(const UnitTensors& unit, const LayerWeights& weights,
                     const Backend& backend) const;
   // The rows before the first layer; `states`: the result of states().

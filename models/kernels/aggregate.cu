@@ -21,9 +21,10 @@ template <typename T, typename Out>
 struct Sum {
   CsrPointers matrix;
   std::int64_t width;
-  const T* x;
-  Out* y;
+  Planes<const T> x;
+  Planes<Out> y;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, y); }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     Channels<Out, N> sum{};
@@ -40,9 +41,10 @@ template <typename T>
 struct DivideByTotals {
   CsrPointers matrix;
   std::int64_t width;
-  const T* x;
-  T* y;
+  Planes<const T> x;
+  Planes<T> y;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, y); }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     double total = 0;
@@ -63,9 +65,10 @@ template <typename T>
 struct Max {
   CsrPointers matrix;
   std::int64_t width;
-  const T* x;
-  T* best;
+  Planes<const T> x;
+  Planes<T> best;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, best); }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const bool none = matrix.begin[row] == matrix.begin[row + 1];
@@ -87,9 +90,12 @@ template <typename T>
 struct MaxShares {
   CsrPointers matrix;
   std::int64_t width;
-  const T *x, *best, *gradient;
-  T* share;
+  Planes<const T> x, best, gradient;
+  Planes<T> share;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, best, gradient, share);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t place = row * width + column;
@@ -111,9 +117,10 @@ template <typename T>
 struct MaxGradient {
   CsrPointers transposed;
   std::int64_t width;
-  const T *x, *best, *share;
-  T* y;
+  Planes<const T> x, best, share;
+  Planes<T> y;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, best, share, y); }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const auto own = load<N>(x + row * width + column);
@@ -132,56 +139,60 @@ struct MaxGradient {
 
 }  // namespace
 
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, float* y,
-                      CUstream_st* stream) {
-  launch_wide<float>(matrix.rows, width, aligned16(x, y), Sum<float, float>{matrix, width, x, y},
-                     stream);
+void launch_aggregate(const CsrPointers& matrix, Columns columns, Planes<const float> x,
+                      Planes<float> y, CUstream_st* stream) {
+  launch_wide<float>(matrix.rows, columns, aligned16(x, y),
+                     Sum<float, float>{matrix, columns.width, x, y}, stream);
 }
 
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, double* y,
-                      CUstream_st* stream) {
-  launch<1>(matrix.rows, width, Sum<float, double>{matrix, width, x, y}, stream);
+void launch_aggregate(const CsrPointers& matrix, Columns columns, Planes<const float> x,
+                      Planes<double> y, CUstream_st* stream) {
+  launch<1>(matrix.rows, columns, Sum<float, double>{matrix, columns.width, x, y}, stream);
 }
 
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const double* x, double* y,
-                      CUstream_st* stream) {
-  launch<1>(matrix.rows, width, Sum<double, double>{matrix, width, x, y}, stream);
-}
-
-template <typename T>
-void launch_divide_by_totals(const CsrPointers& matrix, std::int64_t width, const T* x, T* y,
-                             CUstream_st* stream) {
-  launch_wide<T>(matrix.rows, width, true, DivideByTotals<T>{matrix, width, x, y}, stream);
+void launch_aggregate(const CsrPointers& matrix, Columns columns, Planes<const double> x,
+                      Planes<double> y, CUstream_st* stream) {
+  launch<1>(matrix.rows, columns, Sum<double, double>{matrix, columns.width, x, y}, stream);
 }
 
 template <typename T>
-void launch_max(const CsrPointers& matrix, std::int64_t width, const T* x, T* best,
+void launch_divide_by_totals(const CsrPointers& matrix, Columns columns, Planes<const T> x,
+                             Planes<T> y, CUstream_st* stream) {
+  launch_wide<T>(matrix.rows, columns, true, DivideByTotals<T>{matrix, columns.width, x, y},
+                 stream);
+}
+
+template <typename T>
+void launch_max(const CsrPointers& matrix, Columns columns, Planes<const T> x, Planes<T> best,
                 CUstream_st* stream) {
-  launch_wide<T>(matrix.rows, width, aligned16(x, best), Max<T>{matrix, width, x, best}, stream);
+  launch_wide<T>(matrix.rows, columns, aligned16(x, best), Max<T>{matrix, columns.width, x, best},
+                 stream);
 }
 
 template <typename T>
-void launch_max_shares(const CsrPointers& matrix, std::int64_t width, const T* x, const T* best,
-                       const T* gradient, T* share, CUstream_st* stream) {
-  launch_wide<T>(matrix.rows, width, aligned16(x, best, gradient, share),
-                 MaxShares<T>{matrix, width, x, best, gradient, share}, stream);
+void launch_max_shares(const CsrPointers& matrix, Columns columns, Planes<const T> x,
+                       Planes<const T> best, Planes<const T> gradient, Planes<T> share,
+                       CUstream_st* stream) {
+  launch_wide<T>(matrix.rows, columns, aligned16(x, best, gradient, share),
+                 MaxShares<T>{matrix, columns.width, x, best, gradient, share}, stream);
 }
 
 template <typename T>
-void launch_max_gradient(const CsrPointers& transposed, std::int64_t width, const T* x,
-                         const T* best, const T* share, T* y, CUstream_st* stream) {
-  launch_wide<T>(transposed.rows, width, aligned16(x, best, share, y),
-                 MaxGradient<T>{transposed, width, x, best, share, y}, stream);
+void launch_max_gradient(const CsrPointers& transposed, Columns columns, Planes<const T> x,
+                         Planes<const T> best, Planes<const T> share, Planes<T> y,
+                         CUstream_st* stream) {
+  launch_wide<T>(transposed.rows, columns, aligned16(x, best, share, y),
+                 MaxGradient<T>{transposed, columns.width, x, best, share, y}, stream);
 }
 
-#define TPUDIST_FOR(T)                                                                            \
-  template void launch_divide_by_totals(const CsrPointers&, std::int64_t, const T*, T*,           \
-                                        CUstream_st*);                                            \
-  template void launch_max(const CsrPointers&, std::int64_t, const T*, T*, CUstream_st*);         \
-  template void launch_max_shares(const CsrPointers&, std::int64_t, const T*, const T*, const T*, \
-                                  T*, CUstream_st*);                                              \
-  template void launch_max_gradient(const CsrPointers&, std::int64_t, const T*, const T*,         \
-                                    const T*, T*, CUstream_st*)
+#define TPUDIST_FOR(T)                                                                             \
+  template void launch_divide_by_totals(const CsrPointers&, Columns, Planes<const T>, Planes<T>,   \
+                                        CUstream_st*);                                             \
+  template void launch_max(const CsrPointers&, Columns, Planes<const T>, Planes<T>, CUstream_st*); \
+  template void launch_max_shares(const CsrPointers&, Columns, Planes<const T>, Planes<const T>,   \
+                                  Planes<const T>, Planes<T>, CUstream_st*);                       \
+  template void launch_max_gradient(const CsrPointers&, Columns, Planes<const T>, Planes<const T>, \
+                                    Planes<const T>, Planes<T>, CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "core/philox.hpp"
 
 struct CUstream_st;
 
@@ -14,44 +17,66 @@ struct CsrPointers {
   std::int64_t rows = 0;
 };
 
+// One matrix for each member of a call: that of member m begins m * distance numbers behind `data`.
+// A pointer alone is the matrix of one member.
+template <typename T>
+struct Planes {
+  TPUDIST_ON_DEVICE Planes(T* data = nullptr, std::int64_t distance = 0)
+      : data(data), distance(distance) {}
+  template <typename U, typename = std::enable_if_t<std::is_same_v<const U, T>>>
+  TPUDIST_ON_DEVICE Planes(const Planes<U>& planes)
+      : data(planes.data), distance(planes.distance) {}
+  TPUDIST_ON_DEVICE operator T*() const { return data; }
+  T* data;
+  std::int64_t distance;
+};
+
+// How long the rows of all matrices are, and how many members a call has.
+struct Columns {
+  Columns(std::int64_t width, std::int64_t members = 1) : width(width), members(members) {}
+  std::int64_t width, members;
+};
+
 // The functions below, and all other launch_ functions of this folder, start a kernel on `stream`
-// of the current CUDA device and return at once. Matrices of rows are dense, `width` numbers from
-// row to row; members and replicas of a plan are additional columns. T is float or double. One
+// of the current CUDA device and return at once. A member's matrix is dense, `width` numbers
+// from row to row; replicas of a plan are additional columns. T is float or double. One
 // thread adds the terms of an element in the order of the entries, without atomics, so the bits are
 // the same in every run and for every grid. Output must not overlap input. They throw Error when
 // the launch is refused.
 
 // y[i] = sum over e in [begin[i], begin[i + 1]) of weight[e] * x[source[e]], summed in the type of
 // y. y is [matrix.rows, width].
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, float* y,
-                      CUstream_st* stream);
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const float* x, double* y,
-                      CUstream_st* stream);
-void launch_aggregate(const CsrPointers& matrix, std::int64_t width, const double* x, double* y,
-                      CUstream_st* stream);
+void launch_aggregate(const CsrPointers& matrix, Columns columns, Planes<const float> x,
+                      Planes<float> y, CUstream_st* stream);
+void launch_aggregate(const CsrPointers& matrix, Columns columns, Planes<const float> x,
+                      Planes<double> y, CUstream_st* stream);
+void launch_aggregate(const CsrPointers& matrix, Columns columns, Planes<const double> x,
+                      Planes<double> y, CUstream_st* stream);
 
 // y[i] = x[i] / the sum of the weights of row i, or x[i] if that sum is not above 1: turns sums
 // into means, also for gradients. x and y are [matrix.rows, width] and may be the same.
 template <typename T>
-void launch_divide_by_totals(const CsrPointers& matrix, std::int64_t width, const T* x, T* y,
-                             CUstream_st* stream);
+void launch_divide_by_totals(const CsrPointers& matrix, Columns columns, Planes<const T> x,
+                             Planes<T> y, CUstream_st* stream);
 
 // best[i] = the largest x[source] over the entries of row i, channel by channel; 0 if the row has
 // no entries, NaN if a source is NaN. Weights are ignored. best is [matrix.rows, width].
 template <typename T>
-void launch_max(const CsrPointers& matrix, std::int64_t width, const T* x, T* best,
+void launch_max(const CsrPointers& matrix, Columns columns, Planes<const T> x, Planes<T> best,
                 CUstream_st* stream);
 
 // The first half of the backward pass of the maximum: share[i] = gradient[i] / sum of the weights
 // of those sources that equal best[i]; 0 if none does. All three are [matrix.rows, width].
 template <typename T>
-void launch_max_shares(const CsrPointers& matrix, std::int64_t width, const T* x, const T* best,
-                       const T* gradient, T* share, CUstream_st* stream);
+void launch_max_shares(const CsrPointers& matrix, Columns columns, Planes<const T> x,
+                       Planes<const T> best, Planes<const T> gradient, Planes<T> share,
+                       CUstream_st* stream);
 
 // The second half, by the transposed matrix: y[i] = sum of weight * share[source] over those
 // entries of row i for which x[i] equals best[source]. y and x are [transposed.rows, width].
 template <typename T>
-void launch_max_gradient(const CsrPointers& transposed, std::int64_t width, const T* x,
-                         const T* best, const T* share, T* y, CUstream_st* stream);
+void launch_max_gradient(const CsrPointers& transposed, Columns columns, Planes<const T> x,
+                         Planes<const T> best, Planes<const T> share, Planes<T> y,
+                         CUstream_st* stream);
 
 }  // namespace tpudist

@@ -11,7 +11,7 @@
 #include "models/kernels/cuda_launch.hpp"
 
 // Common to the .cu files of this folder: a kernel in which one thread computes each element of
-// [rows, width] alone and in a fixed order. Threads use no atomics and share nothing, so the bits
+// [rows, width] of one member alone and in a fixed order. Threads use no atomics and share nothing, so the bits
 // do not depend on the grid.
 
 namespace tpudist::cuda_rows {
@@ -79,11 +79,18 @@ __device__ void for_entries(const CsrPointers& matrix, std::int64_t row, const T
   }
 }
 
-// work.run<N>(row, column) computes N channels of a row of the result. blockDim.x threads share a
-// row's channels, so that loads are coalesced; blockDim.y rows form a block, so that short rows
-// fill it too.
+// For Work::select: turns planes to those of a member.
+template <typename... Some>
+__device__ void move_to(std::int64_t member, Some&... planes) {
+  ((planes.data += member * planes.distance), ...);
+}
+
+// Work::run<N>(row, column) computes N channels of a row of the selected member's result.
+// blockDim.x threads share a row's channels, so that loads are coalesced; blockDim.y rows form a
+// block, so that short rows fill it too; blockIdx.y is the member.
 template <int N, typename Work>
 __global__ void for_rows(std::int64_t rows, std::int64_t width, Work work) {
+  work.select(blockIdx.y);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.y,
                      across = static_cast<std::int64_t>(blockDim.x) * N;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -95,16 +102,18 @@ __global__ void for_rows(std::int64_t rows, std::int64_t width, Work work) {
   }
 }
 
-// Starts `work` on all elements of [rows, width]; N must divide the width. Without elements nothing
-// is launched.
+// Starts `work` on all elements of [rows, width] of every member; N must divide the width. Without
+// elements nothing is launched.
 template <int N, typename Work>
-void launch(std::int64_t rows, std::int64_t width, const Work& work, CUstream_st* stream) {
-  if (rows == 0 || width == 0) return;
+void launch(std::int64_t rows, Columns columns, const Work& work, CUstream_st* stream) {
+  const auto [width, members] = columns;
+  if (rows == 0 || width == 0 || members == 0) return;
   unsigned across = 1;
   while (across < kThreads && across < width / N) across *= 2;
   const dim3 block(across, kThreads / across);
   const std::int64_t blocks = (rows + block.y - 1) / block.y;
-  const dim3 grid(static_cast<unsigned>(std::min(blocks, kMaxBlocks)));
+  const dim3 grid(static_cast<unsigned>(std::min(blocks, kMaxBlocks)),
+                  static_cast<unsigned>(members));
   const auto kernel = for_rows<N, Work>;
   TPUDIST_LAUNCH(kernel, grid, block, stream, rows, width, work);
   const cudaError_t status = cudaGetLastError();
@@ -114,19 +123,21 @@ void launch(std::int64_t rows, std::int64_t width, const Work& work, CUstream_st
   }
 }
 
-template <typename... Pointers>
-bool aligned16(Pointers*... pointers) {
-  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+template <typename... T>
+bool aligned16(Planes<T>... planes) {
+  return ((reinterpret_cast<std::uintptr_t>(planes.data) % 16 == 0 &&
+           planes.distance * sizeof(T) % 16 == 0) &&
+          ...);
 }
 
 // Four channels per thread if all matrices of T are float32 and suitably aligned, otherwise one.
 template <typename T, typename Work>
-void launch_wide(std::int64_t rows, std::int64_t width, bool aligned, const Work& work,
+void launch_wide(std::int64_t rows, Columns columns, bool aligned, const Work& work,
                  CUstream_st* stream) {
   if constexpr (sizeof(T) == sizeof(float)) {
-    if (aligned && width % 4 == 0) return launch<4>(rows, width, work, stream);
+    if (aligned && columns.width % 4 == 0) return launch<4>(rows, columns, work, stream);
   }
-  launch<1>(rows, width, work, stream);
+  launch<1>(rows, columns, work, stream);
 }
 
 }  // namespace tpudist::cuda_rows

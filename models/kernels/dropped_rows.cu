@@ -8,8 +8,6 @@
 namespace tpudist {
 namespace {
 
-// Keys that one launch takes as arguments.
-constexpr std::int64_t kKeys = 64;
 // The channels decided together by one block of lanes, and the number of lanes (drop_rows.cpp):
 // lane l decides channels l, l + 16, ... l + 112, with consecutive half words of its 128 bits.
 constexpr std::int64_t kAtOnce = 128, kLanes = 16;
@@ -26,28 +24,27 @@ __device__ Words philox(Words counter, std::uint64_t key) {
   return counter;
 }
 
-// One thread for one lane of one row of one member. "Columns" are members * lanes.
+// One thread for one lane, as a column, of one row.
 template <typename T>
 struct Drop {
-  std::int64_t members, first, channels, lanes;  // all members of x, the first one of this launch
+  std::int64_t channels;
   std::uint32_t layer, limit;
   bool whole_rows;
   T scale;
   const std::uint64_t* row_keys;
-  const T* x;
-  T* y;
-  std::uint64_t keys[kKeys];
+  Planes<const T> x;
+  Planes<T> y;
+  std::uint64_t key;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, y); }
   template <int N>
-  __device__ void run(std::int64_t row, std::int64_t column) const {
-    const std::int64_t member = column / lanes, lane = column % lanes;
+  __device__ void run(std::int64_t row, std::int64_t lane) const {
     const std::uint64_t row_key = __ldg(row_keys + row);
     const auto counter = whole_rows ? 0u : static_cast<std::uint32_t>(lane);
     const Words bits = philox({{static_cast<std::uint32_t>(row_key),
                                 static_cast<std::uint32_t>(row_key >> 32), layer, counter}},
-                              keys[member]);
-    const std::int64_t begin = lane / kLanes * kAtOnce + lane % kLanes,
-                       own = (row * members + first + member) * channels;
+                              key);
+    const std::int64_t begin = lane / kLanes * kAtOnce + lane % kLanes, own = row * channels;
 #pragma unroll
     for (int half = 0; half < 8; ++half) {
       const std::int64_t channel = begin + half * kLanes;
@@ -63,31 +60,30 @@ struct Drop {
 }  // namespace
 
 template <typename T>
-void launch_drop(bool whole_rows, std::int64_t rows, std::int64_t members, std::int64_t channels,
-                 double rate, const std::uint64_t* member_keys, std::uint32_t layer,
-                 const std::uint64_t* row_keys, const T* x, T* y, CUstream_st* stream) {
+void launch_drop(bool whole_rows, std::int64_t rows, Columns columns, double rate,
+                 const std::uint64_t* member_keys, std::uint32_t layer,
+                 const std::uint64_t* row_keys, Planes<const T> x, Planes<T> y,
+                 CUstream_st* stream) {
   Drop<T> work{};
-  work.members = members;
-  work.channels = channels;
-  work.lanes = (channels + kAtOnce - 1) / kAtOnce * kLanes;
+  work.channels = columns.width;
   work.layer = layer;
   work.limit = static_cast<std::uint32_t>(std::lround(rate * 65536));
   work.whole_rows = whole_rows;
   work.scale = whole_rows ? T{1} : static_cast<T>(1 / (1 - rate));
   work.row_keys = row_keys;
-  work.x = x;
-  work.y = y;
-  for (; work.first < work.members; work.first += kKeys) {
-    const std::int64_t count = std::min(kKeys, work.members - work.first);
-    for (std::int64_t m = 0; m < count; ++m) work.keys[m] = member_keys[work.first + m];
-    cuda_rows::launch<1>(rows, count * work.lanes, work, stream);
+  const std::int64_t lanes = (columns.width + kAtOnce - 1) / kAtOnce * kLanes;
+  for (std::int64_t m = 0; m < columns.members; ++m) {
+    work.key = member_keys[m];
+    work.x = x.data + m * x.distance;
+    work.y = y.data + m * y.distance;
+    cuda_rows::launch<1>(rows, lanes, work, stream);
   }
 }
 
-#define TPUDIST_FOR(T)                                                                           \
-  template void launch_drop(bool, std::int64_t, std::int64_t, std::int64_t, double,              \
-                            const std::uint64_t*, std::uint32_t, const std::uint64_t*, const T*, \
-                            T*, CUstream_st*)
+#define TPUDIST_FOR(T)                                                                       \
+  template void launch_drop(bool, std::int64_t, Columns, double, const std::uint64_t*,       \
+                            std::uint32_t, const std::uint64_t*, Planes<const T>, Planes<T>, \
+                            CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

@@ -11,9 +11,10 @@ template <typename T, bool kAdd>
 struct Take {
   const std::int32_t* index;
   std::int64_t width;
-  const T* x;
-  T* y;
+  Planes<const T> x;
+  Planes<T> y;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, y); }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t source = index ? __ldg(index + row) : row;
@@ -30,19 +31,21 @@ struct Take {
 }  // namespace
 
 template <typename T>
-void launch_take(const std::int32_t* index, std::int64_t rows, std::int64_t width, const T* x,
-                 bool add, T* y, CUstream_st* stream) {
+void launch_take(const std::int32_t* index, std::int64_t rows, Columns columns, Planes<const T> x,
+                 bool add, Planes<T> y, CUstream_st* stream) {
   const bool aligned = cuda_rows::aligned16(x, y);
   if (add) {
-    cuda_rows::launch_wide<T>(rows, width, aligned, Take<T, true>{index, width, x, y}, stream);
+    cuda_rows::launch_wide<T>(rows, columns, aligned, Take<T, true>{index, columns.width, x, y},
+                              stream);
   } else {
-    cuda_rows::launch_wide<T>(rows, width, aligned, Take<T, false>{index, width, x, y}, stream);
+    cuda_rows::launch_wide<T>(rows, columns, aligned, Take<T, false>{index, columns.width, x, y},
+                              stream);
   }
 }
 
-#define TPUDIST_FOR(T)                                                                           \
-  template void launch_take(const std::int32_t*, std::int64_t, std::int64_t, const T*, bool, T*, \
-                            CUstream_st*)
+#define TPUDIST_FOR(T)                                                                         \
+  template void launch_take(const std::int32_t*, std::int64_t, Columns, Planes<const T>, bool, \
+                            Planes<T>, CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

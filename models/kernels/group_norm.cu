@@ -17,10 +17,11 @@ template <typename T>
 struct Statistics {
   GroupPointers groups;
   std::int64_t width;
-  const T *x, *shift;
+  Planes<const T> x, shift;
   double eps;
-  double *mean, *scale;
+  Planes<double> mean, scale;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, shift, mean, scale); }
   template <int N>
   __device__ void run(std::int64_t group, std::int64_t column) const {
     double sum = 0, squares = 0;
@@ -28,7 +29,7 @@ struct Statistics {
       sum += static_cast<double>(__ldg(groups.count + row)) * __ldg(x + row * width + column);
     });
     sum /= groups.size[group];
-    const double centre = centre_of(shift, column, sum);
+    const double centre = centre_of(shift.data, column, sum);
     cuda_rows::for_entries(groups.rows, group, [&](float, std::int64_t row) {
       const double o = __ldg(x + row * width + column) - centre;
       squares += static_cast<double>(__ldg(groups.count + row)) * o * o;
@@ -42,14 +43,17 @@ template <typename T>
 struct Normalise {
   GroupPointers groups;
   std::int64_t width;
-  const T *x, *shift;
-  const double *mean, *scale;
-  T* y;
+  Planes<const T> x, shift;
+  Planes<const double> mean, scale;
+  Planes<T> y;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, shift, mean, scale, y);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const auto centre = static_cast<T>(centre_of(shift, column, mean[of]));
+    const auto centre = static_cast<T>(centre_of(shift.data, column, mean[of]));
     y[at] = (x[at] - centre) * static_cast<T>(scale[of]);
   }
 };
@@ -58,14 +62,18 @@ template <typename T>
 struct NormSums {
   GroupPointers groups;
   std::int64_t width;
-  const T *x, *d_y, *shift;
-  const double *mean, *scale;
+  Planes<const T> x, d_y, shift;
+  Planes<const double> mean, scale;
   NormGradient gradient;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, d_y, shift, mean, scale, gradient.along, gradient.constant,
+                       gradient.shift);
+  }
   template <int N>
   __device__ void run(std::int64_t group, std::int64_t column) const {
     const std::int64_t of = group * width + column;
-    const auto centre = static_cast<T>(centre_of(shift, column, mean[of]));
+    const auto centre = static_cast<T>(centre_of(shift.data, column, mean[of]));
     double sum = 0, with_o = 0;
     cuda_rows::for_entries(groups.rows, group, [&](float, std::int64_t row) {
       const T d = __ldg(d_y + row * width + column);
@@ -86,15 +94,19 @@ template <typename T>
 struct NormBackward {
   GroupPointers groups;
   std::int64_t width;
-  const T *x, *d_y, *shift;
-  const double *mean, *scale;
+  Planes<const T> x, d_y, shift;
+  Planes<const double> mean, scale;
   NormGradient gradient;
-  T* d_x;
+  Planes<T> d_x;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, d_y, shift, mean, scale, gradient.along, gradient.constant,
+                       gradient.shift, d_x);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const auto centre = static_cast<T>(centre_of(shift, column, mean[of]));
+    const auto centre = static_cast<T>(centre_of(shift.data, column, mean[of]));
     const auto along = static_cast<T>(gradient.along[of]),
                constant = static_cast<T>(gradient.constant[of]);
     d_x[at] = static_cast<T>(scale[of]) * d_y[at] -
@@ -105,47 +117,54 @@ struct NormBackward {
 }  // namespace
 
 template <typename T>
-void launch_group_statistics(const GroupPointers& groups, std::int64_t width, const T* x,
-                             const T* shift, double eps, double* mean, double* scale,
-                             CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.rows.rows, width,
-                       Statistics<T>{groups, width, x, shift, eps, mean, scale}, stream);
+void launch_group_statistics(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                             Planes<const T> shift, double eps, Planes<double> mean,
+                             Planes<double> scale, CUstream_st* stream) {
+  cuda_rows::launch<1>(groups.rows.rows, columns,
+                       Statistics<T>{groups, columns.width, x, shift, eps, mean, scale}, stream);
 }
 
 template <typename T>
-void launch_normalise(const GroupPointers& groups, std::int64_t width, const T* x, const T* shift,
-                      const double* mean, const double* scale, T* y, CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.row_count, width,
-                       Normalise<T>{groups, width, x, shift, mean, scale, y}, stream);
+void launch_normalise(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                      Planes<const T> shift, Planes<const double> mean, Planes<const double> scale,
+                      Planes<T> y, CUstream_st* stream) {
+  cuda_rows::launch<1>(groups.row_count, columns,
+                       Normalise<T>{groups, columns.width, x, shift, mean, scale, y}, stream);
 }
 
 template <typename T>
-void launch_norm_sums(const GroupPointers& groups, std::int64_t width, const T* x, const T* d_y,
-                      const T* shift, const double* mean, const double* scale,
-                      const NormGradient& gradient, CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.rows.rows, width,
-                       NormSums<T>{groups, width, x, d_y, shift, mean, scale, gradient}, stream);
-}
-
-template <typename T>
-void launch_norm_gradient(const GroupPointers& groups, std::int64_t width, const T* x, const T* d_y,
-                          const T* shift, const double* mean, const double* scale,
-                          const NormGradient& gradient, T* d_x, CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.row_count, width,
-                       NormBackward<T>{groups, width, x, d_y, shift, mean, scale, gradient, d_x},
+void launch_norm_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                      Planes<const T> d_y, Planes<const T> shift, Planes<const double> mean,
+                      Planes<const double> scale, const NormGradient& gradient,
+                      CUstream_st* stream) {
+  cuda_rows::launch<1>(groups.rows.rows, columns,
+                       NormSums<T>{groups, columns.width, x, d_y, shift, mean, scale, gradient},
                        stream);
 }
 
-#define TPUDIST_FOR(T)                                                                             \
-  template void launch_group_statistics(const GroupPointers&, std::int64_t, const T*, const T*,    \
-                                        double, double*, double*, CUstream_st*);                   \
-  template void launch_normalise(const GroupPointers&, std::int64_t, const T*, const T*,           \
-                                 const double*, const double*, T*, CUstream_st*);                  \
-  template void launch_norm_sums(const GroupPointers&, std::int64_t, const T*, const T*, const T*, \
-                                 const double*, const double*, const NormGradient&, CUstream_st*); \
-  template void launch_norm_gradient(const GroupPointers&, std::int64_t, const T*, const T*,       \
-                                     const T*, const double*, const double*, const NormGradient&,  \
-                                     T*, CUstream_st*)
+template <typename T>
+void launch_norm_gradient(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                          Planes<const T> d_y, Planes<const T> shift, Planes<const double> mean,
+                          Planes<const double> scale, const NormGradient& gradient, Planes<T> d_x,
+                          CUstream_st* stream) {
+  cuda_rows::launch<1>(
+      groups.row_count, columns,
+      NormBackward<T>{groups, columns.width, x, d_y, shift, mean, scale, gradient, d_x}, stream);
+}
+
+#define TPUDIST_FOR(T)                                                                            \
+  template void launch_group_statistics(const GroupPointers&, Columns, Planes<const T>,           \
+                                        Planes<const T>, double, Planes<double>, Planes<double>,  \
+                                        CUstream_st*);                                            \
+  template void launch_normalise(const GroupPointers&, Columns, Planes<const T>, Planes<const T>, \
+                                 Planes<const double>, Planes<const double>, Planes<T>,           \
+                                 CUstream_st*);                                                   \
+  template void launch_norm_sums(const GroupPointers&, Columns, Planes<const T>, Planes<const T>, \
+                                 Planes<const T>, Planes<const double>, Planes<const double>,     \
+                                 const NormGradient&, CUstream_st*);                              \
+  template void launch_norm_gradient(                                                             \
+      const GroupPointers&, Columns, Planes<const T>, Planes<const T>, Planes<const T>,           \
+      Planes<const double>, Planes<const double>, const NormGradient&, Planes<T>, CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

@@ -10,14 +10,17 @@ namespace {
 template <typename T>
 struct SoftmaxSums {
   GroupPointers groups;
-  std::int64_t width, channels;
-  const T *x, *temperature;
-  T* top;
-  double* sum;
+  std::int64_t width;
+  Planes<const T> x, temperature;
+  Planes<T> top;
+  Planes<double> sum;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, temperature, top, sum);
+  }
   template <int N>
   __device__ void run(std::int64_t group, std::int64_t column) const {
-    const T inverse = 1 / temperature[column / channels];
+    const T inverse = 1 / temperature[0];
     // The x of the largest logit: training may turn a temperature negative.
     bool first = true;
     T best = 0;
@@ -39,15 +42,18 @@ struct SoftmaxSums {
 template <typename T>
 struct SoftmaxGate {
   GroupPointers groups;
-  std::int64_t width, channels;
-  const T *x, *temperature, *top;
-  const double* sum;
-  T *share, *y;
+  std::int64_t width;
+  Planes<const T> x, temperature, top;
+  Planes<const double> sum;
+  Planes<T> share, y;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, temperature, top, sum, share, y);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const T inverse = 1 / temperature[column / channels];
+    const T inverse = 1 / temperature[0];
     const T part = exp((x[at] - top[of]) * inverse) * static_cast<T>(1 / sum[of]);
     share[at] = part;
     y[at] = x[at] * part;
@@ -63,10 +69,13 @@ __device__ T logit_gradient(T x, T share, T d_y, float count, double whole) {
 template <typename T>
 struct SoftmaxGradientSums {
   GroupPointers groups;
-  std::int64_t width, channels;
-  const T *x, *share, *d_y, *temperature;
-  double *whole, *d_temperature;
+  std::int64_t width;
+  Planes<const T> x, share, d_y, temperature;
+  Planes<double> whole, d_temperature;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, share, d_y, temperature, whole, d_temperature);
+  }
   template <int N>
   __device__ void run(std::int64_t group, std::int64_t column) const {
     double sum = 0, d_inverse = 0;
@@ -80,7 +89,7 @@ struct SoftmaxGradientSums {
                                                       __ldg(groups.count + row), sum);
       d_inverse += static_cast<double>(d) * own;
     });
-    const double scale = static_cast<T>(1) / temperature[column / channels];
+    const double scale = static_cast<T>(1) / temperature[0];
     whole[group * width + column] = sum;
     d_temperature[group * width + column] = -(d_inverse * scale * scale);
   }
@@ -89,15 +98,18 @@ struct SoftmaxGradientSums {
 template <typename T>
 struct SoftmaxBackward {
   GroupPointers groups;
-  std::int64_t width, channels;
-  const T *x, *share, *d_y, *temperature;
-  const double* whole;
-  T* d_x;
+  std::int64_t width;
+  Planes<const T> x, share, d_y, temperature;
+  Planes<const double> whole;
+  Planes<T> d_x;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, share, d_y, temperature, whole, d_x);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const std::int64_t at = row * width + column, of = groups.of_row[row] * width + column;
-    const T inverse = 1 / temperature[column / channels];
+    const T inverse = 1 / temperature[0];
     d_x[at] = d_y[at] * share[at] +
               logit_gradient(x[at], share[at], d_y[at], groups.count[row], whole[of]) * inverse;
   }
@@ -106,53 +118,55 @@ struct SoftmaxBackward {
 }  // namespace
 
 template <typename T>
-void launch_softmax_sums(const GroupPointers& groups, std::int64_t width, std::int64_t channels,
-                         const T* x, const T* temperature, T* top, double* sum,
+void launch_softmax_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                         Planes<const T> temperature, Planes<T> top, Planes<double> sum,
                          CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.rows.rows, width,
-                       SoftmaxSums<T>{groups, width, channels, x, temperature, top, sum}, stream);
+  cuda_rows::launch<1>(groups.rows.rows, columns,
+                       SoftmaxSums<T>{groups, columns.width, x, temperature, top, sum}, stream);
 }
 
 template <typename T>
-void launch_softmax_gate(const GroupPointers& groups, std::int64_t width, std::int64_t channels,
-                         const T* x, const T* temperature, const T* top, const double* sum,
-                         T* share, T* y, CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.row_count, width,
-                       SoftmaxGate<T>{groups, width, channels, x, temperature, top, sum, share, y},
+void launch_softmax_gate(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                         Planes<const T> temperature, Planes<const T> top, Planes<const double> sum,
+                         Planes<T> share, Planes<T> y, CUstream_st* stream) {
+  cuda_rows::launch<1>(groups.row_count, columns,
+                       SoftmaxGate<T>{groups, columns.width, x, temperature, top, sum, share, y},
                        stream);
 }
 
 template <typename T>
-void launch_softmax_gradient_sums(const GroupPointers& groups, std::int64_t width,
-                                  std::int64_t channels, const T* x, const T* share, const T* d_y,
-                                  const T* temperature, double* whole, double* d_temperature,
-                                  CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.rows.rows, width,
-                       SoftmaxGradientSums<T>{groups, width, channels, x, share, d_y, temperature,
+void launch_softmax_gradient_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                                  Planes<const T> share, Planes<const T> d_y,
+                                  Planes<const T> temperature, Planes<double> whole,
+                                  Planes<double> d_temperature, CUstream_st* stream) {
+  cuda_rows::launch<1>(groups.rows.rows, columns,
+                       SoftmaxGradientSums<T>{groups, columns.width, x, share, d_y, temperature,
                                               whole, d_temperature},
                        stream);
 }
 
 template <typename T>
-void launch_softmax_gradient(const GroupPointers& groups, std::int64_t width, std::int64_t channels,
-                             const T* x, const T* share, const T* d_y, const T* temperature,
-                             const double* whole, T* d_x, CUstream_st* stream) {
+void launch_softmax_gradient(const GroupPointers& groups, Columns columns, Planes<const T> x,
+                             Planes<const T> share, Planes<const T> d_y,
+                             Planes<const T> temperature, Planes<const double> whole, Planes<T> d_x,
+                             CUstream_st* stream) {
   cuda_rows::launch<1>(
-      groups.row_count, width,
-      SoftmaxBackward<T>{groups, width, channels, x, share, d_y, temperature, whole, d_x}, stream);
+      groups.row_count, columns,
+      SoftmaxBackward<T>{groups, columns.width, x, share, d_y, temperature, whole, d_x}, stream);
 }
 
-#define TPUDIST_FOR(T)                                                                             \
-  template void launch_softmax_sums(const GroupPointers&, std::int64_t, std::int64_t, const T*,    \
-                                    const T*, T*, double*, CUstream_st*);                          \
-  template void launch_softmax_gate(const GroupPointers&, std::int64_t, std::int64_t, const T*,    \
-                                    const T*, const T*, const double*, T*, T*, CUstream_st*);      \
-  template void launch_softmax_gradient_sums(const GroupPointers&, std::int64_t, std::int64_t,     \
-                                             const T*, const T*, const T*, const T*, double*,      \
-                                             double*, CUstream_st*);                               \
-  template void launch_softmax_gradient(const GroupPointers&, std::int64_t, std::int64_t,          \
-                                        const T*, const T*, const T*, const T*, const double*, T*, \
-                                        CUstream_st*)
+#define TPUDIST_FOR(T)                                                                          \
+  template void launch_softmax_sums(const GroupPointers&, Columns, Planes<const T>,             \
+                                    Planes<const T>, Planes<T>, Planes<double>, CUstream_st*);  \
+  template void launch_softmax_gate(const GroupPointers&, Columns, Planes<const T>,             \
+                                    Planes<const T>, Planes<const T>, Planes<const double>,     \
+                                    Planes<T>, Planes<T>, CUstream_st*);                        \
+  template void launch_softmax_gradient_sums(const GroupPointers&, Columns, Planes<const T>,    \
+                                             Planes<const T>, Planes<const T>, Planes<const T>, \
+                                             Planes<double>, Planes<double>, CUstream_st*);     \
+  template void launch_softmax_gradient(const GroupPointers&, Columns, Planes<const T>,         \
+                                        Planes<const T>, Planes<const T>, Planes<const T>,      \
+                                        Planes<const double>, Planes<T>, CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

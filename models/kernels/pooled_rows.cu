@@ -15,8 +15,11 @@ struct ReadOut {
   std::int64_t width;
   ReadoutParts sums;
   bool mean;
-  double* y;
+  Planes<double> y;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, sums.cells, sums.common, y);
+  }
   template <int N>
   __device__ void run(std::int64_t config, std::int64_t column) const {
     double sum = sums.common[readout.slate[config] * width + column];
@@ -31,9 +34,11 @@ struct ReadOut {
 struct SpreadScores {
   CsrPointers configs;
   std::int64_t width;
-  const double *d_y, *nodes;  // nodes: null without a mean
-  double* d_part;
+  const double* nodes;  // null without a mean
+  Planes<const double> d_y;
+  Planes<double> d_part;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, d_y, d_part); }
   template <int N>
   __device__ void run(std::int64_t part, std::int64_t column) const {
     double sum = 0;
@@ -50,8 +55,11 @@ struct SpreadParts {
   ReadoutPointers readout;
   std::int64_t width;
   ReadoutParts d_parts;
-  T* d_x;
+  Planes<T> d_x;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, d_parts.cells, d_parts.common, d_x);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     double sum = 0;
@@ -74,9 +82,10 @@ template <typename T>
 struct PoolMax {
   CsrPointers matrix;
   std::int64_t width;
-  const T* x;
-  double *best, *ties;
+  Planes<const T> x;
+  Planes<double> best, ties;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, best, ties); }
   template <int N>
   __device__ void run(std::int64_t part, std::int64_t column) const {
     double most = -INFINITY, reached = 0;
@@ -95,8 +104,11 @@ struct ReadOutMax {
   ReadoutPointers readout;
   std::int64_t width;
   ReadoutParts best;
-  double* y;
+  Planes<double> y;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, best.cells, best.common, y);
+  }
   template <int N>
   __device__ void run(std::int64_t config, std::int64_t column) const {
     double most = best.common[readout.slate[config] * width + column];
@@ -111,9 +123,12 @@ struct MaxParts {
   ReadoutPointers readout;
   std::int64_t width;
   ReadoutParts best, ties;
-  const double *y, *d_y;
-  double* part;
+  Planes<const double> y, d_y;
+  Planes<double> part;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, best.cells, best.common, ties.cells, ties.common, y, d_y, part);
+  }
   template <int N>
   __device__ void run(std::int64_t config, std::int64_t column) const {
     const std::int64_t at = config * width + column, slate = readout.slate[config] * width + column;
@@ -130,9 +145,10 @@ struct MaxParts {
 struct MaxPartsOf {
   CsrPointers configs;
   std::int64_t width;
-  const double *best, *y, *part;
-  double* share;
+  Planes<const double> best, y, part;
+  Planes<double> share;
 
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, best, y, part, share); }
   template <int N>
   __device__ void run(std::int64_t own, std::int64_t column) const {
     const double most = best[own * width + column];
@@ -149,10 +165,13 @@ template <typename T>
 struct SpreadShares {
   ReadoutPointers readout;
   std::int64_t width;
-  const T* x;
+  Planes<const T> x;
   ReadoutParts best, share;
-  T* d_x;
+  Planes<T> d_x;
 
+  __device__ void select(std::int64_t member) {
+    cuda_rows::move_to(member, x, best.cells, best.common, share.cells, share.common, d_x);
+  }
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t column) const {
     const double own = x[row * width + column];
@@ -176,67 +195,73 @@ std::int64_t rows_of(const ReadoutPointers& readout) {
 
 }  // namespace
 
-void launch_read_out(const ReadoutPointers& readout, std::int64_t width, const ReadoutParts& sums,
-                     bool mean, double* y, CUstream_st* stream) {
-  cuda_rows::launch<1>(readout.scores.rows, width, ReadOut{readout, width, sums, mean, y}, stream);
+void launch_read_out(const ReadoutPointers& readout, Columns columns, const ReadoutParts& sums,
+                     bool mean, Planes<double> y, CUstream_st* stream) {
+  cuda_rows::launch<1>(readout.scores.rows, columns, ReadOut{readout, columns.width, sums, mean, y},
+                       stream);
 }
 
-void launch_spread_scores(const ReadoutPointers& readout, std::int64_t width, const double* d_y,
+void launch_spread_scores(const ReadoutPointers& readout, Columns columns, Planes<const double> d_y,
                           bool mean, const ReadoutParts& d_parts, CUstream_st* stream) {
   const double* const nodes = mean ? readout.nodes : nullptr;
-  const auto spread = [&](const CsrPointers& configs, double* to) {
-    cuda_rows::launch<1>(configs.rows, width, SpreadScores{configs, width, d_y, nodes, to}, stream);
+  const auto spread = [&](const CsrPointers& configs, Planes<double> to) {
+    cuda_rows::launch<1>(configs.rows, columns,
+                         SpreadScores{configs, columns.width, nodes, d_y, to}, stream);
   };
   spread(readout.configs_of_cell, d_parts.cells);
   spread(readout.configs_of_slate, d_parts.common);
 }
 
 template <typename T>
-void launch_spread_parts(const ReadoutPointers& readout, std::int64_t width,
-                         const ReadoutParts& d_parts, T* d_x, CUstream_st* stream) {
-  cuda_rows::launch<1>(rows_of(readout), width, SpreadParts<T>{readout, width, d_parts, d_x},
-                       stream);
+void launch_spread_parts(const ReadoutPointers& readout, Columns columns,
+                         const ReadoutParts& d_parts, Planes<T> d_x, CUstream_st* stream) {
+  cuda_rows::launch<1>(rows_of(readout), columns,
+                       SpreadParts<T>{readout, columns.width, d_parts, d_x}, stream);
 }
 
 template <typename T>
-void launch_pool_max(const CsrPointers& matrix, std::int64_t width, const T* x, double* best,
-                     double* ties, CUstream_st* stream) {
-  cuda_rows::launch<1>(matrix.rows, width, PoolMax<T>{matrix, width, x, best, ties}, stream);
-}
-
-void launch_read_out_max(const ReadoutPointers& readout, std::int64_t width,
-                         const ReadoutParts& best, double* y, CUstream_st* stream) {
-  cuda_rows::launch<1>(readout.scores.rows, width, ReadOutMax{readout, width, best, y}, stream);
-}
-
-void launch_max_parts(const ReadoutPointers& readout, std::int64_t width, const ReadoutParts& best,
-                      const ReadoutParts& ties, const double* y, const double* d_y, double* part,
-                      CUstream_st* stream) {
-  cuda_rows::launch<1>(readout.scores.rows, width,
-                       MaxParts{readout, width, best, ties, y, d_y, part}, stream);
-}
-
-void launch_max_parts_of(const CsrPointers& configs, std::int64_t width, const double* best,
-                         const double* y, const double* part, double* share, CUstream_st* stream) {
-  cuda_rows::launch<1>(configs.rows, width, MaxPartsOf{configs, width, best, y, part, share},
+void launch_pool_max(const CsrPointers& matrix, Columns columns, Planes<const T> x,
+                     Planes<double> best, Planes<double> ties, CUstream_st* stream) {
+  cuda_rows::launch<1>(matrix.rows, columns, PoolMax<T>{matrix, columns.width, x, best, ties},
                        stream);
 }
 
+void launch_read_out_max(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
+                         Planes<double> y, CUstream_st* stream) {
+  cuda_rows::launch<1>(readout.scores.rows, columns, ReadOutMax{readout, columns.width, best, y},
+                       stream);
+}
+
+void launch_max_parts(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
+                      const ReadoutParts& ties, Planes<const double> y, Planes<const double> d_y,
+                      Planes<double> part, CUstream_st* stream) {
+  cuda_rows::launch<1>(readout.scores.rows, columns,
+                       MaxParts{readout, columns.width, best, ties, y, d_y, part}, stream);
+}
+
+void launch_max_parts_of(const CsrPointers& configs, Columns columns, Planes<const double> best,
+                         Planes<const double> y, Planes<const double> part, Planes<double> share,
+                         CUstream_st* stream) {
+  cuda_rows::launch<1>(configs.rows, columns,
+                       MaxPartsOf{configs, columns.width, best, y, part, share}, stream);
+}
+
 template <typename T>
-void launch_spread_shares(const ReadoutPointers& readout, std::int64_t width, const T* x,
-                          const ReadoutParts& best, const ReadoutParts& share, T* d_x,
+void launch_spread_shares(const ReadoutPointers& readout, Columns columns, Planes<const T> x,
+                          const ReadoutParts& best, const ReadoutParts& share, Planes<T> d_x,
                           CUstream_st* stream) {
-  cuda_rows::launch<1>(rows_of(readout), width,
-                       SpreadShares<T>{readout, width, x, best, share, d_x}, stream);
+  cuda_rows::launch<1>(rows_of(readout), columns,
+                       SpreadShares<T>{readout, columns.width, x, best, share, d_x}, stream);
 }
 
-#define TPUDIST_FOR(T)                                                                             \
-  template void launch_spread_parts(const ReadoutPointers&, std::int64_t, const ReadoutParts&, T*, \
-                                    CUstream_st*);                                                 \
-  template void launch_pool_max(const CsrPointers&, std::int64_t, const T*, double*, double*,      \
-                                CUstream_st*);                                                     \
-  template void launch_spread_shares(const ReadoutPointers&, std::int64_t, const T*,               \
-                                     const ReadoutParts&, const ReadoutParts&, T*, CUstream_st*)
+#define TPUDIST_FOR(T)                                                                        \
+  template void launch_spread_parts(const ReadoutPointers&, Columns, const ReadoutParts&,     \
+                                    Planes<T>, CUstream_st*);                                 \
+  template void launch_pool_max(const CsrPointers&, Columns, Planes<const T>, Planes<double>, \
+                                Planes<double>, CUstream_st*);                                \
+  template void launch_spread_shares(const ReadoutPointers&, Columns, Planes<const T>,        \
+                                     const ReadoutParts&, const ReadoutParts&, Planes<T>,     \
+                                     CUstream_st*)
 TPUDIST_FOR(float);
 TPUDIST_FOR(double);
 #undef TPUDIST_FOR

@@ -19,7 +19,7 @@ struct ReadoutPointers {
 
 // Intermediate values between the two steps of the readout, [cells, width] and [slates, width].
 struct ReadoutParts {
-  double *cells = nullptr, *common = nullptr;
+  Planes<double> cells, common;
 };
 
 // The functions are as in aggregate.hpp. x and d_x are [rows, width] of T, float or double; y and
@@ -28,36 +28,37 @@ struct ReadoutParts {
 
 // y[k] = the sum of k's cells and of the common rows of its slate; with `mean` divided by its
 // nodes.
-void launch_read_out(const ReadoutPointers& readout, std::int64_t width, const ReadoutParts& sums,
-                     bool mean, double* y, CUstream_st* stream);
+void launch_read_out(const ReadoutPointers& readout, Columns columns, const ReadoutParts& sums,
+                     bool mean, Planes<double> y, CUstream_st* stream);
 // d_parts from d_y: the transposed operation.
-void launch_spread_scores(const ReadoutPointers& readout, std::int64_t width, const double* d_y,
+void launch_spread_scores(const ReadoutPointers& readout, Columns columns, Planes<const double> d_y,
                           bool mean, const ReadoutParts& d_parts, CUstream_st* stream);
 // d_x[row] = the sum of weight * d_parts over the row's cells and slates.
 template <typename T>
-void launch_spread_parts(const ReadoutPointers& readout, std::int64_t width,
-                         const ReadoutParts& d_parts, T* d_x, CUstream_st* stream);
+void launch_spread_parts(const ReadoutPointers& readout, Columns columns,
+                         const ReadoutParts& d_parts, Planes<T> d_x, CUstream_st* stream);
 
 // best[i] = the largest row of cell or slate i of `matrix`, minus infinity if it has none, NaN if
 // one is NaN; ties[i] = number of nodes that reach it.
 template <typename T>
-void launch_pool_max(const CsrPointers& matrix, std::int64_t width, const T* x, double* best,
-                     double* ties, CUstream_st* stream);
+void launch_pool_max(const CsrPointers& matrix, Columns columns, Planes<const T> x,
+                     Planes<double> best, Planes<double> ties, CUstream_st* stream);
 // y[k] = the largest of k's cells and its slate's common rows.
-void launch_read_out_max(const ReadoutPointers& readout, std::int64_t width,
-                         const ReadoutParts& best, double* y, CUstream_st* stream);
+void launch_read_out_max(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
+                         Planes<double> y, CUstream_st* stream);
 // part[k] = d_y[k] / the ties of all that reach y[k], 0 if nothing does. [configurations, width]
-void launch_max_parts(const ReadoutPointers& readout, std::int64_t width, const ReadoutParts& best,
-                      const ReadoutParts& ties, const double* y, const double* d_y, double* part,
-                      CUstream_st* stream);
+void launch_max_parts(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
+                      const ReadoutParts& ties, Planes<const double> y, Planes<const double> d_y,
+                      Planes<double> part, CUstream_st* stream);
 // share[i] = the sum of the parts of those configurations of cell or slate i whose y equals
 // best[i]. `configs` is configs_of_cell or configs_of_slate.
-void launch_max_parts_of(const CsrPointers& configs, std::int64_t width, const double* best,
-                         const double* y, const double* part, double* share, CUstream_st* stream);
+void launch_max_parts_of(const CsrPointers& configs, Columns columns, Planes<const double> best,
+                         Planes<const double> y, Planes<const double> part, Planes<double> share,
+                         CUstream_st* stream);
 // d_x[row] = the sum of weight * share over those cells and slates whose best equals the row.
 template <typename T>
-void launch_spread_shares(const ReadoutPointers& readout, std::int64_t width, const T* x,
-                          const ReadoutParts& best, const ReadoutParts& share, T* d_x,
+void launch_spread_shares(const ReadoutPointers& readout, Columns columns, Planes<const T> x,
+                          const ReadoutParts& best, const ReadoutParts& share, Planes<T> d_x,
                           CUstream_st* stream);
 
 }  // namespace tpudist

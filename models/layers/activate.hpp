@@ -7,9 +7,8 @@
 
 namespace tpudist {
 
-// Applies an activation to every element. leaky_relu has slope 0.01, elu alpha 1.
-at::Tensor activate(const at::Tensor& x, Activation activation);
-// The same for the rows of a plan [rows, M, C], in blocks.
+// Applies an activation to every element of the rows of a plan [M, rows, C], in blocks. leaky_relu
+// has slope 0.01, elu alpha 1.
 at::Tensor activate_rows(const at::Tensor& x, Activation activation, const Backend& backend);
 
 }  // namespace tpudist

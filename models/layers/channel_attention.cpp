@@ -1,7 +1,6 @@
 #include "models/layers/channel_attention.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include "models/layers/activate.hpp"
 #include "models/operators/map_rows.hpp"
@@ -48,11 +47,8 @@ class ChannelAttention : public Layer {
                       Activation::relu, call.backend);
     const at::Tensor gate = apply_linear(inner, weights, prefix_ + "excite", call.backend);
     return map_rows(
-        [](const auto& rows, const auto&) {
-          const at::Tensor gate = at::sigmoid(rows[1]);
-          return at::GradMode::is_enabled() ? gate * rows[0] : gate.mul_(rows[0]);
-        },
-        open_gate, {uses[1], gate}, call.backend);
+        [](const auto& rows, at::Tensor& y) { at::sigmoid_out(y, rows[1]).mul_(rows[0]); },
+        open_gate, {uses[1], gate}, channels_, call.backend);
   }
 
  private:

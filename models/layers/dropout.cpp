@@ -30,7 +30,7 @@ class Dropout : public Layer {
   RowStates forward(const RowStates& x, const LayerWeights&, const LayerCall& call) const override {
     if (call.dropout_keys.empty() || rate_ == 0) return x;
     return drop_rows(x, dropped_, rate_, call.dropout_keys, static_cast<std::uint32_t>(number_),
-                     keys(call.context, x.size(0)), call.backend);
+                     keys(call.context, x.size(1)), call.backend);
   }
 
  private:

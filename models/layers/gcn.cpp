@@ -14,7 +14,7 @@
 namespace tpudist {
 namespace {
 
-// 1 / sqrt(1 + number of neighbours) of each row after the layer, [rows, 1, 1] like `x`.
+// 1 / sqrt(1 + number of neighbours) of each row after the layer, [1, rows, 1] like `x`.
 at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
   const EdgeSet& edges = step.edges[0];
   const Csr& matrix = edges.aggregate.forward;
@@ -26,7 +26,7 @@ at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
       neighbours += matrix.weight_of(entry);
     factors[static_cast<std::size_t>(row)] = 1 / std::sqrt(1 + neighbours);
   }
-  return at::tensor(factors, at::kDouble).to(x.options()).view({-1, 1, 1});
+  return at::tensor(factors, at::kDouble).to(x.options()).view({1, -1, 1});
 }
 
 class Gcn : public Layer {
@@ -74,11 +74,10 @@ class Gcn : public Layer {
         aggregate_rows(edges.aggregate, scaled, Aggregation::sum, call.backend);
     const at::Tensor sum =
         sum_of_gathered({{scaled, adding.self}, {around, edges.neighbourhood}}, call.backend);
-    return map_rows(
-        [activation = activation_](const auto& rows, const auto& parameters) {
-          return activate(rows[0] * rows[1] + parameters[0], activation);
-        },
-        {sum, degree_factors(adding, x)}, {weights[prefix_ + "bias"]}, call.backend);
+    const at::Tensor y =
+        map_rows([](const auto& rows, const auto& bias) { return rows[0] * rows[1] + bias[0]; },
+                 {sum, degree_factors(adding, x)}, {weights[prefix_ + "bias"]}, call.backend);
+    return activate_rows(y, activation_, call.backend);
   }
 
  private:

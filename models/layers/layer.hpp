@@ -20,7 +20,7 @@
 
 namespace tpudist {
 
-// The states of a network's rows at one depth: x [rows of the plan, M, C], float32 or double.
+// The states of a network's rows at one depth: [M, rows of the plan, C], float32 or double.
 using RowStates = at::Tensor;
 
 // The parameters of a call's members by name, each [M, ...] of the entry's shape.
@@ -59,7 +59,7 @@ struct LayerCall {
   const Plan& plan;
   const PlanContext& context;
   const Backend& backend;
-  at::Tensor states;  // [plan.states + 1, M, S] the encoder's states; the last row is for nodes
+  at::Tensor states;  // [M, plan.states + 1, S] the encoder's states; the last row is for nodes
                       // without a state
   // [M] keys of the members' dropout; empty: no dropout.
   std::span<const std::uint64_t> dropout_keys = {};
@@ -78,7 +78,7 @@ struct LayerContext {
 };
 
 // One layer of a network: a plain function of tensors over the operators in models/operators;
-// LibTorch's autograd differentiates it. A member's numbers depend neither on other members in the
+// LibTorch's autograd differentiates it. A member's bits depend neither on other members in the
 // call nor on the number of threads. Immutable, thread-safe.
 class Layer {
  public:

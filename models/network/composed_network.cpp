@@ -156,14 +156,15 @@ LayerWeights ComposedNetwork::weights_of(const at::Tensor& flat, bool trained) c
   for (const ParameterEntry& entry : table_.entries()) {
     std::vector<std::int64_t> sizes{flat.size(0)};
     sizes.insert(sizes.end(), entry.shape.begin(), entry.shape.end());
-    const at::Tensor own = flat.detach().narrow(1, entry.offset, entry.size()).clone().view(sizes);
+    const at::Tensor given = flat.detach().narrow(1, entry.offset, entry.size()).view(sizes);
+    const at::Tensor own = sizes.size() == 3 ? rows_like(given).copy_(given) : given.clone();
     weights.add(entry.name,
                 own.set_requires_grad(trained && entry.group != ParameterGroup::statistics));
   }
   return weights;
 }
 
-// What an MLP makes of the state of every configuration, [configurations, M, width] in double.
+// What an MLP makes of the state of every configuration, [M, configurations, width] in double.
 at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const NetworkCall& call) const {
   at::Tensor x = states;
   for (std::size_t i = 0; i < config_.head.config_widths.size(); ++i) {
@@ -192,7 +193,7 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& ca
     // The Linear stands before the sum over the nodes: its bias counts once for each of them.
     const at::Tensor counts = at::tensor(node_counts(call.unit.plan->readout), at::kDouble);
     const at::Tensor more = counts.to(pooled.device()) - 1;
-    scores = scores + more.unsqueeze(1) * weights["head.bias"].to(at::kDouble).view({1, -1});
+    scores = scores + more.unsqueeze(0) * weights["head.bias"].to(at::kDouble);
   }
   return scores * config_.output_scale;
 }

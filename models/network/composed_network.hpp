@@ -58,9 +58,10 @@ class ComposedNetwork {
   // where `trained` is set. The buffer must outlive them.
   LayerWeights views(const float* member, bool trained) const;
   // The weights of all members of `flat` [M, P], copied out of it, on its device and in its dtype.
+  // Matrices lie like rows (models/operators/backend.hpp).
   LayerWeights weights_of(const at::Tensor& flat, bool trained) const;
 
-  // The scores [configurations, M] in double.
+  // The scores [M, configurations] in double.
   at::Tensor scores(const NetworkCall& call) const;
 
   int segments() const { return static_cast<int>(first_entry_.size()) - 1; }
@@ -72,7 +73,7 @@ class ComposedNetwork {
   bool trains_states() const { return encoder_.embeds_states(); }
   // What flows between two segments.
   struct Flow {
-    RowStates rows;     // after the last segment: the scores [configurations, M] in double
+    RowStates rows;     // after the last segment: the scores [M, configurations] in double
     at::Tensor states;  // of configurations, from the encoder
   };
   // Runs one segment on the output of the one before it. The first segment ignores `before`.

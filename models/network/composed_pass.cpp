@@ -48,7 +48,7 @@ void ComposedPass::backward(const PreparedPlan& unit, const at::Tensor& d_scores
       Flow before = ran.before;
       if (segment > 0)
         before.rows = before.rows.narrow(
-            0, 0, unit.plan->rows(static_cast<std::size_t>(network_.depth(segment))));
+            1, 0, unit.plan->rows(static_cast<std::size_t>(network_.depth(segment))));
       ran = {};
       ran = run(segment, before, call);
     }

@@ -20,7 +20,7 @@ class ComposedPass {
  public:
   ComposedPass(const ComposedNetwork& network, NetworkCall call, bool recompute);
 
-  // Returns the scores [configurations, M] in double. `unit`: the unit of the call. Call it once.
+  // Returns the scores [M, configurations] in double. `unit`: the unit of the call. Call it once.
   at::Tensor forward();
 
   // Receives the gradient [M, ...] of one parameter; undefined where the scores do not depend on
@@ -28,7 +28,7 @@ class ComposedPass {
   using Sink = std::function<void(const ParameterEntry&, const at::Tensor&)>;
 
   // Passes the gradient of every trained parameter to `sink`, computed from d loss / d score
-  // [configurations, M] in double. `unit`: the unit of the call. A pass that recomputes may get the
+  // [M, configurations] in double. `unit`: the unit of the call. A pass that recomputes may get the
   // needed part of the call's plan instead, where the loss ignores a shift. Call it at most once,
   // after forward().
   void backward(const PreparedPlan& unit, const at::Tensor& d_scores, const Sink& sink);

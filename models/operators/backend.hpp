@@ -16,25 +16,45 @@
 
 namespace tpudist {
 
+// Rows of M members are tensors [M, rows, C]. Each member's matrix, its plane, is dense, and planes
+// begin at multiples of 256 bytes from the first one. So what is computed for a member is the same
+// call on the same alignment for every M.
+
+// Uninitialised rows of this kind.
+at::Tensor make_rows(std::int64_t members, std::int64_t rows, std::int64_t channels,
+                     const at::TensorOptions& options);
+// The same with the M, C and type of `x`.
+at::Tensor rows_like(const at::Tensor& x, std::int64_t rows);
+inline at::Tensor rows_like(const at::Tensor& x) {
+  return rows_like(x, x.size(1));
+}
+// The plane of a member; T is the type of `x`.
+template <typename T>
+const T* plane(const at::Tensor& x, std::int64_t member) {
+  return x.const_data_ptr<T>() + member * x.stride(0);
+}
+template <typename T>
+T* mutable_plane(const at::Tensor& x, std::int64_t member) {
+  return x.mutable_data_ptr<T>() + member * x.stride(0);
+}
+// `x` [M, rows, C] if it lies as above, otherwise a copy that does. Differentiable.
+at::Tensor as_planes(const at::Tensor& x);
+
 // A row-wise function, written with differentiable operations of ATen. It gets a block of rows of
-// every input, each [rows, M, C_i], and the parameters, each [M, ...]. It returns a tensor whose
-// row i depends only on row i of the inputs. It is called from several threads at once.
+// every input, each [1, rows, C_i], and the parameters, each [1, 1, ...], of one member. It returns
+// a tensor [1, rows, C] whose row i depends only on row i of the inputs. It is called from several
+// threads at once.
 using RowFunction = std::function<at::Tensor(const std::vector<at::Tensor>& rows,
                                              const std::vector<at::Tensor>& parameters)>;
 
-// The handwritten backward pass of a function without parameters. It gets a block of rows of every
-// input and of d loss / d result. It writes d loss / d input into the blocks of `d_rows`, which are
-// undefined for inputs that take no gradient.
+// A function without parameters that writes its result, and its handwritten backward pass. They get
+// a block of rows of every input and of d loss / d result, [M, rows, C_i]. What they write for a
+// number depends only on the numbers at its place, or is a copy. The gradient writes d loss / d
+// input into the blocks of `d_rows`, which are undefined for inputs that take no gradient.
+using RowWriter = std::function<void(const std::vector<at::Tensor>& rows, at::Tensor& result)>;
 using RowGradient =
     std::function<void(const std::vector<at::Tensor>& rows, const at::Tensor& d_result,
                        std::vector<at::Tensor>& d_rows)>;
-
-// Number of members times number of channels of rows [rows, M, C].
-inline std::int64_t columns(const at::Tensor& x) {
-  return x.size(1) * x.size(2);
-}
-// Uninitialised rows [rows, M, C] with the M, C and type of `x`.
-at::Tensor rows_like(const at::Tensor& x, std::int64_t rows);
 
 // What one draw keeps or drops: one channel of a row, or a whole row.
 enum class Dropped { channels, rows };
@@ -51,10 +71,10 @@ struct DropoutDraw {
 // Computes the operators of a call, in the threads of a pool (CpuBackend) or on a device
 // (make_device_backend). Its functions are the forward and backward passes of the operators, for
 // all members in one call. The headers of the operators say what each computes, and operators.cpp
-// makes them differentiable. Unless said otherwise, tensors are contiguous, [rows, M, C], float32
+// makes them differentiable. Unless said otherwise, tensors are rows [M, rows, C] as above, float32
 // or double, in the memory of the backend's device. Matrices, indices and groups are in host
-// memory. Sums are added in a fixed order, and a member's numbers do not depend on the other
-// members. Immutable, thread-safe.
+// memory. Sums are added in a fixed order, and a member's bits do not depend on the other members.
+// Immutable, thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -81,18 +101,18 @@ class Backend {
                                         const at::Tensor& y, const at::Tensor& d_y,
                                         Aggregation aggregation) const = 0;
 
-  // linear_rows; `bias` may be undefined. Gradients: d weight, and d x and d bias where wanted.
+  // linear_rows; the weight lies like rows, and `bias` may be undefined. Gradients: d weight, and d x and d bias where wanted.
   virtual at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias) const = 0;
   virtual Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight,
                                     const at::Tensor& d_y, bool of_x, bool of_bias) const = 0;
 
-  // map_rows: once for functions that autograd differentiates, and once for those with a
-  // handwritten gradient.
+  // map_rows: for functions that autograd differentiates, of one member, and for those with a
+  // handwritten gradient, whose result has `channels`.
   virtual at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                          const std::vector<at::Tensor>& parameters) const = 0;
-  virtual at::Tensor map_by_hand(const RowFunction& function,
-                                 const std::vector<at::Tensor>& rows) const = 0;
+  virtual at::Tensor map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,
+                                 std::int64_t channels) const = 0;
   virtual void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                             const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const = 0;
 
@@ -116,7 +136,7 @@ class Backend {
                                           const at::Tensor& temperature, const at::Tensor& kept,
                                           const at::Tensor& d_y) const = 0;
 
-  // pool_rows, and d x from x, y and d y. y and d y are double [configurations, M, C].
+  // pool_rows, and d x from x, y and d y. y and d y are double [M, configurations, C].
   virtual at::Tensor pool(const Readout& readout, const at::Tensor& x,
                           Aggregation aggregation) const = 0;
   virtual at::Tensor pool_gradient(const Readout& readout, const at::Tensor& x, const at::Tensor& y,

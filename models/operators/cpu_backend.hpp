@@ -6,7 +6,8 @@
 
 namespace tpudist {
 
-// The operators on the CPU. Blocks of rows, or groups, are tasks of the pool. Partial sums belong
+// The operators on the CPU. Blocks of rows, or groups, are tasks of the pool. The
+// members of a call are computed one after the other: runs have one. Partial sums belong
 // to fixed chunks of rows and are added in order, so that the bits do not depend on the number of
 // threads. Gradients use transposed matrices and no atomics. `pool` must outlive it.
 class CpuBackend : public Backend {
@@ -30,8 +31,8 @@ class CpuBackend : public Backend {
   // Keeps only the inputs: the backward pass runs each block again, with its own autograd graph.
   at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                  const std::vector<at::Tensor>& parameters) const override;
-  at::Tensor map_by_hand(const RowFunction& function,
-                         const std::vector<at::Tensor>& rows) const override;
+  at::Tensor map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,
+                         std::int64_t channels) const override;
   void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                     const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const override;
   at::Tensor sum(const std::vector<at::Tensor>& terms) const override;

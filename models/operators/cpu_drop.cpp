@@ -54,15 +54,16 @@ void drop_channels(const DropoutDraw& draw, std::int64_t row, std::int64_t membe
 }  // namespace
 
 at::Tensor CpuBackend::drop(const at::Tensor& x, const DropoutDraw& draw) const {
-  at::Tensor y = at::empty_like(x);
-  const std::int64_t members = x.size(1), channels = x.size(2);
-  for_row_blocks(pool_, x.size(0), [&](std::int64_t first, std::int64_t count) {
+  at::Tensor y = rows_like(x);
+  const std::int64_t channels = x.size(2);
+  for_row_blocks(pool_, x.size(1), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop_rows", [&] {
-      for (std::int64_t i = first * members; i < (first + count) * members; ++i) {
-        const auto drop =
-            draw.dropped == Dropped::rows ? drop_row<scalar_t> : drop_channels<scalar_t>;
-        drop(draw, i / members, i % members, channels, x.const_data_ptr<scalar_t>() + i * channels,
-             y.mutable_data_ptr<scalar_t>() + i * channels);
+      const auto drop =
+          draw.dropped == Dropped::rows ? drop_row<scalar_t> : drop_channels<scalar_t>;
+      for (std::int64_t m = 0; m < x.size(0); ++m) {
+        for (std::int64_t i = first; i < first + count; ++i)
+          drop(draw, i, m, channels, plane<scalar_t>(x, m) + i * channels,
+               mutable_plane<scalar_t>(y, m) + i * channels);
       }
     });
   });

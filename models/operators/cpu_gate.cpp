@@ -9,31 +9,16 @@
 namespace tpudist {
 namespace {
 
-struct Shape {
-  explicit Shape(const at::Tensor& x) : members(x.size(1)), channels(x.size(2)) {}
-  std::int64_t members, channels;
-  std::int64_t width() const { return members * channels; }
-};
-
+// Writes the softmax of the group's rows of one member into `share`, and the gated rows into y.
 template <typename T>
-std::vector<T> inverse_temperatures(const Shape& shape, const T* temperature) {
-  std::vector<T> inverse(static_cast<std::size_t>(shape.width()));
-  for (std::int64_t c = 0; c < shape.width(); ++c) inverse[c] = 1 / temperature[c / shape.channels];
-  return inverse;
-}
-
-// Writes the softmax of the group's rows into `share`, and the gated rows into y.
-template <typename T>
-void gate(const RowGroups& groups, std::int64_t group, const Shape& shape, const T* x,
-          const T* temperature, T* share, T* y) {
+void gate(const RowGroups& groups, std::int64_t group, std::int64_t width, const T* x,
+          T temperature, T* share, T* y) {
   using Rows = GateRows<T>;
   const Csr& rows = groups.rows;
-  const std::int64_t begin = rows.begin[group], count = rows.begin[group + 1] - begin,
-                     width = shape.width();
+  const std::int64_t begin = rows.begin[group], count = rows.begin[group + 1] - begin;
   if (count == 0) return;
   const auto row = [&](std::int64_t i) { return rows.source[begin + i] * width; };
-  std::vector<T> top(x + row(0), x + row(0) + width),
-      inverse = inverse_temperatures(shape, temperature);
+  std::vector<T> top(x + row(0), x + row(0) + width), inverse(width, 1 / temperature);
   // The x of the largest logit, not the largest x: training may make a temperature negative.
   for (std::int64_t i = 1; i < count; ++i)
     Rows::raise(x + row(i), inverse.data(), width, top.data());
@@ -53,14 +38,12 @@ void gate(const RowGroups& groups, std::int64_t group, const Shape& shape, const
   }
 }
 
-// Writes d x of the group's rows; adds this group's part of d temperature into [M].
+// Writes d x of the group's rows of one member. Returns this group's part of d temperature.
 template <typename T>
-void gate_gradient(const RowGroups& groups, std::int64_t group, const Shape& shape, const T* x,
-                   const T* share, const T* d_y, const T* temperature, T* d_x,
-                   double* d_temperature) {
+double gate_gradient(const RowGroups& groups, std::int64_t group, std::int64_t width, const T* x,
+                     const T* share, const T* d_y, T temperature, T* d_x) {
   using Rows = GateRows<T>;
   const Csr& rows = groups.rows;
-  const std::int64_t width = shape.width();
   std::vector<double> sum(static_cast<std::size_t>(width)), d_inverse(sum);
   const auto for_each_row = [&](auto&& body) {
     for (std::int64_t e = rows.begin[group]; e < rows.begin[group + 1]; ++e)
@@ -69,28 +52,28 @@ void gate_gradient(const RowGroups& groups, std::int64_t group, const Shape& sha
   for_each_row([&](std::int64_t at, T) {
     Rows::add_gradient(x + at, share + at, d_y + at, width, sum.data());
   });
-  const std::vector<T> whole(sum.begin(), sum.end()),
-      inverse = inverse_temperatures(shape, temperature);
+  const std::vector<T> whole(sum.begin(), sum.end()), inverse(width, 1 / temperature);
   for_each_row([&](std::int64_t at, T count) {
     Rows::spread(x + at, share + at, d_y + at, whole.data(), inverse.data(), count, width, d_x + at,
                  d_inverse.data());
   });
-  for (std::int64_t c = 0; c < width; ++c) {
-    const double scale = inverse[c];
-    d_temperature[c / shape.channels] -= d_inverse[c] * scale * scale;
-  }
+  const double scale = 1 / temperature;
+  double d_temperature = 0;
+  for (const double part : d_inverse) d_temperature -= part * scale * scale;
+  return d_temperature;
 }
 
 }  // namespace
 
 Backend::Result CpuBackend::softmax_gate(const RowGroups& groups, const at::Tensor& x,
                                          const at::Tensor& temperature) const {
-  const Shape shape(x);
-  at::Tensor share = at::empty_like(x), y = at::empty_like(x);
-  pool_.parallel_for(groups.groups(), [&](std::int64_t g) {
+  at::Tensor share = rows_like(x), y = rows_like(x);
+  pool_.parallel_for(x.size(0) * groups.groups(), [&](std::int64_t task) {
+    const std::int64_t m = task / groups.groups();
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {
-      gate(groups, g, shape, x.const_data_ptr<scalar_t>(), temperature.const_data_ptr<scalar_t>(),
-           share.mutable_data_ptr<scalar_t>(), y.mutable_data_ptr<scalar_t>());
+      gate(groups, task % groups.groups(), x.size(2), plane<scalar_t>(x, m),
+           temperature.const_data_ptr<scalar_t>()[m], mutable_plane<scalar_t>(share, m),
+           mutable_plane<scalar_t>(y, m));
     });
   });
   return {y, share};
@@ -100,21 +83,21 @@ Backend::Gradients CpuBackend::softmax_gate_gradient(const RowGroups& groups, co
                                                      const at::Tensor& temperature,
                                                      const at::Tensor& share,
                                                      const at::Tensor& d_y) const {
-  const Shape shape(x);
-  at::Tensor d_x = at::empty_like(x),
-             parts = at::zeros({groups.groups(), shape.members}, at::kDouble);
-  pool_.parallel_for(groups.groups(), [&](std::int64_t g) {
+  const std::int64_t count = groups.groups();
+  at::Tensor d_x = rows_like(x), d_temperature = at::zeros({x.size(0)}, at::kDouble);
+  std::vector<double> parts(static_cast<std::size_t>(x.size(0) * count));
+  pool_.parallel_for(x.size(0) * count, [&](std::int64_t task) {
+    const std::int64_t m = task / count;
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {
-      gate_gradient(groups, g, shape, x.const_data_ptr<scalar_t>(),
-                    share.const_data_ptr<scalar_t>(), d_y.const_data_ptr<scalar_t>(),
-                    temperature.const_data_ptr<scalar_t>(), d_x.mutable_data_ptr<scalar_t>(),
-                    parts.mutable_data_ptr<double>() + g * shape.members);
+      parts[task] =
+          gate_gradient(groups, task % count, x.size(2), plane<scalar_t>(x, m),
+                        plane<scalar_t>(share, m), plane<scalar_t>(d_y, m),
+                        temperature.const_data_ptr<scalar_t>()[m], mutable_plane<scalar_t>(d_x, m));
     });
   });
-  at::Tensor d_temperature = at::zeros({shape.members}, at::kDouble);
   double* const total = d_temperature.mutable_data_ptr<double>();
-  const double* const part = parts.const_data_ptr<double>();
-  for (std::int64_t i = 0; i < parts.numel(); ++i) total[i % shape.members] += part[i];
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    total[static_cast<std::int64_t>(i) / count] += parts[i];
   return {d_x, d_temperature.to(x.scalar_type())};
 }
 

@@ -10,22 +10,21 @@
 namespace tpudist {
 namespace {
 
-// A matrix inside a contiguous tensor: element (i, j) is at `offset + i * stride + j`.
+// A matrix inside a tensor whose rows are dense: element (i, j) is at `offset + i * stride + j`.
 struct Matrix {
   const at::Tensor& tensor;
   std::int64_t offset, stride;
   Transpose transpose = Transpose::no;
 };
 
-// c[m, n] = a[m, k] b[k, n] + beta * c, where c lies like `a` in its tensor.
+// c[m, n] = a[m, k] b[k, n] + beta * c; c is row by row at `c_offset`.
 // `precision`: of float32 operands.
 void multiply(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, const Matrix& a,
-              const Matrix& b, double beta, at::Tensor& c, std::int64_t c_offset,
-              std::int64_t c_stride) {
+              const Matrix& b, double beta, at::Tensor& c, std::int64_t c_offset) {
   if (c.scalar_type() == at::kFloat) {
     gemm(precision, m, n, k, {a.tensor.const_data_ptr<float>() + a.offset, a.stride, a.transpose},
          {b.tensor.const_data_ptr<float>() + b.offset, b.stride, b.transpose},
-         static_cast<float>(beta), c.mutable_data_ptr<float>() + c_offset, c_stride);
+         static_cast<float>(beta), c.mutable_data_ptr<float>() + c_offset, n);
     return;
   }
   const auto view = [](const Matrix& matrix, std::int64_t rows, std::int64_t columns) {
@@ -37,7 +36,7 @@ void multiply(Precision precision, std::int64_t m, std::int64_t n, std::int64_t 
   };
   use_one_thread_per_worker();
   const at::NoGradGuard no_graph;  // threads of the pool do not inherit the caller's
-  at::Tensor target = c.as_strided({m, n}, {c_stride, 1}, c.storage_offset() + c_offset);
+  at::Tensor target = c.as_strided({m, n}, {n, 1}, c.storage_offset() + c_offset);
   const at::Tensor left = view(a, m, k), right = view(b, k, n);
   if (beta == 0) {
     at::mm_out(target, left, right);
@@ -48,73 +47,73 @@ void multiply(Precision precision, std::int64_t m, std::int64_t n, std::int64_t 
 
 // Adds the rows of y to `sums`, both [columns], in order.
 template <typename T>
-void add_rows_to(const T* y, std::int64_t rows, std::int64_t stride, std::int64_t columns,
-                 T* sums) {
+void add_rows_to(const T* y, std::int64_t rows, std::int64_t columns, T* sums) {
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t c = 0; c < columns; ++c) sums[c] += y[i * stride + c];
+    for (std::int64_t c = 0; c < columns; ++c) sums[c] += y[i * columns + c];
   }
 }
 
+// Makes each row of y `value`.
 template <typename T>
-void set_rows(T* y, std::int64_t rows, std::int64_t stride, std::int64_t columns, const T* value) {
-  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(value, columns, y + i * stride);
+void set_rows(const T* value, std::int64_t columns, std::int64_t rows, T* y) {
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(value, columns, y + i * columns);
 }
 
 // The sizes of one call.
 struct Sizes {
   Sizes(const at::Tensor& x, const at::Tensor& weight)
-      : rows(x.size(0)), members(x.size(1)), in(x.size(2)), out(weight.size(2)) {}
+      : rows(x.size(1)), members(x.size(0)), in(x.size(2)), out(weight.size(2)) {}
   std::int64_t rows, members, in, out;
 };
 
 at::Tensor gradient_of_rows(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
                             Precision precision, ThreadPool& pool) {
   const Sizes n(x, weight);
-  at::Tensor d_x = at::empty_like(x);
+  at::Tensor d_x = rows_like(x);
   for_row_blocks(pool, n.rows, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t m = 0; m < n.members; ++m) {
-      multiply(precision, count, n.in, n.out,
-               {d_y, (first * n.members + m) * n.out, n.members * n.out},
-               {weight, m * n.in * n.out, n.out, Transpose::yes}, 0, d_x,
-               (first * n.members + m) * n.in, n.members * n.in);
+      multiply(precision, count, n.in, n.out, {d_y, m * d_y.stride(0) + first * n.out, n.out},
+               {weight, m * weight.stride(0), n.out, Transpose::yes}, 0, d_x,
+               m * d_x.stride(0) + first * n.in);
     }
   });
   return d_x;
 }
 
-// Partial sums [chunks, M, I, O] and [chunks, M, O], added up over the chunks in order.
+// Partial sums [M, chunks, I, O] and [M, chunks, O], added up over the chunks in order.
 void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
                              Precision precision, ThreadPool& pool, at::Tensor& d_weight,
                              at::Tensor& d_bias) {
   const Sizes n(x, weight);
   const std::int64_t step = chunk_rows(n.rows), chunks = (n.rows + step - 1) / step;
-  at::Tensor weights = at::empty({chunks, n.members, n.in, n.out}, x.options()),
-             biases = at::zeros({chunks, n.members, n.out}, x.options());
+  at::Tensor weights = make_rows(n.members, chunks * n.in, n.out, x.options()),
+             biases = at::zeros({n.members, chunks, n.out}, x.options());
   pool.parallel_for(chunks * n.members, [&](std::int64_t task) {
-    const std::int64_t chunk = task / n.members, m = task % n.members;
+    const std::int64_t m = task / chunks, chunk = task % chunks;
     const std::int64_t first = chunk * step, count = std::min(step, n.rows - first);
+    const std::int64_t place = m * d_y.stride(0) + first * n.out;
     multiply(precision, n.in, n.out, count,
-             {x, (first * n.members + m) * n.in, n.members * n.in, Transpose::yes},
-             {d_y, (first * n.members + m) * n.out, n.members * n.out}, 0, weights,
-             task * n.in * n.out, n.out);
+             {x, m * x.stride(0) + first * n.in, n.in, Transpose::yes}, {d_y, place, n.out}, 0,
+             weights, m * weights.stride(0) + chunk * n.in * n.out);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "linear_rows", [&] {
-      add_rows_to(d_y.const_data_ptr<scalar_t>() + (first * n.members + m) * n.out, count,
-                  n.members * n.out, n.out, biases.mutable_data_ptr<scalar_t>() + task * n.out);
+      add_rows_to(d_y.const_data_ptr<scalar_t>() + place, count, n.out,
+                  biases.mutable_data_ptr<scalar_t>() + task * n.out);
     });
   });
-  d_weight = weights[0];
-  d_bias = biases[0];
-  const std::int64_t pieces = n.members * n.in;
-  for_row_blocks(pool, pieces, [&](std::int64_t first, std::int64_t count) {
+  d_weight = weights.narrow(1, 0, n.in);
+  d_bias = biases.select(1, 0);
+  for_row_blocks(pool, n.in, [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "linear_rows", [&] {
-      scalar_t* const sum = weights.mutable_data_ptr<scalar_t>() + first * n.out;
-      for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
-        const scalar_t* const part = sum + chunk * pieces * n.out;
-        for (std::int64_t i = 0; i < count * n.out; ++i) sum[i] += part[i];
+      for (std::int64_t m = 0; m < n.members; ++m) {
+        scalar_t* const sum = mutable_plane<scalar_t>(weights, m) + first * n.out;
+        for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
+          const scalar_t* const part = sum + chunk * n.in * n.out;
+          for (std::int64_t i = 0; i < count * n.out; ++i) sum[i] += part[i];
+        }
       }
     });
   });
-  for (std::int64_t chunk = 1; chunk < chunks; ++chunk) d_bias.add_(biases[chunk]);
+  for (std::int64_t chunk = 1; chunk < chunks; ++chunk) d_bias.add_(biases.select(1, chunk));
 }
 
 }  // namespace
@@ -122,19 +121,18 @@ void gradients_of_parameters(const at::Tensor& d_y, const at::Tensor& x, const a
 at::Tensor CpuBackend::linear(const at::Tensor& x, const at::Tensor& weight,
                               const at::Tensor& bias) const {
   const Sizes n(x, weight);
-  at::Tensor y = at::empty({n.rows, n.members, n.out}, x.options());
+  at::Tensor y = make_rows(n.members, n.rows, n.out, x.options());
   for_row_blocks(pool_, n.rows, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t m = 0; m < n.members; ++m) {
-      const std::int64_t begin = (first * n.members + m) * n.out;
+      const std::int64_t begin = m * y.stride(0) + first * n.out;
       if (bias.defined()) {
         AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "linear_rows", [&] {
-          set_rows(y.mutable_data_ptr<scalar_t>() + begin, count, n.members * n.out, n.out,
-                   bias.const_data_ptr<scalar_t>() + m * n.out);
+          set_rows(bias.const_data_ptr<scalar_t>() + m * n.out, n.out, count,
+                   y.mutable_data_ptr<scalar_t>() + begin);
         });
       }
-      multiply(
-          precision_, count, n.out, n.in, {x, (first * n.members + m) * n.in, n.members * n.in},
-          {weight, m * n.in * n.out, n.out}, bias.defined() ? 1 : 0, y, begin, n.members * n.out);
+      multiply(precision_, count, n.out, n.in, {x, m * x.stride(0) + first * n.in, n.in},
+               {weight, m * weight.stride(0), n.out}, bias.defined() ? 1 : 0, y, begin);
     }
   });
   return y;

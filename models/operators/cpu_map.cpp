@@ -15,11 +15,17 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// A block of rows of one member; `x` may be undefined.
+at::Tensor block_of(const at::Tensor& x, std::int64_t member, std::int64_t first,
+                    std::int64_t count) {
+  if (!x.defined()) return x;
+  return (x.size(0) == 1 ? x : x.narrow(0, member, 1)).narrow(1, first, count);
+}
+
 std::vector<at::Tensor> block_of(const std::vector<at::Tensor>& rows, std::int64_t first,
-                                 std::int64_t count) {
+                                 std::int64_t count, std::int64_t member = 0) {
   std::vector<at::Tensor> block;
-  for (const at::Tensor& input : rows)
-    block.push_back(input.defined() ? input.narrow(0, first, count) : input);
+  for (const at::Tensor& input : rows) block.push_back(block_of(input, member, first, count));
   return block;
 }
 
@@ -50,12 +56,12 @@ std::vector<at::Tensor> backward_of_block(const RowFunction& function, const Sav
     result = function(rows, parameters);
   }
   variable_list gradients = torch::autograd::grad(
-      {result}, leaves, {gradient.narrow(0, first, count)}, false, false, /*allow_unused=*/true);
+      {result}, leaves, {gradient.narrow(1, first, count)}, false, false, /*allow_unused=*/true);
   std::size_t next = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!d_rows[i].defined()) continue;
     const at::Tensor& own = gradients[next++];
-    at::Tensor target = d_rows[i].narrow(0, first, count);
+    at::Tensor target = d_rows[i].narrow(1, first, count);
     if (own.defined()) {
       target.copy_(own);
     } else {
@@ -82,19 +88,17 @@ void add_in_order(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& 
 // result.
 at::Tensor map_all(const RowFunction& function, const variable_list& rows,
                    const variable_list& parameters, ThreadPool& pool) {
-  const std::int64_t count = rows.front().size(0);
+  const std::int64_t count = rows.front().size(1);
   const at::NoGradGuard no_graph;
   const at::Tensor first = function(block_of(rows, 0, std::min(kTaskRows, count)), parameters);
   if (count <= kTaskRows) return first;
-  std::vector<std::int64_t> sizes = first.sizes().vec();
-  sizes[0] = count;
-  const at::Tensor result = at::empty(sizes, first.options());
-  result.narrow(0, 0, kTaskRows).copy_(first);
+  const at::Tensor result = rows_like(first, count);
+  result.narrow(1, 0, kTaskRows).copy_(first);
   for_row_blocks(pool, count - kTaskRows, [&](std::int64_t begin, std::int64_t size) {
     use_one_thread_per_worker();
     const at::NoGradGuard task_no_graph;
     begin += kTaskRows;
-    result.narrow(0, begin, size).copy_(function(block_of(rows, begin, size), parameters));
+    result.narrow(1, begin, size).copy_(function(block_of(rows, begin, size), parameters));
   });
   return result;
 }
@@ -120,11 +124,11 @@ class MapRows : public torch::autograd::Function<MapRows> {
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(inputs);
     const Saved saved{{all.begin(), middle}, {middle, all.end()}};
     const at::Tensor gradient = gradients[0].contiguous();
-    const std::int64_t count = gradient.size(0);
+    const std::int64_t count = gradient.size(1);
 
     std::vector<at::Tensor> d_rows(inputs);
     for (std::size_t i = 0; i < inputs; ++i) {
-      if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(saved.rows[i]);
+      if (context->needs_input_grad(i)) d_rows[i] = rows_like(saved.rows[i]);
     }
     const std::int64_t step = chunk_rows(count), chunks = (count + step - 1) / step;
     std::vector<std::vector<at::Tensor>> partial(static_cast<std::size_t>(chunks));
@@ -169,30 +173,44 @@ at::Tensor CpuBackend::map(const RowFunction& function, const std::vector<at::Te
   return MapRows::apply(at::TensorList(rows), at::TensorList(parameters), &function, &pool_);
 }
 
-at::Tensor CpuBackend::map_by_hand(const RowFunction& function,
-                                   const std::vector<at::Tensor>& rows) const {
-  return map_all(function, rows, {}, pool_);
+at::Tensor CpuBackend::map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,
+                                   std::int64_t channels) const {
+  const at::Tensor& x = rows.front();
+  const at::Tensor result = make_rows(x.size(0), x.size(1), channels, x.options());
+  for_row_blocks(pool_, x.size(1), [&](std::int64_t first, std::int64_t count) {
+    use_one_thread_per_worker();
+    const at::NoGradGuard no_graph;
+    for (std::int64_t m = 0; m < result.size(0); ++m) {
+      at::Tensor target = block_of(result, m, first, count);
+      function(block_of(rows, first, count, m), target);
+    }
+  });
+  return result;
 }
 
 void CpuBackend::map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                               const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const {
-  for_row_blocks(pool_, d_result.size(0), [&](std::int64_t first, std::int64_t count) {
+  for_row_blocks(pool_, d_result.size(1), [&](std::int64_t first, std::int64_t count) {
     use_one_thread_per_worker();
     const at::NoGradGuard no_graph;
-    std::vector<at::Tensor> targets = block_of(d_rows, first, count);
-    gradient(block_of(rows, first, count), d_result.narrow(0, first, count), targets);
+    for (std::int64_t m = 0; m < d_result.size(0); ++m) {
+      std::vector<at::Tensor> targets = block_of(d_rows, first, count, m);
+      gradient(block_of(rows, first, count, m), block_of(d_result, m, first, count), targets);
+    }
   });
 }
 
 at::Tensor CpuBackend::sum(const std::vector<at::Tensor>& terms) const {
-  at::Tensor sum = at::empty_like(terms[0]);
-  const std::int64_t width = columns(sum);
-  for_row_blocks(pool_, sum.size(0), [&](std::int64_t first, std::int64_t count) {
+  at::Tensor sum = rows_like(terms[0]);
+  const std::int64_t width = sum.size(2);
+  for_row_blocks(pool_, sum.size(1), [&](std::int64_t first, std::int64_t count) {
     AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "sum", [&] {
-      std::vector<const scalar_t*> rows;
-      for (const at::Tensor& term : terms)
-        rows.push_back(term.const_data_ptr<scalar_t>() + first * width);
-      add_terms(rows, count * width, sum.mutable_data_ptr<scalar_t>() + first * width);
+      std::vector<const scalar_t*> rows(terms.size());
+      for (std::int64_t m = 0; m < sum.size(0); ++m) {
+        for (std::size_t t = 0; t < terms.size(); ++t)
+          rows[t] = plane<scalar_t>(terms[t], m) + first * width;
+        add_terms(rows, count * width, mutable_plane<scalar_t>(sum, m) + first * width);
+      }
     });
   });
   return sum;

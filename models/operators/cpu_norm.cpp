@@ -80,27 +80,29 @@ void group_gradient(const Group& group, const T* x, const T* d_y, const T* shift
   });
 }
 
+// The shift of a member, or null.
 template <typename T>
-const T* data_or_null(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
+const T* shift_of(const at::Tensor& shift, std::int64_t member) {
+  return shift.defined() ? plane<T>(shift, member) : nullptr;
 }
 
 }  // namespace
 
 Backend::Result CpuBackend::normalise(const RowGroups& groups, const at::Tensor& x,
                                       const at::Tensor& shift, double eps) const {
-  const std::int64_t width = columns(x);
-  at::Tensor y = at::empty_like(x);
-  // [groups, 2, width] mean and scale
-  at::Tensor measured = at::empty({groups.groups(), 2, width}, at::kDouble);
-  pool_.parallel_for(groups.groups(), [&](std::int64_t g) {
-    const Group group{groups, g, width};
-    double* const mean = measured.mutable_data_ptr<double>() + 2 * g * width;
+  const std::int64_t width = x.size(2);
+  at::Tensor y = rows_like(x);
+  // [M, groups, 2, width] mean and scale
+  at::Tensor measured = at::empty({x.size(0), groups.groups(), 2, width}, at::kDouble);
+  pool_.parallel_for(x.size(0) * groups.groups(), [&](std::int64_t task) {
+    const std::int64_t m = task / groups.groups();
+    const Group group{groups, task % groups.groups(), width};
+    double* const mean = measured.mutable_data_ptr<double>() + 2 * task * width;
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise_groups", [&] {
-      const scalar_t* const data = x.const_data_ptr<scalar_t>();
-      const scalar_t* const shifts = data_or_null<scalar_t>(shift);
+      const scalar_t* const data = plane<scalar_t>(x, m);
+      const scalar_t* const shifts = shift_of<scalar_t>(shift, m);
       measure(group, data, shifts, eps, mean, mean + width);
-      normalise_group(group, data, shifts, mean, mean + width, y.mutable_data_ptr<scalar_t>());
+      normalise_group(group, data, shifts, mean, mean + width, mutable_plane<scalar_t>(y, m));
     });
   });
   return {y, measured};
@@ -110,26 +112,27 @@ Backend::Gradients CpuBackend::normalise_gradient(const RowGroups& groups, const
                                                   const at::Tensor& shift,
                                                   const at::Tensor& measured,
                                                   const at::Tensor& d_y) const {
-  const std::int64_t width = columns(x);
-  at::Tensor d_x = at::empty_like(x), d_shift;
-  if (shift.defined()) d_shift = at::empty({groups.groups(), width}, at::kDouble);
-  pool_.parallel_for(groups.groups(), [&](std::int64_t g) {
-    const double* const mean = measured.const_data_ptr<double>() + 2 * g * width;
+  const std::int64_t width = x.size(2), count = groups.groups();
+  at::Tensor d_x = rows_like(x), parts;
+  if (shift.defined()) parts = at::empty({x.size(0), count, width}, at::kDouble);
+  pool_.parallel_for(x.size(0) * count, [&](std::int64_t task) {
+    const std::int64_t m = task / count;
+    const double* const mean = measured.const_data_ptr<double>() + 2 * task * width;
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise_groups", [&] {
-      group_gradient(Group{groups, g, width}, x.const_data_ptr<scalar_t>(),
-                     d_y.const_data_ptr<scalar_t>(), data_or_null<scalar_t>(shift), mean,
-                     mean + width, d_x.mutable_data_ptr<scalar_t>(),
-                     d_shift.defined() ? d_shift.mutable_data_ptr<double>() + g * width : nullptr);
+      group_gradient(Group{groups, task % count, width}, plane<scalar_t>(x, m),
+                     plane<scalar_t>(d_y, m), shift_of<scalar_t>(shift, m), mean, mean + width,
+                     mutable_plane<scalar_t>(d_x, m),
+                     parts.defined() ? parts.mutable_data_ptr<double>() + task * width : nullptr);
     });
   });
-  if (d_shift.defined()) {
-    at::Tensor total = at::zeros({width}, at::kDouble);
-    const double* const part = d_shift.const_data_ptr<double>();
-    double* const sum = total.mutable_data_ptr<double>();
-    for (std::int64_t i = 0; i < d_shift.numel(); ++i) sum[i % width] += part[i];
-    d_shift = total.to(x.scalar_type()).view(shift.sizes());
+  if (!parts.defined()) return {d_x, {}};
+  at::Tensor d_shift = at::zeros({x.size(0), width}, at::kDouble);
+  for (std::int64_t m = 0; m < x.size(0); ++m) {
+    double* const sum = mutable_plane<double>(d_shift, m);
+    const double* const part = plane<double>(parts, m);
+    for (std::int64_t i = 0; i < count * width; ++i) sum[i % width] += part[i];
   }
-  return {d_x, d_shift};
+  return {d_x, d_shift.to(x.scalar_type())};
 }
 
 }  // namespace tpudist

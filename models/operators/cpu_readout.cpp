@@ -219,15 +219,17 @@ std::vector<double> node_counts(const Readout& readout) {
 at::Tensor CpuBackend::pool(const Readout& readout, const at::Tensor& x,
                             Aggregation aggregation) const {
   const auto configs = static_cast<std::int64_t>(readout.slate_of_config.size());
-  const std::int64_t width = columns(x);
-  at::Tensor y = at::empty({configs, x.size(1), x.size(2)}, at::kDouble);
+  const std::int64_t width = x.size(2);
+  at::Tensor y = make_rows(x.size(0), configs, width, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
-    const scalar_t* const in = x.const_data_ptr<scalar_t>();
-    double* const out = y.mutable_data_ptr<double>();
-    if (aggregation == Aggregation::max) {
-      max_rows(readout, in, width, out, pool_);
-    } else {
-      sum_rows(readout, in, aggregation == Aggregation::mean, width, out, pool_);
+    for (std::int64_t m = 0; m < x.size(0); ++m) {
+      const scalar_t* const in = plane<scalar_t>(x, m);
+      double* const out = mutable_plane<double>(y, m);
+      if (aggregation == Aggregation::max) {
+        max_rows(readout, in, width, out, pool_);
+      } else {
+        sum_rows(readout, in, aggregation == Aggregation::mean, width, out, pool_);
+      }
     }
   });
   return y;
@@ -236,16 +238,17 @@ at::Tensor CpuBackend::pool(const Readout& readout, const at::Tensor& x,
 at::Tensor CpuBackend::pool_gradient(const Readout& readout, const at::Tensor& x,
                                      const at::Tensor& y, const at::Tensor& d_y,
                                      Aggregation aggregation) const {
-  at::Tensor d_x = at::empty_like(x);
-  const std::int64_t width = columns(x);
+  at::Tensor d_x = rows_like(x);
+  const std::int64_t width = x.size(2);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool_rows", [&] {
-    const double* const d_out = d_y.const_data_ptr<double>();
-    scalar_t* const d_in = d_x.mutable_data_ptr<scalar_t>();
-    if (aggregation == Aggregation::max) {
-      spread_max(readout, x.const_data_ptr<scalar_t>(), y.const_data_ptr<double>(), d_out, width,
-                 d_in, pool_);
-    } else {
-      spread_sum(readout, d_out, aggregation == Aggregation::mean, width, d_in, pool_);
+    for (std::int64_t m = 0; m < x.size(0); ++m) {
+      const double* const d_out = plane<double>(d_y, m);
+      scalar_t* const d_in = mutable_plane<scalar_t>(d_x, m);
+      if (aggregation == Aggregation::max) {
+        spread_max(readout, plane<scalar_t>(x, m), plane<double>(y, m), d_out, width, d_in, pool_);
+      } else {
+        spread_sum(readout, d_out, aggregation == Aggregation::mean, width, d_in, pool_);
+      }
     }
   });
   return d_x;

@@ -23,8 +23,8 @@ class DeviceBackend : public Backend {
       for (std::size_t t = 0; t < x.size(); ++t) {
         const std::int32_t* const taken =
             index[t].is_identity() ? nullptr : arrays_.find(index[t].index);
-        launch_take(taken, rows, columns(y), x[t].const_data_ptr<scalar_t>(), t > 0,
-                    y.mutable_data_ptr<scalar_t>(), stream_of(y));
+        launch_take(taken, rows, columns_of(y), planes_of<scalar_t>(x[t]), t > 0,
+                    mutable_planes_of<scalar_t>(y), stream_of(y));
       }
     });
     return y;
@@ -46,31 +46,27 @@ class DeviceBackend : public Backend {
                                 Aggregation aggregation) const override {
     if (aggregation == Aggregation::max) return largest_gradient(matrix, x, y, d_y);
     if (aggregation == Aggregation::sum) return multiply(matrix.transposed, matrix.replicas, d_y);
-    const at::Tensor share = at::empty_like(d_y);
+    const at::Tensor share = rows_like(d_y);
     divide_by_totals(matrix, d_y, share);
     return multiply(matrix.transposed, matrix.replicas, share);
   }
 
-  // Products of all members at once. Rows [R, M, C] lie as matrices [M, R, C] there, which the products
-  // take and write without a copy.
   at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& bias) const override {
-    at::Tensor y = at::empty({x.size(0), x.size(1), weight.size(2)}, x.options()),
-               by_member = y.transpose(0, 1);
-    multiply_members(x.transpose(0, 1), weight, by_member);
-    return bias.defined() ? y.add_(bias) : y;
+    const at::Tensor y = make_rows(x.size(0), x.size(1), weight.size(2), x.options());
+    for (std::int64_t m = 0; m < x.size(0); ++m) multiply(x[m], weight[m], y[m]);
+    return bias.defined() ? y.add_(bias.unsqueeze(1)) : y;
   }
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
                             bool of_x, bool of_bias) const override {
-    Gradients gradients;
-    if (of_x) {
-      gradients.x = at::empty_like(x);
-      at::Tensor by_member = gradients.x.transpose(0, 1);
-      multiply_members(d_y.transpose(0, 1), weight.transpose(1, 2), by_member);
+    Gradients gradients{{}, rows_like(weight), {}};
+    if (of_x) gradients.x = rows_like(x);
+    if (of_bias) gradients.bias = at::empty({x.size(0), d_y.size(2)}, x.options());
+    for (std::int64_t m = 0; m < x.size(0); ++m) {
+      if (of_x) multiply(d_y[m], weight[m].t(), gradients.x[m]);
+      multiply(x[m].t(), d_y[m], gradients.parameter[m]);
+      if (of_bias) gradients.bias[m].copy_(d_y[m].sum(0));
     }
-    gradients.parameter = at::empty_like(weight);
-    multiply_members(x.permute({1, 2, 0}), d_y.transpose(0, 1), gradients.parameter);
-    if (of_bias) gradients.bias = d_y.sum(0);
     return gradients;
   }
 
@@ -79,9 +75,12 @@ class DeviceBackend : public Backend {
                  const std::vector<at::Tensor>& parameters) const override {
     return function(rows, parameters);
   }
-  at::Tensor map_by_hand(const RowFunction& function,
-                         const std::vector<at::Tensor>& rows) const override {
-    return function(rows, {});
+  at::Tensor map_by_hand(const RowWriter& function, const std::vector<at::Tensor>& rows,
+                         std::int64_t channels) const override {
+    const at::Tensor& x = rows.front();
+    at::Tensor result = make_rows(x.size(0), x.size(1), channels, x.options());
+    function(rows, result);
+    return result;
   }
   void map_gradient(const RowGradient& gradient, const std::vector<at::Tensor>& rows,
                     const at::Tensor& d_result, std::vector<at::Tensor>& d_rows) const override {
@@ -89,17 +88,18 @@ class DeviceBackend : public Backend {
   }
 
   at::Tensor sum(const std::vector<at::Tensor>& terms) const override {
-    at::Tensor sum = terms[0] + terms[1];
+    at::Tensor sum = rows_like(terms[0]);
+    at::add_out(sum, terms[0], terms[1]);
     for (std::size_t t = 2; t < terms.size(); ++t) sum.add_(terms[t]);
     return sum;
   }
 
   at::Tensor drop(const at::Tensor& x, const DropoutDraw& draw) const override {
-    at::Tensor y = at::empty_like(x);
+    at::Tensor y = rows_like(x);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "drop", [&] {
-      launch_drop(draw.dropped == Dropped::rows, x.size(0), x.size(1), x.size(2), draw.rate,
+      launch_drop(draw.dropped == Dropped::rows, x.size(1), columns_of(x), draw.rate,
                   draw.member_keys.data(), draw.layer, arrays_.find(draw.row_keys),
-                  x.const_data_ptr<scalar_t>(), y.mutable_data_ptr<scalar_t>(), stream_of(x));
+                  planes_of<scalar_t>(x), mutable_planes_of<scalar_t>(y), stream_of(x));
     });
     return y;
   }
@@ -132,24 +132,25 @@ class DeviceBackend : public Backend {
   }
 
  private:
-  // y = a b for every member, with operands of the backend's precision and sums in the type of y.
-  void multiply_members(const at::Tensor& a, const at::Tensor& b, at::Tensor& y) const {
+  // y = a b, with operands of the backend's precision and sums in the type of y. One call for each
+  // member: a batched product of more members may add in another order.
+  void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor y) const {
     if (precision_ == Precision::fp32 || y.scalar_type() != at::kFloat) {
-      at::bmm_out(y, a, b);
+      at::mm_out(y, a, b);
       return;
     }
     const at::Tensor left = a.to(at::kBFloat16), right = b.to(at::kBFloat16);
     // The CPU, on which tests run this, would round the result too.
-    y.copy_(y.is_cuda() ? at::bmm(left, right, at::kFloat)
-                        : at::bmm(left.to(at::kFloat), right.to(at::kFloat)));
+    y.copy_(y.is_cuda() ? at::mm(left, right, at::kFloat)
+                        : at::mm(left.to(at::kFloat), right.to(at::kFloat)));
   }
 
   // The product of a matrix with dense rows.
   at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x) const {
     at::Tensor y = rows_like(x, matrix.rows() * replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
-      launch_aggregate(arrays_.find(matrix), replicas * columns(x), x.const_data_ptr<scalar_t>(),
-                       y.mutable_data_ptr<scalar_t>(), stream_of(x));
+      launch_aggregate(arrays_.find(matrix), columns_of(x, replicas), planes_of<scalar_t>(x),
+                       mutable_planes_of<scalar_t>(y), stream_of(x));
     });
     return y;
   }
@@ -158,32 +159,31 @@ class DeviceBackend : public Backend {
   void divide_by_totals(const SparseMatrix& matrix, const at::Tensor& x,
                         const at::Tensor& y) const {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "divide_by_totals", [&] {
-      launch_divide_by_totals(arrays_.find(matrix.forward), matrix.replicas * columns(x),
-                              x.const_data_ptr<scalar_t>(), y.mutable_data_ptr<scalar_t>(),
-                              stream_of(x));
+      launch_divide_by_totals(arrays_.find(matrix.forward), columns_of(x, matrix.replicas),
+                              planes_of<scalar_t>(x), mutable_planes_of<scalar_t>(y), stream_of(x));
     });
   }
 
   at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x) const {
     at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
-      launch_max(arrays_.find(matrix.forward), matrix.replicas * columns(x),
-                 x.const_data_ptr<scalar_t>(), best.mutable_data_ptr<scalar_t>(), stream_of(x));
+      launch_max(arrays_.find(matrix.forward), columns_of(x, matrix.replicas),
+                 planes_of<scalar_t>(x), mutable_planes_of<scalar_t>(best), stream_of(x));
     });
     return best;
   }
 
   at::Tensor largest_gradient(const SparseMatrix& matrix, const at::Tensor& x,
                               const at::Tensor& best, const at::Tensor& d_y) const {
-    const at::Tensor share = at::empty_like(best), d_x = at::empty_like(x);
-    const std::int64_t width = matrix.replicas * columns(x);
+    const at::Tensor share = rows_like(best), d_x = rows_like(x);
+    const Columns columns = columns_of(x, matrix.replicas);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest_gradient", [&] {
-      launch_max_shares(arrays_.find(matrix.forward), width, x.const_data_ptr<scalar_t>(),
-                        best.const_data_ptr<scalar_t>(), d_y.const_data_ptr<scalar_t>(),
-                        share.mutable_data_ptr<scalar_t>(), stream_of(x));
-      launch_max_gradient(arrays_.find(matrix.transposed), width, x.const_data_ptr<scalar_t>(),
-                          best.const_data_ptr<scalar_t>(), share.const_data_ptr<scalar_t>(),
-                          d_x.mutable_data_ptr<scalar_t>(), stream_of(x));
+      launch_max_shares(arrays_.find(matrix.forward), columns, planes_of<scalar_t>(x),
+                        planes_of<scalar_t>(best), planes_of<scalar_t>(d_y),
+                        mutable_planes_of<scalar_t>(share), stream_of(x));
+      launch_max_gradient(arrays_.find(matrix.transposed), columns, planes_of<scalar_t>(x),
+                          planes_of<scalar_t>(best), planes_of<scalar_t>(share),
+                          mutable_planes_of<scalar_t>(d_x), stream_of(x));
     });
     return d_x;
   }

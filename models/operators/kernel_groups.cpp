@@ -1,7 +1,6 @@
 #include "models/operators/kernel_groups.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
 
@@ -11,29 +10,39 @@
 namespace tpudist {
 namespace {
 
-at::Tensor doubles(const at::Tensor& x, at::IntArrayRef sizes) {
-  return at::empty(sizes, x.options().dtype(at::kDouble));
+// `count` numbers of each group, [M, count * groups, C].
+at::Tensor of_groups(const GroupPointers& groups, const at::Tensor& x, at::ScalarType type,
+                     std::int64_t count = 1) {
+  return make_rows(x.size(0), count * groups.rows.rows, x.size(2), x.options().dtype(type));
 }
 
+// The i-th of these numbers.
 template <typename T>
-const T* pointer_or_null(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
+Planes<T> part(const GroupPointers& groups, const Columns& columns, Planes<T> all, std::int64_t i) {
+  return {all.data + i * groups.rows.rows * columns.width, all.distance};
+}
+
+// Sums parts [M, groups, C] over `dims` of a member, into what looks like `parameter`. One call for
+// each member: one for more of them may add in another order.
+at::Tensor summed(const at::Tensor& parts, at::IntArrayRef dims, const at::Tensor& parameter) {
+  const at::Tensor sums = at::empty_like(parameter);
+  for (std::int64_t m = 0; m < parts.size(0); ++m) sums[m].copy_(parts[m].sum(dims));
+  return sums;
 }
 
 }  // namespace
 
 Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
                                      const at::Tensor& shift, double eps) {
-  const std::int64_t width = columns(x), count = groups.rows.rows;
-  const at::Tensor y = at::empty_like(x), measured = doubles(x, {2, count, width});
-  double* const mean = measured.mutable_data_ptr<double>();
-  double* const scale = mean + count * width;
+  const Columns columns = columns_of(x);
+  const at::Tensor y = rows_like(x), measured = of_groups(groups, x, at::kDouble, 2);
+  const auto mean = mutable_planes_of<double>(measured), scale = part(groups, columns, mean, 1);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise", [&] {
-    const scalar_t* const in = x.const_data_ptr<scalar_t>();
-    const scalar_t* const shifts = pointer_or_null<scalar_t>(shift);
-    launch_group_statistics(groups, width, in, shifts, eps, mean, scale, stream_of(x));
-    launch_normalise(groups, width, in, shifts, mean, scale, y.mutable_data_ptr<scalar_t>(),
-                     stream_of(x));
+    const auto in = planes_of<scalar_t>(x), shifts = planes_of<scalar_t>(shift);
+    launch_group_statistics(groups, columns, in, shifts, eps, mean, scale, stream_of(x));
+    launch_normalise(groups, columns, in, shifts, planes_of<double>(measured),
+                     part(groups, columns, planes_of<double>(measured), 1),
+                     mutable_planes_of<scalar_t>(y), stream_of(x));
   });
   return {y, measured};
 }
@@ -41,40 +50,39 @@ Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tens
 Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, const at::Tensor& x,
                                                  const at::Tensor& shift, const at::Tensor& kept,
                                                  const at::Tensor& d_y) {
-  const std::int64_t width = columns(x), count = groups.rows.rows;
-  const at::Tensor d_x = at::empty_like(x),
-                   sums = doubles(x, {shift.defined() ? 3 : 2, count, width});
-  const double* const mean = kept.const_data_ptr<double>();
-  const double* const scale = mean + count * width;
+  const Columns columns = columns_of(x);
+  const at::Tensor d_x = rows_like(x),
+                   sums = of_groups(groups, x, at::kDouble, shift.defined() ? 3 : 2);
+  const auto mean = planes_of<double>(kept), scale = part(groups, columns, mean, 1);
   NormGradient gradient;
-  gradient.along = sums.mutable_data_ptr<double>();
-  gradient.constant = gradient.along + count * width;
-  if (shift.defined()) gradient.shift = gradient.constant + count * width;
+  gradient.along = mutable_planes_of<double>(sums);
+  gradient.constant = part(groups, columns, gradient.along, 1);
+  if (shift.defined()) gradient.shift = part(groups, columns, gradient.along, 2);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise_gradient", [&] {
-    const scalar_t* const in = x.const_data_ptr<scalar_t>();
-    const scalar_t* const d = d_y.const_data_ptr<scalar_t>();
-    const scalar_t* const shifts = pointer_or_null<scalar_t>(shift);
-    launch_norm_sums(groups, width, in, d, shifts, mean, scale, gradient, stream_of(x));
-    launch_norm_gradient(groups, width, in, d, shifts, mean, scale, gradient,
-                         d_x.mutable_data_ptr<scalar_t>(), stream_of(x));
+    const auto in = planes_of<scalar_t>(x), d = planes_of<scalar_t>(d_y),
+               shifts = planes_of<scalar_t>(shift);
+    launch_norm_sums(groups, columns, in, d, shifts, mean, scale, gradient, stream_of(x));
+    launch_norm_gradient(groups, columns, in, d, shifts, mean, scale, gradient,
+                         mutable_planes_of<scalar_t>(d_x), stream_of(x));
   });
   if (!shift.defined()) return {d_x, {}};
-  return {d_x, sums.select(0, 2).sum(0).to(x.scalar_type()).view(shift.sizes())};
+  const std::int64_t count = groups.rows.rows;
+  return {d_x, summed(sums.narrow(1, 2 * count, count), {0}, shift)};
 }
 
 Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::Tensor& x,
                                         const at::Tensor& temperature) {
-  const std::int64_t width = columns(x), channels = x.size(2), count = groups.rows.rows;
-  const at::Tensor y = at::empty_like(x), share = at::empty_like(x),
-                   top = at::empty({count, width}, x.options()), sum = doubles(x, {count, width});
+  const Columns columns = columns_of(x);
+  const at::Tensor y = rows_like(x), share = rows_like(x),
+                   top = of_groups(groups, x, x.scalar_type()),
+                   sum = of_groups(groups, x, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {
-    const scalar_t* const in = x.const_data_ptr<scalar_t>();
-    const scalar_t* const divisor = temperature.const_data_ptr<scalar_t>();
-    launch_softmax_sums(groups, width, channels, in, divisor, top.mutable_data_ptr<scalar_t>(),
-                        sum.mutable_data_ptr<double>(), stream_of(x));
-    launch_softmax_gate(groups, width, channels, in, divisor, top.const_data_ptr<scalar_t>(),
-                        sum.const_data_ptr<double>(), share.mutable_data_ptr<scalar_t>(),
-                        y.mutable_data_ptr<scalar_t>(), stream_of(x));
+    const auto in = planes_of<scalar_t>(x), divisor = planes_of<scalar_t>(temperature);
+    launch_softmax_sums(groups, columns, in, divisor, mutable_planes_of<scalar_t>(top),
+                        mutable_planes_of<double>(sum), stream_of(x));
+    launch_softmax_gate(groups, columns, in, divisor, planes_of<scalar_t>(top),
+                        planes_of<double>(sum), mutable_planes_of<scalar_t>(share),
+                        mutable_planes_of<scalar_t>(y), stream_of(x));
   });
   return {y, share};
 }
@@ -83,22 +91,19 @@ Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
                                                     const at::Tensor& x,
                                                     const at::Tensor& temperature,
                                                     const at::Tensor& kept, const at::Tensor& d_y) {
-  const std::int64_t width = columns(x), channels = x.size(2), count = groups.rows.rows;
-  const at::Tensor d_x = at::empty_like(x), whole = doubles(x, {count, width}),
-                   parts = doubles(x, {count, x.size(1), channels});
+  const Columns columns = columns_of(x);
+  const at::Tensor d_x = rows_like(x), whole = of_groups(groups, x, at::kDouble),
+                   parts = rows_like(whole);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate_gradient", [&] {
-    const scalar_t* const in = x.const_data_ptr<scalar_t>();
-    const scalar_t* const share = kept.const_data_ptr<scalar_t>();
-    const scalar_t* const d = d_y.const_data_ptr<scalar_t>();
-    const scalar_t* const divisor = temperature.const_data_ptr<scalar_t>();
-    launch_softmax_gradient_sums(groups, width, channels, in, share, d, divisor,
-                                 whole.mutable_data_ptr<double>(), parts.mutable_data_ptr<double>(),
+    const auto in = planes_of<scalar_t>(x), share = planes_of<scalar_t>(kept),
+               d = planes_of<scalar_t>(d_y), divisor = planes_of<scalar_t>(temperature);
+    launch_softmax_gradient_sums(groups, columns, in, share, d, divisor,
+                                 mutable_planes_of<double>(whole), mutable_planes_of<double>(parts),
                                  stream_of(x));
-    launch_softmax_gradient(groups, width, channels, in, share, d, divisor,
-                            whole.const_data_ptr<double>(), d_x.mutable_data_ptr<scalar_t>(),
-                            stream_of(x));
+    launch_softmax_gradient(groups, columns, in, share, d, divisor, planes_of<double>(whole),
+                            mutable_planes_of<scalar_t>(d_x), stream_of(x));
   });
-  return {d_x, parts.sum(at::IntArrayRef{0, 2}).to(x.scalar_type())};
+  return {d_x, summed(parts, {0, 1}, temperature)};
 }
 
 }  // namespace tpudist

@@ -6,8 +6,8 @@
 
 namespace tpudist {
 
-// Returns x W + b for each member: `x` [R, M, I], `weight` [M, I, O], `bias` [M, O] or undefined,
-// all float32 or all double; the result is [R, M, O]. Differentiable. On the CPU blocks of rows are
+// Returns x W + b for each member: `x` [M, R, I], `weight` [M, I, O], `bias` [M, O] or undefined,
+// all float32 or all double; the result is [M, R, O]. Differentiable. On the CPU blocks of rows are
 // tasks of the pool. The gradients of weight and bias are partial sums over fixed chunks of rows,
 // added in order, so the bits do not depend on the number of threads. A member's result does not
 // depend on the others. Throws Error for shapes that do not fit.

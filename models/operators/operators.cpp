@@ -27,6 +27,9 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// Planes begin at multiples of so many bytes.
+constexpr std::int64_t kPlaneBytes = 256;
+
 // Autograd expects nothing instead of an undefined tensor.
 std::optional<Tensor> optional(const Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor.contiguous()) : std::nullopt;
@@ -42,13 +45,13 @@ class SumOfGathered : public torch::autograd::Function<SumOfGathered> {
   static Tensor forward(AutogradContext* context, at::TensorList x, const Gathering& given) {
     const GatherView& first = given.index[0];
     const std::int64_t rows =
-        first.is_identity() ? x[0].size(0) : static_cast<std::int64_t>(first.index.size());
+        first.is_identity() ? x[0].size(1) : static_cast<std::int64_t>(first.index.size());
     keep_state(context, given);
     return given.backend.sum_of_gathered(x.vec(), given.index, rows);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& [backend, index] = kept_state<Gathering>(context);
-    const Tensor d_y = gradients[0].contiguous();
+    const Tensor d_y = as_planes(gradients[0]);
     variable_list result;
     for (std::size_t t = 0; t < index.size(); ++t) {
       Tensor& own = result.emplace_back();
@@ -78,7 +81,7 @@ class AggregateRows : public torch::autograd::Function<AggregateRows> {
     const auto& [backend, matrix, aggregation] = kept_state<Neighbourhoods>(context);
     variable_list saved = context->get_saved_variables();
     saved.resize(2);
-    return {backend.aggregate_gradient(matrix, saved[0], saved[1], gradients[0].contiguous(),
+    return {backend.aggregate_gradient(matrix, saved[0], saved[1], as_planes(gradients[0]),
                                        aggregation),
             {}};
   }
@@ -96,7 +99,7 @@ class LinearRows : public torch::autograd::Function<LinearRows> {
     const auto& [backend, has_bias] = kept_state<State>(context);
     const variable_list saved = context->get_saved_variables();
     const auto [d_x, d_weight, d_bias] = backend.linear_gradient(
-        saved[0], saved[1], gradients[0].contiguous(), context->needs_input_grad(0), has_bias);
+        saved[0], saved[1], as_planes(gradients[0]), context->needs_input_grad(0), has_bias);
     return {d_x, d_weight, d_bias, {}};
   }
 
@@ -110,22 +113,22 @@ class LinearRows : public torch::autograd::Function<LinearRows> {
 class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
  public:
   static Tensor forward(AutogradContext* context, at::TensorList row_list,
-                        const RowFunction* function, const RowGradient* gradient,
-                        const Backend* backend) {
+                        const RowWriter* function, const RowGradient* gradient,
+                        std::int64_t channels, const Backend* backend) {
     const variable_list rows = row_list.vec();
     context->save_for_backward(rows);
     keep_state(context, State{*backend, *gradient});
-    return backend->map_by_hand(*function, rows);
+    return backend->map_by_hand(*function, rows, channels);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& [backend, gradient] = kept_state<State>(context);
     const variable_list rows = context->get_saved_variables();
     variable_list d_rows(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (context->needs_input_grad(i)) d_rows[i] = at::empty_like(rows[i]);
+      if (context->needs_input_grad(i)) d_rows[i] = rows_like(rows[i]);
     }
-    backend.map_gradient(gradient, rows, gradients[0].contiguous(), d_rows);
-    d_rows.resize(rows.size() + 3);
+    backend.map_gradient(gradient, rows, as_planes(gradients[0]), d_rows);
+    d_rows.resize(rows.size() + 4);
     return d_rows;
   }
 
@@ -150,7 +153,7 @@ class SplitUses : public torch::autograd::Function<SplitUses> {
     const Backend& backend = *kept_state<const Backend*>(context);
     variable_list terms;
     for (const Tensor& gradient : gradients) {
-      if (gradient.defined()) terms.push_back(gradient.contiguous());
+      if (gradient.defined()) terms.push_back(as_planes(gradient));
     }
     if (terms.empty()) return {Tensor(), {}, {}};
     return {terms.size() == 1 ? terms[0] : backend.sum(terms), {}, {}};
@@ -170,7 +173,7 @@ class DropRows : public torch::autograd::Function<DropRows> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto& [backend, draw] = kept_state<Dropout>(context);
-    return {backend.drop(gradients[0].contiguous(), draw), {}};
+    return {backend.drop(as_planes(gradients[0]), draw), {}};
   }
 };
 
@@ -194,7 +197,7 @@ class NormaliseGroups : public torch::autograd::Function<NormaliseGroups> {
     const auto& [backend, groups] = kept_state<Grouping>(context);
     const variable_list saved = context->get_saved_variables();
     const auto gradient =
-        backend.normalise_gradient(groups, saved[0], saved[1], saved[2], gradients[0].contiguous());
+        backend.normalise_gradient(groups, saved[0], saved[1], saved[2], as_planes(gradients[0]));
     return {gradient.x, gradient.parameter, {}, {}};
   }
 };
@@ -212,7 +215,7 @@ class SoftmaxGate : public torch::autograd::Function<SoftmaxGate> {
     const auto& [backend, groups] = kept_state<Grouping>(context);
     const variable_list saved = context->get_saved_variables();
     const auto gradient = backend.softmax_gate_gradient(groups, saved[0], saved[1], saved[2],
-                                                        gradients[0].contiguous());
+                                                        as_planes(gradients[0]));
     return {gradient.x, gradient.parameter, {}};
   }
 };
@@ -235,20 +238,38 @@ class PoolRows : public torch::autograd::Function<PoolRows> {
     const auto& [backend, readout, aggregation] = kept_state<Pooling>(context);
     const variable_list saved = context->get_saved_variables();
     return {
-        backend.pool_gradient(readout, saved[0], saved[1], gradients[0].contiguous(), aggregation),
+        backend.pool_gradient(readout, saved[0], saved[1], as_planes(gradients[0]), aggregation),
         {}};
   }
 };
 
 void require_rows(const std::vector<Tensor>& rows) {
-  if (rows.empty() || rows.front().size(0) == 0)
+  if (rows.empty() || rows.front().size(1) == 0)
     throw Error(ErrorKind::failed, "map_rows: there are no rows");
 }
 
 }  // namespace
 
+at::Tensor make_rows(std::int64_t members, std::int64_t rows, std::int64_t channels,
+                     const at::TensorOptions& options) {
+  const auto in_plane = kPlaneBytes / static_cast<std::int64_t>(options.dtype().itemsize());
+  const std::int64_t distance = (rows * channels + in_plane - 1) / in_plane * in_plane;
+  return at::empty_strided({members, rows, channels}, {distance, channels, 1}, options);
+}
+
 at::Tensor rows_like(const at::Tensor& x, std::int64_t rows) {
-  return at::empty({rows, x.size(1), x.size(2)}, x.options());
+  return make_rows(x.size(0), rows, x.size(2), x.options());
+}
+
+at::Tensor as_planes(const at::Tensor& x) {
+  const auto bytes = [&](std::int64_t numbers) {
+    return numbers * static_cast<std::int64_t>(x.element_size());
+  };
+  if (x.size(0) == 1 && x.is_cpu()) return x.contiguous();
+  const bool apart = x.size(0) == 1 || bytes(x.stride(0)) % kPlaneBytes == 0;
+  if (apart && bytes(x.storage_offset()) % kPlaneBytes == 0 && x.select(0, 0).is_contiguous())
+    return x;
+  return rows_like(x).copy_(x);
 }
 
 Tensor gather_rows(const Tensor& x, const GatherView& index, const Backend& backend) {
@@ -260,7 +281,7 @@ Tensor sum_of_gathered(const std::vector<GatheredTerm>& terms, const Backend& ba
   variable_list x;
   Gathering gathering{backend, {}};
   for (const GatheredTerm& term : terms) {
-    x.push_back(term.x.contiguous());
+    x.push_back(as_planes(term.x));
     gathering.index.push_back(term.index);
   }
   if (x.empty()) throw Error(ErrorKind::failed, "sum_of_gathered: there are no terms");
@@ -269,35 +290,56 @@ Tensor sum_of_gathered(const std::vector<GatheredTerm>& terms, const Backend& ba
 
 Tensor aggregate_rows(const SparseMatrix& matrix, const Tensor& x, Aggregation aggregation,
                       const Backend& backend) {
-  return AggregateRows::apply(x.contiguous(), Neighbourhoods{backend, matrix, aggregation});
+  return AggregateRows::apply(as_planes(x), Neighbourhoods{backend, matrix, aggregation});
 }
 
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const Backend& backend) {
-  if (x.dim() != 3 || weight.dim() != 3 || x.size(1) != weight.size(0) ||
+  if (x.dim() != 3 || weight.dim() != 3 || x.size(0) != weight.size(0) ||
       x.size(2) != weight.size(1)) {
     throw Error(
         ErrorKind::failed,
         fmt::format("linear_rows: rows [{}] and weight [{}] do not fit together",
                     fmt::join(x.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", ")));
   }
-  return LinearRows::apply(x.contiguous(), weight.contiguous(), optional(bias), &backend);
+  return LinearRows::apply(as_planes(x), as_planes(weight), optional(bias), &backend);
 }
 
-Tensor map_rows(const RowFunction& function, const RowGradient& gradient,
-                const std::vector<Tensor>& rows, const Backend& backend) {
+Tensor map_rows(const RowWriter& function, const RowGradient& gradient,
+                const std::vector<Tensor>& rows, std::int64_t channels, const Backend& backend) {
   require_rows(rows);
-  return MapRowsByHand::apply(at::TensorList(rows), &function, &gradient, &backend);
+  variable_list planes;
+  for (const Tensor& input : rows) planes.push_back(as_planes(input));
+  return MapRowsByHand::apply(at::TensorList(planes), &function, &gradient, channels, &backend);
 }
 
 Tensor map_rows(const RowFunction& function, const std::vector<Tensor>& rows,
                 const std::vector<Tensor>& parameters, const Backend& backend) {
   require_rows(rows);
-  return backend.map(function, rows, parameters);
+  std::int64_t members = 1;
+  // [inputs][members], or [inputs][1] of what all members share
+  std::vector<variable_list> of_rows, of_parameters;
+  const auto split = [](const Tensor& x) { return x.size(0) == 1 ? variable_list{x} : x.split(1); };
+  for (const Tensor& input : rows) {
+    members = std::max(members, input.size(0));
+    of_rows.push_back(split(input));
+  }
+  for (const Tensor& parameter : parameters) of_parameters.push_back(split(parameter.unsqueeze(1)));
+  const auto of_member = [](const std::vector<variable_list>& all, std::int64_t m) {
+    variable_list own;
+    for (const variable_list& one : all) own.push_back(one[one.size() == 1 ? 0 : m]);
+    return own;
+  };
+  variable_list results;
+  for (std::int64_t m = 0; m < members; ++m)
+    results.push_back(backend.map(function, of_member(of_rows, m), of_member(of_parameters, m)));
+  return as_planes(members == 1 ? results[0] : at::cat(results));
 }
 
 Tensor join_channels(const std::vector<Tensor>& rows, const Backend& backend) {
-  return map_rows([](const auto& parts, const auto&) { return at::cat(parts, 2); },
+  std::int64_t all = 0;
+  for (const Tensor& part : rows) all += part.size(2);
+  return map_rows([](const auto& parts, Tensor& result) { at::cat_out(result, parts, 2); },
                   [](const auto& parts, const Tensor& d_result, auto& d_parts) {
                     std::int64_t first = 0;
                     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -307,7 +349,7 @@ Tensor join_channels(const std::vector<Tensor>& rows, const Backend& backend) {
                       first += channels;
                     }
                   },
-                  rows, backend);
+                  rows, all, backend);
 }
 
 std::vector<Tensor> split_uses(const Tensor& x, int count, const Backend& backend) {
@@ -317,27 +359,27 @@ std::vector<Tensor> split_uses(const Tensor& x, int count, const Backend& backen
 Tensor drop_rows(const Tensor& x, Dropped dropped, double rate,
                  std::span<const std::uint64_t> member_keys, std::uint32_t layer,
                  std::span<const std::uint64_t> row_keys, const Backend& backend) {
-  if (static_cast<std::int64_t>(member_keys.size()) != x.size(1) ||
-      static_cast<std::int64_t>(row_keys.size()) != x.size(0)) {
+  if (static_cast<std::int64_t>(member_keys.size()) != x.size(0) ||
+      static_cast<std::int64_t>(row_keys.size()) != x.size(1)) {
     throw Error(ErrorKind::failed, "drop_rows: keys do not fit the rows");
   }
   const DropoutDraw draw{dropped, rate, {member_keys.begin(), member_keys.end()}, layer, row_keys};
-  return DropRows::apply(x.contiguous(), Dropout{backend, draw});
+  return DropRows::apply(as_planes(x), Dropout{backend, draw});
 }
 
 Tensor normalise_groups(const Tensor& x, const Tensor& shift, double eps, const RowGroups& groups,
                         const Backend& backend) {
-  return NormaliseGroups::apply(x.contiguous(), optional(shift), eps, Grouping{backend, groups});
+  return NormaliseGroups::apply(as_planes(x), optional(shift), eps, Grouping{backend, groups});
 }
 
 Tensor softmax_gate(const Tensor& x, const Tensor& temperature, const RowGroups& groups,
                     const Backend& backend) {
-  return SoftmaxGate::apply(x.contiguous(), temperature.contiguous(), Grouping{backend, groups});
+  return SoftmaxGate::apply(as_planes(x), temperature.contiguous(), Grouping{backend, groups});
 }
 
 Tensor pool_rows(const Tensor& x, const Readout& readout, Aggregation aggregation,
                  const Backend& backend) {
-  return PoolRows::apply(x.contiguous(), Pooling{backend, readout, aggregation});
+  return PoolRows::apply(as_planes(x), Pooling{backend, readout, aggregation});
 }
 
 }  // namespace tpudist

@@ -10,8 +10,8 @@
 
 namespace tpudist {
 
-// Pools the rows after the last layer over the nodes of every configuration. x is [rows, M, C],
-// float32 or double. The result is [configurations, M, C] in double, so that sums over thousands of
+// Pools the rows after the last layer over the nodes of every configuration. x is [M, rows, C],
+// float32 or double. The result is [M, configurations, C] in double, so that sums over thousands of
 // nodes do not hide the differences between configurations. The weights of the readout must be
 // multiplicities (PlanShape::mean_readout false); the mean divides by the number of nodes. Equal
 // largest rows share the gradient of a maximum in proportion to the nodes that they represent.

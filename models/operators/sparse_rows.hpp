@@ -9,8 +9,8 @@
 #include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
 
-// Operators whose rows are taken from, or aggregated over, other rows of a plan. Tensors are [rows,
-// M, C], float32 or double; the members M are columns like the channels C. All are differentiable.
+// Operators whose rows are taken from, or aggregated over, other rows of a plan. Tensors are [M,
+// rows, C], float32 or double. All are differentiable.
 // Their backward passes gather by the transposed matrices, without atomics, in the order of the
 // entries. On the CPU blocks of rows are tasks of the pool, and the bits do not depend on the
 // number of threads. Plan, pool and device must outlive the graph that the calls record.

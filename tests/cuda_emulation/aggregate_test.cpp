@@ -99,16 +99,17 @@ class AggregateCase {
     std::vector<float> expected(size());
     spmm_max_rows(matrix_, 0, count(), host(), item_.width, rows_of(expected), item_.replicas);
     GuardedArray<float> best(size(), item_.slack);
-    run_both_ways(best,
-                  [&](float* to) { launch_max(device_.pointers(), wide_, x.data(), to, nullptr); });
+    run_both_ways(best, [&](float* to) {
+      launch_max<float>(device_.pointers(), wide_, x.data(), to, nullptr);
+    });
     expect_equal(best, expected, "maximum");
 
     const std::vector<float> gradient = random_rows<float>(item_.rows * wide_, rng_);
     const GuardedArray<float> device_gradient(gradient, item_.slack);
     GuardedArray<float> share(size(), item_.slack);
     run_both_ways(share, [&](float* to) {
-      launch_max_shares(device_.pointers(), wide_, x.data(), best.data(), device_gradient.data(),
-                        to, nullptr);
+      launch_max_shares<float>(device_.pointers(), wide_, x.data(), best.data(),
+                               device_gradient.data(), to, nullptr);
     });
     std::vector<float> shares = gradient;
     spmm_max_shares(matrix_, 0, count(), host(), {expected.data(), item_.width}, item_.width,
@@ -119,8 +120,8 @@ class AggregateCase {
     const DeviceMatrix device(transposed);
     GuardedArray<float> back(rows_.size(), item_.slack);
     run_both_ways(back, [&](float* to) {
-      launch_max_gradient(device.pointers(), wide_, x.data(), best.data(), share.data(), to,
-                          nullptr);
+      launch_max_gradient<float>(device.pointers(), wide_, x.data(), best.data(), share.data(), to,
+                                 nullptr);
     });
     std::vector<float> expected_back(rows_.size());
     spmm_max_backward_rows(transposed, 0, item_.sources * item_.replicas, host(),
@@ -179,6 +180,32 @@ TEST(Aggregate, FillsBlocksWithManyRows) {
   for (const std::int64_t width : {1, 4, 8}) {
     AggregateCase({3000, 900, width, 1, true, false, 0}, 77 + width).check();
     if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Planes with something between them, which is not touched.
+TEST(Aggregate, ComputesThePlaneOfEveryMember) {
+  constexpr std::int64_t kRows = 9, kSources = 7, kMembers = 3;
+  CounterRng rng(4, 1);
+  const DeviceMatrix matrix(random_matrix({kRows, kSources, 0, 1, true}, rng));
+  for (const std::int64_t width : {4, 5}) {
+    for (const std::int64_t between : {0, 3, 8}) {
+      const std::int64_t from = kSources * width + between, to = kRows * width + between;
+      const GuardedArray<float> x(random_rows<float>(kMembers * from - between, rng));
+      GuardedArray<float> y(static_cast<std::size_t>(kMembers * to - between));
+      run_both_ways(y, [&](float* result) {
+        launch_aggregate(matrix.pointers(), {width, kMembers}, Planes<const float>{x.data(), from},
+                         Planes<float>{result, to}, nullptr);
+      });
+      for (std::int64_t m = 0; m < kMembers; ++m) {
+        GuardedArray<float> alone(kRows * static_cast<std::size_t>(width));
+        launch_aggregate(matrix.pointers(), width, x.data() + m * from, alone.data(), nullptr);
+        for (std::int64_t i = 0; i < kRows * width; ++i)
+          ASSERT_EQ(y[static_cast<std::size_t>(m * to + i)], alone[static_cast<std::size_t>(i)]);
+        for (std::int64_t i = kRows * width; m + 1 < kMembers && i < to; ++i)
+          ASSERT_TRUE(std::isnan(y[static_cast<std::size_t>(m * to + i)]));
+      }
+    }
   }
 }
 

@@ -33,8 +33,8 @@ void expect_taken(std::int64_t rows, std::int64_t width, std::size_t slack) {
       testing::GuardedArray<T> y(before.size(), slack);
       testing::run_both_ways(y, [&](T* to) {
         if (add) std::ranges::copy(before, to);
-        launch_take(identity ? nullptr : device_index.data(), rows, width, x.data(), add, to,
-                    nullptr);
+        launch_take<T>(identity ? nullptr : device_index.data(), rows, width, x.data(), add, to,
+                       nullptr);
       });
       testing::expect_equal(y, expected, add ? "added" : "taken");
     }
@@ -89,26 +89,28 @@ void expect_aggregated(std::int64_t rows, std::int64_t width, bool weighted) {
   const testing::GuardedArray<double> sum(
       std::vector<double>(y.values().begin(), y.values().end()));
   testing::run_both_ways(y, [&](double* to) {
-    launch_divide_by_totals(device.pointers(), width, sum.data(), to, nullptr);
+    launch_divide_by_totals<double>(device.pointers(), width, sum.data(), to, nullptr);
   });
   testing::expect_equal(y, sums, "mean");
 
   segment_max(matrix, 1, 0, rows, values.data(), width, best.data());
-  testing::run_both_ways(
-      most, [&](double* to) { launch_max(device.pointers(), width, x.data(), to, nullptr); });
+  testing::run_both_ways(most, [&](double* to) {
+    launch_max<double>(device.pointers(), width, x.data(), to, nullptr);
+  });
   testing::expect_equal(most, best, "maximum");
 
   share_of_largest(matrix, 1, 0, rows, values.data(), best.data(), width, share.data());
   testing::run_both_ways(part, [&](double* to) {
-    launch_max_shares(device.pointers(), width, x.data(), most.data(), d.data(), to, nullptr);
+    launch_max_shares<double>(device.pointers(), width, x.data(), most.data(), d.data(), to,
+                              nullptr);
   });
   testing::expect_equal(part, share, "share");
 
   gradient_of_largest(back, 1, 0, sources, values.data(), best.data(), share.data(), width,
                       d_x.data());
   testing::run_both_ways(d_in, [&](double* to) {
-    launch_max_gradient(device_back.pointers(), width, x.data(), most.data(), part.data(), to,
-                        nullptr);
+    launch_max_gradient<double>(device_back.pointers(), width, x.data(), most.data(), part.data(),
+                                to, nullptr);
   });
   testing::expect_equal(d_in, d_x, "gradient of the maximum");
 }
@@ -141,7 +143,7 @@ TEST(TakenRows, AggregateFloatsToDoubles) {
   testing::GuardedArray<float> in(mean), out(mean.size());
   divide_by_totals(matrix, 1, 0, 40, 12, mean.data());
   testing::run_both_ways(out, [&](float* to) {
-    launch_divide_by_totals(device.pointers(), 12, in.data(), to, nullptr);
+    launch_divide_by_totals<float>(device.pointers(), 12, in.data(), to, nullptr);
   });
   testing::expect_equal(out, mean, "mean");
 }

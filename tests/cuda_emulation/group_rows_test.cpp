@@ -107,22 +107,22 @@ class NormCase {
     testing::GuardedArray<double> mean(wide), scale(wide), along(wide), constant(wide),
         d_shift(wide);
     testing::run_both_ways(scale, [&](double* to) {
-      launch_group_statistics(device_.pointers(), width_, x.data(), shifts, kEps, mean.data(), to,
-                              nullptr);
+      launch_group_statistics<T>(device_.pointers(), width_, x.data(), shifts, kEps, mean.data(),
+                                 to, nullptr);
     });
     testing::GuardedArray<T> y(x_.size()), d_x(x_.size());
     testing::run_both_ways(y, [&](T* to) {
-      launch_normalise(device_.pointers(), width_, x.data(), shifts, mean.data(), scale.data(), to,
-                       nullptr);
+      launch_normalise<T>(device_.pointers(), width_, x.data(), shifts, mean.data(), scale.data(),
+                          to, nullptr);
     });
     const NormGradient gradient{along.data(), constant.data(), shifted_ ? d_shift.data() : nullptr};
     testing::run_both_ways(constant, [&](double*) {
-      launch_norm_sums(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
-                       scale.data(), gradient, nullptr);
+      launch_norm_sums<T>(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
+                          scale.data(), gradient, nullptr);
     });
     testing::run_both_ways(d_x, [&](T* to) {
-      launch_norm_gradient(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
-                           scale.data(), gradient, to, nullptr);
+      launch_norm_gradient<T>(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
+                              scale.data(), gradient, to, nullptr);
     });
     expect(mean, y, d_x, d_shift);
   }
@@ -221,40 +221,44 @@ void expect_gated(std::int64_t group_count, std::int64_t rows, std::int64_t memb
   CounterRng rng(33, static_cast<std::uint64_t>(rows));
   const Groups groups(group_count, rows, rng);
   const DeviceGroups device(groups);
-  const std::int64_t width = members * channels;
-  const auto values = testing::random_rows<T>(rows * width, rng),
-             d_values = testing::random_rows<T>(rows * width, rng);
+  const std::int64_t plane = rows * channels, of_groups = group_count * channels;
+  const auto values = testing::random_rows<T>(members * plane, rng),
+             d_values = testing::random_rows<T>(members * plane, rng);
   std::vector<T> temperatures;
   for (std::int64_t m = 0; m < members; ++m)
     temperatures.push_back(static_cast<T>(m == 1 ? -0.8 : 0.5 + 0.25 * static_cast<double>(m)));
   const testing::GuardedArray<T> x(values), d_y(d_values), temperature(temperatures);
-  const auto wide = static_cast<std::size_t>(group_count * width);
+  const auto wide = static_cast<std::size_t>(members * of_groups);
   testing::GuardedArray<T> top(wide), share(values.size()), y(values.size()), d_x(values.size());
   testing::GuardedArray<double> sum(wide), whole(wide), d_temperature(wide);
+  const Columns columns{channels, members};
+  const Planes<const T> in{x.data(), plane}, d{d_y.data(), plane}, divisor{temperature.data(), 1};
   testing::run_both_ways(sum, [&](double* to) {
-    launch_softmax_sums(device.pointers(), width, channels, x.data(), temperature.data(),
-                        top.data(), to, nullptr);
+    launch_softmax_sums<T>(device.pointers(), columns, in, divisor, {top.data(), of_groups},
+                           {to, of_groups}, nullptr);
   });
   testing::run_both_ways(y, [&](T* to) {
-    launch_softmax_gate(device.pointers(), width, channels, x.data(), temperature.data(),
-                        top.data(), sum.data(), share.data(), to, nullptr);
+    launch_softmax_gate<T>(device.pointers(), columns, in, divisor, {top.data(), of_groups},
+                           {sum.data(), of_groups}, {share.data(), plane}, {to, plane}, nullptr);
   });
   testing::run_both_ways(whole, [&](double* to) {
-    launch_softmax_gradient_sums(device.pointers(), width, channels, x.data(), share.data(),
-                                 d_y.data(), temperature.data(), to, d_temperature.data(), nullptr);
+    launch_softmax_gradient_sums<T>(device.pointers(), columns, in, {share.data(), plane}, d,
+                                    divisor, {to, of_groups}, {d_temperature.data(), of_groups},
+                                    nullptr);
   });
   testing::run_both_ways(d_x, [&](T* to) {
-    launch_softmax_gradient(device.pointers(), width, channels, x.data(), share.data(), d_y.data(),
-                            temperature.data(), whole.data(), to, nullptr);
+    launch_softmax_gradient<T>(device.pointers(), columns, in, {share.data(), plane}, d, divisor,
+                               {whole.data(), of_groups}, {to, plane}, nullptr);
   });
   for (std::int64_t group = 0; group < group_count; ++group) {
-    for (std::int64_t c = 0; c < width; ++c) {
+    for (std::int64_t c = 0; c < members * channels; ++c) {
+      const std::int64_t m = c / channels, channel = c % channels;
       Gate gate;
-      gate.temperature = temperatures[static_cast<std::size_t>(c / channels)];
+      gate.temperature = temperatures[static_cast<std::size_t>(m)];
       std::vector<std::size_t> places;
       for (std::int64_t row = 0; row < rows; ++row) {
         if (groups.of_row[static_cast<std::size_t>(row)] != group) continue;
-        places.push_back(static_cast<std::size_t>(row * width + c));
+        places.push_back(static_cast<std::size_t>(m * plane + row * channels + channel));
         gate.x.push_back(values[places.back()]);
         gate.d_y.push_back(d_values[places.back()]);
         gate.count.push_back(groups.count[static_cast<std::size_t>(row)]);
@@ -273,8 +277,9 @@ void expect_gated(std::int64_t group_count, std::int64_t rows, std::int64_t memb
         ASSERT_NEAR(d_x[places[i]], d, 1e-4 * (1 + std::abs(d)));
       }
       const double d = slope([&](Gate& changed, double by) { changed.temperature += by; });
-      ASSERT_NEAR(d_temperature[static_cast<std::size_t>(group * width + c)], d,
-                  1e-4 * (1 + std::abs(d)));
+      ASSERT_NEAR(
+          d_temperature[static_cast<std::size_t>(m * of_groups + group * channels + channel)], d,
+          1e-4 * (1 + std::abs(d)));
     }
   }
 }

@@ -156,7 +156,7 @@ class PoolCase {
     });
     testing::GuardedArray<T> gradient(size(shape_.rows));
     testing::run_both_ways(
-        gradient, [&](T* to) { launch_spread_parts(readout, width_, parts, to, nullptr); });
+        gradient, [&](T* to) { launch_spread_parts<T>(readout, width_, parts, to, nullptr); });
     testing::expect_near(gradient, d_x, "gradient of the sum");
   }
 
@@ -167,10 +167,10 @@ class PoolCase {
         cell_share(size(shape_.cells)), common_share(size(shape_.slates)), y(size(shape_.configs)),
         part(size(shape_.configs));
     testing::run_both_ways(best_cell, [&](double* to) {
-      launch_pool_max(readout.cells, width_, device_x_.data(), to, cell_ties.data(), nullptr);
+      launch_pool_max<T>(readout.cells, width_, device_x_.data(), to, cell_ties.data(), nullptr);
     });
-    launch_pool_max(readout.common, width_, device_x_.data(), best_common.data(),
-                    common_ties.data(), nullptr);
+    launch_pool_max<T>(readout.common, width_, device_x_.data(), best_common.data(),
+                       common_ties.data(), nullptr);
     const ReadoutParts best{best_cell.data(), best_common.data()},
         ties{cell_ties.data(), common_ties.data()}, share{cell_share.data(), common_share.data()};
     testing::run_both_ways(
@@ -205,7 +205,7 @@ class PoolCase {
     });
     testing::GuardedArray<T> gradient(size(shape_.rows));
     testing::run_both_ways(gradient, [&](T* to) {
-      launch_spread_shares(readout, width_, device_x_.data(), best, share, to, nullptr);
+      launch_spread_shares<T>(readout, width_, device_x_.data(), best, share, to, nullptr);
     });
     testing::expect_near(gradient, d_x, "gradient of the maximum");
   }
@@ -240,7 +240,7 @@ TEST(PooledRows, HandOnWhatIsNoNumber) {
   const testing::GuardedArray<float> x(
       std::vector<float>{1, 3, std::numeric_limits<float>::quiet_NaN()});
   testing::GuardedArray<double> best(2), ties(2);
-  launch_pool_max(device.pointers(), 1, x.data(), best.data(), ties.data(), nullptr);
+  launch_pool_max<float>(device.pointers(), 1, x.data(), best.data(), ties.data(), nullptr);
   EXPECT_EQ(best[0], 3);
   EXPECT_EQ(ties[0], 2);
   EXPECT_TRUE(std::isnan(best[1]));

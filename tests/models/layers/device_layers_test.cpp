@@ -21,7 +21,14 @@ TEST_P(DeviceLayers, TrainInFloatAsOnTheCpu) {
   expect_trains_alike(GetParam(), kEmulated, 1e-5);
 }
 
+TEST_P(DeviceLayers, ComputeAMemberAloneAsAmongOthers) {
+  // On CPUs LibTorch takes oneDNN for gelu where a tensor is contiguous: only with one member.
+  at::globalContext().setUserEnabledMkldnn(false);
+  expect_members_apart(GetParam(), kEmulated);
+}
+
 INSTANTIATE_TEST_SUITE_P(Spellings, DeviceLayers, ::testing::ValuesIn(layer_spellings()), name_of);
+INSTANTIATE_TEST_SUITE_P(Networks, DeviceLayers, ::testing::Values(kFirstPlace), name_of);
 
 }  // namespace
 }  // namespace tpudist

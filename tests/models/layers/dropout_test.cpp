@@ -58,8 +58,8 @@ class DropoutCase {
         row_keys(plan, std::vector<std::uint64_t>{11}, std::vector<std::uint64_t>{22, 33}));
     const std::vector<std::uint64_t> keys{key};
     const LayerCall call{plan, context, backend_, at::Tensor(), keys};
-    return layer_->forward(at::ones({plan.first_rows(), 1, kChannels}, at::kDouble), {}, call)
-        .squeeze(1);
+    return layer_->forward(at::ones({1, plan.first_rows(), kChannels}, at::kDouble), {}, call)
+        .squeeze(0);
   }
 
  private:

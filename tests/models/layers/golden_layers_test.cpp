@@ -139,19 +139,19 @@ struct CaseRows {
       : nodes(first_of_class(golden, graph)),
         states(at::cat({tensor_of(golden.tensor("inputs.states")),
                         at::zeros({1, nodes.size(2)}, at::kDouble)})
-                   .unsqueeze(1)
+                   .unsqueeze(0)
                    .set_requires_grad(true)),
         state(plan.state, plan.states),
         rows(sum_of_gathered(
             {{nodes, {plan.node, plan.rows_of_node}}, {states, {state.index, state.transposed}}},
             backend)) {}
 
-  // The inputs of the first node of every class, [classes, 1, C].
+  // The inputs of the first node of every class, [1, classes, C].
   static at::Tensor first_of_class(GoldenCase& golden, const LayerGraph& graph) {
     const at::Tensor nodes = tensor_of(golden.tensor("inputs.nodes"));
     std::vector<at::Tensor> first(static_cast<std::size_t>(graph.classes()));
     for (std::int64_t n = graph.nodes; n-- > 0;) first[graph.node_class[n]] = nodes[n];
-    return at::stack(first).unsqueeze(1).set_requires_grad(true);
+    return at::stack(first).unsqueeze(0).set_requires_grad(true);
   }
 
   at::Tensor nodes, states;
@@ -193,7 +193,7 @@ class GoldenLayer {
     const PlanContext context(plan, shape_, {});
     const LayerCall call{plan, context, backend_, at::Tensor()};
     for (const auto& layer : layers_) x = layer->forward(x, weights_, call);
-    const at::Tensor output = x.squeeze(1).index_select(
+    const at::Tensor output = x.squeeze(0).index_select(
                          0, at::tensor(rows_of_pairs(graph_, shape_, plan), at::kLong)),
                      expected = tensor_of(golden_.tensor("output"));
     expect_near(output.view(expected.sizes()), expected, expected.abs().max().item<double>(),
@@ -223,10 +223,10 @@ class GoldenLayer {
     }
     // Nodes of one class share their input, so that its gradient is the sum of theirs.
     const at::Tensor of_nodes = tensor_of(golden_.tensor("gradients.nodes"));
-    at::Tensor summed = at::zeros_like(nodes.squeeze(1)).detach();
+    at::Tensor summed = at::zeros_like(nodes.squeeze(0)).detach();
     for (std::int64_t n = 0; n < graph_.nodes; ++n) summed[graph_.node_class[n]] += of_nodes[n];
-    expect_near(gradients[entries_.size()].squeeze(1), summed, scale, "nodes");
-    expect_near(gradients[entries_.size() + 1].squeeze(1).narrow(0, 0, graph_.state_rows),
+    expect_near(gradients[entries_.size()].squeeze(0), summed, scale, "nodes");
+    expect_near(gradients[entries_.size() + 1].squeeze(0).narrow(0, 0, graph_.state_rows),
                 tensor_of(golden_.tensor("gradients.states")), scale, "states");
   }
 
@@ -327,11 +327,11 @@ class GoldenReadout {
       expect_near(gradients[2 * i + 1].squeeze(0), bias, scale, names_[i] + ".bias");
     }
     // Nodes of one class share their input, so that its gradient is the sum of theirs.
-    const at::Tensor nodes = gradients[2 * names_.size()].squeeze(1);
+    const at::Tensor nodes = gradients[2 * names_.size()].squeeze(0);
     at::Tensor summed = at::zeros_like(nodes);
     for (std::int64_t n = 0; n < graph_.nodes; ++n) summed[graph_.node_class[n]] += of_nodes[n];
     expect_near(nodes, summed, scale, "nodes");
-    expect_near(gradients.back().squeeze(1).narrow(0, 0, graph_.state_rows), of_states, scale,
+    expect_near(gradients.back().squeeze(0).narrow(0, 0, graph_.state_rows), of_states, scale,
                 "states");
   }
 

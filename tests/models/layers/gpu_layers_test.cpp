@@ -39,16 +39,13 @@ TEST_P(LayersOnGpu, GiveTheSameBitsAgain) {
   EXPECT_EQ(first.gradients, second.gradients);
 }
 
+TEST_P(LayersOnGpu, ComputeAMemberAloneAsAmongOthers) {
+  expect_members_apart(GetParam(), place_on(0));
+}
+
 INSTANTIATE_TEST_SUITE_P(Spellings, LayersOnGpu, ::testing::ValuesIn(layer_spellings()), name_of);
 
-// The 1st place's kinds of layers in one network.
-INSTANTIATE_TEST_SUITE_P(
-    Networks, LayersOnGpu,
-    ::testing::Values(LayerSpelling{
-        "residual", "first_place",
-        "{layer: residual, blocks: [{layer: instance_norm}, {layer: sage, width: 3, activation: "
-        "none}, {layer: channel_attention}, {layer: config_attention}, {layer: dropout}]}"}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Networks, LayersOnGpu, ::testing::Values(kFirstPlace), name_of);
 
 #ifndef TPUDIST_WITH_CUDA_KERNELS
 TEST(PlaceOnGpu, NeedsTheKernels) {

@@ -135,12 +135,12 @@ class DoubleCall {
     add_leaf("states", prepared_->tensors.state_features);
   }
 
-  // [configurations, M]
+  // [M, configurations]
   at::Tensor scores() const { return composed_.scores({*prepared_, weights_, keys_}); }
   at::Tensor loss() const {
     const std::vector<double> numbers = loss_numbers(input_.plan->readout, centred_);
     const at::Tensor scores = this->scores();
-    return (scores * at::tensor(numbers, at::kDouble).to(scores.device()).unsqueeze(1)).sum();
+    return (scores * at::tensor(numbers, at::kDouble).to(scores.device())).sum();
   }
   // Of all leaves; zeros for one that takes no part.
   std::vector<at::Tensor> gradients() const {

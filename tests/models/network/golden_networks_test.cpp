@@ -103,10 +103,10 @@ class GoldenNetwork {
     const auto unit = network.prepare(input, input.plan, at::kDouble, pool_);
     const at::Tensor all = network.scores({*unit, weights_of(members)});
     const at::Tensor expected = tensor_of(golden_.tensor("output"));
-    ASSERT_EQ(all.size(1), members);
+    ASSERT_EQ(all.size(0), members);
     for (std::int64_t m = 0; m < members; ++m)
-      expect_near(all.select(1, m), expected, expected.abs().max().item<double>(), "scores");
-    const at::Tensor scores = all.mean(1);
+      expect_near(all[m], expected, expected.abs().max().item<double>(), "scores");
+    const at::Tensor scores = all.mean(0);
     const at::Tensor loss = (scores * tensor_of(golden_.tensor("coefficients"))).sum();
     const auto gradients =
         torch::autograd::grad({loss}, leaves_, {}, std::nullopt, false, /*allow_unused=*/true);

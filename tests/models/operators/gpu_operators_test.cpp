@@ -4,6 +4,6 @@
 
 namespace tpudist::test {
 
-INSTANTIATE_TEST_SUITE_P(OnGpu, Operators, ::testing::Values(Where::gpu));
+INSTANTIATE_TEST_SUITE_P(OnGpu, Operators, ::testing::ValuesIn(settings({Where::gpu})));
 
 }  // namespace tpudist::test

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,8 @@
 #include "tests/models/layers/property_network.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
-// Every operator, forward and backward, for three members in one call, against a plain reference in
-// double that LibTorch's autograd differentiates. The same suite for every backend: a program
+// Every operator, forward and backward, for one or more members in a call, against a plain reference
+// in double that LibTorch's autograd differentiates. The same suite for every backend: a program
 // instantiates it.
 
 namespace tpudist::test {
@@ -36,7 +37,21 @@ using Tensors = std::vector<Tensor>;
 
 enum class Where { cpu, emulated, gpu };
 
-inline constexpr std::int64_t kMembers = 3;
+// A backend, and how many members a call has.
+struct Setting {
+  Where where;
+  std::int64_t members;
+};
+inline void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.members << (setting.members == 1 ? " member" : " members");
+}
+inline std::vector<Setting> settings(const std::vector<Where>& places) {
+  std::vector<Setting> all;
+  for (const Where where : places) {
+    for (const std::int64_t members : {1, 2, 5}) all.push_back({where, members});
+  }
+  return all;
+}
 
 inline void expect_near(const Tensor& actual, const Tensor& expected, at::ScalarType type,
                         const std::string& what) {
@@ -51,9 +66,10 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, at::Scalar
 // A backend with what the operators of one test take: arrays are added first, then comes start().
 class OperatorCase {
  public:
-  OperatorCase(Where where, at::ScalarType type, Precision precision = Precision::fp32)
-      : where_(where), type_(type), precision_(precision) {
+  OperatorCase(Setting setting, at::ScalarType type, Precision precision = Precision::fp32)
+      : where_(setting.where), type_(type), precision_(precision) {
     generator_.set_current_seed(7);
+    for (std::int64_t m = 0; m < setting.members; ++m) members_.push_back(m);
   }
 
   DeviceArrays& arrays() { return arrays_; }
@@ -65,18 +81,22 @@ class OperatorCase {
 
   const Backend& backend() const { return device_ ? *device_ : cpu_; }
   at::ScalarType type() const { return type_; }
+  // The members of the call that runs now, or of the next one.
+  const std::vector<std::int64_t>& members() const { return members_; }
+  std::int64_t count() const { return static_cast<std::int64_t>(members_.size()); }
   at::Device device() const { return where_ == Where::gpu ? at::kCUDA : at::kCPU; }
 
   // Numbers of which many are equal, so that maxima tie and sums of a few are exact.
   Tensor rows(std::int64_t count, std::int64_t channels = 5) {
-    return weights({count, kMembers, channels}).mul_(4).round_().div_(4);
+    return weights({this->count(), count, channels}).mul_(4).round_().div_(4);
   }
   Tensor weights(at::IntArrayRef sizes) {
     return at::randn(sizes, generator_, at::TensorOptions(at::kDouble));
   }
 
   // Compares result and gradients of `run(inputs, backend)` with those of `reference(inputs)`. A second
-  // call gives the same bits, and with `exact` an emulated device gives those of the CPU.
+  // call gives the same bits, and so does one with other members, or with their order turned round.
+  // With `exact` an emulated device gives the bits of the CPU.
   template <typename Run, typename Reference>
   void expect_equal(const Tensors& inputs, const std::string& what, const Run& run,
                     const Reference& reference, bool exact = false) {
@@ -84,11 +104,15 @@ class OperatorCase {
     const auto differentiated = [&](Tensors leaves, at::Device on, at::ScalarType type,
                                     const auto& function) {
       const at::AutoGradMode with_graph(true);
-      for (Tensor& leaf : leaves)
-        leaf = leaf.detach().to(on, type, false, true).requires_grad_(true);
+      const Tensor whose = at::tensor(members_, at::kLong);
+      for (Tensor& leaf : leaves) {
+        leaf = leaf.detach().index_select(0, whose).to(on, type, false, true);
+        leaf.requires_grad_(true);
+      }
       const Tensor y = function(leaves);
       if (!up.defined()) up = weights(y.sizes());
-      Tensors results = torch::autograd::grad({y}, leaves, {up.to(y.options())});
+      Tensors results =
+          torch::autograd::grad({y}, leaves, {up.index_select(0, whose).to(y.options())});
       results.insert(results.begin(), y.detach());
       return results;
     };
@@ -98,19 +122,35 @@ class OperatorCase {
     const Tensors expected = differentiated(inputs, at::kCPU, at::kDouble, reference),
                   actual = computed(backend(), device()), again = computed(backend(), device()),
                   cpu = exact && where_ == Where::emulated ? computed(cpu_, at::kCPU) : actual;
+    const auto which = [&](std::size_t i) {
+      return what + (i == 0 ? ": result" : ": gradient " + std::to_string(i - 1));
+    };
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const std::string which =
-          what + (i == 0 ? ": result" : ": gradient " + std::to_string(i - 1));
-      expect_near(actual[i], expected[i], type_, which);
-      EXPECT_TRUE(at::equal(again[i], actual[i])) << which;
-      EXPECT_TRUE(at::equal(cpu[i], actual[i])) << which << " has other bits on the CPU";
+      expect_near(actual[i], expected[i], type_, which(i));
+      EXPECT_TRUE(at::equal(again[i], actual[i])) << which(i);
+      EXPECT_TRUE(at::equal(cpu[i], actual[i])) << which(i) << " has other bits on the CPU";
     }
+    const std::vector<std::int64_t> all = members_;
+    std::vector<std::vector<std::int64_t>> calls{{all.rbegin(), all.rend()}};
+    for (const std::int64_t m : all) calls.push_back({m});
+    for (const auto& call : calls) {
+      members_ = call;
+      const Tensors own = computed(backend(), device());
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        for (std::size_t m = 0; m < call.size(); ++m) {
+          EXPECT_TRUE(at::equal(own[i][static_cast<std::int64_t>(m)], actual[i][call[m]]))
+              << which(i) << " of member " << call[m] << " depends on the other members";
+        }
+      }
+    }
+    members_ = all;
   }
 
  private:
   Where where_;
   at::ScalarType type_;
   Precision precision_;
+  std::vector<std::int64_t> members_;
   ThreadPool pool_{3, use_one_thread_per_worker};
   CpuBackend cpu_{pool_, precision_};
   DeviceArrays arrays_;
@@ -172,15 +212,15 @@ inline std::vector<std::int64_t> sources_of(const Csr& matrix, std::int64_t row)
 }
 
 inline Tensor taken(const Tensor& x, const std::vector<std::int64_t>& rows) {
-  return x.index_select(0, at::tensor(rows, at::kLong));
+  return x.index_select(1, at::tensor(rows, at::kLong));
 }
 
-// What an aggregation makes of some rows: of one dimension less.
+// What an aggregation makes of some rows [M, n, C]: [M, C].
 inline Tensor aggregated(const Tensor& rows, Aggregation aggregation) {
-  if (rows.size(0) == 0) return rows.sum(0);
-  return aggregation == Aggregation::max    ? rows.amax(at::IntArrayRef{0})
-         : aggregation == Aggregation::mean ? rows.mean(0)
-                                            : rows.sum(0);
+  if (rows.size(1) == 0) return rows.sum(1);
+  return aggregation == Aggregation::max    ? rows.amax(at::IntArrayRef{1})
+         : aggregation == Aggregation::mean ? rows.mean(1)
+                                            : rows.sum(1);
 }
 
 inline Tensor plain_gather(const Tensor& x, const GatherView& index) {
@@ -190,14 +230,14 @@ inline Tensor plain_gather(const Tensor& x, const GatherView& index) {
 
 inline Tensor plain_aggregate(const SparseMatrix& matrix, const Tensor& x,
                               Aggregation aggregation) {
-  const Tensor blocks = x.view({-1, matrix.replicas * x.size(1), x.size(2)});
+  const Tensor blocks = x.view({x.size(0), matrix.transposed.rows(), matrix.replicas * x.size(2)});
   Tensors rows;
   for (std::int64_t row = 0; row < matrix.forward.rows(); ++row)
     rows.push_back(aggregated(taken(blocks, sources_of(matrix.forward, row)), aggregation));
-  return at::stack(rows).view({-1, x.size(1), x.size(2)});
+  return at::stack(rows, 1).view({x.size(0), matrix.forward.rows() * matrix.replicas, x.size(2)});
 }
 
-// The rows of each group with their counts [n, 1, 1], put back to where `body` made them from.
+// The rows of each group with their counts [1, n, 1], put back to where `body` made them from.
 template <typename Body>
 Tensor for_each_group(const RowGroups& groups, const Tensor& x, const Body& body) {
   std::vector<std::int64_t> order;
@@ -208,10 +248,10 @@ Tensor for_each_group(const RowGroups& groups, const Tensor& x, const Body& body
     if (own.empty()) continue;
     std::vector<double> counts;
     for (const std::int64_t row : own) counts.push_back(groups.count[row]);
-    parts.push_back(body(taken(x, own), at::tensor(counts, at::kDouble).view({-1, 1, 1})));
+    parts.push_back(body(taken(x, own), at::tensor(counts, at::kDouble).view({1, -1, 1})));
     order.insert(order.end(), own.begin(), own.end());
   }
-  return taken(at::cat(parts), [&] {
+  return taken(at::cat(parts, 1), [&] {
     std::vector<std::int64_t> place(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int64_t>(i);
     return place;
@@ -221,16 +261,16 @@ Tensor for_each_group(const RowGroups& groups, const Tensor& x, const Body& body
 inline Tensor plain_normalise(const RowGroups& groups, const Tensor& x, const Tensor& shift,
                               double eps) {
   return for_each_group(groups, x, [&](const Tensor& rows, const Tensor& counts) {
-    const Tensor size = counts.sum(), mean = (counts * rows).sum(0) / size,
-                 o = rows - (shift.defined() ? shift * mean : mean);
-    return o / ((counts * o * o).sum(0) / size + eps).sqrt();
+    const Tensor size = counts.sum(), mean = (counts * rows).sum(1, true) / size,
+                 o = rows - (shift.defined() ? shift.unsqueeze(1) * mean : mean);
+    return o / ((counts * o * o).sum(1, true) / size + eps).sqrt();
   });
 }
 
 inline Tensor plain_gate(const RowGroups& groups, const Tensor& x, const Tensor& temperature) {
   return for_each_group(groups, x, [&](const Tensor& rows, const Tensor& counts) {
-    const Tensor power = (rows / temperature.view({1, -1, 1})).exp();
-    return rows * power / (counts * power).sum(0);
+    const Tensor power = (rows / temperature.view({-1, 1, 1})).exp();
+    return rows * power / (counts * power).sum(1, true);
   });
 }
 
@@ -245,13 +285,14 @@ inline Tensor plain_pool(const Readout& readout, const Tensor& x, Aggregation ag
     }
     configs.push_back(aggregated(taken(x, rows), aggregation));
   }
-  return at::stack(configs);
+  return at::stack(configs, 1);
 }
 
-class Operators : public ::testing::TestWithParam<Where> {
+class Operators : public ::testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
-    if (GetParam() != Where::gpu) return;
+    use_one_thread_per_worker();
+    if (GetParam().where != Where::gpu) return;
     if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
 #ifndef TPUDIST_WITH_CUDA_KERNELS
     GTEST_SKIP() << "needs a build with nvcc";
@@ -349,13 +390,14 @@ TEST_P(Operators, NanGoesThroughAMaxWhereItIs) {
     made.start();
     const std::int64_t source = matrix.forward.source[1];
     Tensor x = made.rows(33 * 3);
-    x.index_put_({source * 3 + 1, 2, 4}, std::numeric_limits<double>::quiet_NaN());
+    const std::int64_t member = made.count() - 1;
+    x.index_put_({member, source * 3 + 1, 4}, std::numeric_limits<double>::quiet_NaN());
     x = x.to(made.device(), made.type()).set_requires_grad(true);
     const at::AutoGradMode with_graph(true);
     const Tensor y = aggregate_rows(matrix, x, Aggregation::max, made.backend());
-    Tensor expected = at::zeros({40 * 3, kMembers, 5}, at::kBool);
+    Tensor expected = at::zeros({made.count(), 40 * 3, 5}, at::kBool);
     for (const std::int64_t row : sources_of(matrix.transposed, source))
-      expected.index_put_({row * 3 + 1, 2, 4}, true);
+      expected.index_put_({member, row * 3 + 1, 4}, true);
     EXPECT_TRUE(at::equal(y.isnan().cpu(), expected));
     const Tensor d_x = torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0];
     EXPECT_FALSE(d_x.isnan().any().item<bool>());
@@ -366,28 +408,24 @@ TEST_P(Operators, Linear) {
   for_types([](OperatorCase& made) {
     made.start();
     // Several blocks of rows, so that threads take part, whose grad mode is their own.
-    const Tensors inputs{made.rows(1100, 6), made.weights({kMembers, 6, 9}),
-                         made.weights({kMembers, 9})};
+    const Tensors inputs{made.rows(1100, 6), made.weights({made.count(), 6, 9}),
+                         made.weights({made.count(), 9})};
     made.expect_equal(
         inputs, "linear_rows",
         [](const Tensors& in, const Backend& backend) {
           return linear_rows(in[0], in[1], in[2], backend);
         },
-        [](const Tensors& in) {
-          return at::einsum("rmi,mio->rmo", {in[0], in[1]}) + in[2];
-        });
+        [](const Tensors& in) { return at::bmm(in[0], in[1]) + in[2].unsqueeze(1); });
     // Of a part of a larger weight, and without a bias.
     made.expect_equal(
         {made.rows(3, 4), inputs[1]}, "linear_rows of a part",
         [](const Tensors& in, const Backend& backend) {
           return linear_rows(in[0], in[1].narrow(1, 2, 4), Tensor(), backend);
         },
-        [](const Tensors& in) {
-          return at::einsum("rmi,mio->rmo", {in[0], in[1].narrow(1, 2, 4)});
-        });
+        [](const Tensors& in) { return at::bmm(in[0], in[1].narrow(1, 2, 4)); });
     const Backend& backend = made.backend();
-    EXPECT_THROW(linear_rows(at::ones({3, 1, 2}), at::ones({1, 3, 2}), Tensor(), backend), Error);
-    EXPECT_THROW(linear_rows(at::ones({3, 2, 2}), at::ones({1, 2, 2}), Tensor(), backend), Error);
+    EXPECT_THROW(linear_rows(at::ones({1, 3, 2}), at::ones({1, 3, 2}), Tensor(), backend), Error);
+    EXPECT_THROW(linear_rows(at::ones({2, 3, 2}), at::ones({1, 2, 2}), Tensor(), backend), Error);
   });
 }
 
@@ -402,19 +440,20 @@ TEST_P(Operators, LinearInBf16) {
   const auto leaf = [&](const Tensor& x) {
     return x.to(made.device(), at::kFloat).set_requires_grad(true);
   };
-  const Tensor x = leaf(made.weights({300, kMembers, 38})),
-               weight = leaf(made.weights({kMembers, 38, 9})),
-               bias = leaf(made.weights({kMembers, 9}));
+  const std::int64_t members = made.count();
+  const Tensor x = leaf(made.weights({members, 300, 38})),
+               weight = leaf(made.weights({members, 38, 9})),
+               bias = leaf(made.weights({members, 9}));
   const Tensor y = linear_rows(x, weight, bias, made.backend());
   const Tensor up = made.weights(y.sizes()).to(y.options());
   const Tensors gradients = torch::autograd::grad({y}, {x, weight, bias}, {up});
   const Tensor own_x = rounded(x), own_weight = rounded(weight), own_up = rounded(up);
   expect_near(y.detach(),
-              at::einsum("rmi,mio->rmo", {own_x, own_weight}) + bias.detach().cpu().to(at::kDouble),
+              at::bmm(own_x, own_weight) + bias.detach().cpu().to(at::kDouble).unsqueeze(1),
               at::kFloat, "result");
-  expect_near(gradients[0], at::einsum("rmo,mio->rmi", {own_up, own_weight}), at::kFloat, "d x");
-  expect_near(gradients[1], at::einsum("rmi,rmo->mio", {own_x, own_up}), at::kFloat, "d weight");
-  expect_near(gradients[2], up.cpu().to(at::kDouble).sum(0), at::kFloat, "d bias");
+  expect_near(gradients[0], at::bmm(own_up, own_weight.transpose(1, 2)), at::kFloat, "d x");
+  expect_near(gradients[1], at::bmm(own_x.transpose(1, 2), own_up), at::kFloat, "d weight");
+  expect_near(gradients[2], up.cpu().to(at::kDouble).sum(1), at::kFloat, "d bias");
 }
 
 TEST_P(Operators, Map) {
@@ -425,26 +464,35 @@ TEST_P(Operators, Map) {
     };
     const Tensor x = made.rows(1100, 6);
     made.expect_equal(
-        {x, made.weights({kMembers, 6})}, "map_rows",
+        {x, made.weights({made.count(), 6})}, "map_rows",
         [&](const Tensors& in, const Backend& backend) {
           return map_rows(function, {in[0]}, {in[1]}, backend);
         },
-        [&](const Tensors& in) { return function({in[0]}, {in[1]}); });
+        [&](const Tensors& in) { return function({in[0]}, {in[1].unsqueeze(1)}); });
     // By hand, where it writes over what autograd would have kept.
     made.expect_equal(
         {x, made.rows(1100, 6)}, "map_rows by hand",
         [](const Tensors& in, const Backend& backend) {
           return map_rows(
-              [](const auto& rows, const auto&) { return at::sigmoid(rows[1]).mul_(rows[0]); },
+              [](const auto& rows, Tensor& y) { at::sigmoid_out(y, rows[1]).mul_(rows[0]); },
               [](const auto& rows, const Tensor& d_y, auto& d_rows) {
                 const Tensor gate = at::sigmoid(rows[1]);
                 at::mul_out(d_rows[0], d_y, gate);
                 at::sigmoid_backward_out(d_rows[1], d_y * rows[0], gate);
               },
-              in, backend);
+              in, 6, backend);
         },
         [](const Tensors& in) { return at::sigmoid(in[1]) * in[0]; });
-    EXPECT_THROW(map_rows(function, {at::ones({0, 1, 6})}, {at::ones({1, 6})}, made.backend()),
+    // One plane for all members, and one of each.
+    const Tensor shared = made.weights({1, 1100, 1}).to(made.device(), made.type());
+    made.expect_equal(
+        {x}, "map_rows of a shared plane",
+        [&](const Tensors& in, const Backend& backend) {
+          return map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
+                          {in[0], shared}, {}, backend);
+        },
+        [&](const Tensors& in) { return in[0] * shared.cpu().to(at::kDouble); });
+    EXPECT_THROW(map_rows(function, {at::ones({1, 0, 6})}, {at::ones({1, 6})}, made.backend()),
                  Error);
   });
 }
@@ -474,7 +522,7 @@ TEST_P(Operators, SplitAndJoin) {
 TEST_P(Operators, Drop) {
   std::vector<std::uint64_t> row_keys;
   for (std::uint64_t i = 0; i < 300; ++i) row_keys.push_back(0x9E3779B97F4A7C15ull * (i % 90 + 1));
-  const std::vector<std::uint64_t> member_keys{3, 1ull << 40, 77};
+  const std::vector<std::uint64_t> member_keys{3, 1ull << 40, 77, 5, 6};
   ThreadPool pool(1);
   const CpuBackend cpu(pool);
   for_types([&](OperatorCase& made) {
@@ -482,9 +530,11 @@ TEST_P(Operators, Drop) {
     made.start();
     for (const Dropped dropped : {Dropped::channels, Dropped::rows}) {
       const auto drop = [&](const Tensor& x, const Backend& backend) {
-        return drop_rows(x, dropped, 0.375, member_keys, 2, row_keys, backend);
+        std::vector<std::uint64_t> keys;
+        for (const std::int64_t m : made.members()) keys.push_back(member_keys[m]);
+        return drop_rows(x, dropped, 0.375, keys, 2, row_keys, backend);
       };
-      const Tensor kept = drop(at::ones({300, kMembers, 131}), cpu) > 0;
+      const Tensor kept = drop(at::ones({made.count(), 300, 131}), cpu) > 0;
       EXPECT_NEAR(kept.to(at::kFloat).mean().item<double>(), 0.625, 0.05);
       const double scale = dropped == Dropped::rows ? 1 : 1 / 0.625;
       made.expect_equal(
@@ -492,8 +542,8 @@ TEST_P(Operators, Drop) {
           [&](const Tensors& in, const Backend& backend) { return drop(in[0], backend); },
           [&](const Tensors& in) { return in[0] * kept * scale; }, true);
     }
-    EXPECT_THROW(drop_rows(at::ones({299, kMembers, 2}), Dropped::rows, 0.5, member_keys, 2,
-                           row_keys, made.backend()),
+    EXPECT_THROW(drop_rows(at::ones({5, 299, 2}), Dropped::rows, 0.5, member_keys, 2, row_keys,
+                           made.backend()),
                  Error);
   });
 }
@@ -504,7 +554,7 @@ TEST_P(Operators, NormaliseGroups) {
     made.arrays().add(groups);
     made.start();
     const Tensor x = made.rows(static_cast<std::int64_t>(groups.count.size()));
-    for (const Tensors& inputs : {Tensors{x}, Tensors{x, made.weights({kMembers, 5})}}) {
+    for (const Tensors& inputs : {Tensors{x}, Tensors{x, made.weights({made.count(), 5})}}) {
       const auto shift = [](const Tensors& in) { return in.size() > 1 ? in[1] : Tensor(); };
       made.expect_equal(
           inputs, "normalise_groups",
@@ -523,7 +573,7 @@ TEST_P(Operators, SoftmaxGate) {
     made.start();
     made.expect_equal(
         {made.rows(static_cast<std::int64_t>(groups.count.size())),
-         at::tensor({0.5, -1.5, 2.0}, at::kDouble)},
+         at::tensor({0.5, -1.5, 2.0, 1.0, 0.25}, at::kDouble).narrow(0, 0, made.count())},
         "softmax_gate",
         [&](const Tensors& in, const Backend& backend) {
           return softmax_gate(in[0], in[1], groups, backend);
@@ -568,8 +618,44 @@ TEST_P(Operators, MeansCountNodesThatAreLeftOut) {
   });
 }
 
+// So that a product of a member is the same call in every call.
+TEST_P(Operators, GivePlanesAtMultiplesOf256Bytes) {
+  std::vector<std::uint64_t> row_keys(7);
+  for_types([&](OperatorCase& made) {
+    made.arrays().add(row_keys);
+    made.start();
+    const auto given = [&](std::int64_t channels) {
+      return made.rows(7, channels).to(made.device(), made.type()).set_requires_grad(true);
+    };
+    const auto expect_planes = [&](const Tensor& x, const std::string& what) {
+      const std::int64_t bytes = static_cast<std::int64_t>(x.element_size());
+      for (std::int64_t m = 0; m < x.size(0); ++m) {
+        EXPECT_TRUE(x[m].is_contiguous()) << what;
+        EXPECT_EQ(x[m].storage_offset() * bytes % 256, 0) << what;
+      }
+      EXPECT_TRUE(as_planes(x).is_same(x)) << what;
+    };
+    const at::AutoGradMode with_graph(true);
+    const Backend& backend = made.backend();
+    const Tensor x = given(5), y = given(3),
+                 weight = made.weights({made.count(), 5, 3}).to(made.device(), made.type());
+    expect_planes(as_planes(x), "a copy");
+    expect_planes(linear_rows(x, weight, Tensor(), backend), "linear_rows");
+    expect_planes(sum_of_gathered({{x, {}}, {x, {}}}, backend), "sum_of_gathered");
+    expect_planes(join_channels({x, y}, backend), "join_channels");
+    const std::vector<std::uint64_t> keys(static_cast<std::size_t>(made.count()), 3);
+    expect_planes(drop_rows(x, Dropped::channels, 0.5, keys, 1, row_keys, backend), "drop_rows");
+    const auto twice = [](const auto& rows, const auto&) { return rows[0] * 2; };
+    const Tensor mapped = map_rows(twice, {x}, {}, backend);
+    expect_planes(mapped, "map_rows");
+    const Tensor joined = join_channels(split_uses(as_planes(mapped), 2, backend), backend);
+    expect_planes(torch::autograd::grad({joined}, {mapped}, {at::ones_like(joined)})[0],
+                  "the gradient of split_uses");
+  });
+}
+
 TEST_P(Operators, OfADeviceNeedTheirArraysThere) {
-  if (GetParam() == Where::cpu) return;
+  if (GetParam().where == Where::cpu) return;
   const PlanCase item(kBoth, true);
   OperatorCase made(GetParam(), at::kFloat);
   for (const auto& layer : item.plan().layers) made.arrays().add(*layer);

@@ -5,7 +5,7 @@
 
 namespace tpudist::test {
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Operators, ::testing::Values(Where::cpu));
-INSTANTIATE_TEST_SUITE_P(Emulated, Operators, ::testing::Values(Where::emulated));
+INSTANTIATE_TEST_SUITE_P(Cpu, Operators, ::testing::ValuesIn(settings({Where::cpu})));
+INSTANTIATE_TEST_SUITE_P(Emulated, Operators, ::testing::ValuesIn(settings({Where::emulated})));
 
 }  // namespace tpudist::test
