@@ -21,8 +21,7 @@
 #include "launch/output.hpp"
 #include "launch/traced_job.hpp"
 #include "sweep/sweep_file.hpp"
-#include "train/experiment/load_experiment.hpp"
-#include "train/experiment/values_to_agree.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/trainer.hpp"
 

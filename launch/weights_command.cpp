@@ -12,7 +12,7 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
-#include "train/experiment/load_experiment.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/weights/exported_weights.hpp"
 #include "train/weights/imported_run.hpp"

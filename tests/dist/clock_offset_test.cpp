@@ -1,4 +1,4 @@
-#include "dist/clock_offset.hpp"
+#include "dist/job_trace.hpp"
 
 #include <gtest/gtest.h>
 

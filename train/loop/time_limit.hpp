@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "train/experiment/time_limit_config.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -10,7 +10,6 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
-#include "train/experiment/same_settings.hpp"
 
 namespace tpudist {
 namespace {

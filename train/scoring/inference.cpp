@@ -6,14 +6,14 @@
 #include <map>
 #include <set>
 
+#include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "ensemble/predictions_file.hpp"
-#include "train/experiment/same_settings.hpp"
-#include "train/experiment/values_to_agree.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/scoring/in_memory_predictions.hpp"
 #include "train/scoring/prediction_records.hpp"
 #include "train/state/checkpoint.hpp"
