@@ -1,4 +1,4 @@
-#include "dist/tree_reducer.hpp"
+#include "dist/gradient_reducer.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,6 @@
 #include "dist/leaf_ledger.hpp"
 #include "dist/reduction_tree.hpp"
 #include "dist/row_math.hpp"
-#include "dist/row_store.hpp"
 
 namespace tpudist {
 namespace {

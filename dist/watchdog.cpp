@@ -9,7 +9,7 @@
 
 #include "core/duration.hpp"
 #include "core/host_name.hpp"
-#include "dist/lost_ranks.hpp"
+#include "dist/rank_silence.hpp"
 #include "dist/stop_signal.hpp"
 
 namespace tpudist {
