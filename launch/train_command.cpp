@@ -19,7 +19,6 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
-#include "launch/traced_job.hpp"
 #include "sweep/sweep_file.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"

@@ -26,7 +26,7 @@ constexpr double kDisagreementLimit = 0.5;
 constexpr double kOutlierFactor = 20, kLeastOutlier = 0.005;
 constexpr std::int64_t kLeastPairs = 20;
 
-constexpr double kSignificance = 0.01;
+constexpr double kSuspectLevel = 0.01;
 
 enum Stream : std::uint64_t { kTimes = 1, kRepeats, kPairs };
 
@@ -178,7 +178,7 @@ std::string_view name_of(CheckKind kind) {
 }
 
 bool MeasurementCheck::is_suspect(std::int64_t checks) const {
-  return std::abs(value) > limit && p * static_cast<double>(checks) < kSignificance;
+  return std::abs(value) > limit && p * static_cast<double>(checks) < kSuspectLevel;
 }
 
 RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::int32_t> config) {

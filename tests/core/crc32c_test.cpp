@@ -1,4 +1,4 @@
-#include "core/crc32c.hpp"
+#include "train/events/event_file.hpp"
 
 #include <gtest/gtest.h>
 

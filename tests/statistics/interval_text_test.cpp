@@ -1,4 +1,4 @@
-#include "statistics/interval_text.hpp"
+#include "statistics/interval.hpp"
 
 #include <gmock/gmock.h>
 

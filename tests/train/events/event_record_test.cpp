@@ -1,4 +1,4 @@
-#include "train/events/event_record.hpp"
+#include "train/events/event_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +27,10 @@ const std::string kScalars = from_hex(
     "3e0a0b0a0472617465156f1283bac212337a");
 
 const std::string kSettings = from_hex(
-    "80000000000000002a5b60ec0900000000004a934010ac022a720a700a1c5f68706172616d735f2f73657373696f6e5f"
-    "73746172745f696e666f4a500a4e0a0768706172616d7312431a410a100a0a646174612e6361636865120220010a120a"
+    "80000000000000002a5b60ec0900000000004a934010ac022a720a700a1c5f68706172616d735f2f73657373696f6e"
+    "5f"
+    "73746172745f696e666f4a500a4e0a0768706172616d7312431a410a100a0a646174612e6361636865120220010a12"
+    "0a"
     "046c6f7373120a1a086c6973745f6d6c650a190a0c6f7074696d697a65722e6c72120911fca9f1d24d62503f8115d8"
     "f7");
 
@@ -37,10 +39,10 @@ const std::vector<Scalar> kTwoScalars{{"loss/member_0", 0.25}, {"rate", -1e-3}};
 TEST(EventRecord, HasTheBytesOfTensorBoard) {
   EXPECT_EQ(version_record(1234.5), kVersion);
   EXPECT_EQ(scalar_record(1234.5, 300, kTwoScalars), kScalars);
-  EXPECT_EQ(settings_record(
-                1234.5, 300,
-                {{"data.cache", "true"}, {"loss", "list_mle"}, {"optimizer.lr", "0.001"}}),
-            kSettings);
+  EXPECT_EQ(
+      settings_record(1234.5, 300,
+                      {{"data.cache", "true"}, {"loss", "list_mle"}, {"optimizer.lr", "0.001"}}),
+      kSettings);
 }
 
 TEST(EventRecord, MaskedCrcIsThatOfTheFormat) {

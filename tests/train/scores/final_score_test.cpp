@@ -1,4 +1,4 @@
-#include "train/scores/final_score.hpp"
+#include "train/scores/score_table.hpp"
 
 #include <gtest/gtest.h>
 
