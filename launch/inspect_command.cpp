@@ -19,8 +19,7 @@
 #include "data/shards/shard_statistics.hpp"
 #include "launch/command_line.hpp"
 #include "launch/commands.hpp"
-#include "launch/inspect_ceilings.hpp"
-#include "launch/inspect_suspects.hpp"
+#include "launch/inspect_run_times.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {

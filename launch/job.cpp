@@ -23,7 +23,6 @@
 #include "dist/node_topology.hpp"
 #include "launch/build_info.hpp"
 #include "launch/cores.hpp"
-#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
 #include "launch/output.hpp"
 #include "models/kernels/cpu_kernels.hpp"

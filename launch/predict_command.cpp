@@ -20,7 +20,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
-#include "sweep/finished_runs.hpp"
+#include "sweep/sweep_folder.hpp"
 #include "train/scores/score_table.hpp"
 #include "train/scoring/inference.hpp"
 #include "train/state/run_folder.hpp"

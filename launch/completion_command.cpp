@@ -1,11 +1,12 @@
-#include "launch/shell_completion.hpp"
-
 #include <fmt/format.h>
 
 #include <functional>
+#include <memory>
 
 #include "core/process.hpp"
 #include "core/text.hpp"
+#include "launch/commands.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
@@ -54,8 +55,8 @@ std::string words_of(const CommandText& command, bool options) {
   return join(words, " ");
 }
 
-}  // namespace
-
+// Scripts for completing commands, options and fixed values in a shell; file names where nothing
+// else is expected.
 std::string bash_completion(const CommandText& program) {
   std::string values, options, words;
   visit_all(program, [&](const CommandText& command, const std::string& path) {
@@ -191,6 +192,27 @@ end
 )";
   const std::string script = replaced(std::string(kScript), "PROGRAM", program.name);
   return replaced(script, "PATHS", all_paths(program, " ")) + lines;
+}
+
+void print_completion(const CommandText& program, const std::string& shell) {
+  print_text(shell == "bash"  ? bash_completion(program)
+             : shell == "zsh" ? zsh_completion(program)
+                              : fish_completion(program));
+}
+
+}  // namespace
+
+void add_completion_command(Command app) {
+  auto shell = std::make_shared<std::string>();
+  const Command command =
+      app.add_command("completion", "Print a script that lets a shell complete tpudist");
+  command.footer(
+      "An installation has these scripts already, where the shells look for them.\n\n"
+      "Example:\n  source <(tpudist completion bash)\n"
+      "  tpudist completion zsh > ~/.zfunc/_tpudist\n"
+      "  tpudist completion fish > ~/.config/fish/completions/tpudist.fish");
+  command.add_option("shell", *shell, "The shell").required().one_of({"bash", "zsh", "fish"});
+  command.run([app, shell] { print_completion(app.text(), *shell); });
 }
 
 }  // namespace tpudist

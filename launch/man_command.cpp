@@ -1,13 +1,20 @@
-#include "launch/man_page.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
+#include "core/error.hpp"
+#include "core/file_system.hpp"
 #include "core/text.hpp"
 #include "core/version.hpp"
+#include "launch/commands.hpp"
+#include "launch/output.hpp"
 
 namespace tpudist {
 namespace {
@@ -100,6 +107,13 @@ std::string body(const CommandText& command, const std::string& path) {
   return text;
 }
 
+// The name of a page without its section: "tpudist-train".
+std::string man_page_name(const std::string& path) {
+  std::string name = path;
+  std::ranges::replace(name, ' ', '-');
+  return name;
+}
+
 // The program's own page: a line for each command, which has a page of its own.
 std::string list_of_commands(const CommandText& program) {
   std::string text = ".SH COMMANDS\n";
@@ -111,14 +125,8 @@ std::string list_of_commands(const CommandText& program) {
   return text;
 }
 
-}  // namespace
-
-std::string man_page_name(const std::string& path) {
-  std::string name = path;
-  std::ranges::replace(name, ' ', '-');
-  return name;
-}
-
+// The manual page of a command and all commands below it, in the macros of man(7). `path` is what a
+// user types, "tpudist train". The page of the program itself lists its commands.
 std::string man_page(const CommandText& command, const std::string& path) {
   const bool is_program = path.find(' ') == std::string::npos;
   std::string name = man_page_name(path), title = name;
@@ -137,6 +145,56 @@ std::string man_page(const CommandText& command, const std::string& path) {
         ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage or configuration, 3 bad input data, 85 "
         "stopped with a checkpoint, 86 hung.\n.SH SEE ALSO\n.BR tpudist (1)\n";
   return page;
+}
+
+void print_page(const CommandText& program, const std::string& wanted) {
+  if (wanted.empty()) return print_text(man_page(program, program.name));
+  std::vector<std::string> names;
+  for (const CommandText& command : program.commands) {
+    names.push_back(command.name);
+    if (command.name == wanted)
+      return print_text(man_page(command, program.name + " " + command.name));
+  }
+  const std::string nearest = nearest_of(wanted, names);
+  refuse_value("command", fmt::format("there is no command \"{}\"{}", wanted,
+                                      nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+}
+
+void write_pages(const CommandText& program, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError(fmt::format("make the folder {}: {}", folder.string(), error.message()));
+  const auto write = [&](const CommandText& command, const std::string& path) {
+    const std::filesystem::path file = folder / (man_page_name(path) + ".1");
+    write_file_atomically(file, man_page(command, path));
+    print("{}\n", file.string());
+  };
+  write(program, program.name);
+  for (const CommandText& command : program.commands)
+    write(command, program.name + " " + command.name);
+}
+
+}  // namespace
+
+void add_man_command(Command app) {
+  struct ManArguments {
+    std::string command;
+    std::filesystem::path folder;
+  };
+  auto arguments = std::make_shared<ManArguments>();
+  Command command = app.add_command("man", "Print a manual page, or write all of them");
+  command.footer(
+      "Example:\n  tpudist man train | man -l -\n  tpudist man --dir ~/.local/share/man/man1");
+  const Option page = command.add_option("command", arguments->command,
+                                         "Of this command (default: of the program)");
+  command.add_option("--dir", arguments->folder, "Write all pages into this folder").excludes(page);
+  command.run([app, arguments] {
+    if (arguments->folder.empty()) {
+      print_page(app.text(), arguments->command);
+    } else {
+      write_pages(app.text(), arguments->folder);
+    }
+  });
 }
 
 }  // namespace tpudist

@@ -9,6 +9,10 @@
 
 namespace tpudist {
 
+// Prints the noise ceiling of each graph, or why it has none, and the mean of each split.
+void inspect_ceilings(const std::filesystem::path& shard_root,
+                      const std::vector<Collection>& collections, bool json);
+
 // Arguments of `inspect --suspects`.
 struct InspectSuspectArguments {
   bool asked = false;
