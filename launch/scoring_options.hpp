@@ -7,7 +7,7 @@
 #include "ensemble/judgement.hpp"
 #include "launch/command_line.hpp"
 #include "statistics/combination.hpp"
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 

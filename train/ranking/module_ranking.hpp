@@ -10,7 +10,7 @@
 #include "statistics/combination.hpp"
 #include "statistics/member_spread.hpp"
 #include "train/experiment/context.hpp"
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 
