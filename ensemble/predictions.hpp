@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/means.hpp"
 #include "statistics/combination.hpp"
 
 namespace tpudist {
@@ -32,14 +32,12 @@ struct PredictedRun {
 
 // A member of one of the runs.
 struct PredictedMember {
-  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
   int run = 0;          // index of its run
   int number = 0;       // within the ensemble (EnsembleConfig::number_of)
   int fold = -1;        // held out; -1: none
   bool failed = false;  // its loss or gradient was not finite; it has no scores
   // Mean training loss of its first and last steps; NaN where unknown (InitialAndFinalLoss).
-  double first_loss = kUnknown, last_loss = kUnknown;
+  double first_loss = kNone, last_loss = kNone;
 };
 
 // A scored graph.

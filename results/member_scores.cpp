@@ -118,6 +118,19 @@ MemberScores scores_from(const Json& json, const std::string& collection, int fi
   return scores;
 }
 
+// What `read` makes of scores.json.
+template <typename Read>
+auto read_json(const std::filesystem::path& path, Read read) {
+  const std::string text = read_text_file(path);
+  try {
+    return read(Json::parse(text));
+  } catch (const std::exception& error) {
+    throw DataError(fmt::format(
+        "{}: damaged: {}; `tpudist train --resume` with the run's folder writes it again",
+        path.string(), json_fault(error.what())));
+  }
+}
+
 std::optional<double> known(double score) {
   return std::isnan(score) ? std::nullopt : std::optional(score);
 }
@@ -175,14 +188,12 @@ MemberScores read_member_scores(const PredictionSource& predictions) {
 
 MemberScores read_member_scores_json(const std::filesystem::path& path,
                                      const std::string& collection, int first_member) {
-  const std::string text = read_text_file(path);
-  try {
-    return scores_from(Json::parse(text), collection, first_member);
-  } catch (const std::exception& error) {
-    throw DataError(fmt::format(
-        "{}: damaged: {}; `tpudist train --resume` with the run's folder writes it again",
-        path.string(), json_fault(error.what())));
-  }
+  return read_json(path,
+                   [&](const Json& json) { return scores_from(json, collection, first_member); });
+}
+
+std::uint64_t read_scored_parameters(const std::filesystem::path& path) {
+  return read_json(path, [](const Json& json) { return hash_from(json, "parameters"); });
 }
 
 std::vector<MemberResult> read_member_results(const std::filesystem::path& path,

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
@@ -188,8 +188,7 @@ RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::i
   if (bad != times.end())
     throw DataError(
         fmt::format("run time {} of measurement {} is not positive", *bad, bad - times.begin()));
-  constexpr double kOnce = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> deviation(times.size(), kOnce);
+  std::vector<double> deviation(times.size(), kNone);
   each_repeated(config, [&](std::span<const std::int64_t> rows) {
     std::vector<double> logarithms;
     for (const std::int64_t row : rows)

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <span>
 
 #include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/means.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
@@ -52,7 +52,7 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
       bad_loss(experiment.train.bad_loss, experiment.ensemble.members) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
   failed.assign(members, 0);
-  best_score.assign(members, std::numeric_limits<double>::quiet_NaN());
+  best_score.assign(members, kNone);
   best_step.assign(members, -1);
 }
 

@@ -1,27 +1,25 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/means.hpp"
+
 namespace tpudist {
 
 // Quality of the ranking of one graph (statistics/metrics.hpp). NaN where a metric is undefined:
 // all values equal on one side, or no run times.
 struct GraphMetrics {
-  static constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
-
   std::string name;          // of the graph
   std::int64_t configs = 0;  // ranked configurations
-  double kendall_tau = kUndefined;
-  double opa = kUndefined;
-  double slowdown_1 = kUndefined, slowdown_5 = kUndefined, slowdown_10 = kUndefined,
-         slowdown_100 = kUndefined;
-  double tile_score = kUndefined;  // tile graphs only
+  double kendall_tau = kNone;
+  double opa = kNone;
+  double slowdown_1 = kNone, slowdown_5 = kNone, slowdown_10 = kNone, slowdown_100 = kNone;
+  double tile_score = kNone;  // tile graphs only
 };
 
 // A column of a table: its name in text and JSON, and its field.
