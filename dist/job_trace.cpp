@@ -12,9 +12,9 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
+#include "core/process.hpp"
 
 namespace tpudist {
 namespace {
@@ -111,10 +111,10 @@ void warn_of_dropped(Communicator& world, const std::vector<TraceTrack>& tracks,
 
 }  // namespace
 
-ClockOffset offset_within(const OffsetBounds& bounds) {
-  const std::int64_t middle = bounds.lower + (bounds.upper - bounds.lower) / 2;
-  const std::int64_t offset = bounds.lower <= 0 && bounds.upper >= 0 ? 0 : middle;
-  return {offset, std::max(offset - bounds.lower, bounds.upper - offset)};
+ClockOffset offset_within(std::int64_t lower, std::int64_t upper) {
+  const std::int64_t middle = lower + (upper - lower) / 2;
+  const std::int64_t offset = lower <= 0 && upper >= 0 ? 0 : middle;
+  return {offset, std::max(offset - lower, upper - offset)};
 }
 
 ClockOffset measure_clock_offset(Communicator& world, const std::function<std::int64_t()>& now) {
@@ -134,7 +134,7 @@ ClockOffset measure_clock_offset(Communicator& world, const std::function<std::i
     for (std::size_t r = 0; r < ranks; ++r) lower[r] = std::max(lower[r], before[r] - end);
   }
   world.broadcast(std::span(lower), 0);
-  return own == 0 ? ClockOffset{} : offset_within({lower[own], upper});
+  return own == 0 ? ClockOffset{} : offset_within(lower[own], upper);
 }
 
 JobTrace::JobTrace(Communicator& world, std::size_t spans_of_a_thread) : trace_(spans_of_a_thread) {

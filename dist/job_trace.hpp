@@ -17,13 +17,9 @@ struct ClockOffset {
   std::int64_t error = 0;   // ns; the true offset is at most this far away
 };
 
-// Bounds of an offset.
-struct OffsetBounds {
-  std::int64_t lower = 0, upper = 0;  // ns
-};
-
-// 0 if the bounds allow it, since ranks of one node share a clock; otherwise their middle.
-ClockOffset offset_within(const OffsetBounds& bounds);
+// The offset of which these are bounds, in ns: 0 if they allow it, since ranks of one node share a
+// clock; otherwise their middle.
+ClockOffset offset_within(std::int64_t lower, std::int64_t upper);
 
 // Compares the clocks of all ranks in a few dozen small exchanges. Nobody leaves an all_gather
 // before every rank has entered it. With b the time before and a the time after it, each round

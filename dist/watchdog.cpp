@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/duration.hpp"
-#include "core/host_name.hpp"
+#include "core/process.hpp"
 #include "dist/rank_silence.hpp"
 #include "dist/stop_signal.hpp"
 

@@ -11,7 +11,6 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
-#include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "data/shards/converted_collections.hpp"

@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
-#include "sweep/slurm_scripts.hpp"
 
 namespace tpudist {
+
+// The files slurm/sweep.sbatch and slurm/ensemble.sbatch, embedded by slurm_scripts.cpp.in.
+extern const std::string_view kSweepScript, kEnsembleScript;
+
 namespace {
 
 namespace fs = std::filesystem;

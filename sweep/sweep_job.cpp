@@ -13,9 +13,9 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
 #include "core/progress.hpp"
 #include "core/text.hpp"
 #include "results/member_scores.hpp"

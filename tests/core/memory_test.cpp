@@ -1,4 +1,4 @@
-#include "core/memory.hpp"
+#include "core/process.hpp"
 
 #include <gtest/gtest.h>
 

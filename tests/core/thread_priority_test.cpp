@@ -1,4 +1,4 @@
-#include "core/thread_priority.hpp"
+#include "core/process.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +10,9 @@
 namespace tpudist {
 namespace {
 
-int nice_of_this_thread() { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); }
+int nice_of_this_thread() {
+  return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+}
 
 TEST(ThreadPriority, OnlyTheCallingThreadGivesWay) {
   const int before = nice_of_this_thread();

@@ -14,7 +14,6 @@
 #include "core/config/settings.hpp"
 #include "core/file_system.hpp"
 #include "core/hash.hpp"
-#include "core/host_name.hpp"
 #include "core/json_number.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
