@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <numeric>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tpudist {
 namespace {
@@ -96,6 +99,21 @@ RC_GTEST_PROP(EventRecordProperty, AnyScalarsAreFoundAgain,
   RC_ASSERT(found.size() == 1u);
   RC_ASSERT(found.front().step == step);
   RC_ASSERT(found.front().record == record);
+}
+
+std::uint32_t crc_of(const std::vector<std::uint8_t>& bytes) {
+  return crc32c(std::as_bytes(std::span(bytes)));
+}
+
+// The examples of RFC 3720, appendix B.4, and the usual check value.
+TEST(Crc32c, GivesTheKnownValues) {
+  EXPECT_EQ(crc32c({}), 0u);
+  EXPECT_EQ(crc32c(std::as_bytes(std::span(std::string_view("123456789")))), 0xe3069283u);
+  EXPECT_EQ(crc_of(std::vector<std::uint8_t>(32, 0)), 0x8a9136aau);
+  EXPECT_EQ(crc_of(std::vector<std::uint8_t>(32, 0xff)), 0x62a8ab43u);
+  std::vector<std::uint8_t> rising(32);
+  std::iota(rising.begin(), rising.end(), std::uint8_t{0});
+  EXPECT_EQ(crc_of(rising), 0x46dd794eu);
 }
 
 }  // namespace
