@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/output_path.hpp"
 #include "core/text.hpp"
 #include "core/version.hpp"
 #include "launch/commands.hpp"
@@ -161,9 +161,7 @@ void print_page(const CommandText& program, const std::string& wanted) {
 }
 
 void write_pages(const CommandText& program, const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", folder.string(), error.message()));
+  make_folder(folder);
   const auto write = [&](const CommandText& command, const std::string& path) {
     const std::filesystem::path file = folder / (man_page_name(path) + ".1");
     write_file_atomically(file, man_page(command, path));

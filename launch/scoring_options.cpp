@@ -62,7 +62,7 @@ void add_combination_options(Command command, CombinationArguments& arguments) {
       .show_default();
 }
 
-void add_run_options(Command command, ScoringArguments& arguments) {
+void add_checkpoint_options(Command command, ScoringArguments& arguments) {
   command
       .add_option("--checkpoint", arguments.checkpoint,
                   "last, best (by the validation score of the ensemble) or a step")
@@ -72,6 +72,10 @@ void add_run_options(Command command, ScoringArguments& arguments) {
                   "Of runs with train.average: averaged, or raw as the last step left them")
       .one_of({"averaged", "raw"})
       .show_default();
+}
+
+void add_run_options(Command command, ScoringArguments& arguments) {
+  add_checkpoint_options(command, arguments);
   command.add_option("--device", arguments.device, "auto, cpu or cuda")
       .one_of({"auto", "cpu", "cuda"})
       .show_default();

@@ -50,7 +50,10 @@ struct JudgementArguments {
 // Adds --combine and --temperature.
 void add_combination_options(Command command, CombinationArguments& arguments);
 
-// Adds --checkpoint (find_checkpoint), --weights, --device and --threads.
+// Adds --checkpoint (find_checkpoint) and --weights.
+void add_checkpoint_options(Command command, ScoringArguments& arguments);
+
+// Adds the options of add_checkpoint_options, --device and --threads.
 void add_run_options(Command command, ScoringArguments& arguments);
 
 // Adds --data and the options of add_run_options.

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
 
@@ -123,9 +124,7 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
 
 void write_slurm_scripts(const SweepFolder& folder) {
   const fs::path slurm = folder.path() / "slurm";
-  std::error_code error;
-  fs::create_directories(slurm, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", slurm.string(), error.message()));
+  make_folder(slurm);
   write_file_atomically(slurm / "sweep.sbatch", kSweepScript);
   write_file_atomically(slurm / "ensemble.sbatch", kEnsembleScript);
 }

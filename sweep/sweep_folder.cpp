@@ -12,6 +12,7 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/output_path.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
@@ -29,12 +30,6 @@ namespace fs = std::filesystem;
 constexpr const char* kRecord = "sweep.json";
 constexpr const char* kSweepFile = "sweep.yaml";
 constexpr const char* kWriter = "tpudist sweep";
-
-void make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", path.string(), error.message()));
-}
 
 // Writes the experiments as read, and the sweep file with their new paths: the sources of later
 // stages.
