@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/output_path.hpp"
 #include "core/text.hpp"

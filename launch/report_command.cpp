@@ -5,7 +5,6 @@
 #include <system_error>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
