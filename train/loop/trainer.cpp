@@ -18,7 +18,6 @@
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/agreement.hpp"
-#include "train/loop/layer_report.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
