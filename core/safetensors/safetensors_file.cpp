@@ -29,7 +29,7 @@ namespace tpudist {
 namespace {
 
 // Maximum size of a header, as in the safetensors package.
-inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
 
 // The content of a safetensors header.
 struct SafetensorsHeader {

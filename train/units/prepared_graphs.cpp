@@ -26,7 +26,7 @@ namespace tpudist {
 namespace {
 
 // Increase it whenever the same key would stand for different bytes.
-inline constexpr std::uint64_t kPreparedRecordsVersion = 1;
+constexpr std::uint64_t kPreparedRecordsVersion = 1;
 
 // Prepared graphs in a cache file: the arrays of one graph after another, and in the directory a
 // record of equal length for each graph.
