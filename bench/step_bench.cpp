@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/memory.hpp"
+#include "core/process.hpp"
 #include "data/loading/prefetcher.hpp"
 #include "dist/self_communicator.hpp"
 #include "models/kernels/tensor_memory.hpp"

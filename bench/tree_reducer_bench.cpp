@@ -12,9 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "dist/all_reduce_reducer.hpp"
+#include "dist/gradient_reducer.hpp"
 #include "dist/mpi_session.hpp"
-#include "dist/tree_reducer.hpp"
 
 namespace tpudist {
 namespace {

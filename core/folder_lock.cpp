@@ -16,8 +16,8 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
-#include "core/host_name.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 
 namespace tpudist {

@@ -1,7 +1,14 @@
 #include "core/process.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +20,18 @@ namespace {
 // Bytes that are not valid text would break the JSON that contains the line.
 std::string text_or_unknown(std::string text) {
   return text.empty() || !is_utf8(text) ? "unknown" : text;
+}
+
+// The line "VmHWM:  1234 kB" of /proc/self/status in bytes; 0 when there is none.
+std::uint64_t status_peak() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  std::uint64_t kibibytes = 0;
+  while (status >> word) {
+    if (word == "VmHWM:") return status >> kibibytes ? kibibytes * 1024 : 0;
+    status.ignore(1 << 16, '\n');
+  }
+  return 0;
 }
 
 }  // namespace
@@ -50,6 +69,28 @@ std::string processor_name() {
       return text_or_unknown(std::string(trim(line.substr(colon + 1))));
   }
   return "unknown";
+}
+
+std::string host_name() {
+  std::array<char, 256> buffer{};
+  return ::gethostname(buffer.data(), buffer.size() - 1) == 0 ? buffer.data() : "an unknown host";
+}
+
+std::uint64_t peak_resident_bytes() {
+  // getrusage also has this number, but it survives exec: a small program started by a large one
+  // would report the large one's peak.
+  if (const std::uint64_t bytes = status_peak()) return bytes;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+void give_way_to_others() {
+  constexpr int kNice = 10;
+  const auto thread = static_cast<id_t>(::gettid());
+  errno = 0;
+  const int now = ::getpriority(PRIO_PROCESS, thread);
+  if (errno == 0) ::setpriority(PRIO_PROCESS, thread, std::max(now, kNice));
 }
 
 }  // namespace tpudist

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,17 @@ std::string command_line();
 
 // The processor of this machine, such as "AMD EPYC 9R14"; "unknown" if the system does not tell.
 std::string processor_name();
+
+// The name of this machine, for messages and records; "an unknown host" if the system does not
+// tell.
+std::string host_name();
+
+// Largest resident set of this process so far (VmHWM), in bytes.
+std::uint64_t peak_resident_bytes();
+
+// Lowers the priority of the calling thread from here on (nice 10): where cores are short, it gets
+// a tenth of another thread's time. A thread that has a lower priority already keeps it. Linux has
+// one value per thread. Nothing depends on it, so a refusal by the system is no error.
+void give_way_to_others();
 
 }  // namespace tpudist

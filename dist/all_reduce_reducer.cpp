@@ -1,4 +1,4 @@
-#include "dist/all_reduce_reducer.hpp"
+#include "dist/gradient_reducer.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 #include "dist/device_memory.hpp"
 #include "dist/leaf_ledger.hpp"
 #include "dist/row_math.hpp"
-#include "dist/row_store.hpp"
 
 namespace tpudist {
 namespace {

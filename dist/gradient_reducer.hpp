@@ -1,8 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
+
+#include "core/thread_pool.hpp"
+#include "dist/communicator.hpp"
 
 namespace tpudist {
 
@@ -36,5 +40,20 @@ class GradientReducer {
 
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
 };
+
+// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer. The
+// fastest on NCCL, but its bits depend on the number of ranks. Rows and sums are host memory; with
+// a device communicator the sums are copied through a buffer on the device. `pool` shares long
+// additions.
+std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
+                                                         std::int64_t length, ThreadPool& pool);
+
+// Sums in one fixed binary tree over leaf numbers, padded to a power of two. Absent leaves are
+// skipped, never added as 0.0. So the bits are the same for any number of ranks and threads. A rank
+// merges two nodes as soon as it has both. Ranks exchange their largest sub-trees in slices
+// (all_to_all), finish the tree on their slice, and all_gather the result. `pool` shares long
+// additions. Host memory.
+std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length,
+                                                   ThreadPool& pool);
 
 }  // namespace tpudist

@@ -5,17 +5,21 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
+#include "core/process.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr int kRounds = 32;
 
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -106,6 +110,32 @@ void warn_of_dropped(Communicator& world, const std::vector<TraceTrack>& tracks,
 }
 
 }  // namespace
+
+ClockOffset offset_within(std::int64_t lower, std::int64_t upper) {
+  const std::int64_t middle = lower + (upper - lower) / 2;
+  const std::int64_t offset = lower <= 0 && upper >= 0 ? 0 : middle;
+  return {offset, std::max(offset - lower, upper - offset)};
+}
+
+ClockOffset measure_clock_offset(Communicator& world, const std::function<std::int64_t()>& now) {
+  const auto ranks = static_cast<std::size_t>(world.size());
+  const auto own = static_cast<std::size_t>(world.rank());
+  if (ranks == 1) return {};
+  const std::vector<std::int64_t> ones(ranks, 1);
+  std::vector<std::int64_t> before(ranks);
+  std::vector<std::int64_t> lower(ranks, std::numeric_limits<std::int64_t>::min());
+  std::int64_t upper = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const std::int64_t begin = now();
+    world.all_gather(std::span(&begin, 1), std::span(before), std::span<const std::int64_t>(ones));
+    const std::int64_t end = now();
+    upper = std::min(upper, end - before[0]);
+    // Only the times of rank 0 give bounds; it sends them to the others.
+    for (std::size_t r = 0; r < ranks; ++r) lower[r] = std::max(lower[r], before[r] - end);
+  }
+  world.broadcast(std::span(lower), 0);
+  return own == 0 ? ClockOffset{} : offset_within(lower[own], upper);
+}
 
 JobTrace::JobTrace(Communicator& world, std::size_t spans_of_a_thread) : trace_(spans_of_a_thread) {
   world.barrier();

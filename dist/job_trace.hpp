@@ -3,13 +3,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "core/trace.hpp"
-#include "dist/clock_offset.hpp"
 #include "dist/communicator.hpp"
 
 namespace tpudist {
+
+// The offset of this rank's clock from that of rank 0.
+struct ClockOffset {
+  std::int64_t offset = 0;  // ns to subtract from this rank's times; 0 on rank 0
+  std::int64_t error = 0;   // ns; the true offset is at most this far away
+};
+
+// The offset of which these are bounds, in ns: 0 if they allow it, since ranks of one node share a
+// clock; otherwise their middle.
+ClockOffset offset_within(std::int64_t lower, std::int64_t upper);
+
+// Compares the clocks of all ranks in a few dozen small exchanges. Nobody leaves an all_gather
+// before every rank has entered it. With b the time before and a the time after it, each round
+// gives b[r] - a[0] <= offset of r <= a[r] - b[0]; the narrowest bounds are used. `now`: this
+// rank's clock in ns. Collective. Host memory.
+ClockOffset measure_clock_offset(Communicator& world, const std::function<std::int64_t()>& now);
 
 // The trace of a job: what each thread of each rank did and when, on the clock of rank 0.
 class JobTrace {

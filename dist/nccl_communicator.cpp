@@ -9,8 +9,14 @@
 #include "dist/device_memory.hpp"
 
 #ifndef TPUDIST_NO_CUDA
+#include <nccl.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <source_location>
+#include <string_view>
+
 #include "dist/cuda_check.hpp"
-#include "dist/nccl_handles.hpp"
 #endif
 
 namespace tpudist {
@@ -28,6 +34,51 @@ std::string nccl_version_report() {
 #else
 
 namespace {
+
+// Throws DistError with NCCL's own text and its last warning, the name of the call and its place in
+// the source, unless it succeeded. `comm` may be null.
+void check_nccl(ncclResult_t code, std::string_view call, ncclComm_t comm,
+                std::source_location place = std::source_location::current()) {
+  if (code == ncclSuccess) return;
+  throw DistError(fmt::format("{} failed: {}; {} ({}:{}); NCCL_DEBUG=WARN tells more", call,
+                              ncclGetErrorString(code), ncclGetLastError(comm),
+                              std::filesystem::path(place.file_name()).filename().string(),
+                              place.line()));
+}
+
+// Owners of CUDA and NCCL objects of the current device. Destructors log failures.
+struct StreamDeleter {
+  void operator()(cudaStream_t stream) const {
+    if (cudaStreamDestroy(stream) != cudaSuccess) spdlog::warn("cudaStreamDestroy failed");
+  }
+};
+struct EventDeleter {
+  void operator()(cudaEvent_t event) const {
+    if (cudaEventDestroy(event) != cudaSuccess) spdlog::warn("cudaEventDestroy failed");
+  }
+};
+struct NcclDeleter {
+  void operator()(ncclComm_t comm) const {
+    if (ncclCommDestroy(comm) != ncclSuccess) spdlog::warn("ncclCommDestroy failed");
+  }
+};
+using Stream = std::unique_ptr<CUstream_st, StreamDeleter>;
+using Event = std::unique_ptr<CUevent_st, EventDeleter>;
+using NcclHandle = std::unique_ptr<ncclComm, NcclDeleter>;
+
+// Non-blocking: the default stream does not wait for it.
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+             "cudaStreamCreateWithFlags");
+  return Stream(stream);
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return Event(event);
+}
 
 ncclRedOp_t to_nccl(ReduceOp op) {
   switch (op) {

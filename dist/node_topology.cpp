@@ -1,24 +1,18 @@
 #include "dist/node_topology.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/process.hpp"
 #include "dist/device_memory.hpp"
 #include "dist/mpi_communicator.hpp"
 #include "dist/self_communicator.hpp"
 
 namespace tpudist {
 namespace {
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 std::vector<std::string> words(const std::string& text) {
   std::istringstream stream(text);

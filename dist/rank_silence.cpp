@@ -1,9 +1,15 @@
 #include "dist/rank_silence.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/types.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <system_error>
 
 #include "dist/agreement.hpp"
 
@@ -64,6 +70,10 @@ std::string details(std::span<const RankSilence> ranks, std::vector<int> listed,
     text += fmt::format("tpudist: the newest checkpoint is {}; go on with --resume\n", checkpoint);
   }
   return text;
+}
+
+bool is_gone(std::int64_t process) {
+  return ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace
@@ -200,6 +210,35 @@ std::string loss_report(std::span<const RankSilence> ranks, int self, const std:
   return fmt::format("tpudist: error: {} {}: rank {} waits in collective {} ({}) in vain\n",
                      list_of(ranks, lost), why, own.rank, own.collective, own.call) +
          details(ranks, lost, self, checkpoint);
+}
+
+std::string process_space() {
+  std::string start;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> start;
+  std::error_code error;
+  const auto numbers = std::filesystem::read_symlink("/proc/self/ns/pid", error);
+  if (start.empty() || error) return "";
+  return start + ' ' + numbers.string();
+}
+
+std::vector<int> ended_ranks(std::span<const RankSilence> ranks, int self) {
+  const std::string& space = ranks[static_cast<std::size_t>(self)].place.space;
+  std::vector<int> ended;
+  for (std::size_t rank = 0; rank < ranks.size() && !space.empty(); ++rank) {
+    const RankStatus& place = ranks[rank].place;
+    if (!ranks[rank].known || place.failed || place.space != space) continue;
+    if (is_gone(place.process)) ended.push_back(static_cast<int>(rank));
+  }
+  return ended;
+}
+
+std::vector<int> mute_ranks(std::span<const RankSilence> ranks, int self) {
+  std::vector<int> mute;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    const RankSilence& other = ranks[static_cast<std::size_t>(rank)];
+    if (rank != self && other.known && !other.answers) mute.push_back(rank);
+  }
+  return mute;
 }
 
 }  // namespace tpudist

@@ -5,7 +5,9 @@
 
 namespace tpudist {
 namespace {
+
 constexpr std::int64_t range_length = 1 << 16;  // 256 KiB: about ten microseconds of work
+
 }  // namespace
 
 void add_range(float* out, const float* a, const float* b, std::int64_t length) {
@@ -35,6 +37,34 @@ void copy_row(ThreadPool& pool, float* out, const float* from, std::int64_t leng
   for_row_ranges(pool, length, [&](std::int64_t begin, std::int64_t count) {
     if (count > 0) std::memcpy(out + begin, from + begin, count * sizeof(float));
   });
+}
+
+float* grow(AlignedFloats& buffer, std::int64_t length) {
+  length = std::max<std::int64_t>(length, 1);
+  if (std::ssize(buffer) < length) {
+    buffer.clear();  // nothing to carry over
+    buffer.resize(length);
+  }
+  return buffer.data();
+}
+
+float* RowStore::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return grow(rows_.emplace_back(), length_);
+  float* row = free_.back();
+  free_.pop_back();
+  return row;
+}
+
+void RowStore::give_back(float* row) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(row);
+}
+
+void RowStore::take_all_back() {
+  const std::lock_guard lock(mutex_);
+  free_.clear();
+  for (AlignedFloats& row : rows_) free_.push_back(row.data());
 }
 
 }  // namespace tpudist

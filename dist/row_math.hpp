@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <vector>
 
+#include "core/aligned.hpp"
 #include "core/thread_pool.hpp"
 
 namespace tpudist {
@@ -21,5 +24,27 @@ void copy_row(ThreadPool& pool, float* out, const float* from, std::int64_t leng
 // Calls body(begin, count) for fixed ranges of [0, length), on the threads of the pool.
 void for_row_ranges(ThreadPool& pool, std::int64_t length,
                     const std::function<void(std::int64_t, std::int64_t)>& body);
+
+// Makes `buffer` at least `length` long, and never empty, so that the pointer is not null; the
+// content is lost when it grows. It never shrinks, so that later steps touch no fresh memory.
+float* grow(AlignedFloats& buffer, std::int64_t length);
+
+// Lends out rows of one length, so that steps reuse the same memory. Thread-safe.
+class RowStore {
+ public:
+  explicit RowStore(std::int64_t length) : length_(length) {}
+
+  // Returns a row of undefined content, valid until it is given back.
+  float* take();
+  void give_back(float* row);
+  // Takes back all rows.
+  void take_all_back();
+
+ private:
+  std::int64_t length_;
+  std::mutex mutex_;
+  std::vector<AlignedFloats> rows_;
+  std::vector<float*> free_;
+};
 
 }  // namespace tpudist

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/duration.hpp"
-#include "core/host_name.hpp"
-#include "dist/lost_ranks.hpp"
+#include "core/process.hpp"
+#include "dist/rank_silence.hpp"
 #include "dist/stop_signal.hpp"
 
 namespace tpudist {

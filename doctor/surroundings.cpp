@@ -15,7 +15,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/host_name.hpp"
+#include "core/process.hpp"
 #include "core/text.hpp"
 #include "dist/device_memory.hpp"
 

@@ -19,7 +19,7 @@ namespace tpudist {
 // How to make an ensemble. All of it is fixed before anybody looks at scores.
 struct JudgementOptions {
   Combination combination;
-  bool keep_all = false;  // whether members that RejectionRule rejects are combined all the same
+  bool keep_all = false;  // whether rejected members (rejected_members) are combined all the same
   bool greedy = false;    // whether members are chosen (select_members)
   int least_columns = 0;  // of fold_columns
 };

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/means.hpp"
 #include "ensemble/predictions.hpp"
 #include "statistics/noise_ceiling.hpp"
 
@@ -17,10 +17,10 @@ namespace tpudist {
 struct ScoreCaveats {
   NoiseCeiling ceiling;  // the score of a perfect ranking on these rows
   // tied_pair_share of the ranking: many ties make a score look better. NaN without a ranking.
-  double tied_share = std::numeric_limits<double>::quiet_NaN();
+  double tied_share = kNone;
   // tau_sampling_deviation: how much tau would vary with other configurations. NaN for tile kernels
   // and if undefined.
-  double sampling_deviation = std::numeric_limits<double>::quiet_NaN();
+  double sampling_deviation = kNone;
 };
 
 // For a ranking [r] of the rows of `predictions`, empty if there is none. Kendall's tau is used for

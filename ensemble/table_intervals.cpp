@@ -6,11 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/numbers.hpp"
-#include "ensemble/interval_json.hpp"
-#include "statistics/interval_text.hpp"
+#include "statistics/interval.hpp"
+#include "statistics/score_intervals.hpp"
 
 namespace tpudist {
-
 namespace {
 
 // The score of members together that an interval is around.
@@ -38,6 +37,28 @@ std::string families_text(const std::optional<FamilyInterval>& found) {
 }
 
 }  // namespace
+
+nlohmann::json interval_json(const std::optional<Interval>& interval) {
+  if (!interval) return nullptr;
+  return {{"value", interval->value},
+          {"error", interval->error},
+          {"degrees", interval->degrees},
+          {"low", interval->low},
+          {"high", interval->high}};
+}
+
+nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found) {
+  if (!found) return nullptr;
+  nlohmann::json json = interval_json(found->interval);
+  json["families"] = found->families;
+  json["graphs"] = found->graphs;
+  json["collections"] = found->collections;
+  json["runs"] = found->runs;
+  json["family_variance"] = found->family.variance;
+  json["run_variance"] = found->run_variance;
+  json["bootstrap"] = found->bootstrap;
+  return json;
+}
 
 RunScoreTable ensemble_scores(const TableJudgement& table) {
   RunScoreTable scores;

@@ -10,6 +10,13 @@
 
 namespace tpudist {
 
+// {"value", "error", "degrees", "low", "high"}; null without an interval.
+nlohmann::json interval_json(const std::optional<Interval>& interval);
+
+// The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance",
+// "bootstrap".
+nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
+
 // Intervals of the score of members together, TableJudgement::kept. If a selection is used it is
 // the nested score, since the other one is biased; the spread between members is that of the
 // selected weights. Graphs with an undefined metric are ignored.

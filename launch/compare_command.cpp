@@ -11,7 +11,7 @@
 #include "launch/commands.hpp"
 #include "launch/output.hpp"
 #include "results/comparison_text.hpp"
-#include "results/system_inputs.hpp"
+#include "results/system_scores.hpp"
 
 namespace tpudist {
 namespace {

@@ -8,7 +8,6 @@
 #include "core/numbers.hpp"
 #include "data/convert/converter.hpp"
 #include "launch/commands.hpp"
-#include "launch/display.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {

@@ -11,10 +11,8 @@
 #include "core/file_system.hpp"
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
-#include "launch/judgement_options.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
-#include "launch/traced_job.hpp"
 #include "train/scoring/inference.hpp"
 
 namespace tpudist {

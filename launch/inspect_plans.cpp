@@ -1,5 +1,3 @@
-#include "launch/inspect_plans.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "core/numbers.hpp"
 #include "data/shards/converted_collections.hpp"
+#include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "train/units/plan_statistics.hpp"

@@ -23,7 +23,6 @@
 #include "dist/node_topology.hpp"
 #include "launch/build_info.hpp"
 #include "launch/cores.hpp"
-#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
 #include "launch/output.hpp"
 #include "models/kernels/cpu_kernels.hpp"
@@ -209,6 +208,25 @@ void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator
       }
     }
   });
+}
+
+Option add_trace_option(Command command, std::filesystem::path& file) {
+  return command.add_option(
+      "--trace", file,
+      "Write what each thread of each rank did when to this file, in Chrome's "
+      "trace format (ui.perfetto.dev opens it)");
+}
+
+TracedJob::TracedJob(JobContext& context, const std::filesystem::path& file)
+    : context_(context), file_(file) {
+  check_outputs({file}, context.world);
+  if (!file.empty()) context.trace = &trace_.emplace(context.world).trace();
+}
+
+void TracedJob::write() const {
+  if (!trace_) return;
+  trace_->write(context_.world, file_);
+  if (context_.world.rank() == 0) spdlog::info("wrote {}", file_.string());
 }
 
 }  // namespace tpudist

@@ -2,12 +2,15 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dist/agreement.hpp"
 #include "dist/error_exchange.hpp"
+#include "dist/job_trace.hpp"
+#include "launch/command_line.hpp"
 #include "launch/exit_code.hpp"
 #include "train/experiment/context.hpp"
 
@@ -45,5 +48,26 @@ std::string error_lines(std::span<const RankError> errors, int ranks);
 // Throws IoError on all ranks unless rank 0 can write to each of these files, and ConfigError when
 // two of them are the same; empty names are ignored. Call it before work whose results go there.
 void check_outputs(const std::vector<std::filesystem::path>& paths, Communicator& world);
+
+// Adds --trace to a command.
+Option add_trace_option(Command command, std::filesystem::path& file);
+
+// Traces a context until this object is destroyed, if a file is given; otherwise it does nothing.
+class TracedJob {
+ public:
+  // Collective. Both are borrowed. Throws IoError on all ranks when the file cannot be written.
+  TracedJob(JobContext& context, const std::filesystem::path& file);
+  ~TracedJob() { context_.trace = nullptr; }
+  TracedJob(const TracedJob&) = delete;
+  TracedJob& operator=(const TracedJob&) = delete;
+
+  // Writes the file. Collective; call it after all traced work. Throws IoError on all ranks.
+  void write() const;
+
+ private:
+  JobContext& context_;
+  const std::filesystem::path& file_;
+  std::optional<JobTrace> trace_;
+};
 
 }  // namespace tpudist

@@ -2,7 +2,6 @@
 #include "launch/build_info.hpp"
 #include "launch/command_line.hpp"
 #include "launch/commands.hpp"
-#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
@@ -22,7 +21,8 @@ void add_commands(tpudist::Command app) {
   tpudist::add_weights_command(app);
   tpudist::add_config_command(app);
   tpudist::add_doctor_command(app);
-  tpudist::add_manual_commands(app);
+  tpudist::add_completion_command(app);
+  tpudist::add_man_command(app);
 }
 
 int run(int argc, char** argv) {

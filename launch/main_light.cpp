@@ -10,7 +10,6 @@
 #include "core/error.hpp"
 #include "launch/command_line.hpp"
 #include "launch/commands.hpp"
-#include "launch/display.hpp"
 #include "launch/exit_code.hpp"
 #include "launch/output.hpp"
 

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "launch/command_line.hpp"
 
 namespace tpudist {
 
@@ -28,5 +34,23 @@ void prepare_standard_streams();
 // `exit_code`, or 1 with a message if that is 0 and a write failed. A closed pipe (`| head`) is no
 // error.
 int finish_output(int exit_code);
+
+// The output of a command on standard error while it works: progress, unless --quiet is given, and
+// log lines above it. One at a time.
+class Display {
+ public:
+  // `shown`: false on ranks other than 0, which show no progress.
+  explicit Display(bool shown = true);
+
+  ProgressSink& progress() { return *progress_; }
+
+ private:
+  std::unique_ptr<ProgressSink> progress_;
+  std::optional<LogAboveProgress> above_;
+};
+
+// Adds --quiet and --verbose to every command of the program. Call it when all commands have been
+// added.
+void add_verbosity_options(Command program);
 
 }  // namespace tpudist

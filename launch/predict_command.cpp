@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,20 +13,80 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "ensemble/joined_predictions.hpp"
+#include "ensemble/judgement.hpp"
 #include "ensemble/table_intervals.hpp"
 #include "launch/commands.hpp"
-#include "launch/ensemble_predictions.hpp"
 #include "launch/job.hpp"
-#include "launch/judgement_options.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
-#include "launch/traced_job.hpp"
-#include "sweep/finished_runs.hpp"
-#include "train/scores/final_score.hpp"
+#include "sweep/sweep_folder.hpp"
+#include "train/scores/score_table.hpp"
 #include "train/scoring/inference.hpp"
+#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {
+
+std::shared_ptr<const PredictionsFile> open_predictions(const std::filesystem::path& input) {
+  if (!std::filesystem::is_directory(input)) return std::make_shared<PredictionsFile>(input);
+  const RunFolder run = RunFolder::open(input);
+  if (!std::filesystem::exists(run.predictions())) {
+    throw ConfigError(
+        fmt::format("{}: the run has no {}; write it with `tpudist train {} --run-dir {} --resume "
+                    "predictions.rows=all`",
+                    input.string(), run.predictions().filename().string(), run.config().string(),
+                    input.string()));
+  }
+  return std::make_shared<PredictionsFile>(run.predictions());
+}
+
+using FilesByCollection =
+    std::map<std::string, std::vector<std::shared_ptr<const PredictionsFile>>>;
+
+FilesByCollection open_all(const std::vector<std::filesystem::path>& inputs, int least) {
+  FilesByCollection files;
+  for (const auto& input : inputs) {
+    try {
+      auto file = open_predictions(input);
+      files[file->header().collection].push_back(std::move(file));
+    } catch (const Error& error) {
+      if (least == 0) throw;
+      spdlog::warn("left out: {}", error.what());
+    }
+  }
+  if (files.empty()) throw ConfigError("none of the predictions can be used");
+  return files;
+}
+
+void require_columns(const Judgement& judgement, int least) {
+  for (const TableJudgement& table : judgement.tables) {
+    if (static_cast<int>(table.columns.size()) >= least) continue;
+    throw ConfigError(fmt::format("{}: {} members are left, but --min-members asks for {}",
+                                  judgement.collection, table.columns.size(), least));
+  }
+}
+
+// Judges and combines members from prediction files (a run folder stands for its predictions.h5).
+// Prints a table for each split and writes the same as JSON if a file is given. Collections are
+// judged one after another. With `least` > 0, missing or damaged inputs are left out with a
+// warning, and so are incomplete columns, as long as `least` columns remain (members, where nothing
+// is held out). Throws ConfigError and DataError, which name the input.
+void ensemble_predictions(const std::vector<std::filesystem::path>& inputs,
+                          const JudgementOptions& options, int least,
+                          const std::filesystem::path& json) {
+  nlohmann::json list = nlohmann::json::array();
+  for (auto& [collection, files] : open_all(inputs, least)) {
+    const JoinedPredictions joined(files);
+    JudgementOptions own = options;
+    own.least_columns = least;
+    const Judgement judgement = judge(joined, own);
+    require_columns(judgement, least);
+    print("{}\n", judgement_text(judgement));
+    list.push_back(judgement_json(judgement));
+  }
+  if (!json.empty()) write_file_atomically(json, list.dump(2) + "\n");
+}
 
 struct PredictArguments : ScoringArguments {
   std::vector<std::filesystem::path> runs;

@@ -17,7 +17,7 @@
 #include "launch/job.hpp"
 #include "launch/output.hpp"
 #include "launch/scoring_options.hpp"
-#include "sweep/finished_runs.hpp"
+#include "sweep/sweep_folder.hpp"
 #include "train/ranking/module_ranking.hpp"
 
 namespace tpudist {

@@ -5,7 +5,6 @@
 #include <system_error>
 #include <vector>
 
-#include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/output_path.hpp"
@@ -23,9 +22,7 @@ struct ReportArguments {
 };
 
 void write_csv(const Report& report, const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", folder.string(), error.message()));
+  make_folder(folder);
   const auto files = report_csv(report);
   for (const auto& [name, text] : files) write_file_atomically(folder / name, text);
   print("{}: {} tables\n", folder.string(), files.size());

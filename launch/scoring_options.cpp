@@ -9,6 +9,30 @@
 
 namespace tpudist {
 
+JudgementOptions JudgementArguments::options() const {
+  JudgementOptions options;
+  options.combination = combine.combination();
+  options.keep_all = keep_all;
+  options.greedy = select == "greedy";
+  return options;
+}
+
+std::string JudgementArguments::to_text() const {
+  return fmt::format("{} {} {} {}", combine.rule, combine.temperature, select,
+                     keep_all ? "keep" : "reject");
+}
+
+void add_judgement_options(Command command, JudgementArguments& arguments) {
+  add_combination_options(command, arguments.combine);
+  command
+      .add_option("--select", arguments.select,
+                  "all, or greedy: choose members by their scores, if that is worth it on model "
+                  "families left out")
+      .one_of({"all", "greedy"})
+      .show_default();
+  command.add_flag("--keep-all", arguments.keep_all, "Combine members that the rule rejects, too");
+}
+
 TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {
   return open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
 }
@@ -38,7 +62,7 @@ void add_combination_options(Command command, CombinationArguments& arguments) {
       .show_default();
 }
 
-void add_run_options(Command command, ScoringArguments& arguments) {
+void add_checkpoint_options(Command command, ScoringArguments& arguments) {
   command
       .add_option("--checkpoint", arguments.checkpoint,
                   "last, best (by the validation score of the ensemble) or a step")
@@ -48,6 +72,10 @@ void add_run_options(Command command, ScoringArguments& arguments) {
                   "Of runs with train.average: averaged, or raw as the last step left them")
       .one_of({"averaged", "raw"})
       .show_default();
+}
+
+void add_run_options(Command command, ScoringArguments& arguments) {
+  add_checkpoint_options(command, arguments);
   command.add_option("--device", arguments.device, "auto, cpu or cuda")
       .one_of({"auto", "cpu", "cuda"})
       .show_default();

@@ -4,9 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "ensemble/judgement.hpp"
 #include "launch/command_line.hpp"
 #include "statistics/combination.hpp"
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 
@@ -32,15 +33,33 @@ struct CombinationArguments {
   Combination combination() const;
 };
 
+// The options of commands that combine members.
+struct JudgementArguments {
+  CombinationArguments combine;
+  std::string select = "all";
+  bool keep_all = false;
+
+  // Throws as CombinationArguments::combination.
+  JudgementOptions options() const;
+  // All values as one text, which must be equal on all ranks.
+  std::string to_text() const;
+};
+
 // The arguments of each hold the defaults and must outlive the command.
 
 // Adds --combine and --temperature.
 void add_combination_options(Command command, CombinationArguments& arguments);
 
-// Adds --checkpoint (find_checkpoint), --weights, --device and --threads.
+// Adds --checkpoint (find_checkpoint) and --weights.
+void add_checkpoint_options(Command command, ScoringArguments& arguments);
+
+// Adds the options of add_checkpoint_options, --device and --threads.
 void add_run_options(Command command, ScoringArguments& arguments);
 
 // Adds --data and the options of add_run_options.
 void add_scoring_options(Command command, ScoringArguments& arguments);
+
+// Adds --select, --keep-all, and the options of add_combination_options.
+void add_judgement_options(Command command, JudgementArguments& arguments);
 
 }  // namespace tpudist

@@ -20,7 +20,7 @@
 #include "sweep/sweep_folder.hpp"
 #include "sweep/sweep_job.hpp"
 #include "sweep/sweep_tables.hpp"
-#include "train/experiment/load_experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,7 +11,6 @@
 #include "core/numbers.hpp"
 #include "data/synth/synth.hpp"
 #include "launch/commands.hpp"
-#include "launch/display.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {

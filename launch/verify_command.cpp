@@ -7,7 +7,6 @@
 #include "core/numbers.hpp"
 #include "data/convert/verifier.hpp"
 #include "launch/commands.hpp"
-#include "launch/display.hpp"
 #include "launch/output.hpp"
 
 namespace tpudist {

@@ -12,18 +12,17 @@
 #include "launch/commands.hpp"
 #include "launch/job.hpp"
 #include "launch/output.hpp"
-#include "train/experiment/load_experiment.hpp"
-#include "train/scoring/inference.hpp"
+#include "launch/scoring_options.hpp"
+#include "train/experiment/experiment.hpp"
 #include "train/weights/exported_weights.hpp"
 #include "train/weights/imported_run.hpp"
 
 namespace tpudist {
 namespace {
 
-struct ExportArguments {
+struct ExportArguments : ScoringArguments {
   std::filesystem::path run, file;
   std::optional<int> member;
-  std::string checkpoint = "last", weights = "averaged";
 };
 
 struct ImportArguments {
@@ -42,8 +41,7 @@ void run_export(const ExportArguments& arguments) {
   options.agreed = {{"the command", "weights export"}};
   run_job(options, [&](JobContext& context) {
     require_one_rank(context);
-    const TrainedRun run = open_run(arguments.run, arguments.checkpoint,
-                                    arguments.weights == "raw" ? Weights::raw : Weights::averaged);
+    const TrainedRun run = arguments.open(arguments.run);
     const auto members = exported_members(run, arguments.file, arguments.member);
     std::vector<std::filesystem::path> outputs;
     for (const ExportedMember& member : members) outputs.push_back(member.path);
@@ -104,15 +102,7 @@ void add_export(Command weights) {
   command.add_option("run", arguments->run, "Folder of the run").required().existing_folder();
   command.add_option("file", arguments->file, "Safetensors file to write").required();
   command.add_option("--member", arguments->member, "Number of the member (default: all)");
-  command
-      .add_option("--checkpoint", arguments->checkpoint,
-                  "last, best (by the validation score of the ensemble) or a step")
-      .show_default();
-  command
-      .add_option("--weights", arguments->weights,
-                  "Of runs with train.average: averaged, or raw as the last step left them")
-      .one_of({"averaged", "raw"})
-      .show_default();
+  add_checkpoint_options(command, *arguments);
   command.run([arguments] { run_export(*arguments); });
 }
 

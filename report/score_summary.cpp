@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
+#include "core/means.hpp"
 #include "results/system_scores.hpp"
 #include "statistics/distributions.hpp"
 #include "statistics/interval.hpp"
@@ -24,7 +24,7 @@ double width_of(const ChartInterval& interval) {
 ScoreSummary summary_of(const RunScoreTable& scores) {
   ScoreSummary summary;
   summary.mean = mean_score(scores);
-  summary.deviation = std::numeric_limits<double>::quiet_NaN();
+  summary.deviation = kNone;
   summary.trainings = scores.run_count();
   summary.graphs = scores.graph_count();
   summary.families = scores.family_count();

@@ -66,6 +66,9 @@ MemberScores read_member_scores(const PredictionSource& predictions);
 MemberScores read_member_scores_json(const std::filesystem::path& path,
                                      const std::string& collection, int first_member);
 
+// Only MemberScores::parameter_hash of it. Throws DataError that names the file.
+std::uint64_t read_scored_parameters(const std::filesystem::path& path);
+
 // The same as results of a sweep's run with these members. Without the file they have no scores.
 std::vector<MemberResult> read_member_results(const std::filesystem::path& path,
                                               const std::string& collection, int first_member,

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -22,6 +21,7 @@
 #include "core/text.hpp"
 #include "data/folds/fold_file.hpp"
 #include "results/learning_curves.hpp"
+#include "results/member_scores.hpp"
 #include "results/run_record.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
@@ -82,10 +82,8 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
     keep_fault(faults, [&] { side.folds = FoldFile::read(side.folder.folds()).graph_lines(); });
   if (is_there(side.folder.scores())) {
     keep_fault(faults, [&] {
-      const fs::path file = side.folder.scores();
-      const auto scores = nlohmann::json::parse(read_text_file(file), nullptr, false);
-      if (!scores.is_object()) throw DataError(file.string() + ": is damaged");
-      side.scored = scores.value("parameters", "");
+      const std::uint64_t hash = read_scored_parameters(side.folder.scores());
+      if (hash != 0) side.scored = to_hex(hash);
     });
   }
   return side;

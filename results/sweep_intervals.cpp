@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
-#include "ensemble/interval_json.hpp"
+#include "ensemble/table_intervals.hpp"
 #include "results/comparison_text.hpp"
 #include "results/system_scores.hpp"
 #include "statistics/comparison.hpp"

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/error.hpp"
+#include "core/means.hpp"
 #include "core/random.hpp"
 
 namespace tpudist {
@@ -26,7 +26,7 @@ constexpr double kDisagreementLimit = 0.5;
 constexpr double kOutlierFactor = 20, kLeastOutlier = 0.005;
 constexpr std::int64_t kLeastPairs = 20;
 
-constexpr double kSignificance = 0.01;
+constexpr double kSuspectLevel = 0.01;
 
 enum Stream : std::uint64_t { kTimes = 1, kRepeats, kPairs };
 
@@ -178,7 +178,7 @@ std::string_view name_of(CheckKind kind) {
 }
 
 bool MeasurementCheck::is_suspect(std::int64_t checks) const {
-  return std::abs(value) > limit && p * static_cast<double>(checks) < kSignificance;
+  return std::abs(value) > limit && p * static_cast<double>(checks) < kSuspectLevel;
 }
 
 RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::int32_t> config) {
@@ -188,8 +188,7 @@ RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::i
   if (bad != times.end())
     throw DataError(
         fmt::format("run time {} of measurement {} is not positive", *bad, bad - times.begin()));
-  constexpr double kOnce = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> deviation(times.size(), kOnce);
+  std::vector<double> deviation(times.size(), kNone);
   each_repeated(config, [&](std::span<const std::int64_t> rows) {
     std::vector<double> logarithms;
     for (const std::int64_t row : rows)

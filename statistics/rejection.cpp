@@ -13,6 +13,11 @@
 namespace tpudist {
 namespace {
 
+constexpr double kMargin = 0.10;  // of the metric (Kendall tau or tile score)
+constexpr double kDeviations = 4;
+constexpr double kLevel = 0.01;  // the chance of rejecting a member of an all-healthy ensemble
+constexpr int kLeastPeers = 3;  // members on the same graphs that rule 3 needs, with the judged one
+
 // Mean over the graphs that a member was scored on.
 double mean_score(const MemberRecord& member) {
   return mean_of_known(member.scores);
@@ -68,27 +73,26 @@ struct Comparison {
 };
 
 // The member that lies farthest below its peers; -1 if none can be judged.
-Comparison lowest_member(const std::vector<Peers>& sets, const RejectionRule& rule) {
+Comparison lowest_member(const std::vector<Peers>& sets) {
   double squares = 0, degrees = -1, judged = 0;  // judging a member costs one degree of freedom
   for (const Peers& set : sets) {
     squares += set.squares();
     degrees += set.count() - 1;
-    if (std::ssize(set.members) >= rule.least_peers) judged += set.count();
+    if (std::ssize(set.members) >= kLeastPeers) judged += set.count();
   }
   Comparison lowest;
   if (judged == 0) return lowest;
-  const double quantile = t_quantile(1 - rule.level / judged, degrees);
+  const double quantile = t_quantile(1 - kLevel / judged, degrees);
   for (std::size_t s = 0; s < sets.size(); ++s) {
     const Peers& set = sets[s];
-    if (std::ssize(set.members) < rule.least_peers) continue;
+    if (std::ssize(set.members) < kLeastPeers) continue;
     const double n = set.count(), widening = std::sqrt(n / (n - 1));
     for (std::size_t i = 0; i < set.members.size(); ++i) {
       Comparison own{set.members[i], s, i, set.scores[i], set.mean_of_others(i)};
       const double rest = squares - std::pow(own.below() / widening, 2);
       own.deviation = std::sqrt(std::max(rest, 0.0) / degrees);
       own.studentised = own.below() / (own.deviation * widening);
-      own.allowed =
-          std::max(rule.margin, std::max(rule.deviations, quantile * widening) * own.deviation);
+      own.allowed = std::max(kMargin, std::max(kDeviations, quantile * widening) * own.deviation);
       if (own.below() > 0 && (lowest.member < 0 || own.studentised > lowest.studentised))
         lowest = own;
     }
@@ -98,8 +102,7 @@ Comparison lowest_member(const std::vector<Peers>& sets, const RejectionRule& ru
 
 }  // namespace
 
-std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
-                                        const RejectionRule& rule) {
+std::vector<Rejection> rejected_members(std::span<const MemberRecord> members) {
   std::map<int, std::string> reasons;
   for (std::size_t m = 0; m < members.size(); ++m) {
     const MemberRecord& member = members[m];
@@ -117,7 +120,7 @@ std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
   std::map<int, std::string> far, doubtful;  // members far below; members that count only if a
                                              // later one is far below
   for (std::size_t step = 0; step < (count + 2) / 3; ++step) {
-    const Comparison low = lowest_member(sets, rule);
+    const Comparison low = lowest_member(sets);
     if (low.member < 0) break;
     Peers& set = sets[low.set];
     doubtful[low.member] = fmt::format(

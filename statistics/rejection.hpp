@@ -15,13 +15,19 @@ struct MemberRecord {
   std::vector<double> scores;
 };
 
+struct Rejection {
+  int member = 0;
+  std::string reason;  // one sentence with the numbers
+};
+
 // The rule by which members are left out of an ensemble. It is fixed before anybody looks at
 // scores, and should hardly ever apply:
 // 1. not finite: a loss, parameter or score was NaN or infinite;
 // 2. not trained: the training loss did not fall below its initial value;
 // 3. far below its peers: the mean score is lower than the mean of the others that were scored on
-//    the SAME graphs, by more than `margin` and by more than `deviations` times the standard
-//    deviation between members. More is required where few members make that deviation uncertain.
+//    the SAME graphs, by more than 0.10 (of Kendall tau or the tile score) and by more than four
+//    standard deviations between members. More is required where few members make that deviation
+//    uncertain.
 //
 // Members of different folds are never compared: one fold's graphs may simply be harder.
 //
@@ -29,27 +35,15 @@ struct MemberRecord {
 // graphs. Each set is centred on its own mean; a set of n has n - 1 degrees of freedom. The judged
 // member is excluded, so that it cannot hide itself. For a healthy member distance / (deviation
 // sqrt(n / (n - 1))) has Student's t distribution with the pooled degrees of freedom minus one. Its
-// quantile at 1 - `level` / members replaces `deviations` where it is larger: 8.1 for five members
+// quantile at 1 - 0.01 / members replaces the four where it is larger: 8.1 for five members
 // on the same graphs, 4.6 for five folds of three. With only three members hardly any is rejected.
 //
 // At most a third of the members, rounded up, is judged, the lowest first, each without those
 // before it. All up to the last one that is far enough are left out, so that several failed members
 // do not hide each other (Rosner, "Percentage points for a generalized ESD many-outlier procedure",
 // Technometrics 1983).
-struct RejectionRule {
-  double margin = 0.10;  // of the metric (Kendall tau or tile score)
-  double deviations = 4;
-  double level = 0.01;  // the chance of rejecting a member of an all-healthy ensemble
-  int least_peers = 3;  // members on the same graphs that rule 3 needs, with the judged one
-};
-
-struct Rejection {
-  int member = 0;
-  std::string reason;  // one sentence with the numbers
-};
-
-// The members to leave out, in their order.
-std::vector<Rejection> rejected_members(std::span<const MemberRecord> members,
-                                        const RejectionRule& rule = {});
+//
+// Returns the members to leave out, in their order.
+std::vector<Rejection> rejected_members(std::span<const MemberRecord> members);
 
 }  // namespace tpudist

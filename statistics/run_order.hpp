@@ -1,16 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
+
+#include "core/means.hpp"
 
 namespace tpudist {
 
 // A statistic of a series of measurements in measuring order, compared with its values in random
 // order.
 struct OrderStatistic {
-  double value = std::numeric_limits<double>::quiet_NaN();  // NaN: too few measurements
-  double by_chance = 0;                                     // mean over shuffled orders
+  double value = kNone;  // NaN: too few measurements
+  double by_chance = 0;  // mean over shuffled orders
   // Probability of a value at least as extreme in a random order; 1 where `value` is NaN.
   double p = 1;
   std::int64_t first = 0, count = 0;  // the part of the series that it describes

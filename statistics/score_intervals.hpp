@@ -1,13 +1,26 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "statistics/family_variance.hpp"
 #include "statistics/interval.hpp"
 #include "statistics/run_score_table.hpp"
 
 namespace tpudist {
+
+// The fewest families, with one graph each, for bootstrap_family_variance.
+inline constexpr int kLeastBootstrapFamilies = 6;
+
+// The variance of family_variance for the mean of one collection with one graph per family, but
+// widened: t_interval at `level` then gives the symmetric studentised bootstrap interval (Hall,
+// "The bootstrap and Edgeworth expansion", 1992, section 3.6), which allows for skewed values. Up
+// to 8 graphs all samples are enumerated; beyond, 5,000 are drawn by `key`. Throws Error for fewer
+// than kLeastBootstrapFamilies, or for families with several graphs.
+VarianceEstimate bootstrap_family_variance(const GraphValues& graphs, double level,
+                                           std::uint64_t key);
 
 // "Other families, other runs": an interval for the mean if families of the same kind, and with
 // several runs also the runs, were drawn anew.
@@ -36,5 +49,31 @@ std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> col
 // throws the same Error.
 FamilyInterval bootstrap_family_interval(const RunScoreTable& scores,
                                          double level = kIntervalLevel);
+
+// Intervals as printed, each one line without a newline.
+
+// "0.7219 (0.6748 to 0.7691, t(2))"
+std::string interval_text(const Interval& interval);
+
+// "other families, other runs     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
+// runs"; for one run "other families, this model only".
+std::string family_line(const FamilyInterval& found);
+
+// "these graphs, other runs      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".
+std::string run_line(const Interval& interval, const std::string& source);
+
+// "other members of this training  0.7219 (0.6748 to 0.7691, t(4)); " and `source`: the same for a
+// single training.
+std::string member_line(const Interval& interval, const std::string& source);
+
+// What the interval of a single training does not cover, and how to get one that does.
+std::string one_training_line();
+
+// "an interval from 4 families cannot see failures rarer than about 1 in 4"
+std::string rare_failure_line(int families);
+
+// Why an interval is missing.
+std::string no_run_line(const std::string& reason);
+std::string no_family_line();
 
 }  // namespace tpudist

@@ -6,14 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/output_path.hpp"
 #include "core/process.hpp"
 #include "core/text.hpp"
-#include "sweep/slurm_scripts.hpp"
 
 namespace tpudist {
+
+// The files slurm/sweep.sbatch and slurm/ensemble.sbatch, embedded by slurm_scripts.cpp.in.
+extern const std::string_view kSweepScript, kEnsembleScript;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,9 +124,7 @@ std::vector<SlurmJob> slurm_jobs(const SweepFolder& folder, const SlurmOptions& 
 
 void write_slurm_scripts(const SweepFolder& folder) {
   const fs::path slurm = folder.path() / "slurm";
-  std::error_code error;
-  fs::create_directories(slurm, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", slurm.string(), error.message()));
+  make_folder(slurm);
   write_file_atomically(slurm / "sweep.sbatch", kSweepScript);
   write_file_atomically(slurm / "ensemble.sbatch", kEnsembleScript);
 }

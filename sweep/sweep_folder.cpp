@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -11,7 +12,9 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/output_path.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "core/text.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_data.hpp"
@@ -27,12 +30,6 @@ namespace fs = std::filesystem;
 constexpr const char* kRecord = "sweep.json";
 constexpr const char* kSweepFile = "sweep.yaml";
 constexpr const char* kWriter = "tpudist sweep";
-
-void make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw IoError(fmt::format("make the folder {}: {}", path.string(), error.message()));
-}
 
 // Writes the experiments as read, and the sweep file with their new paths: the sources of later
 // stages.
@@ -310,6 +307,46 @@ void SweepFolder::forget_failure(const SweepRun& run) const {
   if (error) {
     throw IoError(fmt::format("remove {}: {}", result_file(run).string(), error.message()));
   }
+}
+
+std::vector<std::filesystem::path> finished_runs(const std::filesystem::path& folder) {
+  const SweepFolder sweep = SweepFolder::open(folder);
+  int stage = static_cast<int>(sweep.record().stages.size()) - 1;
+  while (!sweep.stage_runs(stage)) --stage;  // the first stage is always known
+  if (sweep.record().choice != ChoiceScore::none &&
+      !sweep.record().stages[static_cast<std::size_t>(stage)].confirms) {
+    spdlog::warn("{}: nothing is chosen yet: these are the runs of all variants of \"{}\"",
+                 folder.string(), sweep.record().stages[static_cast<std::size_t>(stage)].name);
+  }
+  std::vector<std::filesystem::path> finished;
+  const std::vector<SweepRun> runs = sweep.stage_runs(stage).value();
+  for (const SweepRun& run : runs) {
+    const auto ended = sweep.result(run);
+    if (ended && ended->finished) {
+      finished.push_back(sweep.run_folder(run));
+    } else {
+      spdlog::warn("{}: run {} ({}) is left out: it has not finished", folder.string(), run.index,
+                   run.id);
+    }
+  }
+  if (finished.empty()) {
+    throw ConfigError(fmt::format("{}: no run of \"{}\" has finished; see `tpudist sweep status`",
+                                  folder.string(),
+                                  sweep.record().stages[static_cast<std::size_t>(stage)].name));
+  }
+  return finished;
+}
+
+std::vector<std::filesystem::path> run_folders(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& path : paths) {
+    if (std::filesystem::exists(path / "sweep.json")) {
+      std::ranges::move(finished_runs(path), std::back_inserter(folders));
+    } else {
+      folders.push_back(path);
+    }
+  }
+  return folders;
 }
 
 }  // namespace tpudist

@@ -8,16 +8,17 @@
 #include <exception>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/host_name.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
+#include "core/process.hpp"
+#include "core/progress.hpp"
 #include "core/text.hpp"
 #include "results/member_scores.hpp"
-#include "sweep/labelled_progress.hpp"
 #include "sweep/rank_groups.hpp"
 #include "train/experiment/experiment.hpp"
 #include "train/loop/trainer.hpp"
@@ -25,6 +26,25 @@
 
 namespace tpudist {
 namespace {
+
+// Passes on all progress with a label before each title and line, so that groups of ranks that work
+// side by side can be told apart.
+class LabelledProgress : public ProgressSink {
+ public:
+  // `sink` is borrowed.
+  LabelledProgress(ProgressSink& sink, std::string label) : sink_(sink), label_(std::move(label)) {}
+
+  void start(std::string_view title, std::int64_t total, std::string_view unit) override {
+    sink_.start(fmt::format("{}: {}", label_, title), total, unit);
+  }
+  void advance(std::int64_t count, std::string_view note) override { sink_.advance(count, note); }
+  void line(std::string_view text) override { sink_.line(fmt::format("{}: {}", label_, text)); }
+  void finish() override { sink_.finish(); }
+
+ private:
+  ProgressSink& sink_;
+  std::string label_;
+};
 
 using std::chrono::milliseconds;
 

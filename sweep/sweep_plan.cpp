@@ -12,7 +12,7 @@
 #include "core/text.hpp"
 #include "data/schema/model_family.hpp"
 #include "sweep/sweep_data.hpp"
-#include "train/experiment/load_experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

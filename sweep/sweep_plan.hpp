@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "sweep/records/sweep_record.hpp"
-#include "sweep/records/sweep_run.hpp"
 #include "sweep/sweep_file.hpp"
-#include "sweep/variant.hpp"
 
 namespace tpudist {
 

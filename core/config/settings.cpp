@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
 
@@ -156,6 +157,15 @@ std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries
     return std::ranges::find(kOfRun, entry.key) == kOfRun.end();
   });
   return rest;
+}
+
+void require_same_settings(const std::vector<ConfigEntry>& then,
+                           const std::vector<ConfigEntry>& now, std::string_view where,
+                           std::string_view advice) {
+  const std::vector<std::string> changes = changed_settings(then, now);
+  if (changes.empty()) return;
+  throw ConfigError(fmt::format("{}: was written with other settings: {}; {}", where,
+                                join(changes, ", "), advice));
 }
 
 }  // namespace tpudist

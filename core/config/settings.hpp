@@ -49,4 +49,10 @@ std::vector<std::string> removed_settings(const std::vector<ConfigEntry>& entrie
 // compared as trainings of one variant.
 std::vector<ConfigEntry> variant_entries(const std::vector<ConfigEntry>& entries);
 
+// Throws ConfigError "WHERE: was written with other settings: key: then -> now; ADVICE", with every
+// different key that influences the numbers.
+void require_same_settings(const std::vector<ConfigEntry>& then,
+                           const std::vector<ConfigEntry>& now, std::string_view where,
+                           std::string_view advice);
+
 }  // namespace tpudist

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/charts/axis.hpp"
+#include "report/charts/plot_area.hpp"
 
 namespace tpudist {
 

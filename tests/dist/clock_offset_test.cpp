@@ -1,4 +1,4 @@
-#include "dist/clock_offset.hpp"
+#include "dist/job_trace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@ namespace tpudist {
 namespace {
 
 TEST(ClockOffset, IsTheMiddleOfItsBoundsUnlessTheClocksMayBeOne) {
-  const ClockOffset away = offset_within({100, 140});
+  const ClockOffset away = offset_within(100, 140);
   EXPECT_EQ(away.offset, 120);
   EXPECT_EQ(away.error, 20);
-  const ClockOffset one = offset_within({-10, 30});
+  const ClockOffset one = offset_within(-10, 30);
   EXPECT_EQ(one.offset, 0);
   EXPECT_EQ(one.error, 30);
 }

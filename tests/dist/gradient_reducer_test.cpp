@@ -11,10 +11,8 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "dist/all_reduce_reducer.hpp"
 #include "dist/mpi_session.hpp"
 #include "dist/self_communicator.hpp"
-#include "dist/tree_reducer.hpp"
 
 namespace tpudist {
 namespace {

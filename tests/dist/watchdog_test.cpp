@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "dist/lost_ranks.hpp"
+#include "dist/rank_silence.hpp"
 #include "dist/stop_signal.hpp"
 #include "tests/support/temp_dir.hpp"
 

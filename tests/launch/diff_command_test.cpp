@@ -2,14 +2,12 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/file_system.hpp"
-#include "tests/launch/run_program.hpp"
+#include "tests/launch/tiny_folder.hpp"
 #include "tests/support/damage.hpp"
-#include "tests/train/tiny_data.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
@@ -21,36 +19,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Outcome;
 using ::testing::StartsWith;
-using testing::TempDir;
 
 namespace fs = std::filesystem;
 
-class DiffCommand : public ::testing::Test {
+class DiffCommand : public testing::TinyFolder {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TempDir;
-    fs::create_directory_symlink(testing::tiny_shards(), *folder_ / "data");
-    std::ofstream(*folder_ / "tiny.yaml") << R"(
-name: tiny
-data: {shards: data, collection: layout:xla:random}
-batch: {slates: 2, configs: 4}
-model: {preset: latenciaga_xla}
-loss: {list_mle: {}}
-train: {steps: 6, log_every: 1, checkpoint_every: 2, keep_checkpoints: 3, evaluate_every: 3, evaluate_rows: 4, last_evaluation: sampled}
-ensemble: {members: 2, vary: [init, fold], folds: 2}
-dist: {threads: 1, device: cpu}
-)";
+    start({"train.steps=6", "train.log_every=1", "train.checkpoint_every=2",
+           "train.keep_checkpoints=3", "train.evaluate_every=3", "train.evaluate_rows=4",
+           "train.last_evaluation=sampled"});
     train("base");
-  }
-  static void TearDownTestSuite() { delete folder_; }
-
-  static Outcome call(const std::string& arguments) {
-    return testing::run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
-  }
-
-  static void train(const std::string& run, const std::string& settings = "") {
-    const Outcome trained = call("train tiny.yaml --quiet --run-dir " + run + " " + settings);
-    ASSERT_EQ(trained.exit_code, 0) << trained.output;
   }
 
   // A copy of the run `base`, for a test to change.
@@ -68,8 +46,6 @@ dist: {threads: 1, device: cpu}
     }
     write_file_atomically(run / "metrics.jsonl", kept);
   }
-
-  static inline TempDir* folder_ = nullptr;
 };
 
 TEST_F(DiffCommand, FindsATrainingOnOtherThreadsEqual) {
@@ -191,7 +167,7 @@ TEST_F(DiffCommand, CallsNothingEqualThatItCannotRead) {
 TEST_F(DiffCommand, RefusesWhatIsNoRunAndWhatHasNothingInCommon) {
   EXPECT_EQ(call("diff base").exit_code, 2);
   EXPECT_EQ(call("diff base nowhere").exit_code, 2);
-  EXPECT_EQ(call("diff base data").exit_code, 2);
+  EXPECT_EQ(call("diff base .").exit_code, 2);
   const fs::path run = copy("empty");
   for (const char* file : {"metrics.jsonl", "scores.json", "checkpoints"})
     fs::remove_all(run / file);

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "core/file_system.hpp"
-#include "tests/launch/run_program.hpp"
-#include "tests/train/tiny_data.hpp"
+#include "tests/launch/tiny_folder.hpp"
 
 namespace tpudist {
 namespace {
@@ -17,36 +16,18 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Outcome;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 namespace fs = std::filesystem;
 
 // Two runs of other seeds, each of two members over two folds.
-class EnsembleCommand : public ::testing::Test {
+class EnsembleCommand : public testing::TinyFolder {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TempDir;
-    std::ofstream(*folder_ / "tiny.yaml")
-        << tiny_experiment({"ensemble.members=2", "train.steps=2", "train.last_evaluation=none"})
-               .resolved_yaml;
+    start({"train.steps=2", "train.last_evaluation=none"});
     train("a", "predictions.rows=all");
     train("b", "predictions.rows=all seed.init=2 seed.order=2");
   }
-  static void TearDownTestSuite() { delete folder_; }
-
-  static void train(const std::string& run, const std::string& overrides) {
-    const Outcome outcome =
-        call("train tiny.yaml --run-dir " + run + " dist.threads=1 " + overrides);
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  }
-  static Outcome call(const std::string& arguments) {
-    return testing::run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
-  }
-
-  static TempDir* folder_;
 };
-TempDir* EnsembleCommand::folder_ = nullptr;
 
 TEST_F(EnsembleCommand, CombinesPredictionsOutOfFold) {
   const Outcome outcome = call("ensemble --out-of-fold a b --keep-all --json both.json");

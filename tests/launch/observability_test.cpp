@@ -1,12 +1,12 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/file_system.hpp"
 #include "tests/launch/mpi_program.hpp"
+#include "tests/launch/tiny_folder.hpp"
 #include "tests/support/chrome_trace.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -62,35 +62,20 @@ TEST(Doctor, FailsWhereNothingCouldBeTrained) {
                     HasSubstr("broken: /proc cannot be written")));
 }
 
-// Data, and an experiment on them.
-class TraceOption : public ::testing::Test {
+class TraceOption : public TinyFolder {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(run_program("synth " + path("npz") + " --preset tiny 2>&1").exit_code, 0);
-    ASSERT_EQ(
-        run_program("convert " + path("npz") + " " + path("shards") + " --jobs 1 2>&1").exit_code,
-        0);
-    std::ofstream(path("tiny.yaml")) << "name: tiny\ndata: {shards: " << path("shards")
-                                     << ", collection: layout:xla:random}\n"
-                                        R"(batch: {slates: 3, configs: 4}
-model: {preset: latenciaga_xla}
-loss: {list_mle: {weight: 1, clip_norm: 500}}
-optimizer: {name: adamw, lr: 1e-3}
-train: {steps: 4, checkpoint_every: 2, evaluate_rows: 8, log_every: 1, last_evaluation: sampled}
-ensemble: {members: 2, vary: [init]}
-dist: {threads: 1, device: cpu}
-)";
+  static void SetUpTestSuite() {
+    start({"train.steps=4", "train.checkpoint_every=2", "train.evaluate_rows=8",
+           "train.log_every=1", "train.last_evaluation=sampled"});
   }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string train(const std::string& more) const {
-    return "train " + path("tiny.yaml") + " --run-dir " + path("run") + " " + more;
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string traced(const std::string& run, const std::string& trace) {
+    return "train " + path("tiny.yaml") + " --run-dir " + path(run) + " --trace " + path(trace);
   }
-
-  TempDir folder_;
 };
 
 TEST_F(TraceOption, WritesOneFileOfAllRanks) {
-  const Outcome outcome = run_ranks(2, train("--trace " + path("trace.json")));
+  const Outcome outcome = run_ranks(2, traced("run", "trace.json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("reduce "), HasSubstr("slowest rank ")));
   const ChromeTrace trace = read_chrome_trace(read_text_file(path("trace.json")));
@@ -108,10 +93,10 @@ TEST_F(TraceOption, WritesOneFileOfAllRanks) {
 }
 
 TEST_F(TraceOption, IsRefusedBeforeTheWorkWhereItCannotBeWritten) {
-  const Outcome outcome = run_ranks(0, train("--trace " + path("nowhere/trace.json")));
+  const Outcome outcome = run_ranks(0, traced("refused", "nowhere/trace.json"));
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("tpudist: error: "));
-  EXPECT_FALSE(fs::exists(path("run")));
+  EXPECT_FALSE(fs::exists(path("refused")));
 }
 
 }  // namespace

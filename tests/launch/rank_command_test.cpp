@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/launch/run_program.hpp"
-#include "tests/train/tiny_data.hpp"
+#include "tests/launch/tiny_folder.hpp"
 #include "train/scores/submission.hpp"
 
 namespace tpudist {
@@ -14,46 +13,28 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using tpudist::testing::Outcome;
-using tpudist::testing::TempDir;
 
-// A run of two members on the tiny data, and the source of one of its test graphs.
-class RankCommand : public ::testing::Test {
+// A run, and the sources of a test graph and a validation graph.
+class RankCommand : public testing::TinyFolder {
  protected:
-  RankCommand() {
-    std::ofstream(folder_ / "tiny.yaml")
-        << "name: tiny\ndata: {shards: '" << testing::tiny_shards().string() << R"(',
-  collection: layout:xla:random}
-batch: {slates: 2, configs: 4}
-model: {preset: latenciaga_xla}
-loss: {list_mle: {}}
-train: {steps: 3, last_evaluation: none}
-ensemble: {members: 2}
-dist: {threads: 1, device: cpu}
-)";
-    trained_ = run("train tiny.yaml --run-dir run 2>&1");
-    const auto folder = testing::tiny_shards().parent_path() / "npz/layout/xla/random";
-    for (const auto& entry : std::filesystem::directory_iterator(folder / "test"))
-      test_ = entry.path();
-    for (const auto& entry : std::filesystem::directory_iterator(folder / "valid"))
-      valid_ = entry.path();
+  static void SetUpTestSuite() {
+    start({"train.steps=3", "train.last_evaluation=none"});
+    train("run");
+  }
+  static std::filesystem::path source_of(const std::string& split) {
+    const auto folder = testing::tiny_shards().parent_path() / "npz/layout/xla/random" / split;
+    return std::filesystem::directory_iterator(folder)->path();
   }
 
-  Outcome run(const std::string& arguments) const {
-    return testing::run_program(arguments, "cd " + folder_.path().string() + " && ");
-  }
-
-  const TempDir folder_;
-  Outcome trained_;
-  std::filesystem::path test_, valid_;
+  const std::filesystem::path test_ = source_of("test"), valid_ = source_of("valid");
 };
 
 TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
-  ASSERT_EQ(trained_.exit_code, 0) << trained_.output;
-  ASSERT_EQ(run("predict run --split test --csv out.csv 2>&1").exit_code, 0);
-  const Submission submission = Submission::read(folder_ / "out.csv");
+  ASSERT_EQ(call("predict run --split test --csv out.csv").exit_code, 0);
+  const Submission submission = Submission::read(*folder_ / "out.csv");
   const auto* row = submission.find("layout:xla:random:" + test_.stem().string());
   ASSERT_NE(row, nullptr);
-  const Outcome ranked = run("rank " + test_.string() + " --run run --top 0 --json --quiet");
+  const Outcome ranked = call("rank " + test_.string() + " --run run --top 0 --json --quiet");
   ASSERT_EQ(ranked.exit_code, 0) << ranked.output;
   const auto json = nlohmann::json::parse(ranked.output);
   // Equal configurations have equal scores, so that the submission lists them by number among those
@@ -73,41 +54,40 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
 }
 
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
-  const Outcome valid = run("rank " + valid_.string() + " --run run --top 3 2>&1");
+  const Outcome valid = call("rank " + valid_.string() + " --run run --top 3");
   EXPECT_EQ(valid.exit_code, 0) << valid.output;
   EXPECT_THAT(valid.output, HasSubstr("ranked by 2 of 2 members (z_score): run step 3"));
   EXPECT_THAT(valid.output, ::testing::ContainsRegex("\n +3 +[0-9]+ +[0-9]+ "));
   EXPECT_THAT(valid.output, Not(::testing::ContainsRegex("\n +4 +[0-9]+ +[0-9]+ ")));
   EXPECT_THAT(valid.output, HasSubstr("Kendall tau with the run times of the file"));
-  EXPECT_THAT(run("rank " + test_.string() + " --run run 2>&1").output,
-              Not(HasSubstr("Kendall tau")));
+  EXPECT_THAT(call("rank " + test_.string() + " --run run").output, Not(HasSubstr("Kendall tau")));
 }
 
 TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
-  std::ofstream(folder_ / "bad.npz") << "no zip";
-  const Outcome bad = run("rank bad.npz --run run 2>&1");
+  std::ofstream(*folder_ / "bad.npz") << "no zip";
+  const Outcome bad = call("rank bad.npz --run run");
   EXPECT_EQ(bad.exit_code, 3);
   EXPECT_THAT(bad.output, HasSubstr("tpudist: error: bad.npz"));
-  EXPECT_EQ(run("rank " + test_.string() + " --run run --combine median 2>&1").exit_code, 2);
+  EXPECT_EQ(call("rank " + test_.string() + " --run run --combine median").exit_code, 2);
   for (const std::string value : {"0", "-1", "inf", "nan"}) {
-    const Outcome refused = run("rank " + test_.string() +
-                                " --run run --combine softmax --temperature " + value + " 2>&1");
+    const Outcome refused =
+        call("rank " + test_.string() + " --run run --combine softmax --temperature " + value);
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_EQ(refused.output, "tpudist: error: --temperature " + value +
                                   " cannot scale scores; give a number above 0, such as 1\n");
   }
-  EXPECT_EQ(run("rank " + test_.string() + " 2>&1").exit_code, 2);
-  EXPECT_EQ(run("rank " + test_.string() + " --run . 2>&1").exit_code, 2);
-  EXPECT_EQ(run("rank " + test_.string() + " --run run --checkpoint 9 2>&1").exit_code, 2);
+  EXPECT_EQ(call("rank " + test_.string() + "").exit_code, 2);
+  EXPECT_EQ(call("rank " + test_.string() + " --run .").exit_code, 2);
+  EXPECT_EQ(call("rank " + test_.string() + " --run run --checkpoint 9").exit_code, 2);
 }
 
 TEST_F(RankCommand, SaysThatAPipeCannotBeSearched) {
   const Outcome piped =
       testing::run_program("rank /dev/stdin --run run --quiet 2>&1",
-                           "cd " + folder_.path().string() + " && cat " + test_.string() + " | ");
+                           "cd " + folder_->path().string() + " && cat " + test_.string() + " | ");
   EXPECT_EQ(piped.exit_code, 3);
   EXPECT_THAT(piped.output, HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
-  const Outcome given = run("rank /dev/stdin --run run --quiet 2>&1 < " + test_.string());
+  const Outcome given = call("rank /dev/stdin --run run --quiet < " + test_.string());
   EXPECT_EQ(given.exit_code, 0) << given.output;
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/launch/mpi_program.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/train/tiny_data.hpp"
 
 // `tpudist sweep` on several ranks of this machine: groups, claims, ranks that die.
 namespace tpudist::testing {
@@ -19,11 +20,7 @@ class SweepRanks : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TempDir;
-    ASSERT_EQ(run_program("synth " + path("npz") + " --preset tiny 2>&1").exit_code, 0);
-    ASSERT_EQ(
-        run_program("convert " + path("npz") + " " + path("shards") + " --jobs 1 2>&1").exit_code,
-        0);
-    write("tiny.yaml", "name: tiny\ndata: {shards: " + path("shards") +
+    write("tiny.yaml", "name: tiny\ndata: {shards: " + tiny_shards().string() +
                            ", collection: 'layout:xla:random'}\n" + R"(
 batch: {slates: 3, configs: 4}
 model: {preset: latenciaga_xla}

@@ -1,4 +1,4 @@
-#include "report/ensemble_sizes.hpp"
+#include "report/variant_rankings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 
-#include "report/page_style.hpp"
 #include "tests/report/xml_fault.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "results/system_inputs.hpp"
+#include "results/system_scores.hpp"
 #include "tests/results/system_case.hpp"
 #include "tests/support/thrown.hpp"
 

@@ -6,7 +6,6 @@
 
 #include "core/error.hpp"
 #include "results/comparison_text.hpp"
-#include "results/system_inputs.hpp"
 #include "tests/results/system_case.hpp"
 #include "tests/support/thrown.hpp"
 

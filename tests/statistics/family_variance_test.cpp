@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "statistics/distributions.hpp"
-#include "statistics/family_bootstrap.hpp"
+#include "statistics/score_intervals.hpp"
 #include "tests/statistics/golden_scores.hpp"
 
 namespace tpudist {

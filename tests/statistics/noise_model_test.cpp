@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/true_times.hpp"
+#include "statistics/noise_ceiling.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

@@ -9,7 +9,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
-#include "train/experiment/load_experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist::testing {
 namespace {

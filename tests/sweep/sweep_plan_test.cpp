@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
-#include "train/experiment/load_experiment.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist::testing {
 namespace {

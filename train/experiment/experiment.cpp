@@ -1,19 +1,58 @@
 #include "train/experiment/experiment.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
+#include "core/config/config.hpp"
 #include "core/config/settings.hpp"
+#include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "models/losses/read_loss.hpp"
-#include "train/experiment/limits.hpp"
-#include "train/experiment/read_data.hpp"
-#include "train/experiment/read_ensemble.hpp"
-#include "train/experiment/read_scoring.hpp"
-#include "train/experiment/read_training.hpp"
-#include "train/experiment/refusals.hpp"
+#include "train/experiment/read_blocks.hpp"
 
 namespace tpudist {
 namespace {
+
+// What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
+void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.network.is_composed()) return;
+  ConfigNode batch = root.child("batch");
+  if (experiment.network.draws_per_element() && experiment.plan == PlanMode::refined) {
+    root.mistake("plan",
+                 "refined computes equal states once, and dropout with scope: element draws for "
+                 "every node and configuration: set it to auto or dense, or scope to row");
+  }
+  if (!experiment.network.mixes_configs()) return;
+  if (experiment.batch.config_chunk > 0) {
+    batch.mistake(
+        "config_chunk",
+        "cuts slates, and config_attention takes them whole: set it to auto, or leave the "
+        "layer out");
+  }
+  if (!experiment.evaluate_block.slates.wanted()) {
+    root.child("evaluate")
+        .mistake("slate",
+                 "config_attention makes scores depend on the slate: give evaluate.slate, e.g. "
+                 "{configs: 128}");
+  }
+}
+
+// Early stopping would choose the last step by graphs on which others train.
+void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
+  root.mistake("train",
+               "early_stop goes by a validation split that no member trains on; leave it out, or "
+               "give ensemble.fold_over=train");
+}
+
+// Checks for values of different blocks that contradict each other. `experiment` was read from the
+// blocks below `root`. A mistake is recorded in the document at the key to be changed.
+void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
+  require_unseen_graphs_to_stop_early(root, experiment);
+  refuse_what_layers_lack(root, experiment);
+}
 
 // The name is that of a folder below runs/.
 std::string read_name(ConfigNode& root) {
@@ -120,6 +159,34 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.resolved_table = format_entries(experiment.entries);
   experiment.numbers_hash = hash_of_settings(experiment.entries);
   return experiment;
+}
+
+Experiment load_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& overrides) {
+  ConfigDocument document = ConfigDocument::load(file, overrides);
+  Experiment experiment = read_experiment(document);
+  std::vector<std::string> absolute = overrides;
+  const auto make_absolute = [&](std::string_view key, const std::filesystem::path& path) {
+    if (path.empty() || path.is_absolute()) return;
+    const auto place = std::filesystem::absolute(path).lexically_normal();
+    absolute.push_back(fmt::format("{}={}", key, format_yaml_text(place.string())));
+  };
+  make_absolute("data.shards", experiment.data.shards);
+  make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
+  if (const std::string& dir = experiment.data.cache_dir; dir != "none" && dir != "auto")
+    make_absolute("data.cache_dir", dir);
+  if (absolute.size() == overrides.size()) return experiment;
+  ConfigDocument again = ConfigDocument::load(file, absolute);
+  return read_experiment(again);
+}
+
+std::vector<AgreedValue> values_to_agree(const Experiment& experiment) {
+  std::vector<AgreedValue> values;
+  for (const ConfigEntry& entry : experiment.entries) {
+    const bool is_path = entry.key == "data.shards" || entry.key == "ensemble.fold_file";
+    if (!is_path) values.push_back({entry.key, entry.value});
+  }
+  return values;
 }
 
 }  // namespace tpudist

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,16 +12,36 @@
 #include "core/config/config.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
+#include "dist/agreement.hpp"
 #include "models/losses/slate_loss.hpp"
 #include "models/network/network_config.hpp"
-#include "train/experiment/bad_loss_config.hpp"
 #include "train/experiment/scoring_block.hpp"
-#include "train/experiment/time_limit_config.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/schedule.hpp"
 #include "train/optimizer/weight_average.hpp"
 
 namespace tpudist {
+
+// `train.time_limit`.
+struct TimeLimitConfig {
+  // Seconds of wall-clock time for a training, starting again when it is resumed; nothing: no own
+  // limit.
+  std::optional<double> seconds;
+  bool slurm = true;  // whether the end of the Slurm job is a limit too
+};
+
+// What to do with a member whose loss or gradient is not finite, or whose loss is too large.
+enum class BadLossPolicy {
+  stop,       // drop it for the rest of the training
+  skip,       // it takes no step in this batch
+  roll_back,  // return to the last regular checkpoint, with half the learning rate
+};
+
+// `train.on_bad_loss` and `train.bad_loss_above`.
+struct BadLossConfig {
+  BadLossPolicy policy = BadLossPolicy::stop;
+  double above = std::numeric_limits<double>::infinity();  // larger losses count as bad
+};
 
 enum class RowOrder { shared, per_member };
 enum class PlanMode { automatic, dense, refined };
@@ -161,5 +183,16 @@ struct Experiment {
 
 // Reads everything and calls document.finish(), which throws one ConfigError with all mistakes.
 Experiment read_experiment(ConfigDocument& document);
+
+// Reads an experiment file with `key=value` overrides. Its paths are made absolute, so that the
+// resolved configuration finds its files from any working folder. Throws ConfigError with every
+// mistake.
+Experiment load_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& overrides = {});
+
+// The values of an experiment that must be equal on all ranks: every resolved value by its key. The
+// folder of the shards and the fold file are excluded, since each node may have its own; their
+// content is compared after it has been read.
+std::vector<AgreedValue> values_to_agree(const Experiment& experiment);
 
 }  // namespace tpudist

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/experiment/bad_loss_config.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -13,8 +13,7 @@
 #include "dist/self_communicator.hpp"
 #include "models/network/training_floats.hpp"
 #include "models/plans/needed_part.hpp"
-#include "train/loop/largest_unit.hpp"
-#include "train/loop/layer_report.hpp"
+#include "train/loop/run_report.hpp"
 #include "train/loop/time_forecast.hpp"
 #include "train/units/training_setup.hpp"
 

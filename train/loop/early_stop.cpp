@@ -1,13 +1,14 @@
 #include "train/loop/early_stop.hpp"
 
 #include <cmath>
-#include <limits>
+
+#include "core/means.hpp"
 
 namespace tpudist {
 
 EarlyStop::EarlyStop(const EarlyStopConfig& config, int members)
     : config(config),
-      best(static_cast<std::size_t>(members), std::numeric_limits<double>::quiet_NaN()),
+      best(static_cast<std::size_t>(members), kNone),
       waited(best.size(), 0),
       stopped_at(best.size(), -1) {}
 

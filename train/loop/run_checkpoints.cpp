@@ -12,7 +12,6 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "dist/agreement.hpp"
-#include "train/experiment/same_settings.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/units/folds.hpp"

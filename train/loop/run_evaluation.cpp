@@ -12,8 +12,8 @@
 #include "core/trace.hpp"
 #include "dist/agreement.hpp"
 #include "ensemble/predictions_file.hpp"
-#include "train/loop/dropped_members.hpp"
 #include "train/loop/run_predictions.hpp"
+#include "train/loop/training_state.hpp"
 
 namespace tpudist {
 

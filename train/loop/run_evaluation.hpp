@@ -7,7 +7,7 @@
 #include "train/experiment/experiment.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_report.hpp"
-#include "train/loop/step_boundary.hpp"
+#include "train/loop/time_limit.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/validation.hpp"

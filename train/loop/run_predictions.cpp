@@ -17,6 +17,13 @@
 namespace tpudist {
 namespace {
 
+// Graphs that the same members of a run predict after training.
+struct PredictionPart {
+  DatasetOptions data;
+  int fold = -1;             // fold of these graphs; -1: the validation split without folds
+  std::vector<int> members;  // indices in the run, ascending
+};
+
 // A run that was killed may have left part of a file.
 void remove_leftovers(const std::filesystem::path& path) {
   std::vector<std::filesystem::path> leftovers;
@@ -26,6 +33,42 @@ void remove_leftovers(const std::filesystem::path& path) {
       leftovers.push_back(entry.path());
   }
   for (const auto& leftover : leftovers) posix_file_system().remove(leftover);
+}
+
+// The parts to predict. First the training graphs of each fold, in the order of folds, with the
+// members that hold it out and did not fail. Then the validation split with all members; if members
+// train on it, it is also split by folds. Parts without members and folds without training graphs
+// are left out.
+std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
+                                             const Dataset& training,
+                                             const std::vector<bool>& alive) {
+  std::vector<PredictionPart> parts;
+  const EnsembleConfig& ensemble = experiment.ensemble;
+  const std::vector<int> fold_of = graph_folds(folds, training);
+  const auto add = [&](const std::string& split, int fold) {
+    PredictionPart part;
+    part.fold = fold;
+    part.data = experiment.data.evaluation(split);
+    part.data.shards = training.options().shards;
+    for (int m = 0; m < ensemble.members; ++m) {
+      const bool holds_out = fold < 0 || ensemble.held_out_fold(m) == fold;
+      if (alive[static_cast<std::size_t>(m)] && holds_out) part.members.push_back(m);
+    }
+    if (fold >= 0) part.data.include.clear();
+    for (int g = 0; fold >= 0 && g < training.size(); ++g) {
+      if (fold_of[static_cast<std::size_t>(g)] == fold && training.entry(g).split == split)
+        part.data.include.push_back(escape_glob(training.graph(g).name));
+    }
+    const bool empty = part.members.empty() || (fold >= 0 && part.data.include.empty());
+    if (!empty) parts.push_back(std::move(part));
+  };
+  for (int fold = 0; fold < folds.folds; ++fold) add("train", fold);
+  if (!ensemble.trains_on_valid()) {
+    add("valid", -1);
+  } else {
+    for (int fold = 0; fold < folds.folds; ++fold) add("valid", fold);
+  }
+  return parts;
 }
 
 // One file of predictions while it is made.
@@ -155,38 +198,6 @@ class RunPrediction {
 };
 
 }  // namespace
-
-std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
-                                             const Dataset& training,
-                                             const std::vector<bool>& alive) {
-  std::vector<PredictionPart> parts;
-  const EnsembleConfig& ensemble = experiment.ensemble;
-  const std::vector<int> fold_of = graph_folds(folds, training);
-  const auto add = [&](const std::string& split, int fold) {
-    PredictionPart part;
-    part.fold = fold;
-    part.data = experiment.data.evaluation(split);
-    part.data.shards = training.options().shards;
-    for (int m = 0; m < ensemble.members; ++m) {
-      const bool holds_out = fold < 0 || ensemble.held_out_fold(m) == fold;
-      if (alive[static_cast<std::size_t>(m)] && holds_out) part.members.push_back(m);
-    }
-    if (fold >= 0) part.data.include.clear();
-    for (int g = 0; fold >= 0 && g < training.size(); ++g) {
-      if (fold_of[static_cast<std::size_t>(g)] == fold && training.entry(g).split == split)
-        part.data.include.push_back(escape_glob(training.graph(g).name));
-    }
-    const bool empty = part.members.empty() || (fold >= 0 && part.data.include.empty());
-    if (!empty) parts.push_back(std::move(part));
-  };
-  for (int fold = 0; fold < folds.folds; ++fold) add("train", fold);
-  if (!ensemble.trains_on_valid()) {
-    add("valid", -1);
-  } else {
-    for (int fold = 0; fold < folds.folds; ++fold) add("valid", fold);
-  }
-  return parts;
-}
 
 WrittenPredictions write_predictions(const std::filesystem::path& path, const TrainingSetup& setup,
                                      const TrainedMembers& trained, const PredictionWatch& watch,

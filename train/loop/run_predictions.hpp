@@ -6,8 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "data/folds/fold_table.hpp"
-#include "data/loading/dataset.hpp"
 #include "ensemble/predictions.hpp"
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
@@ -16,21 +14,6 @@
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {
-
-// Graphs that the same members of a run predict after training.
-struct PredictionPart {
-  DatasetOptions data;
-  int fold = -1;             // fold of these graphs; -1: the validation split without folds
-  std::vector<int> members;  // indices in the run, ascending
-};
-
-// The parts to predict. First the training graphs of each fold, in the order of folds, with the
-// members that hold it out and did not fail. Then the validation split with all members; if members
-// train on it, it is also split by folds. Parts without members and folds without training graphs
-// are left out.
-std::vector<PredictionPart> prediction_parts(const Experiment& experiment, const FoldTable& folds,
-                                             const Dataset& training,
-                                             const std::vector<bool>& alive);
 
 // The trained members of a run.
 struct TrainedMembers {

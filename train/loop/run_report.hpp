@@ -1,10 +1,10 @@
 #pragma once
 
 #include <deque>
-#include <optional>
-#include <vector>
-
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "train/experiment/context.hpp"
 #include "train/experiment/experiment.hpp"
@@ -13,6 +13,7 @@
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/state/run_folder.hpp"
+#include "train/units/training_setup.hpp"
 
 namespace tpudist {
 
@@ -50,5 +51,11 @@ class RunReport {
   JobContext& context_;
   std::deque<nlohmann::json> lines_;  // still to be written
 };
+
+// A table of the network's layers, one line each: its parameters in one member, and the state after
+// it as rows x channels in the plan chosen for a unit. For the encoder and layers with plan layers
+// also the sharing, e.g. "rows 9 % -> 48 %": rows of the refined plan before and after the layer,
+// relative to the dense plan.
+std::vector<std::string> layer_lines(const TrainingSetup& setup, const PlanComparison& plans);
 
 }  // namespace tpudist

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 
-#include "train/experiment/time_limit_config.hpp"
+#include "dist/communicator.hpp"
+#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 
@@ -43,5 +46,12 @@ class TimeLimit {
 // Seconds until this process's Slurm job ends, from SLURM_JOB_END_TIME (seconds since 1970, as
 // `now`). Nothing outside of Slurm, and if the value is not a future time.
 std::optional<double> slurm_seconds_left(double now);
+
+// What a rank wants between two steps. The largest value wins.
+enum class StepDecision : std::int64_t { go_on, out_of_time, stop };
+
+// The decision of all ranks, by one small exchange. Throws on every rank when any has an error (not
+// null), so that no rank waits in the step for one that does not come.
+StepDecision agree(Communicator& world, StepDecision wanted, const std::exception_ptr& error);
 
 }  // namespace tpudist

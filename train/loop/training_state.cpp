@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstddef>
 #include <span>
 
 #include "core/config/settings.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/means.hpp"
 #include "core/random.hpp"
-#include "train/experiment/same_settings.hpp"
 
 namespace tpudist {
 namespace {
@@ -52,7 +52,7 @@ TrainingState::TrainingState(const Experiment& experiment, const Network& networ
       bad_loss(experiment.train.bad_loss, experiment.ensemble.members) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
   failed.assign(members, 0);
-  best_score.assign(members, std::numeric_limits<double>::quiet_NaN());
+  best_score.assign(members, kNone);
   best_step.assign(members, -1);
 }
 
@@ -160,6 +160,25 @@ std::vector<bool> TrainingState::alive() const {
   std::vector<bool> result;
   for (int flag : failed) result.push_back(flag == 0);
   return result;
+}
+
+std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state) {
+  std::vector<int> numbers;
+  for (std::size_t m = 0; m < state.failed.size(); ++m) {
+    if (state.failed[m]) numbers.push_back(ensemble.number_of(static_cast<int>(m)));
+  }
+  return numbers;
+}
+
+std::vector<EarlyStopped> stopped_members(const EnsembleConfig& ensemble,
+                                          const TrainingState& state) {
+  std::vector<EarlyStopped> members;
+  for (std::size_t m = 0; m < state.failed.size(); ++m) {
+    if (!state.early_stop.has_stopped(m)) continue;
+    members.push_back({ensemble.number_of(static_cast<int>(m)), state.early_stop.stopped_at[m],
+                       state.best_step[m], state.best_score[m]});
+  }
+  return members;
 }
 
 }  // namespace tpudist

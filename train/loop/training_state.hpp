@@ -9,6 +9,7 @@
 #include "train/experiment/experiment.hpp"
 #include "train/loop/bad_loss.hpp"
 #include "train/loop/early_stop.hpp"
+#include "train/loop/train_outcome.hpp"
 #include "train/optimizer/optimizer.hpp"
 #include "train/optimizer/weight_average.hpp"
 #include "train/state/checkpoint.hpp"
@@ -56,5 +57,11 @@ struct TrainingState {
   SavedWeights kept;
   double train_seconds = 0;
 };
+
+// Members that no longer train, by ascending numbers: those whose loss or gradient was not finite,
+// and those that stopped early.
+std::vector<int> failed_members(const EnsembleConfig& ensemble, const TrainingState& state);
+std::vector<EarlyStopped> stopped_members(const EnsembleConfig& ensemble,
+                                          const TrainingState& state);
 
 }  // namespace tpudist

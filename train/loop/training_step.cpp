@@ -13,9 +13,8 @@
 #include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
-#include "dist/all_reduce_reducer.hpp"
+#include "dist/gradient_reducer.hpp"
 #include "dist/nccl_communicator.hpp"
-#include "dist/tree_reducer.hpp"
 
 namespace tpudist {
 namespace {

@@ -2,15 +2,15 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "core/means.hpp"
 #include "data/modules/module_file.hpp"
 #include "statistics/combination.hpp"
 #include "statistics/member_spread.hpp"
 #include "train/experiment/context.hpp"
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 
@@ -36,7 +36,7 @@ struct ModuleRanking {
   std::vector<RankedConfig> ranking;
   // Kendall tau-b between the combined scores and the run times, over all configurations of the
   // file. NaN if it has no run times, or they or the scores are all equal.
-  double kendall_tau = std::numeric_limits<double>::quiet_NaN();
+  double kendall_tau = kNone;
 };
 
 // Ranks a module by all members of all runs together. Scores and order equal those of score_runs on

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/json_number.hpp"
+#include "core/means.hpp"
+#include "core/text.hpp"
 #include "data/schema/collection.hpp"
 #include "statistics/metrics.hpp"
 
@@ -45,6 +48,10 @@ nlohmann::json values_json(const GraphMetrics& scores, bool is_tile) {
   for (const ScoreColumn& column : score_columns(is_tile))
     json[std::string(column.name)] = finite_or_null(scores.*column.value);
   return json;
+}
+
+std::string number(double score) {
+  return std::isnan(score) ? "undefined" : fmt::format("{:.4f}", score);
 }
 
 }  // namespace
@@ -134,6 +141,26 @@ nlohmann::json score_table_json(std::span<const GraphMetrics> graphs, bool is_ti
     json["graphs"].push_back(std::move(entry));
   }
   return json;
+}
+
+double final_score(std::span<const CollectionScore> scores) {
+  double sum = 0;
+  for (const CollectionScore& score : scores) sum += score.score;
+  return scores.empty() ? kNone : sum / static_cast<double>(scores.size());
+}
+
+std::string final_score_text(std::span<const CollectionScore> scores) {
+  std::vector<std::string> covered, missing;
+  for (const CollectionScore& score : scores)
+    covered.push_back(fmt::format("{} {}", score.collection, number(score.score)));
+  for (const std::string& name : Collection::tpugraphs_names()) {
+    if (std::ranges::find(scores, name, &CollectionScore::collection) == scores.end())
+      missing.push_back(name);
+  }
+  std::string text = fmt::format("final score {}, members together: mean of {} collections, {}",
+                                 number(final_score(scores)), scores.size(), join(covered, ", "));
+  if (!missing.empty()) text += fmt::format(" (without {})", join(missing, ", "));
+  return text + "\n";
 }
 
 }  // namespace tpudist

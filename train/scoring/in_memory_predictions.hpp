@@ -6,7 +6,7 @@
 
 #include "data/loading/dataset.hpp"
 #include "ensemble/predictions.hpp"
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 #include "train/scoring/scoring.hpp"
 
 namespace tpudist {

@@ -6,7 +6,7 @@
 
 #include "core/duration.hpp"
 #include "core/log.hpp"
-#include "core/thread_priority.hpp"
+#include "core/process.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,15 +1,16 @@
 #pragma once
 
 #include <filesystem>
-#include <limits>
 #include <vector>
+
+#include "core/means.hpp"
 
 namespace tpudist {
 
 // A member's training loss at its beginning and its end. NaN if too little was logged.
 struct InitialAndFinalLoss {
-  double first = std::numeric_limits<double>::quiet_NaN();
-  double last = std::numeric_limits<double>::quiet_NaN();
+  double first = kNone;
+  double last = kNone;
 };
 
 // The fewest logged steps to judge a member by its losses: the loss of a single step depends more

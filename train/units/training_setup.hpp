@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "core/thread_pool.hpp"
 #include "data/folds/fold_table.hpp"
 #include "data/loading/dataset.hpp"
@@ -38,5 +40,14 @@ struct TrainingSetup {
   const SlateOrder order;
   const BatchPlanner planner;
 };
+
+// The slates of a unit that are computed at a time: all of them, or the first chunk of a single
+// one.
+std::vector<SlateRows> computed_together(const Experiment& experiment,
+                                         std::vector<SlateRows> slates);
+
+// The unit with the most nodes x configurations, among those of the first steps and a slate of the
+// largest graph. A pure function of the setup.
+std::vector<SlateRows> largest_unit(const TrainingSetup& setup);
 
 }  // namespace tpudist

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 
 namespace tpudist {
 

@@ -10,7 +10,7 @@
 #include "data/shards/converted_collections.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/training_state.hpp"
-#include "train/scoring/inference.hpp"
+#include "train/scoring/trained_run.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/state/run_folder.hpp"
 #include "train/units/folds.hpp"

@@ -1,4 +1,4 @@
-#include "report/charts/axis.hpp"
+#include "report/charts/plot_area.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,13 @@
-#include "train/events/event_record.hpp"
+#include "train/events/event_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <numeric>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tpudist {
 namespace {
@@ -27,8 +30,10 @@ const std::string kScalars = from_hex(
     "3e0a0b0a0472617465156f1283bac212337a");
 
 const std::string kSettings = from_hex(
-    "80000000000000002a5b60ec0900000000004a934010ac022a720a700a1c5f68706172616d735f2f73657373696f6e5f"
-    "73746172745f696e666f4a500a4e0a0768706172616d7312431a410a100a0a646174612e6361636865120220010a120a"
+    "80000000000000002a5b60ec0900000000004a934010ac022a720a700a1c5f68706172616d735f2f73657373696f6e"
+    "5f"
+    "73746172745f696e666f4a500a4e0a0768706172616d7312431a410a100a0a646174612e6361636865120220010a12"
+    "0a"
     "046c6f7373120a1a086c6973745f6d6c650a190a0c6f7074696d697a65722e6c72120911fca9f1d24d62503f8115d8"
     "f7");
 
@@ -37,10 +42,10 @@ const std::vector<Scalar> kTwoScalars{{"loss/member_0", 0.25}, {"rate", -1e-3}};
 TEST(EventRecord, HasTheBytesOfTensorBoard) {
   EXPECT_EQ(version_record(1234.5), kVersion);
   EXPECT_EQ(scalar_record(1234.5, 300, kTwoScalars), kScalars);
-  EXPECT_EQ(settings_record(
-                1234.5, 300,
-                {{"data.cache", "true"}, {"loss", "list_mle"}, {"optimizer.lr", "0.001"}}),
-            kSettings);
+  EXPECT_EQ(
+      settings_record(1234.5, 300,
+                      {{"data.cache", "true"}, {"loss", "list_mle"}, {"optimizer.lr", "0.001"}}),
+      kSettings);
 }
 
 TEST(EventRecord, MaskedCrcIsThatOfTheFormat) {
@@ -94,6 +99,21 @@ RC_GTEST_PROP(EventRecordProperty, AnyScalarsAreFoundAgain,
   RC_ASSERT(found.size() == 1u);
   RC_ASSERT(found.front().step == step);
   RC_ASSERT(found.front().record == record);
+}
+
+std::uint32_t crc_of(const std::vector<std::uint8_t>& bytes) {
+  return crc32c(std::as_bytes(std::span(bytes)));
+}
+
+// The examples of RFC 3720, appendix B.4, and the usual check value.
+TEST(Crc32c, GivesTheKnownValues) {
+  EXPECT_EQ(crc32c({}), 0u);
+  EXPECT_EQ(crc32c(std::as_bytes(std::span(std::string_view("123456789")))), 0xe3069283u);
+  EXPECT_EQ(crc_of(std::vector<std::uint8_t>(32, 0)), 0x8a9136aau);
+  EXPECT_EQ(crc_of(std::vector<std::uint8_t>(32, 0xff)), 0x62a8ab43u);
+  std::vector<std::uint8_t> rising(32);
+  std::iota(rising.begin(), rising.end(), std::uint8_t{0});
+  EXPECT_EQ(crc_of(rising), 0x46dd794eu);
 }
 
 }  // namespace

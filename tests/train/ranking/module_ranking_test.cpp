@@ -12,6 +12,7 @@
 #include "statistics/metrics.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
+#include "train/scoring/inference.hpp"
 
 namespace tpudist {
 namespace {

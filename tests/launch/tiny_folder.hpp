@@ -1,0 +1,39 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/launch/run_program.hpp"
+#include "tests/train/tiny_data.hpp"
+
+namespace tpudist::testing {
+
+// A folder in which a user calls the program, with the experiment tiny.yaml: two members over two
+// folds of the tiny data. One folder for all tests of a suite.
+class TinyFolder : public ::testing::Test {
+ protected:
+  // Call it in SetUpTestSuite. `settings` as on the command line.
+  static void start(std::vector<std::string> settings = {}) {
+    settings.insert(settings.end(), {"ensemble.members=2", "dist.threads=1", "dist.device=cpu"});
+    folder_ = std::make_unique<TempDir>();
+    std::ofstream(*folder_ / "tiny.yaml") << tiny_experiment(settings).resolved_yaml;
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  // Standard error is a part of the output.
+  static Outcome call(const std::string& arguments) {
+    return run_program(arguments + " 2>&1", "cd " + folder_->path().string() + " && ");
+  }
+  static void train(const std::string& run, const std::string& settings = "") {
+    const Outcome trained = call("train tiny.yaml --quiet --run-dir " + run + " " + settings);
+    ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  }
+
+  static inline std::unique_ptr<TempDir> folder_;
+};
+
+}  // namespace tpudist::testing
