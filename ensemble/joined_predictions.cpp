@@ -15,7 +15,7 @@
 namespace tpudist {
 namespace {
 
-std::string rows_text(std::int64_t most_rows) {
+std::string scored_rows_text(std::int64_t most_rows) {
   return most_rows == 0 ? "all rows" : fmt::format("{} rows", most_rows);
 }
 
@@ -75,10 +75,10 @@ void JoinedPredictions::check_alike() const {
                                     first_path, first.collection, path, header.collection));
     }
     if (header.most_rows != first.most_rows) {
-      throw ConfigError(
-          fmt::format("{} has {} of a graph, {} has {}; write both with the same "
-                      "predictions.rows",
-                      first_path, rows_text(first.most_rows), path, rows_text(header.most_rows)));
+      throw ConfigError(fmt::format(
+          "{} has {} of a graph, {} has {}; write both with the same "
+          "predictions.rows",
+          first_path, scored_rows_text(first.most_rows), path, scored_rows_text(header.most_rows)));
     }
     for (const PredictedRun& run : header.runs) {
       if (run.folds > 0 && folds != 0 && run.fold_hash != folds) {

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "tpudist sweep result 1";
+constexpr const char* kResultFormat = "tpudist sweep result 1";
 
 Json to_json(const RunResult& result) {
   Json members = Json::array();
@@ -27,7 +27,7 @@ Json to_json(const RunResult& result) {
                        {"out_of_fold", number_or_null(member.out_of_fold)},
                        {"out_of_fold_graphs", member.out_of_fold_graphs}});
   }
-  return {{"format", kFormat},
+  return {{"format", kResultFormat},
           {"id", result.id},
           {"finished", result.finished},
           {"error", result.error},
@@ -42,7 +42,8 @@ Json to_json(const RunResult& result) {
 }
 
 RunResult result_from(const Json& json) {
-  if (json.at("format").get<std::string>() != kFormat) throw DataError("it has another format");
+  if (json.at("format").get<std::string>() != kResultFormat)
+    throw DataError("it has another format");
   RunResult result;
   result.id = json.at("id").get<std::string>();
   result.finished = json.at("finished").get<bool>();

@@ -18,7 +18,7 @@ using testing::TempDir;
 using testing::write_run;
 using testing::write_text;
 
-constexpr const char* kScores =
+constexpr const char* kScoresFile =
     R"({"split": "valid", "most_rows": 0, "held_out_only": false, PARAMETERS
     "ensemble": {"graphs": [{"name": "resnet50", "configs": 8, "kendall_tau": 0.75}]},
     "members": [{"number": 0, "used": true,
@@ -37,7 +37,7 @@ fs::path write_scored(const fs::path& folder, double loss, const std::string& pa
         "\n";
   }
   write_text(folder / "metrics.jsonl", lines);
-  std::string scores = kScores;
+  std::string scores = kScoresFile;
   const std::string hash = parameters.empty() ? "" : R"("parameters": ")" + parameters + "\",";
   scores.replace(scores.find("PARAMETERS"), 10, hash);
   write_text(folder / "scores.json", scores);

@@ -50,7 +50,7 @@ nlohmann::json values_json(const GraphMetrics& scores, bool is_tile) {
   return json;
 }
 
-std::string number(double score) {
+std::string score_text(double score) {
   return std::isnan(score) ? "undefined" : fmt::format("{:.4f}", score);
 }
 
@@ -152,13 +152,14 @@ double final_score(std::span<const CollectionScore> scores) {
 std::string final_score_text(std::span<const CollectionScore> scores) {
   std::vector<std::string> covered, missing;
   for (const CollectionScore& score : scores)
-    covered.push_back(fmt::format("{} {}", score.collection, number(score.score)));
+    covered.push_back(fmt::format("{} {}", score.collection, score_text(score.score)));
   for (const std::string& name : Collection::tpugraphs_names()) {
     if (std::ranges::find(scores, name, &CollectionScore::collection) == scores.end())
       missing.push_back(name);
   }
-  std::string text = fmt::format("final score {}, members together: mean of {} collections, {}",
-                                 number(final_score(scores)), scores.size(), join(covered, ", "));
+  std::string text =
+      fmt::format("final score {}, members together: mean of {} collections, {}",
+                  score_text(final_score(scores)), scores.size(), join(covered, ", "));
   if (!missing.empty()) text += fmt::format(" (without {})", join(missing, ", "));
   return text + "\n";
 }

@@ -22,7 +22,7 @@ using testing::run;
 using testing::TempDir;
 using testing::tiny_experiment;
 
-TrainedRun trained(const std::filesystem::path& folder, std::vector<std::string> overrides = {}) {
+TrainedRun short_run(const std::filesystem::path& folder, std::vector<std::string> overrides = {}) {
   overrides.insert(overrides.end(),
                    {"ensemble.folds=none", "train.steps=3", "train.last_evaluation=none"});
   run(tiny_experiment(overrides), folder);
@@ -30,7 +30,7 @@ TrainedRun trained(const std::filesystem::path& folder, std::vector<std::string>
 }
 
 TrainedRun tile_run(const std::filesystem::path& folder) {
-  return trained(folder, {"data.collection=tile:xla", "model.preset=latenciaga_tile"});
+  return short_run(folder, {"data.collection=tile:xla", "model.preset=latenciaga_tile"});
 }
 
 class ModuleRankingTest : public ::testing::Test {
@@ -89,7 +89,7 @@ class ModuleRankingTest : public ::testing::Test {
 
 TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {
   const TempDir folder;
-  const std::vector<TrainedRun> runs{trained(folder / "run")};
+  const std::vector<TrainedRun> runs{short_run(folder / "run")};
   expect_like_shards(runs, "valid", {CombinationRule::mean});
   expect_like_shards(runs, "test", {CombinationRule::mean});
 }
@@ -97,8 +97,8 @@ TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {
 TEST_F(ModuleRankingTest, RanksByAllMembersOfAllRunsAndAnyRule) {
   const TempDir folder;
   const std::vector<TrainedRun> runs{
-      trained(folder / "two", {"ensemble.members=2"}),
-      trained(folder / "one", {"ensemble.members=1", "optimizer.lr=0.01"})};
+      short_run(folder / "two", {"ensemble.members=2"}),
+      short_run(folder / "one", {"ensemble.members=1", "optimizer.lr=0.01"})};
   expect_like_shards(runs, "valid", {CombinationRule::z_score});
   expect_like_shards(runs, "valid", {CombinationRule::softmax, 0.5});
 }
@@ -110,7 +110,7 @@ TEST_F(ModuleRankingTest, RanksTileKernels) {
 
 TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
   const TempDir folder;
-  std::vector<TrainedRun> runs{trained(folder / "run")};
+  std::vector<TrainedRun> runs{short_run(folder / "run")};
   const auto file = npz("layout:xla:random", "valid", [&] {
     return score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
   }());
@@ -133,7 +133,7 @@ TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
 
 TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
   const TempDir folder;
-  const std::vector<TrainedRun> runs{trained(folder / "run")};
+  const std::vector<TrainedRun> runs{short_run(folder / "run")};
   const auto graph = score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
   const Module module =
       read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
@@ -153,7 +153,7 @@ TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
 
 TEST_F(ModuleRankingTest, RefusesRunsOfTheOtherKind) {
   const TempDir folder;
-  const std::vector<TrainedRun> runs{trained(folder / "layout"), tile_run(folder / "tile")};
+  const std::vector<TrainedRun> runs{short_run(folder / "layout"), tile_run(folder / "tile")};
   const auto graph = score_runs({runs[0]}, {.split = "valid"}, context_).front().graphs.front();
   EXPECT_THROW(rank(npz("layout:xla:random", "valid", graph), runs), ConfigError);
 }
