@@ -23,7 +23,7 @@
 namespace tpudist {
 namespace {
 
-using testing::NoisyGraph;
+using test::NoisyGraph;
 
 // The mean measured times of the configurations as if they were the truth, with noise added.
 double added_noise(const NoisyGraph& graph, NoisyGraph::Kind kind, double deviation,

@@ -79,7 +79,7 @@ class Shards {
       path_ = given;
       return;
     }
-    const testing::TempDir& root = root_.emplace();
+    const test::TempDir& root = root_.emplace();
     path_ = root / "shards";
     const auto folder = root / "npz" / collection().folder() / "train";
     write_npz(folder / "coded.npz", 20'000, fill_coded_row);
@@ -104,7 +104,7 @@ class Shards {
   }
 
  private:
-  std::optional<testing::TempDir> root_;
+  std::optional<test::TempDir> root_;
   std::filesystem::path path_;
 };
 

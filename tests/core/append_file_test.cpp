@@ -11,8 +11,8 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 TEST(AppendToFile, MakesTheFileAndAddsToIt) {
   const TempDir folder;

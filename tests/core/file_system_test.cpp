@@ -85,7 +85,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 }
 
 TEST(WriteFileAtomically, WritesAndReplaces) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   write_file_atomically(folder / "file", "old");
   write_file_atomically(folder / "file", "the new one");
   EXPECT_EQ(read_text_file(folder / "file"), "the new one");
@@ -93,7 +93,7 @@ TEST(WriteFileAtomically, WritesAndReplaces) {
 }
 
 TEST(WriteFileAtomically, TakesBytesAndEmptyContent) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const std::string text("a\0b", 3);
   write_file_atomically(folder / "file", std::as_bytes(std::span(text)));
   EXPECT_EQ(read_text_file(folder / "file"), text);
@@ -102,7 +102,7 @@ TEST(WriteFileAtomically, TakesBytesAndEmptyContent) {
 }
 
 TEST(WriteFileAtomically, TakesTheStepsThatMakeItDurable) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   FaultyFileSystem files(1000);
   write_file_atomically(folder / "file", "text", files);
   EXPECT_THAT(files.steps(),
@@ -110,7 +110,7 @@ TEST(WriteFileAtomically, TakesTheStepsThatMakeItDurable) {
 }
 
 TEST(WriteFileAtomically, KeepsTheOldFileWhateverFails) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   for (int failing = 0; failing < 5; ++failing) {
     write_file_atomically(folder / "file", "old");
     FaultyFileSystem files(failing);
@@ -122,7 +122,7 @@ TEST(WriteFileAtomically, KeepsTheOldFileWhateverFails) {
 }
 
 TEST(WriteFileAtomically, HasTheWholeNewFileWhenOnlyTheFolderFails) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   write_file_atomically(folder / "file", "old");
   FaultyFileSystem files(5);
   EXPECT_THROW(write_file_atomically(folder / "file", "the new one", files), IoError);
@@ -132,7 +132,7 @@ TEST(WriteFileAtomically, HasTheWholeNewFileWhenOnlyTheFolderFails) {
 }
 
 TEST(WriteFileAtomically, WritesIntoTheCurrentFolder) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
   write_file_atomically("file", "text");
@@ -141,7 +141,7 @@ TEST(WriteFileAtomically, WritesIntoTheCurrentFolder) {
 }
 
 TEST(WriteFileAtomically, SaysWhatIsWrong) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   try {
     write_file_atomically(folder / "absent/file", "text");
     FAIL() << "no exception";
@@ -157,7 +157,7 @@ TEST(WriteFileAtomically, SaysWhatIsWrong) {
 }
 
 TEST(WriteFileAtomically, TakesTheLongestName) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const std::string name(255, 'x');
   write_file_atomically(folder / name, "text");
   EXPECT_THAT(names_in(folder.path()), ElementsAre(name));
@@ -170,7 +170,7 @@ TEST(WriteFileAtomically, NoticesAFullDisk) {
 }
 
 TEST(TemporaryFile, IsBesideTheFinalName) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const TemporaryFile one(folder / "file"), other(folder / "file");
   EXPECT_EQ(one.path().parent_path(), folder.path());
   EXPECT_EQ(one.path().extension(), ".tmp");
@@ -179,7 +179,7 @@ TEST(TemporaryFile, IsBesideTheFinalName) {
 }
 
 TEST(TemporaryFile, CommitsWhatAnotherLibraryWrote) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   {
     TemporaryFile temporary(folder / "file");
     std::ofstream(temporary.path()) << "text";
@@ -191,7 +191,7 @@ TEST(TemporaryFile, CommitsWhatAnotherLibraryWrote) {
 }
 
 TEST(TemporaryFile, LeavesNothingWithoutCommit) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   {
     TemporaryFile temporary(folder / "file");
     std::ofstream(temporary.path()) << "text";
@@ -201,7 +201,7 @@ TEST(TemporaryFile, LeavesNothingWithoutCommit) {
 }
 
 TEST(TemporaryFile, KeepsTheOldFileWhateverFails) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   for (int failing = 0; failing < 2; ++failing) {
     write_file_atomically(folder / "file", "old");
     FaultyFileSystem files(failing);
@@ -216,7 +216,7 @@ TEST(TemporaryFile, KeepsTheOldFileWhateverFails) {
 }
 
 TEST(ReadTextFile, ReadsLargeAndEmptyFiles) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const std::string large(5'000'000, 'x');
   write_file_atomically(folder / "large", large);
   EXPECT_EQ(read_text_file(folder / "large"), large);
@@ -224,7 +224,7 @@ TEST(ReadTextFile, ReadsLargeAndEmptyFiles) {
 }
 
 TEST(ReadTextFile, KeepsTheLimit) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   write_file_atomically(folder / "file", "12345");
   EXPECT_EQ(read_text_file(folder / "file", 5), "12345");
   EXPECT_THROW(read_text_file(folder / "file", 4), IoError);
@@ -232,7 +232,7 @@ TEST(ReadTextFile, KeepsTheLimit) {
 }
 
 TEST(ReadTextFile, FailsOnWhatIsNoFile) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   EXPECT_THROW(read_text_file(folder / "absent"), IoError);
   EXPECT_THROW(read_text_file(folder.path()), IoError);
 }

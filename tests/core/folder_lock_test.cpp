@@ -17,11 +17,11 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using tpudist::testing::TempDir;
+using tpudist::test::TempDir;
 
 // What a second one is told; "" where there is nobody.
 std::string lock_refusal(const std::filesystem::path& folder) {
-  return testing::message_of<Error>([&] { const FolderLock lock(folder, "tpudist second"); });
+  return test::message_of<Error>([&] { const FolderLock lock(folder, "tpudist second"); });
 }
 
 TEST(FolderLock, TellsTheSecondWhoHoldsIt) {

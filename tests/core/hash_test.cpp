@@ -82,7 +82,7 @@ TEST(Hasher, MovesWithItsState) {
 }
 
 TEST(HashFile, ReadsInPieces) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   std::string content(3'000'000, 'x');
   content[2'000'000] = 'y';
   std::ofstream(folder / "file") << content;
@@ -92,7 +92,7 @@ TEST(HashFile, ReadsInPieces) {
 }
 
 TEST(HashFile, FailsOnWhatCannotBeRead) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   EXPECT_THROW(hash_file(folder / "absent"), IoError);
   EXPECT_THROW(hash_file(folder.path()), IoError);
 }

@@ -15,8 +15,8 @@
 namespace tpudist {
 namespace {
 
-using testing::FaultyIo;
-using testing::TempDir;
+using test::FaultyIo;
+using test::TempDir;
 
 class InterruptedCalls : public ::testing::Test {
  protected:

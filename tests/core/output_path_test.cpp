@@ -22,11 +22,11 @@ using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 std::string refusal(const fs::path& path) {
-  return testing::message_of<IoError>([&] { check_output(path); });
+  return test::message_of<IoError>([&] { check_output(path); });
 }
 
 TEST(WriteFileAtomically, KeepsALinkAndReplacesItsTarget) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   fs::create_directory(folder / "far");
   write_file_atomically(folder / "far/file", "old");
   fs::create_symlink("far/file", folder / "link");
@@ -39,7 +39,7 @@ TEST(WriteFileAtomically, KeepsALinkAndReplacesItsTarget) {
 }
 
 TEST(WriteFileAtomically, MakesTheTargetOfADanglingLink) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   fs::create_symlink(folder / "target", folder / "link");
   write_file_atomically(folder / "link", "text");
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
@@ -47,7 +47,7 @@ TEST(WriteFileAtomically, MakesTheTargetOfADanglingLink) {
 }
 
 TEST(WriteFileAtomically, WritesIntoAFifo) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const fs::path fifo = folder / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   std::string read;
@@ -60,7 +60,7 @@ TEST(WriteFileAtomically, WritesIntoAFifo) {
 
 // A link to a device, so that a fault cannot harm the machine's own.
 TEST(WriteFileAtomically, WritesIntoADevice) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   fs::create_symlink("/dev/null", folder / "null");
   write_file_atomically(folder / "null", "text");
   EXPECT_TRUE(fs::is_symlink(folder / "null"));
@@ -71,7 +71,7 @@ TEST(WriteFileAtomically, WritesIntoADevice) {
 }
 
 TEST(WriteFileAtomically, WritesToAnOpenDescriptorAtItsPlace) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const int file = ::open((folder / "file").c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_EQ(::write(file, "a\n", 2), 2);
   const std::string name = "/dev/fd/" + std::to_string(file);
@@ -84,7 +84,7 @@ TEST(WriteFileAtomically, WritesToAnOpenDescriptorAtItsPlace) {
 }
 
 TEST(TemporaryFile, LiesBesideTheTargetOfALinkAndRefusesADevice) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   fs::create_directory(folder / "far");
   fs::create_symlink(folder / "far/file", folder / "link");
   {
@@ -99,7 +99,7 @@ TEST(TemporaryFile, LiesBesideTheTargetOfALinkAndRefusesADevice) {
 }
 
 TEST(CheckOutput, TakesWhatCanBeWrittenAndMakesNothing) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   write_file_atomically(folder / "old", "text");
   fs::create_symlink(folder / "absent", folder / "link");
   for (const fs::path& path :
@@ -111,7 +111,7 @@ TEST(CheckOutput, TakesWhatCanBeWrittenAndMakesNothing) {
 }
 
 TEST(CheckOutput, SaysWhatIsWrong) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   write_file_atomically(folder / "file", "text");
   fs::create_symlink("loop", folder / "loop");
   fs::create_symlink("absent/x", folder / "link");
@@ -127,7 +127,7 @@ TEST(CheckOutput, SaysWhatIsWrong) {
 
 TEST(CheckOutput, RefusesWhatIsProtected) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
-  const testing::TempDir folder;
+  const test::TempDir folder;
   write_file_atomically(folder / "file", "text");
   fs::permissions(folder / "file", fs::perms::owner_read);
   EXPECT_THAT(refusal(folder / "file"), HasSubstr("Permission denied"));

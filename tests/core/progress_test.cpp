@@ -173,7 +173,7 @@ TEST_F(ProgressBarTest, AJobWithinAJobIsShownInItsPlace) {
 
 // The last line of the screen of a terminal with a training on it.
 std::string live_line(unsigned short columns, std::string_view note = "loss 3.1234") {
-  testing::PseudoTerminal terminal(columns);
+  test::PseudoTerminal terminal(columns);
   std::chrono::steady_clock::time_point now{1000s};
   ProgressBar::Options options;
   options.descriptor = terminal.descriptor();
@@ -209,7 +209,7 @@ TEST(ProgressBarOnATerminal, DropsANameBeforeTheBar) {
 
 TEST(ProgressBarOnATerminal, LinesStandAboveTheBar) {
   TPUDIST_NEEDS_TERMINAL();
-  testing::PseudoTerminal terminal(60);
+  test::PseudoTerminal terminal(60);
   ProgressBar::Options options;
   options.descriptor = terminal.descriptor();
   {

@@ -23,12 +23,12 @@
 namespace tpudist {
 namespace {
 
-using testing::DeviceMatrix;
-using testing::expect_equal;
-using testing::GuardedArray;
-using testing::random_rows;
-using testing::run_both_ways;
-using testing::same;
+using test::DeviceMatrix;
+using test::expect_equal;
+using test::GuardedArray;
+using test::random_rows;
+using test::run_both_ways;
+using test::same;
 
 struct Case {
   std::int64_t rows = 0, sources = 0, width = 0, replicas = 1;

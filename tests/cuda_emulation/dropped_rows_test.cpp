@@ -54,7 +54,7 @@ void expect_dropped(const Draw& draw) {
       members(static_cast<std::size_t>(draw.members));
   for (std::uint64_t& key : rows) key = rng.below(std::numeric_limits<std::uint64_t>::max());
   for (std::uint64_t& key : members) key = rng.below(std::numeric_limits<std::uint64_t>::max());
-  auto values = testing::random_rows<T>(draw.rows * draw.members * draw.channels, rng);
+  auto values = test::random_rows<T>(draw.rows * draw.members * draw.channels, rng);
   if (values.size() > 2) values[2] = std::numeric_limits<T>::quiet_NaN();
   std::vector<T> expected(values.size());
   for (std::int64_t i = 0; i < draw.rows * draw.members; ++i) {
@@ -62,15 +62,15 @@ void expect_dropped(const Draw& draw) {
              members[static_cast<std::size_t>(i / draw.rows)], values.data() + i * draw.channels,
              expected.data() + i * draw.channels);
   }
-  const testing::GuardedArray<std::uint64_t> keys(rows);
-  const testing::GuardedArray<T> x(values);
-  testing::GuardedArray<T> y(values.size());
-  testing::run_both_ways(y, [&](T* to) {
+  const test::GuardedArray<std::uint64_t> keys(rows);
+  const test::GuardedArray<T> x(values);
+  test::GuardedArray<T> y(values.size());
+  test::run_both_ways(y, [&](T* to) {
     const std::int64_t plane = draw.rows * draw.channels;
     launch_drop<T>(draw.whole_rows, draw.rows, {draw.channels, draw.members}, draw.rate,
                    members.data(), 7, keys.data(), {x.data(), plane}, {to, plane}, nullptr);
   });
-  testing::expect_equal(y, expected, "dropped");
+  test::expect_equal(y, expected, "dropped");
   // Of few rows that are dropped whole, none may be.
   if (values.size() > 100 && draw.rate > 0 && (!draw.whole_rows || draw.rows > 50)) {
     EXPECT_GT(std::ranges::count(expected, T{0}), std::ranges::count(values, T{0}));

@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-using testing::GuardedArray;
+using test::GuardedArray;
 
 std::multiset<std::tuple<unsigned, unsigned, unsigned, unsigned>> places;
 

@@ -17,11 +17,11 @@ void expect_taken(std::int64_t rows, std::int64_t width, std::size_t slack) {
   std::vector<std::int32_t> index;
   for (std::int64_t i = 0; i < rows; ++i)
     index.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(sources))));
-  const testing::GuardedArray<std::int32_t> device_index(index);
+  const test::GuardedArray<std::int32_t> device_index(index);
   for (const bool identity : {false, true}) {
-    const auto values = testing::random_rows<T>((identity ? rows : sources) * width, rng),
-               before = testing::random_rows<T>(rows * width, rng);
-    const testing::GuardedArray<T> x(values, slack);
+    const auto values = test::random_rows<T>((identity ? rows : sources) * width, rng),
+               before = test::random_rows<T>(rows * width, rng);
+    const test::GuardedArray<T> x(values, slack);
     const std::int32_t* const taken = identity ? nullptr : index.data();
     for (const bool add : {false, true}) {
       std::vector<T> expected = before;
@@ -30,13 +30,13 @@ void expect_taken(std::int64_t rows, std::int64_t width, std::size_t slack) {
       } else {
         copy_taken(values.data(), taken, rows, width, expected.data());
       }
-      testing::GuardedArray<T> y(before.size(), slack);
-      testing::run_both_ways(y, [&](T* to) {
+      test::GuardedArray<T> y(before.size(), slack);
+      test::run_both_ways(y, [&](T* to) {
         if (add) std::ranges::copy(before, to);
         launch_take<T>(identity ? nullptr : device_index.data(), rows, width, x.data(), add, to,
                        nullptr);
       });
-      testing::expect_equal(y, expected, add ? "added" : "taken");
+      test::expect_equal(y, expected, add ? "added" : "taken");
     }
   }
 }
@@ -72,47 +72,46 @@ void expect_aggregated(std::int64_t rows, std::int64_t width, bool weighted) {
   const std::int64_t sources = rows + 2;
   const Csr matrix = some_matrix(rows, sources, weighted, rng);
   const Csr back = transpose(matrix, sources);
-  const testing::DeviceMatrix device(matrix), device_back(back);
-  const auto values = testing::random_rows<double>(sources * width, rng),
-             d_y = testing::random_rows<double>(rows * width, rng);
-  const testing::GuardedArray<double> x(values), d(d_y);
+  const test::DeviceMatrix device(matrix), device_back(back);
+  const auto values = test::random_rows<double>(sources * width, rng),
+             d_y = test::random_rows<double>(rows * width, rng);
+  const test::GuardedArray<double> x(values), d(d_y);
   const auto size = static_cast<std::size_t>(rows * width);
   std::vector<double> sums(size), best(size), share = d_y, d_x(values.size());
-  testing::GuardedArray<double> y(size), most(size), part(size), d_in(values.size());
+  test::GuardedArray<double> y(size), most(size), part(size), d_in(values.size());
 
   add_entries(matrix, 1, 0, rows, values.data(), width, sums.data());
-  testing::run_both_ways(
+  test::run_both_ways(
       y, [&](double* to) { launch_aggregate(device.pointers(), width, x.data(), to, nullptr); });
-  testing::expect_equal(y, sums, "sum");
+  test::expect_equal(y, sums, "sum");
 
   divide_by_totals(matrix, 1, 0, rows, width, sums.data());
-  const testing::GuardedArray<double> sum(
-      std::vector<double>(y.values().begin(), y.values().end()));
-  testing::run_both_ways(y, [&](double* to) {
+  const test::GuardedArray<double> sum(std::vector<double>(y.values().begin(), y.values().end()));
+  test::run_both_ways(y, [&](double* to) {
     launch_divide_by_totals<double>(device.pointers(), width, sum.data(), to, nullptr);
   });
-  testing::expect_equal(y, sums, "mean");
+  test::expect_equal(y, sums, "mean");
 
   segment_max(matrix, 1, 0, rows, values.data(), width, best.data());
-  testing::run_both_ways(most, [&](double* to) {
+  test::run_both_ways(most, [&](double* to) {
     launch_max<double>(device.pointers(), width, x.data(), to, nullptr);
   });
-  testing::expect_equal(most, best, "maximum");
+  test::expect_equal(most, best, "maximum");
 
   share_of_largest(matrix, 1, 0, rows, values.data(), best.data(), width, share.data());
-  testing::run_both_ways(part, [&](double* to) {
+  test::run_both_ways(part, [&](double* to) {
     launch_max_shares<double>(device.pointers(), width, x.data(), most.data(), d.data(), to,
                               nullptr);
   });
-  testing::expect_equal(part, share, "share");
+  test::expect_equal(part, share, "share");
 
   gradient_of_largest(back, 1, 0, sources, values.data(), best.data(), share.data(), width,
                       d_x.data());
-  testing::run_both_ways(d_in, [&](double* to) {
+  test::run_both_ways(d_in, [&](double* to) {
     launch_max_gradient<double>(device_back.pointers(), width, x.data(), most.data(), part.data(),
                                 to, nullptr);
   });
-  testing::expect_equal(d_in, d_x, "gradient of the maximum");
+  test::expect_equal(d_in, d_x, "gradient of the maximum");
 }
 
 TEST(TakenRows, AggregateInDoubleAsTheCpu) {
@@ -128,24 +127,24 @@ TEST(TakenRows, AggregateInDoubleAsTheCpu) {
 TEST(TakenRows, AggregateFloatsToDoubles) {
   CounterRng rng(3, 1);
   const Csr matrix = some_matrix(40, 50, true, rng);
-  const testing::DeviceMatrix device(matrix);
-  const auto values = testing::random_rows<float>(50 * 12, rng);
+  const test::DeviceMatrix device(matrix);
+  const auto values = test::random_rows<float>(50 * 12, rng);
   const std::vector<double> wide(values.begin(), values.end());
   std::vector<double> expected(40 * 12);
   add_entries(matrix, 1, 0, 40, wide.data(), 12, expected.data());
-  const testing::GuardedArray<float> x(values);
-  testing::GuardedArray<double> y(expected.size());
-  testing::run_both_ways(
+  const test::GuardedArray<float> x(values);
+  test::GuardedArray<double> y(expected.size());
+  test::run_both_ways(
       y, [&](double* to) { launch_aggregate(device.pointers(), 12, x.data(), to, nullptr); });
-  testing::expect_equal(y, expected, "sum");
+  test::expect_equal(y, expected, "sum");
 
-  std::vector<float> mean = testing::random_rows<float>(40 * 12, rng);
-  testing::GuardedArray<float> in(mean), out(mean.size());
+  std::vector<float> mean = test::random_rows<float>(40 * 12, rng);
+  test::GuardedArray<float> in(mean), out(mean.size());
   divide_by_totals(matrix, 1, 0, 40, 12, mean.data());
-  testing::run_both_ways(out, [&](float* to) {
+  test::run_both_ways(out, [&](float* to) {
     launch_divide_by_totals<float>(device.pointers(), 12, in.data(), to, nullptr);
   });
-  testing::expect_equal(out, mean, "mean");
+  test::expect_equal(out, mean, "mean");
 }
 
 }  // namespace

@@ -47,10 +47,10 @@ struct DeviceGroups {
     return {matrix.pointers(), of_row.data(), count.data(), size.data(),
             static_cast<std::int64_t>(of_row.size())};
   }
-  testing::DeviceMatrix matrix;
-  testing::GuardedArray<std::int32_t> of_row;
-  testing::GuardedArray<float> count;
-  testing::GuardedArray<double> size;
+  test::DeviceMatrix matrix;
+  test::GuardedArray<std::int32_t> of_row;
+  test::GuardedArray<float> count;
+  test::GuardedArray<double> size;
 };
 
 template <typename T>
@@ -96,31 +96,30 @@ class NormCase {
         device_(host_),
         width_(width),
         shifted_(shifted),
-        x_(testing::random_rows<T>(rows * width, rng_)),
-        d_y_(testing::random_rows<T>(rows * width, rng_)),
-        shift_(testing::random_rows<T>(width, rng_)) {}
+        x_(test::random_rows<T>(rows * width, rng_)),
+        d_y_(test::random_rows<T>(rows * width, rng_)),
+        shift_(test::random_rows<T>(width, rng_)) {}
 
   void check() {
     const auto wide = static_cast<std::size_t>(host_.number * width_);
-    const testing::GuardedArray<T> x(x_), d_y(d_y_), shift(shift_);
+    const test::GuardedArray<T> x(x_), d_y(d_y_), shift(shift_);
     const T* const shifts = shifted_ ? shift.data() : nullptr;
-    testing::GuardedArray<double> mean(wide), scale(wide), along(wide), constant(wide),
-        d_shift(wide);
-    testing::run_both_ways(scale, [&](double* to) {
+    test::GuardedArray<double> mean(wide), scale(wide), along(wide), constant(wide), d_shift(wide);
+    test::run_both_ways(scale, [&](double* to) {
       launch_group_statistics<T>(device_.pointers(), width_, x.data(), shifts, kEps, mean.data(),
                                  to, nullptr);
     });
-    testing::GuardedArray<T> y(x_.size()), d_x(x_.size());
-    testing::run_both_ways(y, [&](T* to) {
+    test::GuardedArray<T> y(x_.size()), d_x(x_.size());
+    test::run_both_ways(y, [&](T* to) {
       launch_normalise<T>(device_.pointers(), width_, x.data(), shifts, mean.data(), scale.data(),
                           to, nullptr);
     });
     const NormGradient gradient{along.data(), constant.data(), shifted_ ? d_shift.data() : nullptr};
-    testing::run_both_ways(constant, [&](double*) {
+    test::run_both_ways(constant, [&](double*) {
       launch_norm_sums<T>(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
                           scale.data(), gradient, nullptr);
     });
-    testing::run_both_ways(d_x, [&](T* to) {
+    test::run_both_ways(d_x, [&](T* to) {
       launch_norm_gradient<T>(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
                               scale.data(), gradient, to, nullptr);
     });
@@ -140,9 +139,8 @@ class NormCase {
     return column;
   }
 
-  void expect(const testing::GuardedArray<double>& mean, const testing::GuardedArray<T>& y,
-              const testing::GuardedArray<T>& d_x,
-              const testing::GuardedArray<double>& d_shift) const {
+  void expect(const test::GuardedArray<double>& mean, const test::GuardedArray<T>& y,
+              const test::GuardedArray<T>& d_x, const test::GuardedArray<double>& d_shift) const {
     for (std::int64_t group = 0; group < host_.number; ++group) {
       for (std::int64_t c = 0; c < width_; ++c) {
         Column column = this->column(group, c);
@@ -222,31 +220,31 @@ void expect_gated(std::int64_t group_count, std::int64_t rows, std::int64_t memb
   const Groups groups(group_count, rows, rng);
   const DeviceGroups device(groups);
   const std::int64_t plane = rows * channels, of_groups = group_count * channels;
-  const auto values = testing::random_rows<T>(members * plane, rng),
-             d_values = testing::random_rows<T>(members * plane, rng);
+  const auto values = test::random_rows<T>(members * plane, rng),
+             d_values = test::random_rows<T>(members * plane, rng);
   std::vector<T> temperatures;
   for (std::int64_t m = 0; m < members; ++m)
     temperatures.push_back(static_cast<T>(m == 1 ? -0.8 : 0.5 + 0.25 * static_cast<double>(m)));
-  const testing::GuardedArray<T> x(values), d_y(d_values), temperature(temperatures);
+  const test::GuardedArray<T> x(values), d_y(d_values), temperature(temperatures);
   const auto wide = static_cast<std::size_t>(members * of_groups);
-  testing::GuardedArray<T> top(wide), share(values.size()), y(values.size()), d_x(values.size());
-  testing::GuardedArray<double> sum(wide), whole(wide), d_temperature(wide);
+  test::GuardedArray<T> top(wide), share(values.size()), y(values.size()), d_x(values.size());
+  test::GuardedArray<double> sum(wide), whole(wide), d_temperature(wide);
   const Columns columns{channels, members};
   const Planes<const T> in{x.data(), plane}, d{d_y.data(), plane}, divisor{temperature.data(), 1};
-  testing::run_both_ways(sum, [&](double* to) {
+  test::run_both_ways(sum, [&](double* to) {
     launch_softmax_sums<T>(device.pointers(), columns, in, divisor, {top.data(), of_groups},
                            {to, of_groups}, nullptr);
   });
-  testing::run_both_ways(y, [&](T* to) {
+  test::run_both_ways(y, [&](T* to) {
     launch_softmax_gate<T>(device.pointers(), columns, in, divisor, {top.data(), of_groups},
                            {sum.data(), of_groups}, {share.data(), plane}, {to, plane}, nullptr);
   });
-  testing::run_both_ways(whole, [&](double* to) {
+  test::run_both_ways(whole, [&](double* to) {
     launch_softmax_gradient_sums<T>(device.pointers(), columns, in, {share.data(), plane}, d,
                                     divisor, {to, of_groups}, {d_temperature.data(), of_groups},
                                     nullptr);
   });
-  testing::run_both_ways(d_x, [&](T* to) {
+  test::run_both_ways(d_x, [&](T* to) {
     launch_softmax_gradient<T>(device.pointers(), columns, in, {share.data(), plane}, d, divisor,
                                {whole.data(), of_groups}, {to, plane}, nullptr);
   });

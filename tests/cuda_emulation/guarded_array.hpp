@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // An array that ends where memory ends: touching the element after its last one ends the program,
 // in builds without sanitizers too. The page before the array is closed as well. T is a plain type.
@@ -51,4 +51,4 @@ class GuardedArray {
   std::size_t size_ = 0, mapped_ = 0;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -17,7 +17,7 @@
 
 // What the tests of kernels share.
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A Csr in the memory of the emulated device.
 struct DeviceMatrix {
@@ -83,4 +83,4 @@ void run_both_ways(GuardedArray<T>& result, const Launch& launch) {
   ASSERT_EQ(std::memcmp(again.data(), result.data(), result.size() * sizeof(T)), 0);
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

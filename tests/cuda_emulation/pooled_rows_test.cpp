@@ -97,10 +97,10 @@ struct DeviceReadout {
             slate.data(),
             nodes.data()};
   }
-  testing::DeviceMatrix cells, rows_of_cells, common, rows_of_common, scores, configs_of_cell,
+  test::DeviceMatrix cells, rows_of_cells, common, rows_of_common, scores, configs_of_cell,
       configs_of_slate;
-  testing::GuardedArray<std::int32_t> slate;
-  testing::GuardedArray<double> nodes;
+  test::GuardedArray<std::int32_t> slate;
+  test::GuardedArray<double> nodes;
 };
 
 template <typename T>
@@ -112,8 +112,8 @@ class PoolCase {
         rng_(17, static_cast<std::uint64_t>(shape.rows * 10 + width)),
         host_(shape, rng_),
         device_(host_),
-        x_(testing::random_rows<T>(shape.rows * width, rng_)),
-        d_y_(testing::random_rows<double>(shape.configs * width, rng_)),
+        x_(test::random_rows<T>(shape.rows * width, rng_)),
+        d_y_(test::random_rows<double>(shape.configs * width, rng_)),
         device_x_(x_),
         device_d_y_(d_y_) {}
 
@@ -131,12 +131,12 @@ class PoolCase {
 
   void check_sum(bool mean) {
     const ReadoutPointers readout = device_.pointers();
-    testing::GuardedArray<double> cells(size(shape_.cells)), common(size(shape_.slates)),
+    test::GuardedArray<double> cells(size(shape_.cells)), common(size(shape_.slates)),
         y(size(shape_.configs));
     launch_aggregate(readout.cells, width_, device_x_.data(), cells.data(), nullptr);
     launch_aggregate(readout.common, width_, device_x_.data(), common.data(), nullptr);
     const ReadoutParts parts{cells.data(), common.data()};
-    testing::run_both_ways(
+    test::run_both_ways(
         y, [&](double* to) { launch_read_out(readout, width_, parts, mean, to, nullptr); });
     std::vector<double> expected(size(shape_.configs)), d_x(size(shape_.rows));
     for (std::int64_t k = 0; k < shape_.configs; ++k) {
@@ -149,31 +149,31 @@ class PoolCase {
         }
       }
     }
-    testing::expect_near(y, expected, "sum");
+    test::expect_near(y, expected, "sum");
 
-    testing::run_both_ways(common, [&](double*) {
+    test::run_both_ways(common, [&](double*) {
       launch_spread_scores(readout, width_, device_d_y_.data(), mean, parts, nullptr);
     });
-    testing::GuardedArray<T> gradient(size(shape_.rows));
-    testing::run_both_ways(
+    test::GuardedArray<T> gradient(size(shape_.rows));
+    test::run_both_ways(
         gradient, [&](T* to) { launch_spread_parts<T>(readout, width_, parts, to, nullptr); });
-    testing::expect_near(gradient, d_x, "gradient of the sum");
+    test::expect_near(gradient, d_x, "gradient of the sum");
   }
 
   void check_max() {
     const ReadoutPointers readout = device_.pointers();
-    testing::GuardedArray<double> best_cell(size(shape_.cells)), cell_ties(size(shape_.cells)),
+    test::GuardedArray<double> best_cell(size(shape_.cells)), cell_ties(size(shape_.cells)),
         best_common(size(shape_.slates)), common_ties(size(shape_.slates)),
         cell_share(size(shape_.cells)), common_share(size(shape_.slates)), y(size(shape_.configs)),
         part(size(shape_.configs));
-    testing::run_both_ways(best_cell, [&](double* to) {
+    test::run_both_ways(best_cell, [&](double* to) {
       launch_pool_max<T>(readout.cells, width_, device_x_.data(), to, cell_ties.data(), nullptr);
     });
     launch_pool_max<T>(readout.common, width_, device_x_.data(), best_common.data(),
                        common_ties.data(), nullptr);
     const ReadoutParts best{best_cell.data(), best_common.data()},
         ties{cell_ties.data(), common_ties.data()}, share{cell_share.data(), common_share.data()};
-    testing::run_both_ways(
+    test::run_both_ways(
         y, [&](double* to) { launch_read_out_max(readout, width_, best, to, nullptr); });
     std::vector<double> expected(size(shape_.configs)), d_x(size(shape_.rows));
     for (std::int64_t k = 0; k < shape_.configs; ++k) {
@@ -190,24 +190,24 @@ class PoolCase {
         }
       }
     }
-    testing::expect_equal(y, expected, "maximum");
+    test::expect_equal(y, expected, "maximum");
 
-    testing::run_both_ways(part, [&](double* to) {
+    test::run_both_ways(part, [&](double* to) {
       launch_max_parts(readout, width_, best, ties, y.data(), device_d_y_.data(), to, nullptr);
     });
-    testing::run_both_ways(cell_share, [&](double* to) {
+    test::run_both_ways(cell_share, [&](double* to) {
       launch_max_parts_of(readout.configs_of_cell, width_, best.cells, y.data(), part.data(), to,
                           nullptr);
     });
-    testing::run_both_ways(common_share, [&](double* to) {
+    test::run_both_ways(common_share, [&](double* to) {
       launch_max_parts_of(readout.configs_of_slate, width_, best.common, y.data(), part.data(), to,
                           nullptr);
     });
-    testing::GuardedArray<T> gradient(size(shape_.rows));
-    testing::run_both_ways(gradient, [&](T* to) {
+    test::GuardedArray<T> gradient(size(shape_.rows));
+    test::run_both_ways(gradient, [&](T* to) {
       launch_spread_shares<T>(readout, width_, device_x_.data(), best, share, to, nullptr);
     });
-    testing::expect_near(gradient, d_x, "gradient of the maximum");
+    test::expect_near(gradient, d_x, "gradient of the maximum");
   }
 
   const Shape shape_;
@@ -217,8 +217,8 @@ class PoolCase {
   const DeviceReadout device_;
   const std::vector<T> x_;
   const std::vector<double> d_y_;
-  const testing::GuardedArray<T> device_x_;
-  const testing::GuardedArray<double> device_d_y_;
+  const test::GuardedArray<T> device_x_;
+  const test::GuardedArray<double> device_d_y_;
 };
 
 TEST(PooledRows, EqualPoolingWrittenPlainly) {
@@ -236,10 +236,10 @@ TEST(PooledRows, EqualPoolingWrittenPlainly) {
 TEST(PooledRows, HandOnWhatIsNoNumber) {
   const Csr matrix =
       test::make_csr(2, std::vector<test::CsrEntry>{{0, 0, 1}, {0, 1, 2}, {1, 1, 1}, {1, 2, 1}});
-  const testing::DeviceMatrix device(matrix);
-  const testing::GuardedArray<float> x(
+  const test::DeviceMatrix device(matrix);
+  const test::GuardedArray<float> x(
       std::vector<float>{1, 3, std::numeric_limits<float>::quiet_NaN()});
-  testing::GuardedArray<double> best(2), ties(2);
+  test::GuardedArray<double> best(2), ties(2);
   launch_pool_max<float>(device.pointers(), 1, x.data(), best.data(), ties.data(), nullptr);
   EXPECT_EQ(best[0], 3);
   EXPECT_EQ(ties[0], 2);

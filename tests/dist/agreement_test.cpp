@@ -20,7 +20,7 @@ class AgreementTest : public ::testing::Test {
 
   // What require_agreement says, "" when ranks agree.
   std::string refusal(const std::vector<AgreedValue>& values) {
-    return testing::message_of<ConfigError>(
+    return test::message_of<ConfigError>(
         [&] { require_agreement(*world_, values, "give all ranks the same file"); });
   }
 

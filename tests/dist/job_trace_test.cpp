@@ -15,9 +15,9 @@
 namespace tpudist {
 namespace {
 
-using testing::ChromeTrace;
-using testing::read_chrome_trace;
-using testing::TempDir;
+using test::ChromeTrace;
+using test::read_chrome_trace;
+using test::TempDir;
 
 // The folder of rank 0, which is on the same machine.
 std::filesystem::path shared(Communicator& world, const TempDir& own) {

@@ -16,9 +16,9 @@ namespace tpudist {
 namespace {
 
 using namespace std::chrono_literals;
+using test::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 // What a watchdog printed when it ended its process, which it did not.
 class Ending {

@@ -12,9 +12,9 @@ namespace tpudist {
 namespace {
 
 namespace fs = std::filesystem;
+using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::TempDir;
 
 void write(const fs::path& path, const std::string& text) {
   fs::create_directories(path.parent_path());

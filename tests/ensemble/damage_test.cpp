@@ -12,17 +12,17 @@ namespace tpudist {
 namespace {
 
 TEST(PredictionsDamage, IsFound) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const auto path = folder / "predictions.h5";
-  testing::PredictionsCase().write(path);
+  test::PredictionsCase().write(path);
   const std::string sound = read_text_file(path);
-  for (int seed = 0; seed < testing::damage_count(200); ++seed) {
-    testing::overwrite(path, testing::damaged(sound, static_cast<std::uint64_t>(seed)));
+  for (int seed = 0; seed < test::damage_count(200); ++seed) {
+    test::overwrite(path, test::damaged(sound, static_cast<std::uint64_t>(seed)));
     try {
       const PredictionsFile file(path);
       ADD_FAILURE() << "seed " << seed << " was not found";
     } catch (const DataError& error) {
-      EXPECT_EQ(testing::fault_of_message(error.what(), path), "") << seed;
+      EXPECT_EQ(test::fault_of_message(error.what(), path), "") << seed;
     }
   }
 }

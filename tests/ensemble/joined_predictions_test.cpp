@@ -10,13 +10,13 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
-using testing::PredictionsCase;
 using ::testing::SizeIs;
-using testing::TempDir;
 
 class JoinedPredictionsTest : public ::testing::Test {
  protected:
@@ -32,7 +32,7 @@ class JoinedPredictionsTest : public ::testing::Test {
     other.header.runs[0].init_seed = 9;
     other.header.runs[0].parameter_hash = 10;
     change(other);
-    return testing::message_of<Error>([&] {
+    return test::message_of<Error>([&] {
       JoinedPredictions joined({file(PredictionsCase(), "a.h5"), file(other, "b.h5")});
       for (std::size_t g = 0; g < joined.header().graphs.size(); ++g)
         joined.read(static_cast<int>(g));

@@ -61,7 +61,7 @@ class Predictions : public PredictionSource {
       std::vector<double>& scores = predictions.scores.emplace_back();
       for (const std::int64_t runtime : predictions.runtime) {
         const double score = static_cast<double>(runtime) + noise_[m] * rng.normal();
-        scores.push_back(header_.graphs[g].held_out[m] ? 100.0 * score : testing::kNoScore);
+        scores.push_back(header_.graphs[g].held_out[m] ? 100.0 * score : test::kNoScore);
       }
       if (m == spoiled_) scores[3] = INFINITY;
     }

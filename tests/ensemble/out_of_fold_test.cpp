@@ -10,9 +10,9 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
 using ::testing::IsNan;
-using testing::PredictionsCase;
-using testing::TempDir;
 
 TEST(OutOfFold, ScoresEachMemberOnItsOwnFold) {
   const TempDir folder;

@@ -6,7 +6,7 @@
 
 #include "ensemble/predictions_file.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 inline constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
@@ -70,4 +70,4 @@ struct PredictionsCase {
   }
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -15,14 +15,14 @@
 namespace tpudist {
 namespace {
 
+using test::message_of;
+using test::PredictionsCase;
+using test::TempDir;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsNan;
-using testing::message_of;
-using testing::PredictionsCase;
-using testing::TempDir;
 
 namespace fs = std::filesystem;
 

@@ -11,8 +11,8 @@
 namespace tpudist {
 namespace {
 
+using test::NoisyGraph;
 using ::testing::HasSubstr;
-using testing::NoisyGraph;
 
 PredictionRows predictions_of(const NoisyGraph& graph) {
   PredictionRows predictions;

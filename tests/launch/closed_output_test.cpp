@@ -9,7 +9,7 @@
 
 #include "tests/launch/ranks_case.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,4 +140,4 @@ TEST_F(ClosedOutput, OfOtherCommandsLeavesTheirFilesWhole) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

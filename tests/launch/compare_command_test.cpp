@@ -11,12 +11,12 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
+using test::TempDir;
+using test::write_system_run;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::TempDir;
-using testing::write_system_run;
 
 // Five runs of a good system and five of a bad one.
 class CompareCommand : public ::testing::Test {
@@ -29,8 +29,8 @@ class CompareCommand : public ::testing::Test {
   }
 
   Outcome call(const std::string& arguments) const {
-    return testing::run_program("compare " + arguments + " 2>&1",
-                                "cd " + folder_.path().string() + " && ");
+    return test::run_program("compare " + arguments + " 2>&1",
+                             "cd " + folder_.path().string() + " && ");
   }
 
   TempDir folder_;
@@ -39,11 +39,13 @@ class CompareCommand : public ::testing::Test {
 TEST_F(CompareCommand, AnswersTwoQuestionsOfFiveRunsEach) {
   const Outcome outcome = call("a1 a2 a3 a4 a5 --with b1 b2 b3 b4 b5 --json both.json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output,
-              AllOf(HasSubstr("valid split: 6 graphs of 4 families"), HasSubstr("5 trainings of 2 members: a1, a2"),
-                    HasSubstr("these graphs, other runs"), HasSubstr("p 0.00794 (exact, all of 252)"),
-                    HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
-                    HasSubstr("training graphs, out of fold: 2 graphs of 2 families")));
+  EXPECT_THAT(
+      outcome.output,
+      AllOf(HasSubstr("valid split: 6 graphs of 4 families"),
+            HasSubstr("5 trainings of 2 members: a1, a2"), HasSubstr("these graphs, other runs"),
+            HasSubstr("p 0.00794 (exact, all of 252)"),
+            HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
+            HasSubstr("training graphs, out of fold: 2 graphs of 2 families")));
   const auto json = nlohmann::json::parse(read_text_file(folder_ / "both.json"));
   ASSERT_EQ(json.size(), 2u);
   EXPECT_NEAR(json[0].at("these_graphs").at("exchanged_labels").at("p"), 2 / 252.0, 1e-12);
@@ -64,7 +66,8 @@ TEST_F(CompareCommand, SaysWhereOneRunIsNotEnough) {
 }
 
 TEST_F(CompareCommand, SaysWhatWouldShowADifference) {
-  const Outcome outcome = call("a1 a2 a3 --with b1 b2 b3 --difference 0.01 --by together --json d.json");
+  const Outcome outcome =
+      call("a1 a2 a3 --with b1 b2 b3 --difference 0.01 --by together --json d.json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.output,
               AllOf(HasSubstr("to find a true difference of 0.0100 in 8 of 10 cases"),

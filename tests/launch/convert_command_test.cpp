@@ -16,8 +16,8 @@
 namespace tpudist {
 namespace {
 
+using test::NpzFixture;
 using ::testing::HasSubstr;
-using testing::NpzFixture;
 
 class ConvertCommandTest : public ::testing::Test {
  protected:
@@ -45,7 +45,7 @@ class ConvertCommandTest : public ::testing::Test {
 
   void add(const std::string& file, const NpzFixture& fixture) { fixture.write(folder_ / file); }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::string npz_ = folder_ / "npz", shards_ = folder_ / "shards";
   std::string message, errors;
   int code = 0;

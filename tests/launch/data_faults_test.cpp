@@ -17,7 +17,7 @@
 
 extern "C" void __ubsan_handle_dynamic_type_cache_miss() __attribute__((weak));
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -248,4 +248,4 @@ TEST_F(DataFaults, FewOpenFilesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

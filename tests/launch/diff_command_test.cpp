@@ -14,15 +14,15 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
 using ::testing::StartsWith;
 
 namespace fs = std::filesystem;
 
-class DiffCommand : public testing::TinyFolder {
+class DiffCommand : public test::TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=6", "train.log_every=1", "train.checkpoint_every=2",
@@ -147,13 +147,13 @@ TEST_F(DiffCommand, SaysWhichRunEndsEarlier) {
 }
 
 TEST_F(DiffCommand, CallsNothingEqualThatItCannotRead) {
-  testing::overwrite(checkpoint_path(copy("broken") / "checkpoints", 4), "no checkpoint");
+  test::overwrite(checkpoint_path(copy("broken") / "checkpoints", 4), "no checkpoint");
   const Outcome damaged = call("diff base broken");
   EXPECT_EQ(damaged.exit_code, 3);
   EXPECT_THAT(damaged.output,
               HasSubstr("cannot say whether the runs are equal: broken/checkpoints/"));
   const fs::path lines = copy("lines") / "metrics.jsonl";
-  testing::overwrite(lines, read_text_file(lines) + "{\"kind\": 3}\n");
+  test::overwrite(lines, read_text_file(lines) + "{\"kind\": 3}\n");
   EXPECT_THAT(call("diff lines base").output, HasSubstr("lines/metrics.jsonl: 1 line damaged"));
   // A difference is one all the same.
   write_file_atomically(*folder_ / "broken/config.yaml", "{");

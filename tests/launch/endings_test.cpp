@@ -10,7 +10,7 @@
 #include "tests/launch/ranks_case.hpp"
 
 // How jobs of several ranks end when one of them dies, fails, hangs or has no time left.
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ TEST_F(Endings, StopTogetherForLackOfTime) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -12,15 +12,15 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
 
 namespace fs = std::filesystem;
 
 // Two runs of other seeds, each of two members over two folds.
-class EnsembleCommand : public testing::TinyFolder {
+class EnsembleCommand : public test::TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=2", "train.last_evaluation=none"});
@@ -135,8 +135,8 @@ TEST_F(EnsembleCommand, WritesScoresThatItTakes) {
       call("predict a --split valid --csv ranking.csv --scores scores.h5 --keep-all");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   // A submission may go to standard output, with nothing else.
-  const Outcome piped = testing::run_program("predict a --csv /dev/stdout 2>/dev/null",
-                                             "cd " + folder_->path().string() + " && ");
+  const Outcome piped = test::run_program("predict a --csv /dev/stdout 2>/dev/null",
+                                          "cd " + folder_->path().string() + " && ");
   EXPECT_TRUE(piped.output.starts_with("ID,TopConfigs\n")) << piped.output;
   const Outcome again = call("ensemble scores.h5 --keep-all");
   ASSERT_EQ(again.exit_code, 0) << again.output;

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::filesystem::path folder() {
-  return tpudist::testing::source_folder() / "experiments";
+  return tpudist::test::source_folder() / "experiments";
 }
 
 Experiment read(const std::string& name, const std::vector<std::string>& overrides = {}) {

@@ -14,14 +14,14 @@
 namespace tpudist {
 namespace {
 
+using test::measured;
+using test::NoisyGraph;
+using test::Outcome;
+using test::TempDir;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::measured;
-using testing::NoisyGraph;
 using ::testing::Not;
-using testing::Outcome;
-using testing::TempDir;
 
 // A training graph with enough repeated measurements, one with too few, and none of another split.
 class InspectCeilings : public ::testing::Test {
@@ -43,8 +43,8 @@ class InspectCeilings : public ::testing::Test {
   }
 
   Outcome inspect(const std::string& arguments) const {
-    return testing::run_program("inspect " + (folder_ / "shards").string() + " " + arguments +
-                                " 2>&1");
+    return test::run_program("inspect " + (folder_ / "shards").string() + " " + arguments +
+                             " 2>&1");
   }
 
   TempDir folder_;

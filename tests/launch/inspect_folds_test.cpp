@@ -14,14 +14,13 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
+using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::TempDir;
 
 Outcome inspect(const std::string& arguments) {
-  return testing::run_program("inspect " + testing::tiny_shards().string() + " " + arguments +
-                              " 2>&1");
+  return test::run_program("inspect " + test::tiny_shards().string() + " " + arguments + " 2>&1");
 }
 
 TEST(InspectFolds, ShowsEachSourceOnce) {
@@ -66,14 +65,14 @@ TEST(InspectFolds, WarnsOfAFileThatSplitsAFamily) {
   const TempDir folder;
   const std::string file = (folder / "folds.yaml").string();
   const std::string npz = (folder / "npz").string(), shards = (folder / "shards").string();
-  ASSERT_EQ(testing::run_program("synth " + npz +
-                                 " --preset tiny --graphs 20,1,1 --configs 4 "
-                                 "--collections tile:xla && " +
-                                 testing::program().string() + " convert " + npz + " " + shards)
+  ASSERT_EQ(test::run_program("synth " + npz +
+                              " --preset tiny --graphs 20,1,1 --configs 4 "
+                              "--collections tile:xla && " +
+                              test::program().string() + " convert " + npz + " " + shards)
                 .exit_code,
             0);
   const std::string inspect_them = "inspect " + shards + " --collection tile:xla ";
-  const Outcome written = testing::run_program(inspect_them + "--folds 2 --json 2>/dev/null");
+  const Outcome written = test::run_program(inspect_them + "--folds 2 --json 2>/dev/null");
   std::string text = "graphs:\n", family;
   std::map<std::string, int> seen;
   const auto folds = nlohmann::json::parse(written.output);
@@ -85,7 +84,7 @@ TEST(InspectFolds, WarnsOfAFileThatSplitsAFamily) {
   }
   ASSERT_NE(family, "");
   write_file_atomically(file, text);
-  EXPECT_THAT(testing::run_program(inspect_them + "--fold-file " + file + " 2>&1").output,
+  EXPECT_THAT(test::run_program(inspect_them + "--fold-file " + file + " 2>&1").output,
               HasSubstr(file + " splits model families over several folds: " + family + ";"));
 }
 

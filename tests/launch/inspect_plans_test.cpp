@@ -15,13 +15,13 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using tpudist::testing::Outcome;
-using tpudist::testing::TempDir;
-using tpudist::testing::tiny_experiment;
-using tpudist::testing::tiny_shards;
+using tpudist::test::Outcome;
+using tpudist::test::TempDir;
+using tpudist::test::tiny_experiment;
+using tpudist::test::tiny_shards;
 
 Outcome run_plans(const std::string& arguments) {
-  return testing::run_program("inspect " + arguments);
+  return test::run_program("inspect " + arguments);
 }
 
 class InspectPlans : public ::testing::Test {
@@ -143,34 +143,32 @@ TEST_F(InspectPlans, WrongUsageIsExitCode2) {
 
 // Without --plan nothing needs the program beside it.
 TEST_F(InspectPlans, PlainInspectNeedsNoLibTorch) {
-  std::filesystem::copy_file(testing::program(), folder_ / "tpudist");
+  std::filesystem::copy_file(test::program(), folder_ / "tpudist");
   const std::string alone = (folder_ / "tpudist").string() + " inspect ";
   EXPECT_EQ(std::system((alone + tiny_shards().string() + " >/dev/null 2>&1").c_str()), 0);
   EXPECT_EQ(WEXITSTATUS(std::system((alone + "--plan " + file_ + " >/dev/null 2>&1").c_str())), 1);
 }
 
 TEST_F(InspectPlans, DryRunSaysWhatIsTaken) {
-  const auto [exit_code, text] = testing::run_program("train --dry-run " + file_ + " 2>&1");
+  const auto [exit_code, text] = test::run_program("train --dry-run " + file_ + " 2>&1");
   EXPECT_EQ(exit_code, 0);
   EXPECT_THAT(text, HasSubstr(" of 9 units of the first 3 steps refined"));
   EXPECT_THAT(text, HasSubstr("\n  taken "));
 }
 
 TEST_F(InspectPlans, DryRunPlansForRanksThatDoNotRun) {
-  const auto [exit_code, text] =
-      testing::run_program("train --dry-run --ranks 3 " + file_ + " 2>&1");
+  const auto [exit_code, text] = test::run_program("train --dry-run --ranks 3 " + file_ + " 2>&1");
   EXPECT_EQ(exit_code, 0) << text;
   EXPECT_THAT(text, HasSubstr("work of 3 ranks"));
   EXPECT_THAT(text, HasSubstr("\n  rank 2 "));
   EXPECT_THAT(text, HasSubstr("\n  balance "));
-  EXPECT_EQ(testing::run_program("train --ranks 3 " + file_ + " 2>&1").exit_code, 2);
-  EXPECT_EQ(testing::run_program("train --dry-run --ranks 0 " + file_ + " 2>&1").exit_code, 2);
+  EXPECT_EQ(test::run_program("train --ranks 3 " + file_ + " 2>&1").exit_code, 2);
+  EXPECT_EQ(test::run_program("train --dry-run --ranks 0 " + file_ + " 2>&1").exit_code, 2);
 }
 
 TEST_F(InspectPlans, DryRunSaysWhatEvaluationsCost) {
   const auto dry = [&](const std::string& overrides) {
-    return testing::run_program("train --dry-run " + file_ + " dist.device=cpu " + overrides +
-                                " 2>&1")
+    return test::run_program("train --dry-run " + file_ + " dist.device=cpu " + overrides + " 2>&1")
         .output;
   };
   const std::string all = dry("train.steps=6 train.evaluate_every=2 train.evaluate_rows=10");

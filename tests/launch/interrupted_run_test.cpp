@@ -9,7 +9,7 @@
 
 #include "tests/launch/ranks_case.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ TEST_F(Interrupted, RunsAreScoredTheSame) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -13,10 +13,10 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
+using test::run_program;
+using test::TempDir;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_program;
-using testing::TempDir;
 
 // What bash offers for the last of these words, by the completion in `script`.
 std::string completed(const std::string& script, const std::string& words) {

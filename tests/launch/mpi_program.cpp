@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 std::string command_line(const std::vector<RankStart>& starts) {
@@ -111,4 +111,4 @@ Outcome run_ranks(const std::vector<RankStart>& starts) {
   return MpiProgram(starts).finish();
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -9,7 +9,7 @@
 
 #include "tests/launch/run_program.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // What one rank is started with: arguments of the program, options of mpirun such as "-x
 // NAME=value" and "--wdir FOLDER".
@@ -57,4 +57,4 @@ void replace_by_folder(const std::filesystem::path& file);
 // Runs ranks that are started differently.
 Outcome run_ranks(const std::vector<RankStart>& starts);
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

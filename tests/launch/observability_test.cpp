@@ -12,7 +12,7 @@
 
 // What the program tells of its surroundings and of where its time goes, alone and on several
 // ranks.
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ TEST_F(TraceOption, IsRefusedBeforeTheWorkWhereItCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

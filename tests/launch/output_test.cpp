@@ -12,16 +12,16 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
+using test::run_program;
+using test::TempDir;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_program;
-using testing::TempDir;
 
 const std::string kShow =
-    "config show " + (testing::source_folder() / "experiments/nlp.yaml").string();
+    "config show " + (test::source_folder() / "experiments/nlp.yaml").string();
 
 TEST(StandardOutput, ThatCannotBeWrittenIsAnError) {
   for (const std::string& command : {kShow, std::string("--help"), std::string("synth --help")}) {
@@ -40,7 +40,7 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAnError) {
 TEST(StandardOutput, ThatNobodyReadsEndsQuietly) {
   const TempDir folder;
   const std::string errors = (folder / "errors").string();
-  const std::string program = testing::program().string();
+  const std::string program = test::program().string();
   const std::string script = "mkfifo " + (folder / "fifo").string() + "; exec 3<>" +
                              (folder / "fifo").string() + " 4>" + (folder / "fifo").string() +
                              " 3<&-; " + program + " " + kShow + " >&4 2>" + errors;

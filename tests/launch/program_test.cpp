@@ -14,15 +14,15 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using tpudist::testing::Outcome;
-using tpudist::testing::TempDir;
+using tpudist::test::Outcome;
+using tpudist::test::TempDir;
 
 Outcome run(const std::string& arguments) {
-  return testing::run_program(arguments + " 2>&1");
+  return test::run_program(arguments + " 2>&1");
 }
 
 std::string experiment(const std::string& name) {
-  return (tpudist::testing::source_folder() / "experiments" / name).string();
+  return (tpudist::test::source_folder() / "experiments" / name).string();
 }
 
 TEST(Program, EveryCommandHelpsWithAnExample) {
@@ -52,8 +52,8 @@ TEST(Program, VersionNamesTheLibrariesItIsBuiltWith) {
 TEST(Program, IsHeldToNarrowerKernelsByTpudistCpu) {
   const TempDir folder;
   const auto with = [&](const char* value) {
-    return testing::run_program("doctor --json 2>&1",
-                                "cd " + folder.path().string() + " && TPUDIST_CPU=" + value + " ");
+    return test::run_program("doctor --json 2>&1",
+                             "cd " + folder.path().string() + " && TPUDIST_CPU=" + value + " ");
   };
   const Outcome wrong = with("avx");
   EXPECT_EQ(wrong.exit_code, 2);
@@ -78,7 +78,7 @@ TEST(Program, WrongUsageIsExitCode2) {
 // Each is one line that says what to do.
 void expect_advice(const std::string& arguments, const std::string& advice,
                    const std::string& before = "") {
-  const Outcome wrong = testing::run_program(arguments + " 2>&1", before);
+  const Outcome wrong = test::run_program(arguments + " 2>&1", before);
   EXPECT_EQ(wrong.exit_code, 2) << arguments << "\n" << wrong.output;
   EXPECT_THAT(wrong.output, StartsWith("tpudist: error: ")) << arguments;
   EXPECT_THAT(wrong.output, HasSubstr(advice)) << arguments;
@@ -101,9 +101,9 @@ TEST(Program, AWrongWordIsOneLineThatSaysWhichWasMeant) {
 }
 
 TEST(Program, AnExperimentIsFoundByItsName) {
-  const std::string here = "cd " + testing::source_folder().string() + " && ";
+  const std::string here = "cd " + test::source_folder().string() + " && ";
   const auto show = [&](const std::string& name) {
-    return testing::run_program("config show " + name + " 2>&1", here).output;
+    return test::run_program("config show " + name + " 2>&1", here).output;
   };
   const std::string whole = show("experiments/nlp.yaml");
   EXPECT_THAT(whole, HasSubstr("layout:nlp:random"));

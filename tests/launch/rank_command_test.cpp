@@ -12,17 +12,17 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using tpudist::testing::Outcome;
+using tpudist::test::Outcome;
 
 // A run, and the sources of a test graph and a validation graph.
-class RankCommand : public testing::TinyFolder {
+class RankCommand : public test::TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=3", "train.last_evaluation=none"});
     train("run");
   }
   static std::filesystem::path source_of(const std::string& split) {
-    const auto folder = testing::tiny_shards().parent_path() / "npz/layout/xla/random" / split;
+    const auto folder = test::tiny_shards().parent_path() / "npz/layout/xla/random" / split;
     return std::filesystem::directory_iterator(folder)->path();
   }
 
@@ -83,8 +83,8 @@ TEST_F(RankCommand, TellsDamageAndMistakesInOneLine) {
 
 TEST_F(RankCommand, SaysThatAPipeCannotBeSearched) {
   const Outcome piped =
-      testing::run_program("rank /dev/stdin --run run --quiet 2>&1",
-                           "cd " + folder_->path().string() + " && cat " + test_.string() + " | ");
+      test::run_program("rank /dev/stdin --run run --quiet 2>&1",
+                        "cd " + folder_->path().string() + " && cat " + test_.string() + " | ");
   EXPECT_EQ(piped.exit_code, 3);
   EXPECT_THAT(piped.output, HasSubstr("tpudist: error: /dev/stdin: is a pipe or a terminal"));
   const Outcome given = call("rank /dev/stdin --run run --quiet < " + test_.string());

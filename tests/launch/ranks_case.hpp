@@ -10,7 +10,7 @@
 #include "tests/launch/mpi_program.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 inline std::string content(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -76,4 +76,4 @@ dist: {threads: 1, device: cpu}
   static inline TempDir* folder_ = nullptr;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

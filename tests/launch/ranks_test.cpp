@@ -9,7 +9,7 @@
 
 // The program on several ranks of this machine: what comes out does not depend on their number, and
 // ranks that differ or fail end the job with one clear line.
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ TEST_F(Ranks, TellOfTheErrorsOfEachRankOnce) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

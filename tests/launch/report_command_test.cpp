@@ -12,13 +12,13 @@
 namespace tpudist {
 namespace {
 
+using test::Outcome;
+using test::TempDir;
+using test::write_system_run;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
 using ::testing::StartsWith;
-using testing::TempDir;
-using testing::write_system_run;
 
 // Two runs of a system and one of another.
 class ReportCommand : public ::testing::Test {
@@ -29,8 +29,8 @@ class ReportCommand : public ::testing::Test {
   }
 
   Outcome call(const std::string& arguments) const {
-    return testing::run_program("report " + arguments + " 2>&1",
-                                "cd " + folder_.path().string() + " && ");
+    return test::run_program("report " + arguments + " 2>&1",
+                             "cd " + folder_.path().string() + " && ");
   }
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 

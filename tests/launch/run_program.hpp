@@ -8,7 +8,7 @@
 
 #include "tests/support/paths.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 struct Outcome {
   int exit_code = -1;
@@ -30,4 +30,4 @@ inline Outcome run_program(const std::string& arguments, const std::string& befo
   return outcome;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

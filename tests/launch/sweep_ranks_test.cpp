@@ -10,7 +10,7 @@
 #include "tests/train/tiny_data.hpp"
 
 // `tpudist sweep` on several ranks of this machine: groups, claims, ranks that die.
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ TEST_F(SweepRanks, RanksWithDifferentSweepsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -15,15 +15,15 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
+using test::TerminalOutcome;
 using ::testing::HasSubstr;
-using testing::TempDir;
-using testing::TerminalOutcome;
 
 TerminalOutcome run_in_terminal(unsigned short columns, const std::string& arguments) {
-  return testing::run_on_terminal(columns, [&] {
+  return test::run_on_terminal(columns, [&] {
     setenv("TERM", "xterm", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
-    const std::string command = testing::program().string() + " " + arguments;
+    const std::string command = test::program().string() + " " + arguments;
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
   });
 }
@@ -95,13 +95,13 @@ TEST(Terminal, ATrainingUnderMpirunHasTheSameBar) {
          "loss: {list_mle: {weight: 1}}\ntrain: {steps: 6, log_every: 1}\ndist: {threads: 1}\n";
   const std::string train = " train " + (folder / "tiny.yaml").string() + " --run-dir ";
   const auto ranks = [&](const std::string& options, const std::string& name) {
-    return testing::run_on_terminal(100, [&] {
+    return test::run_on_terminal(100, [&] {
       setenv("TERM", "xterm", 1);
       const std::string command =
           "exec env OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
           "OMPI_MCA_btl_vader_single_copy_mechanism=none timeout " TPUDIST_JOB_SECONDS
           " " TPUDIST_MPIRUN " --bind-to none --oversubscribe -np 2 " +
-          options + testing::program().string() + train + (folder / name).string();
+          options + test::program().string() + train + (folder / name).string();
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     });
   };

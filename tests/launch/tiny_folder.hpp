@@ -10,7 +10,7 @@
 #include "tests/launch/run_program.hpp"
 #include "tests/train/tiny_data.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A folder in which a user calls the program, with the experiment tiny.yaml: two members over two
 // folds of the tiny data. One folder for all tests of a suite.
@@ -36,4 +36,4 @@ class TinyFolder : public ::testing::Test {
   static inline std::unique_ptr<TempDir> folder_;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

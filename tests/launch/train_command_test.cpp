@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
-using tpudist::testing::Outcome;
-using tpudist::testing::TempDir;
+using tpudist::test::Outcome;
+using tpudist::test::TempDir;
 
 namespace fs = std::filesystem;
 
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 class TrainCommand : public ::testing::Test {
  protected:
   TrainCommand() {
-    fs::create_directory_symlink(testing::tiny_shards(), folder_ / "data");
+    fs::create_directory_symlink(test::tiny_shards(), folder_ / "data");
     std::ofstream(folder_ / "tiny.yaml") << R"(
 name: tiny
 data: {shards: '${env:TINY_DATA,data}', collection: layout:xla:random}
@@ -41,8 +41,8 @@ dist: {threads: 1, device: cpu}
   }
 
   Outcome run(const std::string& arguments, const std::string& variables = "") const {
-    return testing::run_program(arguments + " 2>&1",
-                                "cd " + folder_.path().string() + " && " + variables + " ");
+    return test::run_program(arguments + " 2>&1",
+                             "cd " + folder_.path().string() + " && " + variables + " ");
   }
 
   const TempDir folder_;
@@ -54,14 +54,14 @@ TEST_F(TrainCommand, TheRunFindsItsShardsFromAnywhereAndSaysWhichStepWasTaken) {
   EXPECT_THAT(read_text_file(folder_ / "out/run/config.yaml"),
               HasSubstr("shards: " + (folder_ / "data").string() + "\n"));
   const std::string scored = (folder_ / "out/run").string();
-  const Outcome best = testing::run_program("evaluate " + scored + " --checkpoint best 2>&1");
+  const Outcome best = test::run_program("evaluate " + scored + " --checkpoint best 2>&1");
   EXPECT_EQ(best.exit_code, 0) << best.output;
   EXPECT_THAT(best.output, HasSubstr("run, step 4"));
   EXPECT_THAT(best.output, HasSubstr("optimistic"));
-  const Outcome none = testing::run_program("evaluate " + scored + " --checkpoint 3 2>&1");
+  const Outcome none = test::run_program("evaluate " + scored + " --checkpoint 3 2>&1");
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.output, HasSubstr("there are: 4, best"));
-  const Outcome moved = testing::run_program("evaluate " + scored + " --data none 2>&1");
+  const Outcome moved = test::run_program("evaluate " + scored + " --data none 2>&1");
   EXPECT_EQ(moved.exit_code, 2);
   EXPECT_THAT(moved.output, HasSubstr("--data FOLDER"));
 }
@@ -131,7 +131,7 @@ bool read_until(int descriptor, const std::string& text) {
 TEST_F(TrainCommand, AnInterruptWritesACheckpointAndTheRunGoesOn) {
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
-  const std::string program = testing::program().string(), run_dir = (folder_ / "run").string();
+  const std::string program = test::program().string(), run_dir = (folder_ / "run").string();
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -13,9 +13,9 @@ namespace tpudist {
 namespace {
 
 using ::testing::HasSubstr;
-using tpudist::testing::Outcome;
+using tpudist::test::Outcome;
 
-class WeightsCommand : public testing::TinyFolder {
+class WeightsCommand : public test::TinyFolder {
  protected:
   static void SetUpTestSuite() {
     start({"train.steps=3", "train.last_evaluation=none"});

@@ -13,9 +13,9 @@
 namespace tpudist {
 namespace {
 
+using test::XmlFault;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::XmlFault;
 
 TEST(PageTest, IsWellFormedAndStandsAlone) {
   const std::string evil = "</style><img src=x onerror=alert(1)> \"'&";
@@ -52,7 +52,7 @@ TEST(PageTest, AFoldedSectionShowsItsGist) {
 
 // What the page's security policy lets run.
 std::string sha256_in_base64(std::string_view text) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const std::string file = (folder / "script").string();
   std::ofstream(file) << text;
   FILE* pipe =

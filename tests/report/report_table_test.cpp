@@ -25,7 +25,7 @@ TEST(ReportTableTest, CsvIsExactAndQuoted) {
 
 TEST(ReportTableTest, HtmlIsEscapedAndShort) {
   const std::string html = table_html(kTable);
-  EXPECT_EQ(testing::XmlFault::find(html), "");
+  EXPECT_EQ(test::XmlFault::find(html), "");
   EXPECT_THAT(html, HasSubstr("&lt;b&gt;&quot;x&quot;&lt;/b&gt;"));
   EXPECT_THAT(html, HasSubstr("<td class=\"n\">0.1235</td>"));
   EXPECT_THAT(html, HasSubstr("<td class=\"n\">12,345</td>"));

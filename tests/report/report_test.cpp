@@ -12,15 +12,15 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_run;
+using test::write_text;
+using test::XmlFault;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::PredictionsCase;
 using ::testing::StartsWith;
-using testing::TempDir;
-using testing::write_run;
-using testing::write_text;
-using testing::XmlFault;
 
 // The text of a table by its name; empty where the report has none.
 std::string csv_of(const Report& report, const std::string& name) {
@@ -62,7 +62,7 @@ TEST(ReportTest, TheSameInputGivesTheSameBytes) {
 
 TEST(ReportTest, ARunWithoutAnythingSaysWhatIsMissingAndWhichKeyGivesIt) {
   const TempDir folder;
-  write_text(folder / "run" / "config.yaml", testing::config_text(1, 0, 2));
+  write_text(folder / "run" / "config.yaml", test::config_text(1, 0, 2));
   const Report report = make_report(read_results({folder / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   for (const std::string id :
@@ -80,8 +80,7 @@ TEST(ReportTest, ADamagedRunIsToldWithItsFaults) {
   const TempDir folder;
   write_run(folder / "run", PredictionsCase());
   write_text(folder / "run" / "predictions.h5", "nothing");
-  write_text(folder / "run" / "metrics.jsonl",
-             std::string("\xff{\n") + testing::kMetrics + "{\"kind");
+  write_text(folder / "run" / "metrics.jsonl", std::string("\xff{\n") + test::kMetrics + "{\"kind");
   const Report report = make_report(read_results({folder / "run"}));
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   EXPECT_EQ(section_of(report, "summary").missing.size(), 3u);  // both faults, and no scores
@@ -94,7 +93,7 @@ TEST(ReportTest, NamesWithMarkupAreText) {
   predictions.header.graphs[2].name = "<script>alert(1)</script>";
   predictions.graphs[2].scores[1] = {3, 1, 2};
   write_run(folder / "<b>", predictions);
-  write_text(folder / "<b>" / "config.yaml", testing::config_text(5, 0, 3, "'\"><img src=x>'"));
+  write_text(folder / "<b>" / "config.yaml", test::config_text(5, 0, 3, "'\"><img src=x>'"));
   const std::string html = report_html(make_report(read_results({folder / "<b>"})));
   EXPECT_EQ(XmlFault::find(html), "");
   EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
@@ -105,9 +104,9 @@ TEST(ReportTest, NamesWithMarkupAreText) {
 // A system_run whose learning rate makes it a variant.
 std::filesystem::path write_variant(const std::filesystem::path& folder, int seed, double noise,
                                     const std::string& rate) {
-  testing::write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
+  test::write_system_run(folder, seed, noise, rate == "0.1" ? 3 : 7);
   write_text(folder / "config.yaml",
-             testing::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
+             test::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
   return folder;
 }
 
@@ -158,7 +157,7 @@ TEST(ReportTest, NamesNoWinnerAmongEqualVariants) {
 TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
   const TempDir folder;
   const Report report =
-      make_report(read_results({testing::write_system_run(folder / "run", 1, 10)}), false);
+      make_report(read_results({test::write_system_run(folder / "run", 1, 10)}), false);
   const ReportSection& summary = section_of(report, "summary");
   const ReportTable& scores = figure_of(summary, "scores").table;
   EXPECT_EQ(scores.rows[0][5].exact, "2 members of one training");
@@ -169,7 +168,7 @@ TEST(ReportTest, MembersOfOneTrainingAreNoTrainings) {
 
 TEST(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
   const TempDir folder;
-  const auto run = testing::write_system_run(folder / "runs/a", 1, 10);
+  const auto run = test::write_system_run(folder / "runs/a", 1, 10);
   std::filesystem::copy(run, folder / "runs/backup", std::filesystem::copy_options::recursive);
   const Report report = make_report(read_results({folder / "runs"}), false);
   const ReportSection& summary = section_of(report, "summary");
@@ -181,15 +180,15 @@ TEST(ReportTest, ATrainingThatIsThereTwiceCountsOnce) {
 
 TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
   const TempDir folder;
-  write_text(folder / "run/config.yaml", testing::config_text(1, 0, 3));
+  write_text(folder / "run/config.yaml", test::config_text(1, 0, 3));
   write_text(
       folder / "run/metrics.jsonl",
       R"({"kind":"start","step":0,"time":"2026-01-02 03:04:05 UTC","command":"tpudist train x.yaml",)"
       R"("version":"9.9","commit":"abc","host":"node7","processor":"a chip","ranks":2,"threads":1,)"
       R"("settings":{}})"
       "\n" +
-          std::string(testing::kMetrics)
-              .substr(0, std::string(testing::kMetrics).rfind("{\"kind\":\"step\"")));
+          std::string(test::kMetrics)
+              .substr(0, std::string(test::kMetrics).rfind("{\"kind\":\"step\"")));
   const FolderLock lock(folder / "run", "tpudist train");
   const Report report = make_report(read_results({folder / "run"}));
   EXPECT_THAT(csv_of(report, "runs"), HasSubstr("0.375,0.75,\"so far, step 50, at most 8 rows\""));
@@ -207,7 +206,7 @@ TEST(ReportTest, TellsTheScoresSoFarOfARunThatTrains) {
 TEST(ReportTest, VariantsThatWereScoredOnOtherDataAreNotCompared) {
   const TempDir folder;
   write_variant(folder / "runs/a", 1, 3, "0.1");
-  testing::PredictionsCase other = testing::system_run(2, 3, 7);
+  test::PredictionsCase other = test::system_run(2, 3, 7);
   other.graphs[3].runtime[0] += 1;
   other.write((write_variant(folder / "runs/b", 2, 3, "0.2")) / "predictions.h5");
   const Report report = make_report(read_results({folder / "runs"}), false);

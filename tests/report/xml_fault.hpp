@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A checker of well-formed XML, as far as pages and drawings use it: elements that nest, attributes
 // in double quotes and once each, references that are known, no bare '<' or '&', one root.
@@ -105,4 +105,4 @@ class XmlFault {
   int roots_ = 0;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -9,9 +9,9 @@
 namespace tpudist {
 namespace {
 
-using testing::kMetrics;
-using testing::TempDir;
-using testing::write_text;
+using test::kMetrics;
+using test::TempDir;
+using test::write_text;
 
 TEST(LearningCurvesTest, ReadsStepsAndEvaluations) {
   const TempDir folder;

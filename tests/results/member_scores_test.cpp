@@ -10,9 +10,9 @@
 namespace tpudist {
 namespace {
 
-using testing::PredictionsCase;
-using testing::TempDir;
-using testing::write_text;
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_text;
 
 MemberScores scores_of(const PredictionsCase& predictions) {
   const TempDir folder;
@@ -66,7 +66,7 @@ TEST(MemberScoresTest, TheDataHashTellsRunTimesApart) {
 
 TEST(MemberScoresTest, AScoreThatIsNotFiniteIsNone) {
   PredictionsCase predictions;
-  predictions.graphs[2].scores[1][0] = testing::kNoScore;
+  predictions.graphs[2].scores[1][0] = test::kNoScore;
   const MemberScores scores = scores_of(predictions);
   EXPECT_TRUE(std::isnan(scores.graphs[2].members[1]));
   EXPECT_EQ(scores.graphs[2].combined_members, 1);

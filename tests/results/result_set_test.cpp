@@ -11,11 +11,11 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_run;
+using test::write_text;
 using ::testing::ElementsAre;
-using testing::PredictionsCase;
-using testing::TempDir;
-using testing::write_run;
-using testing::write_text;
 
 std::vector<std::string> labels_of(const ResultSet& results) {
   std::vector<std::string> labels;
@@ -56,7 +56,7 @@ TEST(ResultSetTest, ReadsASweepWhoseRunsAreInAllConditions) {
   const TempDir folder;
   const SweepFiles files = write_sweep(folder / "sweep");
   const std::vector<SweepRun> runs = files.record().runs;
-  write_text(files.run_folder(runs[0]) / "config.yaml", testing::config_text(1, 0, 1));
+  write_text(files.run_folder(runs[0]) / "config.yaml", test::config_text(1, 0, 1));
   write_result(files.result_file(runs[0]), {.id = runs[0].id, .finished = true});
   write_result(files.result_file(runs[1]),
                {.id = runs[1].id, .finished = false, .error = "no <memory>"});
@@ -101,7 +101,7 @@ TEST(ResultSetTest, RunsOfOneNameWithOtherSettingsAreVariants) {
   for (const std::string lr : {"0.001", "0.002"}) {
     for (int seed = 1; seed <= 2; ++seed) {
       write_text(folder / ("runs/" + lr + std::to_string(seed)) / "config.yaml",
-                 testing::config_text(seed, 0, 3) + "optimizer:\n  lr: " + lr + "\n");
+                 test::config_text(seed, 0, 3) + "optimizer:\n  lr: " + lr + "\n");
     }
   }
   const ResultSet results = read_results({folder / "runs"});

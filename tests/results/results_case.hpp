@@ -7,7 +7,7 @@
 #include "tests/ensemble/predictions_case.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 inline void write_text(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::create_directories(path.parent_path());
@@ -39,4 +39,4 @@ inline std::filesystem::path write_run(const std::filesystem::path& folder,
   return folder;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -10,12 +10,12 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_run;
+using test::write_text;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::PredictionsCase;
-using testing::TempDir;
-using testing::write_run;
-using testing::write_text;
 
 TEST(RunRecordTest, ReadsAFinishedRun) {
   const TempDir folder;
@@ -35,7 +35,7 @@ TEST(RunRecordTest, ReadsAFinishedRun) {
 
 TEST(RunRecordTest, ARunThatSomebodyHoldsIsRunning) {
   const TempDir folder;
-  write_text(folder / "run" / "config.yaml", testing::config_text(1, 0, 1));
+  write_text(folder / "run" / "config.yaml", test::config_text(1, 0, 1));
   EXPECT_EQ(read_run_folder(folder / "run").condition, RunCondition::stopped);
   const FolderLock lock(folder / "run", "tpudist train");
   const RunRecord run = read_run_folder(folder / "run");

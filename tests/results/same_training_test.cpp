@@ -10,13 +10,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_run;
+using test::write_text;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::PredictionsCase;
-using testing::TempDir;
-using testing::write_run;
-using testing::write_text;
 
 constexpr const char* kScoresFile =
     R"({"split": "valid", "most_rows": 0, "held_out_only": false, PARAMETERS
@@ -27,8 +27,7 @@ constexpr const char* kScoresFile =
 // A run without predictions, with a loss and, where it is given, the hash of its parameters.
 fs::path write_scored(const fs::path& folder, double loss, const std::string& parameters = "",
                       const std::string& lr = "0.001", int steps = 100) {
-  write_text(folder / "config.yaml",
-             testing::config_text(1, 0, 1) + "optimizer:\n  lr: " + lr + "\n");
+  write_text(folder / "config.yaml", test::config_text(1, 0, 1) + "optimizer:\n  lr: " + lr + "\n");
   std::string lines;
   for (int step = 50; step <= steps; step += 50) {
     lines +=
@@ -90,8 +89,7 @@ TEST(DifferentSettings, LeaveSeedsAndMembersOut) {
   const RunRecord a = read_run_folder(write_scored(folder / "a", 0.5)),
                   b = read_run_folder(write_scored(folder / "b", 0.5, "", "2e-3"));
   EXPECT_THAT(different_settings(a, b), ElementsAre(HasSubstr("optimizer.lr: 0.001 -> 2e-3")));
-  write_text(folder / "c" / "config.yaml",
-             testing::config_text(7, 2, 5) + "optimizer:\n  lr: 1e-3\n");
+  write_text(folder / "c" / "config.yaml", test::config_text(7, 2, 5) + "optimizer:\n  lr: 1e-3\n");
   EXPECT_THAT(different_settings(a, read_run_folder(folder / "c")), IsEmpty());
 }
 

@@ -11,11 +11,11 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_run;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::PredictionsCase;
-using testing::TempDir;
-using testing::write_run;
 
 // Two runs of other seeds, whose files hold what the test made of them.
 struct TwoRuns {
@@ -29,7 +29,7 @@ struct TwoRuns {
     return read_results({folder / "a", folder / "b"}).runs;
   }
   std::string refusal(MatrixRows kind) const {
-    return testing::message_of<ConfigError>([&] { score_matrix(read(), kind); });
+    return test::message_of<ConfigError>([&] { score_matrix(read(), kind); });
   }
 };
 

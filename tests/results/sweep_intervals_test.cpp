@@ -12,13 +12,13 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
+using test::write_system_sweep;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::TempDir;
-using testing::write_system_sweep;
 
 std::string refusal_of(const std::string& input) {
-  return testing::message_of<ConfigError>([&] { read_system({&input, 1}); });
+  return test::message_of<ConfigError>([&] { read_system({&input, 1}); });
 }
 
 TEST(SweepIntervals, HaveTwoForEachVariant) {

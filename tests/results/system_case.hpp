@@ -8,7 +8,7 @@
 #include "sweep/records/sweep_files.hpp"
 #include "tests/results/results_case.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Runs of two members on six validation graphs of four families, with two training graphs in two
 // folds. The larger `noise`, the worse the members rank.
@@ -110,4 +110,4 @@ inline std::filesystem::path write_system_sweep(const std::filesystem::path& fol
   return folder;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

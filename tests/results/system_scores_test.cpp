@@ -12,13 +12,13 @@
 namespace tpudist {
 namespace {
 
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_system_run;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::PredictionsCase;
-using testing::TempDir;
-using testing::write_system_run;
 
 // Three runs of each of two systems, of which A ranks better.
 class Systems : public ::testing::Test {
@@ -31,7 +31,7 @@ class Systems : public ::testing::Test {
   }
 
   std::string refusal(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
-    return testing::message_of<Error>(
+    return test::message_of<Error>(
         [&] { system_pair(read_system(a), read_system(b), EvaluatedOn::valid); });
   }
 
@@ -75,7 +75,7 @@ TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
 
 // Members are no other runs: what they say is named so, and has no p value.
 TEST_F(Systems, SayWhereTheyCombineMembersByOtherRules) {
-  PredictionsCase other = testing::system_run(1, 4, 7);
+  PredictionsCase other = test::system_run(1, 4, 7);
   other.header.combination = Combination{CombinationRule::mean};
   other.write(folder_ / "mean.h5");
   const std::vector<std::string> by_mean{(folder_ / "mean.h5").string()};
@@ -108,7 +108,7 @@ TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
   for (int seed = 1; seed <= 3; ++seed) {
     for (int member = 0; member < 2; ++member) {
       const std::string name = std::to_string(seed) + "-" + std::to_string(member);
-      split.push_back(testing::write_split_run(folder_ / ("s" + name), seed, 4, member).string());
+      split.push_back(test::write_split_run(folder_ / ("s" + name), seed, 4, member).string());
     }
   }
   for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
@@ -122,12 +122,12 @@ TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
 }
 
 TEST_F(Systems, ThatShareAnOrderOfSlatesSaySo) {
-  auto run = testing::system_run(1, 4);
+  auto run = test::system_run(1, 4);
   run.header.runs[0].init_seed = 7;
   run.header.runs[0].parameter_hash = 70;
-  std::string text = testing::config_text(7, 0, 2);
+  std::string text = test::config_text(7, 0, 2);
   text.replace(text.find("order: 7"), 8, "order: 1");
-  testing::write_text(folder_ / "c" / "config.yaml", text);
+  test::write_text(folder_ / "c" / "config.yaml", text);
   run.write(folder_ / "c" / "predictions.h5");
   const std::vector<std::string> inputs{a_[0], (folder_ / "c").string()};
   EXPECT_THAT(system_text(system_scores(read_system(inputs), EvaluatedOn::valid)),
@@ -143,13 +143,13 @@ TEST_F(Systems, HaveTrainingsOutOfFold) {
 }
 
 TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
-  auto run = testing::system_run(9, 4);
+  auto run = test::system_run(9, 4);
   auto& predictions = run.graphs[4];
   run.header.graphs[4].configs = run.header.graphs[4].rows = 2;
   predictions.configs = {0, 1};
   predictions.runtime = {10, 10};
   predictions.scores = {{1, 2}, {1, 2}};
-  testing::write_text(folder_ / "two" / "config.yaml", testing::config_text(9, 0, 2));
+  test::write_text(folder_ / "two" / "config.yaml", test::config_text(9, 0, 2));
   run.write(folder_ / "two" / "predictions.h5");
   const std::string input = (folder_ / "two").string();
   const SystemScores found = system_scores(read_system({&input, 1}), EvaluatedOn::valid);

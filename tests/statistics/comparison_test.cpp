@@ -24,7 +24,7 @@ RunScoreTable first_run_of(RunScoreTable scores) {
 }
 
 std::string refusal_of(const RunScoreTable& a, const RunScoreTable& b) {
-  return testing::message_of<DataError>([&] { compare(a, b); });
+  return test::message_of<DataError>([&] { compare(a, b); });
 }
 
 // Golden numbers: tests/golden/statistics_comparison.py.

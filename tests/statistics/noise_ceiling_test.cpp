@@ -15,8 +15,8 @@
 namespace tpudist {
 namespace {
 
+using test::NoisyGraph;
 using ::testing::HasSubstr;
-using testing::NoisyGraph;
 using Values = std::vector<double>;
 using Configs = std::vector<std::int32_t>;
 

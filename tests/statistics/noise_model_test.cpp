@@ -13,8 +13,8 @@
 namespace tpudist {
 namespace {
 
+using test::NoisyGraph;
 using ::testing::HasSubstr;
-using testing::NoisyGraph;
 
 TEST(NoiseModel, InterpolatesTheLogarithmOfTheDeviation) {
   const NoiseModel model({1, 3}, {0.01, 0.04});

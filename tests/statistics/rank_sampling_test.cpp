@@ -103,7 +103,7 @@ TEST(TiedPairShare, CountsPairsOfDifferentConfigurations) {
 
 // Why the share is printed: an oracle that ties what noise does not let it tell apart scores more.
 TEST(TiedPairShare, TellsOfAScoreThatTiesFlatter) {
-  const testing::NoisyGraph graph(testing::NoisyGraph::smooth, 3000, 0.002, 3);
+  const test::NoisyGraph graph(test::NoisyGraph::smooth, 3000, 0.002, 3);
   Values coarse;
   for (const double time : graph.truth) coarse.push_back(std::round(time / 0.004));
   EXPECT_GT(kendall_tau_b(coarse, graph.times), kendall_tau_b(graph.truth, graph.times) + 0.005);

@@ -21,7 +21,7 @@ RunScoreTable only_first_run(RunScoreTable scores) {
 }
 
 std::string refusal_of(const RunScoreTable& scores) {
-  return testing::message_of<DataError>([&] { run_interval(scores); });
+  return test::message_of<DataError>([&] { run_interval(scores); });
 }
 
 // Golden numbers: tests/golden/statistics_intervals.py.

@@ -14,7 +14,7 @@
 
 #include "dist/job_trace.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // What a file in Chrome's trace format holds, by rank and track.
 struct ChromeTrace {
@@ -94,4 +94,4 @@ inline ChromeTrace read_chrome_trace(const std::string& text) {
   return trace;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -13,7 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/random.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // How many seeds a test of damages tries: TPUDIST_DAMAGES, else `fallback`.
 inline int damage_count(int fallback) {
@@ -96,4 +96,4 @@ inline std::string fault_of_message(const std::string& message, const std::files
   return {};
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -4,7 +4,7 @@
 
 extern "C" void __sanitizer_set_report_path(const char* path) __attribute__((weak));
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // From here on this process says on standard error what a sanitizer finds in it, and leaves no file
 // that counts as a fault of the test (cmake/TpudistSanitizerReports.cmake).
@@ -12,14 +12,14 @@ inline void keep_faults_out_of_reports() {
   if (__sanitizer_set_report_path) __sanitizer_set_report_path("stderr");
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test
 
 // EXPECT_DEATH for a statement with a fault that sanitizers see as well: an access out of bounds,
 // say.
-#define TPUDIST_EXPECT_FAULT(statement, matcher)          \
-  EXPECT_DEATH(                                           \
-      {                                                   \
-        ::tpudist::testing::keep_faults_out_of_reports(); \
-        statement;                                        \
-      },                                                  \
+#define TPUDIST_EXPECT_FAULT(statement, matcher)       \
+  EXPECT_DEATH(                                        \
+      {                                                \
+        ::tpudist::test::keep_faults_out_of_reports(); \
+        statement;                                     \
+      },                                               \
       matcher)

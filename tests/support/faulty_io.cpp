@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 struct Faults {
@@ -160,9 +160,9 @@ int FaultyIo::reads() const {
   return reads_seen;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test
 
-using namespace tpudist::testing;  // NOLINT: what follows stands for functions of the C library
+using namespace tpudist::test;  // NOLINT: what follows stands for functions of the C library
 
 extern "C" {
 

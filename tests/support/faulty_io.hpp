@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Makes calls of the system on files behave as on a bad day. faulty_io.cpp stands in front of the C
 // library's read, write, open, fsync and the like: linked into a test program, where this class
@@ -33,4 +33,4 @@ class FaultyIo {
   int reads() const;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -4,7 +4,7 @@
 #include "tests/support/test_settings.hpp"
 
 int main(int argc, char** argv) {
-  tpudist::testing::fix_rapidcheck_seed();
+  tpudist::test::fix_rapidcheck_seed();
   ::testing::InitGoogleMock(&argc, argv);
-  return tpudist::testing::hold_to_test_file(argc, argv) ? RUN_ALL_TESTS() : 1;
+  return tpudist::test::hold_to_test_file(argc, argv) ? RUN_ALL_TESTS() : 1;
 }

@@ -44,7 +44,7 @@ void print_once(int rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tpudist::testing::fix_rapidcheck_seed();
+  tpudist::test::fix_rapidcheck_seed();
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   int rank = 0;
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
 
   ::testing::InitGoogleMock(&argc, argv);
   print_once(rank);
-  int failed = provided < MPI_THREAD_FUNNELED || !tpudist::testing::hold_to_test_file(argc, argv) ||
+  int failed = provided < MPI_THREAD_FUNNELED || !tpudist::test::hold_to_test_file(argc, argv) ||
                RUN_ALL_TESTS() != 0;
 
   // Every rank exits alike, so that a failure on any of them is one of the whole test.

@@ -10,7 +10,7 @@
 
 #include "core/random.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Made-up measurements of one graph whose true times are known: about 1e7 ns, that differ by some
 // percent, with log-normal noise. Two configurations of three are measured once or twice.
@@ -79,4 +79,4 @@ struct NoisyGraph {
   }
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

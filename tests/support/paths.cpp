@@ -1,9 +1,13 @@
 #include "tests/support/paths.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
-std::filesystem::path source_folder() { return TPUDIST_SOURCE_DIR; }
+std::filesystem::path source_folder() {
+  return TPUDIST_SOURCE_DIR;
+}
 
-std::filesystem::path program() { return TPUDIST_PROGRAM; }
+std::filesystem::path program() {
+  return TPUDIST_PROGRAM;
+}
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // The root of the sources that the tests were built from.
 std::filesystem::path source_folder();
@@ -10,4 +10,4 @@ std::filesystem::path source_folder();
 // The program `tpudist` of the same build; it is there where LibTorch is.
 std::filesystem::path program();
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

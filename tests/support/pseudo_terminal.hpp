@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Why there can be no pseudo-terminal here; empty where there can.
 inline std::string why_no_terminal() {
@@ -31,9 +31,8 @@ inline std::string why_no_terminal() {
 }
 
 // Skips a test at whose beginning it stands, in a chroot without /dev/pts, say.
-#define TPUDIST_NEEDS_TERMINAL()                                                   \
-  if (const std::string why = ::tpudist::testing::why_no_terminal(); !why.empty()) \
-  GTEST_SKIP() << why
+#define TPUDIST_NEEDS_TERMINAL() \
+  if (const std::string why = ::tpudist::test::why_no_terminal(); !why.empty()) GTEST_SKIP() << why
 
 // What a terminal of some width shows after all that was written to it: plain characters, carriage
 // return, line feed and "erase to the end of the line"; whatever else it is sent is shown.
@@ -145,4 +144,4 @@ inline TerminalOutcome run_on_terminal(unsigned short columns, const std::functi
   return outcome;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -6,7 +6,7 @@
 
 #include "tests/support/paths.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // The folder with files of the real TpuGraphs data set, if this machine has them:
 // $TPUDIST_REAL_DATA, or ../shared/data/real beside the sources. Tests that need them are skipped
@@ -19,4 +19,4 @@ inline std::optional<std::filesystem::path> real_data_root() {
   return std::filesystem::weakly_canonical(root);
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A fresh empty folder that is removed with all it holds at the end of its scope. Under MPI every
 // rank gets one of its own.
@@ -34,4 +34,4 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 TEST(TempDir, IsRemovedWithItsContent) {
@@ -26,4 +26,4 @@ RC_GTEST_PROP(TempDir, IsUnique, ()) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

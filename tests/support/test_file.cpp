@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 bool hold_to_test_file(int argc, char** argv) {
   constexpr std::string_view kOption = "--file=";
@@ -36,4 +36,4 @@ bool hold_to_test_file(int argc, char** argv) {
   return !names.empty();
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // What the Exception says that `action` throws; "" where it throws nothing. Other exceptions go on.
 template <typename Exception, typename Action>
@@ -15,4 +15,4 @@ std::string message_of(const Action& action) {
   return {};
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

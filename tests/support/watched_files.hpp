@@ -10,7 +10,7 @@
 
 #include "core/file_system.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Passes everything on to the real file system, and calls `before` with the name of the operation
 // and the file before each: "create", "write" (twice, after each half), "sync", "close", "rename",
@@ -73,4 +73,4 @@ class WatchedFileSystem : public FileSystem {
   const Before before_;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -23,7 +23,7 @@ std::vector<SweptKey> read(const std::string& over, bool draws_variants = false)
 }
 
 std::string mistake(const std::string& over, bool draws_variants = false) {
-  return testing::message_of<ConfigError>([&] { read(over, draws_variants); });
+  return test::message_of<ConfigError>([&] { read(over, draws_variants); });
 }
 
 TEST(ParameterValues, ListsKeepValuesOfAnyKind) {

@@ -7,7 +7,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 using ::testing::Contains;
@@ -105,4 +105,4 @@ TEST(SlurmSubmission, WritesTheScriptsOfTheRepository) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

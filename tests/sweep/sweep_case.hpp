@@ -7,7 +7,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/train/tiny_data.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A folder with the experiment tiny.yaml on the preset `tiny`, and sweep files beside it.
 class SweepCase {
@@ -39,4 +39,4 @@ dist: {threads: 1, device: cpu}
   TempDir folder_;
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -11,7 +11,7 @@
 #include "tests/sweep/sweep_case.hpp"
 #include "train/experiment/experiment.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 using ::testing::AllOf;
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string mistake(const SweepCase& files, const std::string& text) {
-  return testing::message_of<ConfigError>([&] { SweepFile::load(files.sweep(text)); });
+  return test::message_of<ConfigError>([&] { SweepFile::load(files.sweep(text)); });
 }
 
 TEST(SweepFileTest, ReadsEverything) {
@@ -101,4 +101,4 @@ TEST(SweepFileTest, NamesAMissingExperiment) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

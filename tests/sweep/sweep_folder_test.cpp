@@ -12,7 +12,7 @@
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,12 +51,11 @@ TEST(SweepFolderTest, AFolderHoldsOneSweepAndNothingElse) {
   const auto folder = files.path("sweep");
   SweepFolder::expand(files.sweep(kTwoRates), {}, folder);
   const auto other = files.sweep("sweep: {over: {optimizer.lr: [1e-3, 2e-2]}}\n", "other.yaml");
-  EXPECT_THAT(testing::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, folder); }),
+  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, folder); }),
               HasSubstr("holds another sweep (\"case\", 2 runs, the first that differs is run 1)"));
-  EXPECT_THAT(
-      testing::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, tiny_shards()); }),
-      HasSubstr("holds other files and no sweep"));
-  EXPECT_THAT(testing::message_of<ConfigError>([&] { SweepFolder::open(files.path("none")); }),
+  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFolder::expand(other, {}, tiny_shards()); }),
+              HasSubstr("holds other files and no sweep"));
+  EXPECT_THAT(test::message_of<ConfigError>([&] { SweepFolder::open(files.path("none")); }),
               HasSubstr("holds no sweep"));
 }
 
@@ -160,14 +159,14 @@ TEST(SweepFolderTest, OtherGraphsAreRefusedAndNamed) {
   for (SweepRun& run : record.runs) run.valid_data = std::string(16, '0');
   write_record(sweep.path() / "sweep.json", record);
   const SweepFolder other = SweepFolder::open(sweep.path());
-  EXPECT_THAT(testing::message_of<DataError>([&] { other.checked(other.record().runs[0]); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { other.checked(other.record().runs[0]); }),
               AllOf(HasSubstr("train: 1 changed (" + changed + ")"),
                     HasSubstr("valid: 1 added (" + lost + ")")));
   // A result of other data does not count either.
   RunResult result = finished(record.runs[0], 0.5);
   result.valid_data = std::string(16, '1');
   write_result(other.result_file(record.runs[0]), result);
-  EXPECT_THAT(testing::message_of<DataError>([&] { other.result(record.runs[0]); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { other.result(record.runs[0]); }),
               HasSubstr("was trained on other data"));
 }
 
@@ -228,20 +227,20 @@ TEST(SweepFolderTest, RunsAreCheckedAgainstTheirIds) {
                                                 {}, files.path("sweep"));
   const std::vector<SweepRun>& runs = sweep.record().runs;
   write_result(sweep.result_file(runs[0]), finished(runs[1], 0.5));
-  EXPECT_THAT(testing::message_of<DataError>([&] { sweep.result(runs[0]); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(runs[0]); }),
               AllOf(HasSubstr(sweep.result_file(runs[0]).string()), HasSubstr(runs[1].id)));
   for (const SweepRun& run : runs) write_result(sweep.result_file(run), finished(run, 0.5));
   sweep.freeze_stage(1);
   std::vector<SweepRun> twice = sweep.stage_runs(1).value();
   twice[1].id = twice[0].id;
   write_stage_runs(sweep.path() / "stage-1.json", twice);
-  EXPECT_THAT(testing::message_of<DataError>([&] { sweep.stage_runs(1); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { sweep.stage_runs(1); }),
               HasSubstr("stage-1.json: damaged: runs 2 and 3 are the same"));
   SweepRecord record = sweep.record();
   record.runs[0].config.replace(record.runs[0].config.find("steps: 4"), 8, "steps: 5");
   write_record(sweep.path() / "sweep.json", record);
   const SweepFolder edited = SweepFolder::open(sweep.path());
-  EXPECT_THAT(testing::message_of<DataError>([&] { edited.checked(edited.record().runs[0]); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { edited.checked(edited.record().runs[0]); }),
               HasSubstr("sweep.json: the settings of run 0 are not those of its id"));
   EXPECT_NO_THROW(edited.checked(edited.record().runs[1]));
 }
@@ -274,17 +273,17 @@ TEST(SweepFolderTest, DamagedFilesAreNamed) {
   const SweepFolder sweep = SweepFolder::expand(files.sweep(kTwoRates), {}, files.path("sweep"));
   const SweepRun& run = sweep.record().runs[0];
   std::ofstream(sweep.result_file(run)) << "{\"format\": \"tpudist sweep re";
-  EXPECT_THAT(testing::message_of<DataError>([&] { sweep.result(run); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { sweep.result(run); }),
               HasSubstr(sweep.result_file(run).string() + ": damaged"));
   SweepRecord record = sweep.record();
   record.variant_experiment[1] = 5;
   write_record(sweep.path() / "sweep.json", record);
-  EXPECT_THAT(testing::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
               HasSubstr("sweep.json: damaged: run 1 and its variant"));
   std::ofstream(sweep.path() / "sweep.json") << "{}";
-  EXPECT_THAT(testing::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { SweepFolder::open(sweep.path()); }),
               HasSubstr("sweep.json: damaged"));
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

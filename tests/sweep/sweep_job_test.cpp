@@ -13,7 +13,7 @@
 #include "train/state/run_folder.hpp"
 
 // The sweep on one rank; several ranks and groups are tried in tests/launch/sweep_ranks_test.
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST(SweepJobTest, PlacementChangesNoScore) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

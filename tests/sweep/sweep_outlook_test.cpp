@@ -5,7 +5,7 @@
 #include "sweep/sweep_plan.hpp"
 #include "tests/sweep/sweep_case.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 using ::testing::AllOf;
@@ -28,4 +28,4 @@ TEST(SweepOutlook, SaysWhatRunsAndFamiliesCanShow) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -9,7 +9,7 @@
 #include "tests/sweep/sweep_case.hpp"
 #include "train/experiment/experiment.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 using ::testing::AllOf;
@@ -165,7 +165,7 @@ TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
   const std::string graphs = "sweep: {over: {data.include.valid: [['*mask*'], ['*trax*']]}}\n";
   const std::string choose = "choose: {by: valid, graphs: all}\n";
   const auto refusal = [&](const std::string& text) {
-    return testing::message_of<ConfigError>([&] { plan_of(files, text); });
+    return test::message_of<ConfigError>([&] { plan_of(files, text); });
   };
   EXPECT_THAT(refusal(collections + choose),
               AllOf(HasSubstr("variants 0 (data.collection=layout:xla:random) and 1 ("),
@@ -184,7 +184,7 @@ TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
 
 TEST(SweepPlanTest, WhatConfirmsIsOnTheOtherHalf) {
   const SweepCase files;
-  EXPECT_THAT(testing::message_of<ConfigError>(
+  EXPECT_THAT(test::message_of<ConfigError>(
                   [&] { plan_of(files, "choose: {by: valid, set: {data.exclude.valid: []}}"); }),
               HasSubstr("give `graphs: all`"));
 }
@@ -203,7 +203,7 @@ TEST(SweepPlanTest, EqualRunsAreRefused) {
 TEST(SweepPlanTest, RunsThatAreComparedMustBeScored) {
   const SweepCase files;
   const auto refusal = [&](const std::string& text) -> std::string {
-    return testing::message_of<ConfigError>([&] { plan_of(files, text); });
+    return test::message_of<ConfigError>([&] { plan_of(files, text); });
   };
   EXPECT_THAT(refusal("sweep: {folds: 2}\nchoose: {by: out_of_fold}"),
               HasSubstr("set predictions.rows"));
@@ -230,7 +230,7 @@ TEST(SweepPlanTest, AMistakeOfAnExperimentNamesTheVariant) {
 TEST(SweepPlanTest, MistakesOfValuesHaveThePlaceOfTheSweepFile) {
   const SweepCase files;
   const auto refusal = [&](const std::string& text) {
-    return testing::message_of<ConfigError>([&] { plan_of(files, text); });
+    return test::message_of<ConfigError>([&] { plan_of(files, text); });
   };
   const std::string text = refusal(
       "set: {train.stepz: 3}\nsweep: {over: {optimizer.lr: [1e-3, .nan, x], "
@@ -258,4 +258,4 @@ TEST(SweepPlanTest, SeveralExperimentsAreVariantsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -10,7 +10,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "train/experiment/experiment.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // The preset `tiny` as shards, made once for each process.
 inline const std::filesystem::path& tiny_shards() {
@@ -48,4 +48,4 @@ ensemble: {members: 3, vary: [init, fold], folds: 2}
   return read_experiment(document);
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

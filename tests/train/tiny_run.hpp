@@ -9,7 +9,7 @@
 #include "models/kernels/threads.hpp"
 #include "train/loop/trainer.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Trains in this process alone, in a new run folder unless it is there, and returns the outcome.
 // `files`: what checkpoints are written with.
@@ -28,4 +28,4 @@ inline TrainOutcome resume(const Experiment& experiment, const std::filesystem::
   return run(experiment, folder, 1, true);
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

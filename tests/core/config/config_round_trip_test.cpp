@@ -152,7 +152,7 @@ void read_all(ConfigDocument& document, const std::vector<Setting>& settings) {
 
 RC_GTEST_PROP(ConfigRoundTrip, TheResolvedConfigDoesNotDependOnTheRoute, ()) {
   const std::vector<Setting> settings = any_settings();
-  const testing::TempDir folder;
+  const test::TempDir folder;
   std::ofstream(folder / "base.yaml") << file_of(settings, true);
   std::ofstream(folder / "main.yaml") << file_of(settings, false);
   std::vector<std::string> overrides;

@@ -71,7 +71,7 @@ class ConfigSourceTest : public ::testing::Test {
     return message;
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   std::string mistakes_;
 };
 

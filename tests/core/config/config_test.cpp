@@ -30,7 +30,7 @@ std::string mistakes(std::string_view text, const std::function<void(ConfigNode&
   ConfigDocument document = parse(text);
   ConfigNode root = document.root();
   read(root);
-  return testing::message_of<ConfigError>([&] { document.finish(); });
+  return test::message_of<ConfigError>([&] { document.finish(); });
 }
 
 TEST(Config, ReadsValuesOfEveryType) {

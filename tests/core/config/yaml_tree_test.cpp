@@ -32,7 +32,7 @@ YamlValue parse_tree(const std::string& text) {
 
 // The message of a text that is refused.
 std::string refusal(const std::string& text) {
-  return testing::message_of<ConfigError>([&] {
+  return test::message_of<ConfigError>([&] {
     YamlMistakes mistakes;
     parse_tree(text, mistakes);
   });

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using tpudist::testing::TempDir;
+using tpudist::test::TempDir;
 
 std::string file_of(const std::string& header, std::size_t data, std::uint64_t length) {
   std::string bytes(8, '\0');
@@ -32,7 +32,7 @@ std::string file_of(const std::string& header, std::size_t data, std::uint64_t l
 std::string said_of(const std::string& bytes) {
   const TempDir folder;
   std::ofstream(folder / "w.safetensors", std::ios::binary) << bytes;
-  return testing::message_of<DataError>([&] { SafetensorsFile file(folder / "w.safetensors"); });
+  return test::message_of<DataError>([&] { SafetensorsFile file(folder / "w.safetensors"); });
 }
 
 std::string said_of_header(const std::string& header, std::size_t data) {
@@ -110,8 +110,8 @@ TEST(SafetensorsDamage, RefusesAHeaderThatTheFileCannotHold) {
 // Whatever bytes of a good file are changed, cut off, put in or taken out, it is read or refused in
 // one line.
 TEST(SafetensorsDamage, NeverCrashesOnDamage) {
-  const std::string whole = read_text_file(testing::source_folder() /
-                                           "tests/core/safetensors/files/all_types.safetensors");
+  const std::string whole =
+      read_text_file(test::source_folder() / "tests/core/safetensors/files/all_types.safetensors");
   const TempDir folder;
   const auto path = folder / "damaged.safetensors";
   int refused = 0;

@@ -22,10 +22,10 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using tpudist::testing::TempDir;
+using tpudist::test::TempDir;
 
 std::filesystem::path golden(const std::string& name) {
-  return testing::source_folder() / "tests/core/safetensors/files" / name;
+  return test::source_folder() / "tests/core/safetensors/files" / name;
 }
 
 TEST(Safetensors, ReadsEveryTypeThatThePackageWrites) {

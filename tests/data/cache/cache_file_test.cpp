@@ -15,9 +15,9 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 Descriptor new_file(const std::filesystem::path& path) {
   return Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -40,7 +40,7 @@ class CacheFileTest : public ::testing::Test {
   }
 
   std::string fault(std::uint64_t key) {
-    return testing::message_of<DataError>([&] { CacheFile::open(file_, path_, key, pool_); });
+    return test::message_of<DataError>([&] { CacheFile::open(file_, path_, key, pool_); });
   }
 
   TempDir folder_;

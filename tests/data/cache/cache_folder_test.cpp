@@ -11,8 +11,8 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
 using ::testing::HasSubstr;
-using testing::TempDir;
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMany = std::uint64_t{1} << 30;

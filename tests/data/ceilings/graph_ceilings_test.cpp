@@ -10,9 +10,9 @@
 namespace tpudist {
 namespace {
 
-using testing::measured;
-using testing::NoisyGraph;
-using testing::NpzFixture;
+using test::measured;
+using test::NoisyGraph;
+using test::NpzFixture;
 
 std::vector<GraphCeiling> ceilings_of(const std::filesystem::path& npz,
                                       const std::filesystem::path& shards,
@@ -29,7 +29,7 @@ std::vector<GraphCeiling> ceilings_of(const std::filesystem::path& npz,
 }
 
 TEST(GraphCeilings, AreThoseOfTheRunTimesForAnyNumberOfThreads) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const Collection collection = Collection::parse("layout:own:random");
   const NoisyGraph graph(NoisyGraph::smooth, 300, 0.004, 1);
   NpzFixture hidden = measured(graph);
@@ -65,9 +65,9 @@ TEST(GraphCeilings, AreThoseOfTheRunTimesForAnyNumberOfThreads) {
 
 // 0.82 and 0.81 are told in bench/README.md; the network's tau is 0.76 there.
 TEST(GraphCeilings, OfTheRealAlexNetLieAboveItsModels) {
-  const auto root = testing::real_data_root();
+  const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const auto graphs =
       ceilings_of(*root / "npz", folder / "shards", Collection::parse("layout:xla:random"), 2);
   ASSERT_EQ(graphs.size(), 2u);

@@ -5,7 +5,7 @@
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/noisy_graph.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // The measurements of `graph` as a file of a layout collection, whose configurations differ in
 // their features.
@@ -21,4 +21,4 @@ inline NpzFixture measured(const NoisyGraph& graph) {
   return f;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

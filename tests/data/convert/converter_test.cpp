@@ -21,10 +21,10 @@
 namespace tpudist {
 namespace {
 
+using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::NpzFixture;
 using ::testing::SizeIs;
 
 namespace fs = std::filesystem;
@@ -62,7 +62,7 @@ class ConverterTest : public ::testing::Test {
     return names;
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const fs::path npz_ = folder_ / "npz", shards_ = folder_ / "shards";
   ConvertOptions options_;
 };

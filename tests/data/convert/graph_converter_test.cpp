@@ -17,9 +17,9 @@
 namespace tpudist {
 namespace {
 
+using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::NpzFixture;
 
 // Converts one fixture to a shard and reads it back.
 class GraphConverterTest : public ::testing::Test {
@@ -70,7 +70,7 @@ class GraphConverterTest : public ::testing::Test {
     return f;
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path npz_ = folder_ / "x.npz", shard_ = folder_ / "shard.h5";
   Collection collection_;
   ThreadPool pool_{2};

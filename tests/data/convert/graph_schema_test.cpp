@@ -14,9 +14,9 @@
 namespace tpudist {
 namespace {
 
+using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::NpzFixture;
 
 class GraphSchemaTest : public ::testing::Test {
  protected:
@@ -34,7 +34,7 @@ class GraphSchemaTest : public ::testing::Test {
     return "no error";
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.npz";
 };
 

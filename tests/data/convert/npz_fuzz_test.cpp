@@ -18,8 +18,8 @@ namespace tpudist {
 namespace {
 
 // A fixture with whole, positive features, which every type of number holds.
-testing::NpzFixture fixture_of(bool tile, const std::string& type) {
-  auto fixture = tile ? testing::NpzFixture::make_tile() : testing::NpzFixture::layout();
+test::NpzFixture fixture_of(bool tile, const std::string& type) {
+  auto fixture = tile ? test::NpzFixture::make_tile() : test::NpzFixture::layout();
   if (type == "<f4") return fixture;
   for (float& value : fixture.node_feat) value = std::fmod(std::floor(value), 100.0f);
   for (float& value : fixture.features) value = std::abs(value);
@@ -33,7 +33,7 @@ std::string any_type() {
 }
 
 std::string valid_npz(bool tile, int level, const std::string& type = "<f4") {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const auto fixture = fixture_of(tile, type);
   fixture.write(folder / "x.npz", {.deflate_level = level});
   return read_text_file(folder / "x.npz");
@@ -42,7 +42,7 @@ std::string valid_npz(bool tile, int level, const std::string& type = "<f4") {
 // True when the file was converted; its shard is then sound. Whatever is not DataError gets out and
 // fails the test.
 bool converts(const std::string& bytes, bool tile) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const Collection collection{tile ? "tile:xla" : "layout:xla:random"};
   const auto npz = folder / "x.npz", path = folder / "x.h5";
   std::ofstream(npz, std::ios::binary) << bytes;
@@ -106,7 +106,7 @@ RC_GTEST_PROP(NpzFuzz, TruncatedFiles, ()) {
 // Arrays with sound zip members but damaged headers and elements.
 RC_GTEST_PROP(NpzFuzz, ChangedMembersWithARightCrc, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();
-  const testing::TempDir folder;
+  const test::TempDir folder;
   fixture_of(tile, any_type()).write(folder / "x.npz");
   NpzWriter changed(folder / "y.npz");
   const ZipArchive archive(folder / "x.npz");

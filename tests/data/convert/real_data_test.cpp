@@ -21,7 +21,7 @@ namespace {
 class RealDataTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto root = testing::real_data_root();
+    const auto root = test::real_data_root();
     if (!root) GTEST_SKIP() << "no files of the real data set here; see TPUDIST_REAL_DATA";
     npz_ = *root / "npz";
     NoProgress progress;
@@ -42,7 +42,7 @@ class RealDataTest : public ::testing::Test {
     return values;
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   std::filesystem::path npz_, shards_ = folder_ / "shards";
   std::vector<ConvertedCollection> done_;
 };
@@ -61,12 +61,11 @@ TEST_F(RealDataTest, ShardsHoldWhatTheSourcesHold) {
       const GraphReader reader(entry);
       const Graph graph = reader.read_graph();
       EXPECT_EQ(graph.node_features, npz.open("node_feat").read_floats()) << entry.source.path;
-      const auto edges = testing::read_integers(npz.open("edge_index"));
+      const auto edges = test::read_integers(npz.open("edge_index"));
       EXPECT_TRUE(std::equal(edges.begin(), edges.end(), graph.edge_index.begin()));
-      const auto opcodes = testing::read_integers(npz.open("node_opcode"));
+      const auto opcodes = test::read_integers(npz.open("node_opcode"));
       EXPECT_TRUE(std::equal(opcodes.begin(), opcodes.end(), graph.opcodes.begin()));
-      EXPECT_EQ(reader.read_run_times().runtime,
-                testing::read_integers(npz.open("config_runtime")));
+      EXPECT_EQ(reader.read_run_times().runtime, test::read_integers(npz.open("config_runtime")));
       ++graphs;
     }
   }

@@ -16,10 +16,10 @@
 namespace tpudist {
 namespace {
 
+using test::NpzFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::NpzFixture;
 
 class VerifierTest : public ::testing::Test {
  protected:
@@ -52,7 +52,7 @@ class VerifierTest : public ::testing::Test {
     write_manifest(manifest, manifest_);
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path npz_ = folder_ / "npz", shards_ = folder_ / "shards",
                               manifest_ = shards_ / "layout/xla/random/manifest.json",
                               shard_ = shards_ / "layout/xla/random/train/shard-00000.h5";

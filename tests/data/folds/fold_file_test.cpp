@@ -17,7 +17,7 @@ const std::vector<FoldedGraph> kGraphs = {{"bert_en_L-12_H-768", "bert_l12", 10,
                                           {"resnet50.8x8.fp16", "resnet", 40, 0}};
 
 std::string message_of(std::string_view yaml, int folds) {
-  return testing::message_of<ConfigError>(
+  return test::message_of<ConfigError>(
       [&] { FoldFile::parse(yaml, "folds.yaml").folds_of(kGraphs, folds); });
 }
 

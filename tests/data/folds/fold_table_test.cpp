@@ -16,12 +16,12 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-using testing::TempDir;
 
 namespace fs = std::filesystem;
 

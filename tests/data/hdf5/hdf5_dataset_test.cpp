@@ -70,7 +70,7 @@ class Hdf5DatasetTest : public ::testing::Test {
     return rows;
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.h5";
   ThreadPool pool_{2};
 };
@@ -228,7 +228,7 @@ TEST_F(Hdf5DatasetTest, AttributesRoundTrip) {
 }
 
 TEST(PlainDataset, IsWrittenAndReadByRows) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   Hdf5Dataset written =
       Hdf5Dataset::create(file, "matrix", ElementType::f32, {3, 2}, "a.h5:", kPlain);
@@ -245,7 +245,7 @@ TEST(PlainDataset, IsWrittenAndReadByRows) {
 }
 
 TEST(PlainDataset, MayBeEmpty) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   write_plain<std::int64_t>(file, "none", {}, {0}, "a.h5:");
   EXPECT_THAT(read_array<std::int64_t>(file, "none", {0}, "a.h5:"), ElementsAre());
@@ -254,7 +254,7 @@ TEST(PlainDataset, MayBeEmpty) {
 }
 
 TEST(PlainDataset, SaysWhatIsWrong) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   write_plain<std::int32_t>(file, "numbers", std::vector<std::int32_t>{1, 2}, {2}, "a.h5:");
   const auto message = [&](ElementType type, std::vector<std::int64_t> shape, const char* name) {
@@ -274,7 +274,7 @@ TEST(PlainDataset, SaysWhatIsWrong) {
 }
 
 TEST(PlainDataset, KeepsTextsOfDifferentLengths) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const Hdf5Id file = create_hdf5(folder / "a.h5");
   const std::vector<std::string> texts{"resnet50", "", "b\xc3\xa9rt"};
   write_texts(file, "names", texts, "a.h5:");
@@ -283,7 +283,7 @@ TEST(PlainDataset, KeepsTextsOfDifferentLengths) {
 }
 
 TEST(SealFile, SealsWhatHdf5Wrote) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   const auto path = folder / "a.h5";
   {
     const Hdf5Id file = create_hdf5(path, kSealBytes);

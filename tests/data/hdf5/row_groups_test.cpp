@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 // Groups rows with hashes of only so many bits, so that unequal rows meet in one bucket.
 std::vector<std::int32_t> grouped(const std::vector<std::vector<std::uint8_t>>& rows, int hash_bits,
                                   std::size_t budget = 1 << 20) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   ThreadPool pool(1);
   const Hdf5Id file = create_hdf5(folder / "x.h5");
   const auto count = static_cast<std::int64_t>(rows.size());

@@ -13,17 +13,17 @@
 namespace tpudist {
 namespace {
 
-using testing::all_rows;
-using testing::damage_count;
-using testing::damaged;
-using testing::fault_of_message;
-using testing::kLayout;
-using testing::kTile;
-using testing::many_configs;
-using testing::never_equal_configs;
-using testing::NpzFixture;
-using testing::overwrite;
-using testing::TempDir;
+using test::all_rows;
+using test::damage_count;
+using test::damaged;
+using test::fault_of_message;
+using test::kLayout;
+using test::kTile;
+using test::many_configs;
+using test::never_equal_configs;
+using test::NpzFixture;
+using test::overwrite;
+using test::TempDir;
 namespace fs = std::filesystem;
 
 template <typename T>
@@ -56,7 +56,7 @@ std::uint64_t content_of(const Dataset& dataset) {
   return hasher.digest();
 }
 
-class DamageTest : public testing::DatasetTest {
+class DamageTest : public test::DatasetTest {
  protected:
   void SetUp() override {
     spdlog::set_level(spdlog::level::off);  // a cache that is made anew says so

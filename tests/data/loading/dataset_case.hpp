@@ -23,7 +23,7 @@
 #include "tests/support/thrown.hpp"
 
 // Data sets of a few graphs for tests: NPZ files, converted.
-namespace tpudist::testing {
+namespace tpudist::test {
 
 using Rows = std::vector<std::int64_t>;
 
@@ -106,7 +106,7 @@ class DatasetTest : public ::testing::Test {
 
   // The message of the ConfigError that opening throws.
   std::string open_error(const DatasetOptions& options) {
-    return testing::message_of<ConfigError>([&] { Dataset::open(options, pool_); });
+    return test::message_of<ConfigError>([&] { Dataset::open(options, pool_); });
   }
 
   // Stores the codes of a graph in chunks of another size.
@@ -165,4 +165,4 @@ inline std::vector<float> expected_features(const NpzFixture& fixture, const Sla
   return features;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -18,18 +18,18 @@
 namespace tpudist {
 namespace {
 
-using testing::all_rows;
-using testing::DatasetTest;
+using test::all_rows;
+using test::DatasetTest;
+using test::expected_features;
+using test::features_of;
+using test::kLayout;
+using test::kTile;
+using test::many_configs;
+using test::never_equal_configs;
+using test::NpzFixture;
+using test::Rows;
 using ::testing::ElementsAre;
-using testing::expected_features;
-using testing::features_of;
 using ::testing::HasSubstr;
-using testing::kLayout;
-using testing::kTile;
-using testing::many_configs;
-using testing::never_equal_configs;
-using testing::NpzFixture;
-using testing::Rows;
 
 TEST_F(DatasetTest, HoldsTheGraphsInTheOrderOfTheirNames) {
   add(NpzFixture::layout(), "resnet");
@@ -317,7 +317,7 @@ TEST_F(DatasetTest, ServesManyThreads) {
 }
 
 TEST_F(DatasetTest, ReadsTheRealAlexNet) {
-  const auto root = testing::real_data_root();
+  const auto root = test::real_data_root();
   const std::string name = "layout/xla/random/valid/alexnet_train_batch_32.npz";
   if (!root || !std::filesystem::exists(*root / "npz" / name))
     GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";

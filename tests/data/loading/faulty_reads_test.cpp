@@ -15,15 +15,15 @@
 namespace tpudist {
 namespace {
 
-using testing::all_rows;
-using testing::FaultyIo;
-using testing::features_of;
-using testing::kLayout;
-using testing::many_configs;
-using testing::never_equal_configs;
-using testing::TempDir;
+using test::all_rows;
+using test::FaultyIo;
+using test::features_of;
+using test::kLayout;
+using test::many_configs;
+using test::never_equal_configs;
+using test::TempDir;
 
-class FaultyReads : public testing::DatasetTest {
+class FaultyReads : public test::DatasetTest {
  protected:
   void SetUp() override {
     add(many_configs(12'000, 60), "byte_codes");

@@ -152,7 +152,7 @@ TEST(GraphReduction, RefusesAGraphWithoutConfigurableNodes) {
 
 // The numbers of the 1st place's own code on the same graphs.
 TEST(GraphReduction, LeavesOfRealGraphsWhatTheFirstPlaceKept) {
-  const auto root = testing::real_data_root();
+  const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "needs real TpuGraphs data (TPUDIST_REAL_DATA)";
   const GraphReduction first_place{.wanted = true};
   const auto module = [&](const char* collection, const char* file) {

@@ -21,18 +21,18 @@
 namespace tpudist {
 namespace {
 
-using testing::all_rows;
-using testing::features_of;
+using test::all_rows;
+using test::features_of;
+using test::kLayout;
+using test::kTile;
+using test::many_configs;
+using test::never_equal_configs;
+using test::NpzFixture;
+using test::TempDir;
 using ::testing::HasSubstr;
-using testing::kLayout;
-using testing::kTile;
-using testing::many_configs;
-using testing::never_equal_configs;
-using testing::NpzFixture;
-using testing::TempDir;
 namespace fs = std::filesystem;
 
-class NodeCacheTest : public testing::DatasetTest {
+class NodeCacheTest : public test::DatasetTest {
  protected:
   void SetUp() override {
     set_up_logging(0, 1);  // on standard error

@@ -19,9 +19,9 @@
 namespace tpudist {
 namespace {
 
+using test::NpzFixture;
 using ::testing::Each;
 using ::testing::HasSubstr;
-using testing::NpzFixture;
 
 const Collection kLayout = Collection::parse("layout:own:x");
 const Collection kTile = Collection::parse("tile:own");
@@ -96,10 +96,10 @@ class ModuleFileTest : public ::testing::Test {
   }
 
   std::string error_of(const NpzFixture& f) {
-    return testing::message_of<DataError>([&] { read_module(write(f), kind(f)); });
+    return test::message_of<DataError>([&] { read_module(write(f), kind(f)); });
   }
 
-  const testing::TempDir folder_;
+  const test::TempDir folder_;
   ThreadPool pool_{1};
 };
 
@@ -185,7 +185,7 @@ TEST_F(ModuleFileTest, SaysSoWhereTheGraphIsOfTheOtherKind) {
 // never a crash, or another exception.
 RC_GTEST_PROP(ModuleFileProperty, DamagedArraysAreReadOrRefused, ()) {
   const bool tile = *rc::gen::arbitrary<bool>();
-  const testing::TempDir folder;
+  const test::TempDir folder;
   NpzFixture fixture = tile ? NpzFixture::make_tile() : NpzFixture::layout();
   if (*rc::gen::arbitrary<bool>()) fixture.without = "config_runtime";
   fixture.write(folder / "x.npz");

@@ -31,7 +31,7 @@ class FeatureStreamTest : public ::testing::Test {
     npz.finish();
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.npz";
 };
 

@@ -10,7 +10,7 @@
 #include "core/tpugraphs.hpp"
 #include "data/npz/npz_writer.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // The arrays of a small valid NPZ file, to be changed by tests before they are written. Layout: 5
 // nodes, 4 edges, nodes 1 and 3 configurable, 6 configurations of which 0, 2 and 5 are equal. Tile:
@@ -118,4 +118,4 @@ struct NpzFixture {
   }
 };
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

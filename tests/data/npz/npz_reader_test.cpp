@@ -30,7 +30,7 @@ class NpzReaderTest : public ::testing::Test {
     NpzWriter npz(path_);
     npz.add("a", {static_cast<std::int64_t>(values.size())}, values);
     npz.finish();
-    return testing::read_integers(NpzReader(path_).open("a"));
+    return test::read_integers(NpzReader(path_).open("a"));
   }
 
   template <typename T>
@@ -64,7 +64,7 @@ class NpzReaderTest : public ::testing::Test {
       if (array.header().kind == 'f') {
         array.read_floats();
       } else {
-        testing::read_integers(std::move(array));
+        test::read_integers(std::move(array));
       }
     } catch (const DataError& e) {
       return e.what();
@@ -78,7 +78,7 @@ class NpzReaderTest : public ::testing::Test {
     std::ofstream(path_, std::ios::binary) << bytes;
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path path_ = folder_ / "x.npz";
 };
 

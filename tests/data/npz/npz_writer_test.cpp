@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-using testing::TempDir;
+using test::TempDir;
 
 // Content of one member, read by libzip with its CRC check.
 std::string member_of(const std::filesystem::path& path, const std::string& name,

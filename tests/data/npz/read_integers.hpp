@@ -7,7 +7,7 @@
 
 #include "data/npz/npz_reader.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // Returns all integers of an array, of any width. Throws as NpzArray::read.
 inline std::vector<std::int64_t> read_integers(NpzArray array) {
@@ -21,4 +21,4 @@ inline std::vector<std::int64_t> read_integers(NpzArray array) {
   return values;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -25,7 +25,7 @@ bool always(const Collection&) {
 }
 
 TEST(CollectionFolders, AreFoundTpuGraphsFirstThenByName) {
-  const testing::TempDir root;
+  const test::TempDir root;
   for (const char* folder :
        {"layout/zoo/b", "layout/zoo/a", "layout/nlp/random", "layout/xla/default", "tile/xla",
         "tile/aaa", "tile/not good", "layout/v1.2/x", "other/xla/random"}) {
@@ -42,14 +42,14 @@ TEST(CollectionFolders, AreFoundTpuGraphsFirstThenByName) {
 }
 
 TEST(CollectionFolders, AFolderWithAColonIsNoCollectionOfAnotherForm) {
-  const testing::TempDir root;
+  const test::TempDir root;
   std::filesystem::create_directories(root / "layout/xla:random/x");
   std::filesystem::create_directories(root / "tile/a:b");
   EXPECT_THAT(find_collections(root.path(), always), IsEmpty());
 }
 
 TEST(CollectionFolders, ARootThatIsNotThereHasNone) {
-  const testing::TempDir root;
+  const test::TempDir root;
   EXPECT_THAT(find_collections(root / "none", always), IsEmpty());
   EXPECT_THAT(misnamed_folders(root / "none"), IsEmpty());
 }

@@ -20,12 +20,12 @@ void add_manifest(const std::filesystem::path& folder) {
 }
 
 std::string refusal(const std::filesystem::path& root, const std::string& collection) {
-  return testing::message_of<ConfigError>(
+  return test::message_of<ConfigError>(
       [&] { require_shards(root, Collection::parse(collection), "give --data"); });
 }
 
 TEST(ConvertedCollections, AreThoseWithAManifest) {
-  const testing::TempDir root;
+  const test::TempDir root;
   add_manifest(root / "layout/own/v1");
   add_manifest(root / "layout/xla/random");
   std::filesystem::create_directories(root / "layout/xla/default/train");
@@ -36,7 +36,7 @@ TEST(ConvertedCollections, AreThoseWithAManifest) {
 }
 
 TEST(ConvertedCollections, AMissingOneIsRefusedWithTheNearestThatIsThere) {
-  const testing::TempDir root;
+  const test::TempDir root;
   add_manifest(root / "layout/own/v1");
   EXPECT_EQ(refusal(root.path(), "layout:own:v1"), "");
   EXPECT_EQ(refusal(root.path(), "layout:own:v2"),

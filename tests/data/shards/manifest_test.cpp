@@ -54,7 +54,7 @@ class ManifestTest : public ::testing::Test {
     }
     return "no error";
   }
-  testing::TempDir folder_;
+  test::TempDir folder_;
   const std::filesystem::path path_ = folder_ / "manifest.json";
 };
 

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 class ShardReaderTest : public ::testing::Test {
  protected:
   ShardReaderTest() {
-    testing::NpzFixture::layout().write(folder_ / "npz/layout/xla/random/train/x.npz");
+    test::NpzFixture::layout().write(folder_ / "npz/layout/xla/random/train/x.npz");
     NoProgress progress;
     convert({.npz_root = folder_ / "npz", .shard_root = folder_ / "shards"}, progress);
     entry_ = list_graphs(folder_ / "shards", {"layout:xla:random"}).at(0);
@@ -46,7 +46,7 @@ class ShardReaderTest : public ::testing::Test {
     change(file);
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
   GraphEntry entry_;
 };
 

@@ -46,8 +46,8 @@ TEST(RunTimeStatistics, TestSplitsHaveNoSpread) {
 }
 
 TEST(CollectionStatistics, TellsHowGraphsAreStored) {
-  const testing::TempDir folder;
-  testing::NpzFixture::layout().write(folder / "npz/layout/nlp/default/valid/x.npz");
+  const test::TempDir folder;
+  test::NpzFixture::layout().write(folder / "npz/layout/nlp/default/valid/x.npz");
   NoProgress progress;
   convert({.npz_root = folder / "npz", .shard_root = folder / "shards"}, progress);
   const auto graphs = collection_statistics(folder / "shards", {"layout:nlp:default"});

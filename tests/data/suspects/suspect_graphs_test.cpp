@@ -13,7 +13,7 @@
 namespace tpudist {
 namespace {
 
-using testing::NpzFixture;
+using test::NpzFixture;
 
 // 600 measurements of 300 configurations in random order, 0.1 % noise.
 NpzFixture measured(std::uint64_t key) {
@@ -50,7 +50,7 @@ class SuspectGraphsTest : public ::testing::Test {
   }
 
   static inline const Collection kCollection = Collection::parse("layout:own:random");
-  const testing::TempDir folder_;
+  const test::TempDir folder_;
   ThreadPool pool_{2};
 };
 
@@ -84,7 +84,7 @@ TEST_F(SuspectGraphsTest, NothingIsExcludedWhereNothingIsSuspect) {
 }
 
 TEST_F(SuspectGraphsTest, RealGraphsAreSound) {
-  const auto root = testing::real_data_root();
+  const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
   ConvertOptions options;
   options.npz_root = *root / "npz";

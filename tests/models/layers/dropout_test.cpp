@@ -17,7 +17,7 @@
 namespace tpudist {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 constexpr std::int64_t kNodes = 400, kChannels = 48;
 

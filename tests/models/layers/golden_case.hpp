@@ -11,7 +11,7 @@
 #include "core/safetensors/safetensors_file.hpp"
 #include "tests/support/paths.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A tensor of a golden case, float64, row-major.
 struct GoldenTensor {
@@ -66,4 +66,4 @@ inline std::vector<std::filesystem::path> golden_files(const std::string& folder
   return files;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

@@ -11,9 +11,9 @@
 namespace tpudist {
 namespace {
 
-using testing::golden_files;
-using testing::GoldenCase;
-using testing::GoldenTensor;
+using test::golden_files;
+using test::GoldenCase;
+using test::GoldenTensor;
 
 double largest(const GoldenTensor& tensor) {
   double most = 0;

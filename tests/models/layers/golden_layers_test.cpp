@@ -18,7 +18,7 @@
 namespace tpudist {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 at::Tensor tensor_of(const GoldenTensor& golden) {
   return at::tensor(golden.values, at::kDouble).view(golden.shape);

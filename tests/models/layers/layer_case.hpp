@@ -13,7 +13,7 @@
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_keys.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 
 // A graph with configurations, as the plan builders take it.
 struct LayerGraph {
@@ -119,4 +119,4 @@ inline std::vector<std::int64_t> rows_of_pairs(const LayerGraph& graph, const Pl
   return rows;
 }
 
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

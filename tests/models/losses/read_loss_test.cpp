@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string mistake(const char* yaml, TargetKind targets = TargetKind::nanoseconds) {
-  return testing::message_of<ConfigError>([&] { read_any_loss(yaml, targets); });
+  return test::message_of<ConfigError>([&] { read_any_loss(yaml, targets); });
 }
 
 // Every loss and sums of them, with ties, equal targets, large scores and run times in seconds.

@@ -17,7 +17,7 @@
 namespace tpudist {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 std::string latenciaga(const std::string& name) {
   const bool xla = name.find("xla") != std::string::npos;

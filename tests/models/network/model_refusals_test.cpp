@@ -30,7 +30,7 @@ NetworkConfig read(const std::string& yaml) {
 
 // What reading says of it, "" when nothing.
 std::string refusal(const std::string& yaml) {
-  return testing::message_of<ConfigError>([&] { read(yaml); });
+  return test::message_of<ConfigError>([&] { read(yaml); });
 }
 
 // `blocks` stand on line 3.
@@ -98,8 +98,7 @@ TEST(ModelRefusals, NetworksWithoutEnd) {
   expect_line(nested, {"more than 1024 layers"});
   EXPECT_EQ(read("model:\n  blocks: [{layer: residual, repeat: 16, blocks: [{layer: layer_norm, "
                  "repeat: 60}]}]\n")
-                .blocks
-                .size(),
+                .blocks.size(),
             16u);
 }
 

@@ -18,8 +18,8 @@ NetworkConfig network(const std::string& blocks) {
 
 // Numbers for each of the six rows of a dense plan at every depth.
 double floats_of_row(const NetworkConfig& config, bool recompute) {
-  const testing::LayerGraph graph{3, 2, 2, {1, 0, 2, 1}, {1}, {0, 1, 2}, {0, 1}};
-  const Plan plan = testing::dense_plan_of(graph, config.plan_shape());
+  const test::LayerGraph graph{3, 2, 2, {1, 0, 2, 1}, {1}, {0, 1, 2}, {0, 1}};
+  const Plan plan = test::dense_plan_of(graph, config.plan_shape());
   EXPECT_EQ(plan.first_rows(), 6);
   return training_floats(config, kLayoutConfigFeatures, plan, recompute) / 6;
 }

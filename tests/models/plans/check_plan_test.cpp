@@ -44,7 +44,7 @@ Plan refined() {
 
 // What check_plan says of a plan.
 std::string refusal(const Plan& plan) {
-  return testing::message_of<Error>([&] { check_plan(plan); });
+  return test::message_of<Error>([&] { check_plan(plan); });
 }
 
 // What it says when layer `number` is changed.

@@ -12,9 +12,9 @@
 namespace tpudist {
 namespace {
 
+using test::XmlFault;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::XmlFault;
 
 constexpr double kWidths[] = {758, 324};
 

@@ -14,9 +14,9 @@ namespace tpudist {
 namespace {
 
 using nlohmann::json;
+using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::Pair;
-using testing::TempDir;
 
 json step_record(std::int64_t step) {
   return {{"kind", "step"}, {"step", step}, {"loss", {1.5, nullptr, 0.5}}, {"rate", 0.001}};
@@ -54,16 +54,16 @@ TEST(ScalarsOf, MembersHaveTheirNumbersOfTheEnsemble) {
 }
 
 TEST(ScalarsOf, AnEvaluationComesUnderItsSplit) {
-  EXPECT_THAT(by_tag({{"kind", "evaluation"},
-                      {"split", "valid"},
-                      {"step", 4},
-                      {"rows", 1000},
-                      {"members", {0.5, 0.6}},
-                      {"ensemble", 0.7},
-                      {"train_seconds", 9.0}}),
-              ElementsAre(Pair("train_seconds", 9.0), Pair("valid/ensemble", 0.7),
-                          Pair("valid/mean", 0.55), Pair("valid/member_0", 0.5),
-                          Pair("valid/member_1", 0.6)));
+  EXPECT_THAT(
+      by_tag({{"kind", "evaluation"},
+              {"split", "valid"},
+              {"step", 4},
+              {"rows", 1000},
+              {"members", {0.5, 0.6}},
+              {"ensemble", 0.7},
+              {"train_seconds", 9.0}}),
+      ElementsAre(Pair("train_seconds", 9.0), Pair("valid/ensemble", 0.7), Pair("valid/mean", 0.55),
+                  Pair("valid/member_0", 0.5), Pair("valid/member_1", 0.6)));
 }
 
 TEST(ScalarsOf, WhatIsNotFiniteIsLeftOut) {

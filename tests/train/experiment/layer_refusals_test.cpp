@@ -24,7 +24,7 @@ std::string refusal(const std::string& layer, const std::string& more) {
       "train: {steps: 10}\n"
       "model: {blocks: [{layer: " +
       layer + "}]}\n" + more + "\n";
-  return testing::message_of<ConfigError>([&] {
+  return test::message_of<ConfigError>([&] {
     ConfigDocument document = ConfigDocument::parse(text, "a.yaml");
     read_experiment(document);
   });

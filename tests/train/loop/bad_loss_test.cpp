@@ -18,11 +18,11 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -155,8 +155,8 @@ TEST(BadLoss, RollsBackOnlyToRegularCheckpoints) {
   int asked = 0;
   run(experiment, folder / "run", 1, false, [&] { return ++asked > 1; });
   EXPECT_THROW(
-      testing::resume(tiny_experiment({"train.on_bad_loss=roll_back", "train.checkpoint_every=3"}),
-                      folder / "run"),
+      test::resume(tiny_experiment({"train.on_bad_loss=roll_back", "train.checkpoint_every=3"}),
+                   folder / "run"),
       ConfigError);
 }
 

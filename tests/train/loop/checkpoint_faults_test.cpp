@@ -22,12 +22,12 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
+using test::WatchedFileSystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
-using testing::WatchedFileSystem;
 
 namespace fs = std::filesystem;
 
@@ -84,7 +84,7 @@ TEST(CheckpointFaults, DeathAtAnyWriteCallCostsNoMoreThanTheLastCheckpoint) {
   const std::uint64_t whole = run(faulty_experiment(), folder / "whole").parameter_hash;
   for (int number = 0; number < deaths; ++number) {
     const fs::path died = folder / std::to_string(number);
-    EXPECT_EQ(testing::resume(faulty_experiment(), died).parameter_hash, whole)
+    EXPECT_EQ(test::resume(faulty_experiment(), died).parameter_hash, whole)
         << "operation " << number;
     EXPECT_TRUE(temporary_files(died).empty()) << "operation " << number;
     EXPECT_TRUE(is_whole(checkpoint_path(died / "checkpoints", 6))) << "operation " << number;
@@ -158,7 +158,7 @@ TEST(CheckpointFaults, ALastCheckpointThatCannotBeWrittenFailsTheRun) {
                 AllOf(HasSubstr("no space left on device; this was the last attempt of the run"),
                       HasSubstr("go on with --resume")));
   }
-  EXPECT_EQ(testing::resume(faulty_experiment(), folder / "run").parameter_hash, whole);
+  EXPECT_EQ(test::resume(faulty_experiment(), folder / "run").parameter_hash, whole);
 }
 
 TEST(CheckpointFaults, AFolderThatVanishesIsMadeAgain) {

@@ -18,9 +18,9 @@
 namespace tpudist {
 namespace {
 
+using test::tiny_experiment;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-using testing::tiny_experiment;
 
 std::string describe(const Experiment& experiment, int ranks) {
   const auto world = make_self_communicator();
@@ -70,7 +70,7 @@ TEST(DryRun, CountsGraphsAndDistinctConfigurations) {
 }
 
 TEST(DryRun, TellsSharedMemoryFromThatOfEachRank) {
-  const testing::TempDir place;
+  const test::TempDir place;
   const std::string text =
       describe(tiny_experiment({"data.cache_dir=" + place.path().string()}), 2);
   EXPECT_EQ(line_of(text, "data", "in memory"), "0 B on each rank");
@@ -144,10 +144,10 @@ TEST(DryRun, ForecastsWhatLayersShare) {
 TEST(DryRun, PlansEverySystemOnDataOfItsKind) {
   int systems = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(testing::source_folder() / "experiments/systems")) {
+       std::filesystem::directory_iterator(test::source_folder() / "experiments/systems")) {
     SCOPED_TRACE(entry.path().string());
     ConfigDocument document = ConfigDocument::load(
-        entry.path(), {"data.shards=" + testing::tiny_shards().string(), "ensemble={members: 1}",
+        entry.path(), {"data.shards=" + test::tiny_shards().string(), "ensemble={members: 1}",
                        "batch.unit_slates=1", "batch.slates=2"});
     const std::string text = describe(read_experiment(document), 1);
     EXPECT_THAT(text, HasSubstr("readout "));

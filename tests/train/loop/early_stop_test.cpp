@@ -20,13 +20,13 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::run;
 using ::testing::SizeIs;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 namespace fs = std::filesystem;
 

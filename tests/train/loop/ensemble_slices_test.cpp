@@ -20,12 +20,12 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 namespace fs = std::filesystem;
 
@@ -134,7 +134,7 @@ TEST(EnsembleSlice, NamesAMemberThatFailsByItsNumber) {
   std::fill_n(checkpoint.parameters.begin() + network.parameters().length(),
               network.parameters().length(), std::nanf(""));
   save_checkpoint(file, checkpoint, network.parameters());
-  EXPECT_THAT(testing::resume(experiment, folder / "run").failed, ElementsAre(3));
+  EXPECT_THAT(test::resume(experiment, folder / "run").failed, ElementsAre(3));
 }
 
 std::vector<CollectionResult> score(const std::vector<TrainedRun>& runs) {

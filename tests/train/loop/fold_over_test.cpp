@@ -20,13 +20,13 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
+using test::tiny_shards;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
-using testing::tiny_shards;
 
 namespace fs = std::filesystem;
 
@@ -121,7 +121,7 @@ TEST(FoldOver, EvaluatingTheRunScoresWhatTheTrainingScored) {
   EXPECT_THAT(evaluation_table(*result.evaluation), HasSubstr("never trained on it"));
 
   fs::remove(folder / "run/folds.yaml");
-  EXPECT_THAT(testing::message_of<ConfigError>([&] { evaluate(folder / "run"); }),
+  EXPECT_THAT(test::message_of<ConfigError>([&] { evaluate(folder / "run"); }),
               HasSubstr("folds.yaml"));
 }
 
@@ -148,15 +148,15 @@ TEST(FoldOver, ARunOfSomeMembersGivesThemTheirBits) {
 
 TEST(FoldOver, WhatCannotBeSplitIsRefused) {
   const TempDir folder;
-  EXPECT_THAT(testing::message_of<ConfigError>(
+  EXPECT_THAT(test::message_of<ConfigError>(
                   [&] { run(both_splits({"data.exclude.valid=['*']"}), folder / "run"); }),
               AllOf(HasSubstr("valid is left"), HasSubstr("ensemble.fold_over: train+valid")));
   EXPECT_FALSE(fs::exists(folder / "run/config.yaml"));
-  EXPECT_THAT(testing::message_of<ConfigError>([] {
+  EXPECT_THAT(test::message_of<ConfigError>([] {
                 both_splits({"ensemble.folds=none", "ensemble.vary=[init]"});
               }),
               HasSubstr("give `folds`"));
-  EXPECT_THAT(testing::message_of<ConfigError>([] {
+  EXPECT_THAT(test::message_of<ConfigError>([] {
                 both_splits({"train.evaluate_every=1", "train.early_stop.patience=2"});
               }),
               HasSubstr("early_stop"));

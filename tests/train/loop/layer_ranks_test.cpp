@@ -11,7 +11,7 @@
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 
-namespace tpudist::testing {
+namespace tpudist::test {
 namespace {
 
 using test::LayerSpelling;
@@ -60,4 +60,4 @@ TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {
 }
 
 }  // namespace
-}  // namespace tpudist::testing
+}  // namespace tpudist::test

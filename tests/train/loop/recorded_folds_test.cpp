@@ -19,12 +19,12 @@
 namespace tpudist {
 namespace {
 
+using test::resume;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::resume;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 namespace fs = std::filesystem;
 
@@ -47,7 +47,7 @@ fs::path other_folds(const fs::path& folder) {
 }
 
 std::string message_of_resuming(const Experiment& experiment, const fs::path& folder) {
-  return testing::message_of<ConfigError>([&] { resume(experiment, folder); });
+  return test::message_of<ConfigError>([&] { resume(experiment, folder); });
 }
 
 TEST(RecordedFolds, LieInTheRunFolderAsAFoldFile) {

@@ -16,10 +16,10 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::HasSubstr;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 constexpr const char* kReduce = "data.reduce={keep: config_neighbours}";
 
@@ -67,15 +67,15 @@ TEST_F(ReducedGraphs, AreWhatARunIsScoredOnWhereverItIs) {
   EXPECT_EQ(results[0].evaluation->member_means(), outcome.evaluation->member_means());
 
   const DataConfig& data = runs[0].experiment.data;
-  const auto npz = testing::tiny_shards().parent_path() / "npz" / data.collection.folder() /
-                   "valid" / (results[0].graphs[0] + ".npz");
+  const auto npz = test::tiny_shards().parent_path() / "npz" / data.collection.folder() / "valid" /
+                   (results[0].graphs[0] + ".npz");
   const ModuleRanking ranking = rank_module(read_module(npz, data.collection, data.reduction), runs,
                                             {CombinationRule::mean}, context_);
   for (const RankedConfig& config : ranking.ranking) {
     const double expected = results[0].mean[0][static_cast<std::size_t>(config.configs[0])];
     EXPECT_NEAR(config.score, expected, 1e-6 * std::abs(expected));
   }
-  EXPECT_THAT(testing::message_of<Error>([&] {
+  EXPECT_THAT(test::message_of<Error>([&] {
                 rank_module(read_module(npz, data.collection), runs, {CombinationRule::mean},
                             context_);
               }),
@@ -86,7 +86,7 @@ TEST_F(ReducedGraphs, AreNotMixedWithWholeOnes) {
   run(reduced({"ensemble.folds=none"}), folder_ / "part");
   run(tiny_experiment({"train.steps=3", "ensemble.folds=none"}), folder_ / "whole");
   const std::vector<TrainedRun> runs = {open_run(folder_ / "part"), open_run(folder_ / "whole")};
-  EXPECT_THAT(testing::message_of<Error>([&] { score_runs(runs, {}, context_); }),
+  EXPECT_THAT(test::message_of<Error>([&] { score_runs(runs, {}, context_); }),
               HasSubstr("data.reduce: none"));
 }
 
@@ -102,7 +102,7 @@ TEST_F(ReducedGraphs, AreShownByTheForecastAndByTheStatisticsOfPlans) {
 
 TEST(DataReduce, NamesMistakes) {
   const auto mistake = [](std::vector<std::string> overrides) {
-    return testing::message_of<Error>([&] { tiny_experiment(std::move(overrides)); });
+    return test::message_of<Error>([&] { tiny_experiment(std::move(overrides)); });
   };
   EXPECT_THAT(mistake({"data.reduce={keep: neighbours}"}), HasSubstr("config_neighbours"));
   EXPECT_THAT(mistake({"data.reduce={hops: 2}"}), HasSubstr("hops"));

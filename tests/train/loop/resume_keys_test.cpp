@@ -19,10 +19,10 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::HasSubstr;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 // The name of a key, and a value other than that of the tiny experiment. Keys that are read only
 // beside another one, such as those of `loss` and `schedule`, have that in `before`.
@@ -165,7 +165,7 @@ std::vector<ChangedKey> free_keys(const std::filesystem::path& shards) {
 // Keys of the tables in docs/configuration.md, and whether they are marked as free. Those of a
 // layer stand for model.blocks and are left out.
 std::map<std::string, bool> documented_keys() {
-  std::ifstream file(testing::source_folder() / "docs/configuration.md");
+  std::ifstream file(test::source_folder() / "docs/configuration.md");
   std::map<std::string, bool> keys;
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("| `") || line.starts_with("| `  ")) continue;
@@ -208,7 +208,7 @@ TEST(ResumeKeys, AreThoseOfTheDocumentation) {
 
 TEST(ResumeKeys, EveryFreeKeyMayChange) {
   const TempDir folder;
-  std::filesystem::copy(testing::tiny_shards(), folder / "shards",
+  std::filesystem::copy(test::tiny_shards(), folder / "shards",
                         std::filesystem::copy_options::recursive);
   start_with(folder / "run", "seed.init=1");
   for (const ChangedKey& changed : free_keys(folder / "shards")) {

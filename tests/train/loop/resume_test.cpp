@@ -21,15 +21,15 @@
 namespace tpudist {
 namespace {
 
+using test::message_of;
+using test::resume;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::message_of;
 using ::testing::Not;
-using testing::resume;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 namespace fs = std::filesystem;
 
@@ -145,9 +145,8 @@ TEST(Run, TakesOnlyAnEmptyFolderOrARun) {
   for (const bool resumes : {false, true}) {
     EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, folder.path(), 1, resumes); }),
                 HasSubstr("neither empty nor the folder of a run: it holds notes.txt"));
-    EXPECT_THAT(
-        message_of<ConfigError>([&] { run(experiment, testing::tiny_shards(), 1, resumes); }),
-        HasSubstr("neither empty nor the folder of a run"));
+    EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, test::tiny_shards(), 1, resumes); }),
+                HasSubstr("neither empty nor the folder of a run"));
     EXPECT_THAT(message_of<ConfigError>([&] { run(experiment, folder / "notes.txt", 1, resumes); }),
                 HasSubstr("notes.txt: cannot be used as the folder of a run"));
   }

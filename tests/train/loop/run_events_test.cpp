@@ -17,9 +17,9 @@
 namespace tpudist {
 namespace {
 
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 
 // The events of a run, without wall time, are those that the lines of metrics.jsonl make.
 void expect_events_of_metrics(const RunFolder& folder) {
@@ -59,7 +59,7 @@ TEST(RunEvents, GoOnWithoutDuplicatesWhereARunIsResumed) {
   // As if it had been killed after a later line, which the checkpoint does not know.
   files.append_metrics({{"kind", "step"}, {"step", 5}, {"loss", {1.0}}});
   std::filesystem::resize_file(files.events(), std::filesystem::file_size(files.events()) - 5);
-  testing::resume(logged_experiment(), files.path());
+  test::resume(logged_experiment(), files.path());
   expect_events_of_metrics(files);
 }
 
@@ -68,7 +68,7 @@ TEST(RunStart, IsToldWithCommandMachineAndSettingsEachTime) {
   const RunFolder files(folder / "run");
   int steps = 0;
   run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
-  testing::resume(logged_experiment(), files.path());
+  test::resume(logged_experiment(), files.path());
   const std::vector<RunStart> starts = read_learning_curves(files.metrics()).starts;
   ASSERT_EQ(starts.size(), 2u);
   EXPECT_EQ(starts[0].step, 0);

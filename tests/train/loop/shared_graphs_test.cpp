@@ -14,9 +14,9 @@
 namespace tpudist {
 namespace {
 
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 namespace fs = std::filesystem;
 
 class SharedGraphs : public ::testing::Test {

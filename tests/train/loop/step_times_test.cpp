@@ -13,9 +13,9 @@
 namespace tpudist {
 namespace {
 
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 
 TEST(Straggler, IsTheRankThatComputedLongest) {
   const Straggler slowest = straggler({{.compute = 1}, {.compute = 4}, {.compute = 1}});

@@ -12,9 +12,9 @@
 namespace tpudist {
 namespace {
 
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 
 // The end of a Slurm job so many seconds from now, while it lives.
 class SlurmJob {

@@ -10,11 +10,11 @@
 namespace tpudist {
 namespace {
 
-using testing::ChromeTrace;
+using test::ChromeTrace;
+using test::read_chrome_trace;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::IsSupersetOf;
-using testing::read_chrome_trace;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 // Trains alone with two threads, and writes what it traced.
 TrainOutcome traced_run(const Experiment& experiment, const TempDir& folder) {
@@ -34,7 +34,7 @@ TEST(TracedRun, ShowsEveryPartOfEveryStepAndChangesNoBit) {
   const Experiment experiment =
       tiny_experiment({"train.evaluate_every=3", "train.checkpoint_every=2"});
   const TrainOutcome traced = traced_run(experiment, folder);
-  EXPECT_EQ(traced.parameter_hash, testing::run(experiment, folder / "plain").parameter_hash);
+  EXPECT_EQ(traced.parameter_hash, test::run(experiment, folder / "plain").parameter_hash);
   const ChromeTrace trace = read_chrome_trace(read_text_file(folder / "trace.json"));
   EXPECT_THAT(trace.names(0),
               IsSupersetOf({"step", "wait for data", "agree on step", "compute", "forward", "loss",

@@ -20,9 +20,9 @@
 namespace tpudist {
 namespace {
 
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 
 TEST(Trainer, GivesTheSameBitsForAnyNumberOfThreads) {
   const TempDir folder;

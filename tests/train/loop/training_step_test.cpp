@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-using testing::tiny_experiment;
+using test::tiny_experiment;
 
 // What the first step of an experiment gives.
 struct FirstStep {

@@ -20,7 +20,7 @@ ScheduleConfig read_schedule(std::string_view yaml) {
 }
 
 std::string schedule_mistake(std::string_view yaml) {
-  return testing::message_of<ConfigError>([&] { read_schedule(yaml); });
+  return test::message_of<ConfigError>([&] { read_schedule(yaml); });
 }
 
 TEST(Schedule, ConstantByDefault) {

@@ -20,7 +20,7 @@ AverageConfig read_average(std::string_view yaml) {
 }
 
 std::string mistake(std::string_view yaml) {
-  return testing::message_of<ConfigError>([&] { read_average(yaml); });
+  return test::message_of<ConfigError>([&] { read_average(yaml); });
 }
 
 // The average of one weight of one member after each step.

@@ -17,10 +17,10 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::HasSubstr;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 TrainedRun short_run(const std::filesystem::path& folder, std::vector<std::string> overrides = {}) {
   overrides.insert(overrides.end(),
@@ -38,7 +38,7 @@ class ModuleRankingTest : public ::testing::Test {
   // The source of a graph of the tiny shards.
   static std::filesystem::path npz(const std::string& collection, const std::string& split,
                                    const std::string& graph) {
-    return testing::tiny_shards().parent_path() / "npz" / Collection{collection}.folder() / split /
+    return test::tiny_shards().parent_path() / "npz" / Collection{collection}.folder() / split /
            (graph + ".npz");
   }
 

@@ -22,7 +22,7 @@ const Collection kLayout = Collection::parse("layout:xla:default");
 
 // The message of the DataError that parsing throws.
 std::string parse_error(std::string_view csv) {
-  return testing::message_of<DataError>([&] { Submission::parse(csv, "some.csv"); });
+  return test::message_of<DataError>([&] { Submission::parse(csv, "some.csv"); });
 }
 
 TEST(Submission, ListsAllOfALayoutGraphAndFiveOfATileGraph) {
@@ -53,7 +53,7 @@ TEST(Submission, RefusesWhatCannotBeRanked) {
 }
 
 TEST(Submission, IsWrittenAndReadBack) {
-  const testing::TempDir folder;
+  const test::TempDir folder;
   Submission submission;
   submission.add(kTile, "kernel", Values{2, 1, 3});
   submission.add(kLayout, "bert", Values{1, 0});

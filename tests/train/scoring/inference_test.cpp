@@ -21,13 +21,13 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::run;
 using ::testing::SizeIs;
-using testing::TempDir;
-using testing::tiny_experiment;
 using Scores = std::vector<std::vector<double>>;  // [graphs][c]
 
 // A trained run of some members.
@@ -124,7 +124,7 @@ TEST(ScoreRuns, RefuseOneTrainingGivenTwice) {
   TrainedRun copy = run;
   copy.path = folder / "copy";
   const auto message = [](const std::vector<TrainedRun>& runs) {
-    return testing::message_of<ConfigError>([&] { score(runs, kMean); });
+    return test::message_of<ConfigError>([&] { score(runs, kMean); });
   };
   EXPECT_THAT(message({run, copy}), AllOf(HasSubstr("copy member 0 has the weights of "),
                                           HasSubstr("run member 0: "), HasSubstr("give it once")));
@@ -284,12 +284,12 @@ TEST(ScoreRuns, KeepCollectionsApartInTheOrderOfTheRuns) {
 TEST(ScoreRuns, RefuseWhatDoesNotFitTogether) {
   const TempDir folder;
   const TrainedRun one = trained(folder / "one");
-  EXPECT_THAT(testing::message_of<ConfigError>([&] { score({one}, {.split = "tset"}); }),
+  EXPECT_THAT(test::message_of<ConfigError>([&] { score({one}, {.split = "tset"}); }),
               HasSubstr("'tset'"));
   TrainedRun other = one;
   other.path = "other/run";
   other.experiment.data.exclude_valid = {"nothing_is_called_so"};
-  EXPECT_THAT(testing::message_of<ConfigError>([&] {
+  EXPECT_THAT(test::message_of<ConfigError>([&] {
                 score({one, other}, {.split = "valid"});
               }),
               HasSubstr("other/run"));

@@ -16,7 +16,7 @@
 namespace tpudist {
 namespace {
 
-using testing::tiny_experiment;
+using test::tiny_experiment;
 
 TEST(Scoring, RangesHoldAllGraphsWithinTheBound) {
   ThreadPool pool(1);

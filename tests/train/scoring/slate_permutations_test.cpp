@@ -19,8 +19,8 @@
 namespace tpudist {
 namespace {
 
+using test::tiny_experiment;
 using ::testing::HasSubstr;
-using testing::tiny_experiment;
 
 // Two members, as they begin, on the tiny data.
 struct ScoredSlates {
@@ -150,7 +150,7 @@ TEST(SlatePermutations, AreRecordedWithTheScores) {
 
 TEST(EvaluateSlate, NamesMistakes) {
   const auto mistake = [](const char* override) -> std::string {
-    return testing::message_of<ConfigError>([&] { tiny_experiment({override}); });
+    return test::message_of<ConfigError>([&] { tiny_experiment({override}); });
   };
   EXPECT_EQ(mistake("evaluate.slate={configs: 0}"), "");
   EXPECT_THAT(mistake("evaluate.slate={configs: 1}"), HasSubstr("at least 2"));

@@ -14,9 +14,9 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
+using test::WatchedFileSystem;
 using ::testing::HasSubstr;
-using testing::TempDir;
-using testing::WatchedFileSystem;
 using Kind = CheckpointQueue::Kind;
 
 ParameterTable queue_table() {

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using tpudist::testing::TempDir;
+using tpudist::test::TempDir;
 
 ParameterTable make_table() {
   ParameterTable table;
@@ -69,7 +69,7 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
 }
 
 std::string refusal(const std::filesystem::path& path, const ParameterTable& table) {
-  return testing::message_of<DataError>([&] { load_checkpoint(path, table); });
+  return test::message_of<DataError>([&] { load_checkpoint(path, table); });
 }
 
 TEST(Checkpoint, ComesBackAsItWas) {
@@ -149,9 +149,9 @@ TEST(Checkpoint, RefusesEverySeededDamage) {
   const auto path = folder / "a.h5";
   save_checkpoint(path, make_checkpoint(table), table);
   const std::string whole = read_file(path);
-  for (int seed = 0; seed < testing::damage_count(200); ++seed) {
-    testing::overwrite(path, testing::damaged(whole, static_cast<std::uint64_t>(seed)));
-    EXPECT_EQ(testing::fault_of_message(refusal(path, table), path), "") << seed;
+  for (int seed = 0; seed < test::damage_count(200); ++seed) {
+    test::overwrite(path, test::damaged(whole, static_cast<std::uint64_t>(seed)));
+    EXPECT_EQ(test::fault_of_message(refusal(path, table), path), "") << seed;
   }
 }
 

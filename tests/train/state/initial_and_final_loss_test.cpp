@@ -9,8 +9,8 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
 using ::testing::IsNan;
-using testing::TempDir;
 
 TEST(InitialAndFinalLoss, AreMeansOfTheFirstAndTheLastTenth) {
   const TempDir folder;

@@ -12,12 +12,12 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 template <typename Kind>
 std::string error_of_opening(const std::filesystem::path& path) {
-  return testing::message_of<Kind>([&] { RunFolder::open(path); });
+  return test::message_of<Kind>([&] { RunFolder::open(path); });
 }
 
 TEST(RunFolder, OpensWhatHoldsAConfigurationAndMetrics) {

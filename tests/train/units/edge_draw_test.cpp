@@ -17,11 +17,11 @@
 namespace tpudist {
 namespace {
 
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::run;
-using testing::TempDir;
-using testing::tiny_experiment;
 
 // A chain of nodes, each consuming the one before.
 Graph chain(std::int32_t edges, const std::string& name = "chain") {

@@ -24,10 +24,10 @@
 namespace tpudist {
 namespace {
 
+using test::TempDir;
+using test::tiny_experiment;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::TempDir;
-using testing::tiny_experiment;
 namespace fs = std::filesystem;
 
 // All arrays, byte for byte.
@@ -172,8 +172,8 @@ std::string mapped_file(const void* address) {
 
 TEST_F(PreparedGraphsTest, AllLiesInTheFileAndNobodyCanWriteThere) {
   for (const bool general : {false, true}) {
-    const Opened opened(experiment({general ? "model.readout.widths=[4]" : "model.readout.pool=sum"}),
-                        pool_);
+    const Opened opened(
+        experiment({general ? "model.readout.widths=[4]" : "model.readout.pool=sum"}), pool_);
     PreparedGraphs graphs(opened.data, opened.network);
     graphs.share(true, pool_);
     EXPECT_GT(graphs.shared_bytes(), 0u);

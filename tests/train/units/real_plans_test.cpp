@@ -23,7 +23,7 @@ namespace {
 class RealPlans : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = testing::real_data_root();
+    root_ = test::real_data_root();
     if (!root_) GTEST_SKIP() << "no files of the real data set here; see TPUDIST_REAL_DATA";
     use_one_thread_per_worker();
   }
@@ -80,7 +80,7 @@ class RealPlans : public ::testing::Test {
   }
 
   std::optional<std::filesystem::path> root_;
-  testing::TempDir folder_;
+  test::TempDir folder_;
   std::filesystem::path shards_ = folder_ / "shards";
   test::SumOfErrors dense_error_, refined_error_;
   std::int64_t dense_rows_ = 0, refined_rows_ = 0;

@@ -12,7 +12,7 @@
 namespace tpudist {
 namespace {
 
-using testing::tiny_experiment;
+using test::tiny_experiment;
 
 // What an experiment becomes, and its costs from this process alone.
 struct CostsFixture {

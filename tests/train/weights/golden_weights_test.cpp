@@ -8,9 +8,9 @@
 
 #include "core/safetensors/safetensors_writer.hpp"
 #include "core/tpugraphs.hpp"
+#include "models/kernels/threads.hpp"
 #include "models/network.hpp"
 #include "models/plans/plan_shape.hpp"
-#include "models/kernels/threads.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -22,8 +22,8 @@
 namespace tpudist {
 namespace {
 
-using testing::GoldenCase;
-using testing::GoldenTensor;
+using test::GoldenCase;
+using test::GoldenTensor;
 
 std::int64_t rows_of(GoldenCase& golden, const std::string& name) {
   return golden.file().tensor("weights." + name).shape[0];
@@ -95,12 +95,12 @@ double largest(const auto& values) {
 
 void expect_golden(const std::string& name, int config_features, bool residual, double scale) {
   SCOPED_TRACE(name);
-  GoldenCase golden(testing::source_folder() / "tests/models/layers/networks" /
+  GoldenCase golden(test::source_folder() / "tests/models/layers/networks" /
                     (name + ".safetensors"));
   ThreadPool pool(1, use_one_thread_per_worker);
   const Network network(config_of(golden, residual, scale), config_features, -1, pool);
   const auto length = static_cast<std::size_t>(network.parameters().length());
-  const testing::TempDir folder;
+  const test::TempDir folder;
   AlignedFloats flat(length), expected(length);
   write(folder / "weights.safetensors", golden.tensors("weights"));
   read_weights(folder / "weights.safetensors", network.parameters(), flat);

@@ -18,10 +18,10 @@
 namespace tpudist {
 namespace {
 
+using test::resume;
+using test::tiny_experiment;
 using ::testing::HasSubstr;
-using testing::resume;
-using testing::tiny_experiment;
-using tpudist::testing::TempDir;
+using tpudist::test::TempDir;
 
 ImportedRun import(const Experiment& experiment, const std::vector<std::filesystem::path>& files,
                    const std::filesystem::path& run) {
@@ -48,7 +48,7 @@ class ImportedRunTest : public ::testing::Test {
 };
 
 TEST_F(ImportedRunTest, HasTheBitsThatWereExported) {
-  testing::run(experiment_, folder_ / "trained");
+  test::run(experiment_, folder_ / "trained");
   const TrainedRun trained = open_run(folder_ / "trained");
   const auto files = export_all(trained, folder_ / "w.safetensors");
   ASSERT_EQ(files.size(), 3u);
@@ -78,13 +78,13 @@ TEST_F(ImportedRunTest, GoesOnTraining) {
   }
   import(experiment_, files, folder_ / "imported");
   const TrainOutcome went_on = resume(experiment_, folder_ / "imported");
-  const TrainOutcome fresh = testing::run(experiment_, folder_ / "fresh");
+  const TrainOutcome fresh = test::run(experiment_, folder_ / "fresh");
   EXPECT_EQ(went_on.steps, 6);
   EXPECT_EQ(went_on.parameter_hash, fresh.parameter_hash);
 }
 
 TEST_F(ImportedRunTest, CanBeScoredWithoutShards) {
-  testing::run(experiment_, folder_ / "trained");
+  test::run(experiment_, folder_ / "trained");
   const auto files = export_all(open_run(folder_ / "trained"), folder_ / "w.safetensors");
   const Experiment elsewhere = tiny_experiment({"data.shards=" + (folder_ / "none").string()});
   EXPECT_FALSE(import(elsewhere, files, folder_ / "imported").can_resume);
@@ -92,7 +92,7 @@ TEST_F(ImportedRunTest, CanBeScoredWithoutShards) {
 }
 
 TEST_F(ImportedRunTest, RefusesBeforeItWrites) {
-  testing::run(experiment_, folder_ / "trained");
+  test::run(experiment_, folder_ / "trained");
   auto files = export_all(open_run(folder_ / "trained"), folder_ / "w.safetensors");
   EXPECT_THROW(import(experiment_, files, folder_ / "trained"), ConfigError);
   files.pop_back();
@@ -109,7 +109,7 @@ TEST_F(ImportedRunTest, RefusesBeforeItWrites) {
 }
 
 TEST_F(ImportedRunTest, ExportsOneMemberIntoTheFileItself) {
-  testing::run(experiment_, folder_ / "trained");
+  test::run(experiment_, folder_ / "trained");
   TrainedRun run = open_run(folder_ / "trained");
   const auto one = exported_members(run, folder_ / "w.safetensors", 2);
   ASSERT_EQ(one.size(), 1u);

@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes_of(
 }
 
 TEST(LayerWeights, ComeBackAndFitNoOtherNetwork) {
-  const tpudist::testing::TempDir folder;
+  const tpudist::test::TempDir folder;
   int refused = 0;
   for (const LayerSpelling& spelling : layer_spellings()) {
     SCOPED_TRACE(spelling.name);

@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using tpudist::testing::TempDir;
+using tpudist::test::TempDir;
 
 // A weight [3, 2] that PyTorch stores as [2, 3], a bias, an embedding and a statistic.
 ParameterTable table() {
