@@ -101,7 +101,8 @@ class Backend {
                                         const at::Tensor& y, const at::Tensor& d_y,
                                         Aggregation aggregation) const = 0;
 
-  // linear_rows; the weight lies like rows, and `bias` may be undefined. Gradients: d weight, and d x and d bias where wanted.
+  // linear_rows; the weight lies like rows, and `bias` may be undefined. Gradients: d weight, and
+  // d x and d bias where wanted.
   virtual at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias) const = 0;
   virtual Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight,
