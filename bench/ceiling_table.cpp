@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "statistics/metrics.hpp"
-#include "statistics/noise_ceiling.hpp"
+#include "statistics/noise/noise_ceiling.hpp"
+#include "statistics/order/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

@@ -15,9 +15,9 @@
 
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "statistics/comparison.hpp"
-#include "statistics/score_intervals.hpp"
-#include "statistics/variance_components.hpp"
+#include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+#include "statistics/intervals/variance_components.hpp"
 #include "tests/statistics/simulated_scores.hpp"
 
 namespace tpudist {

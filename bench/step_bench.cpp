@@ -16,14 +16,14 @@
 #include "core/error.hpp"
 #include "core/process.hpp"
 #include "data/loading/prefetcher.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "inference/evaluation.hpp"
 #include "models/kernels/tensor_memory.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/losses/list_mle.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
-#include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -12,8 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/numbers.hpp"
-#include "dist/gradient_reducer.hpp"
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/gradient_reducer.hpp"
+#include "dist/collectives/mpi_session.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,19 +1,23 @@
-# tpudist_library(LIBS <library>... [PRIVATE_LIBS <library>...] [EXCLUDE <file>...]
+# tpudist_library(LIBS <library>... [PRIVATE_LIBS <library>...] [FOLDERS <folder>...] [EXCLUDE <file>...]
 #                 [PCH <header>... | REUSE_PCH <library>] [QUICK])
 #
-# The static library of all sources of the current folder, named after it: data/npz gives the target
-# tpudist_data_npz with the alias tpudist::data_npz. `LIBS` are public: whoever links the library gets
+# The static library of all sources of the current folder and of its FOLDERS, named after it: data/npz gives the
+# target tpudist_data_npz with the alias tpudist::data_npz. `LIBS` are public: whoever links the library gets
 # them too; of `PRIVATE_LIBS` it does not see the headers. Includes are written from the root of the repository. A folder without sources gives a
 # library of headers. With PCH the headers are precompiled for this library; with REUSE_PCH those of
 # another one are used; else those of tpudist_core. QUICK stands where speed does not matter: such code is
 # optimised less, which takes a third less time.
 function(tpudist_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "QUICK" "REUSE_PCH" "LIBS;PRIVATE_LIBS;EXCLUDE;PCH")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "QUICK" "REUSE_PCH" "LIBS;PRIVATE_LIBS;FOLDERS;EXCLUDE;PCH")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
              OUTPUT_VARIABLE folder)
   string(REPLACE "/" "_" name "${folder}")
 
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  foreach(below IN LISTS arg_FOLDERS)
+    list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${below}/*.cpp")
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(TPUDIST_CUDA_KERNELS)
     file(GLOB kernels CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cu")
     set_source_files_properties(${kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

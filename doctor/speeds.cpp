@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/duration.hpp"
-#include "dist/device_memory.hpp"
+#include "dist/collectives/device_memory.hpp"
 
 namespace tpudist {
 namespace {

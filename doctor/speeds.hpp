@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 #include "doctor/job_facts.hpp"
 
 namespace tpudist {

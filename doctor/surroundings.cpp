@@ -17,7 +17,7 @@
 
 #include "core/process.hpp"
 #include "core/text.hpp"
-#include "dist/device_memory.hpp"
+#include "dist/collectives/device_memory.hpp"
 
 namespace tpudist {
 namespace {

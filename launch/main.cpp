@@ -1,10 +1,10 @@
 
-#include "launch/build_info.hpp"
-#include "launch/command_line.hpp"
-#include "launch/commands.hpp"
-#include "launch/exit_code.hpp"
-#include "launch/job.hpp"
-#include "launch/output.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/program/build_info.hpp"
+#include "launch/program/command_line.hpp"
+#include "launch/program/exit_code.hpp"
+#include "launch/program/job.hpp"
+#include "launch/program/output.hpp"
 #include "models/kernels/tensor_memory.hpp"
 
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "launch/command_line.hpp"
-#include "launch/commands.hpp"
-#include "launch/exit_code.hpp"
-#include "launch/output.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/program/command_line.hpp"
+#include "launch/program/exit_code.hpp"
+#include "launch/program/output.hpp"
 
 // The program that users call. Commands on data and on results run here, in a process that never
 // loads LibTorch: loading it takes half a second and 480 MB, more than converting any file. All

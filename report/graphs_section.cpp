@@ -10,7 +10,7 @@
 #include "report/score_summary.hpp"
 #include "report/sections.hpp"
 #include "report/variant_section.hpp"
-#include "results/system_scores.hpp"
+#include "scores/system_scores.hpp"
 
 namespace tpudist {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report/report_section.hpp"
-#include "results/result_set.hpp"
+#include "scores/result_set.hpp"
 
 namespace tpudist {
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "results/same_training.hpp"
-#include "results/system_scores.hpp"
-#include "train/scores/score_table.hpp"
+#include "scores/same_training.hpp"
+#include "scores/score_table.hpp"
+#include "scores/system_scores.hpp"
 
 namespace tpudist {
 namespace {

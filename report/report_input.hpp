@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "report/variant_rankings.hpp"
-#include "results/result_set.hpp"
-#include "results/score_matrix.hpp"
-#include "statistics/run_score_table.hpp"
+#include "scores/result_set.hpp"
+#include "scores/score_matrix.hpp"
+#include "statistics/intervals/run_score_table.hpp"
 
 namespace tpudist {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "core/means.hpp"
-#include "results/system_scores.hpp"
-#include "statistics/distributions.hpp"
-#include "statistics/interval.hpp"
-#include "statistics/score_intervals.hpp"
+#include "scores/system_scores.hpp"
+#include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/interval.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 
 namespace tpudist {
 namespace {

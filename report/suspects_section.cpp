@@ -8,8 +8,8 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "data/inspect/suspect_graphs.hpp"
 #include "data/shards/shard_reader.hpp"
-#include "data/suspects/suspect_graphs.hpp"
 #include "report/charts/strip_chart.hpp"
 #include "report/sections.hpp"
 

@@ -7,8 +7,8 @@
 #include "report/charts/interval_chart.hpp"
 #include "report/sections.hpp"
 #include "report/variant_section.hpp"
-#include "results/system_scores.hpp"
-#include "statistics/variance_components.hpp"
+#include "scores/system_scores.hpp"
+#include "statistics/intervals/variance_components.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "results/system_scores.hpp"
-#include "statistics/comparison.hpp"
+#include "scores/system_scores.hpp"
+#include "statistics/intervals/comparison.hpp"
 
 namespace tpudist {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report/report_input.hpp"
-#include "statistics/interval.hpp"
+#include "statistics/intervals/interval.hpp"
 
 namespace tpudist {
 

@@ -9,11 +9,11 @@
 
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "data/schema/model_family.hpp"
-#include "ensemble/joined_predictions.hpp"
-#include "statistics/combination.hpp"
-#include "statistics/metrics.hpp"
-#include "train/scores/score_table.hpp"
+#include "schema/model_family.hpp"
+#include "scores/joined_predictions.hpp"
+#include "scores/score_table.hpp"
+#include "statistics/order/combination.hpp"
+#include "statistics/order/metrics.hpp"
 
 namespace tpudist {
 namespace {

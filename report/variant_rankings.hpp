@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ensemble/score_caveats.hpp"
-#include "results/run_record.hpp"
+#include "scores/run_record.hpp"
+#include "scores/score_caveats.hpp"
 
 namespace tpudist {
 

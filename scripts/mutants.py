@@ -24,8 +24,8 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ["core", "statistics", "data", "ensemble", "results", "report", "models", "dist", "doctor", "train", "sweep",
-         "launch"]
+ROOMS = ["core", "schema", "statistics", "data", "records", "scores", "report", "models", "dist", "doctor", "experiment",
+         "train", "inference", "sweep", "launch"]
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/",
          "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "true": "false", "false": "true"}
 OPERATORS = re.compile(r"(?<= )(?:" + "|".join(re.escape(o) for o in sorted(SWAPS, key=len, reverse=True)

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "statistics/distributions.hpp"
+#include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
 namespace {

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "sweep/records/run_result.hpp"
-#include "sweep/records/sweep_record.hpp"
+#include "records/run_result.hpp"
+#include "records/sweep_record.hpp"
 
 namespace tpudist {
 

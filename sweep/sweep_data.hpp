@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sweep/records/sweep_record.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/experiment.hpp"
+#include "records/sweep_record.hpp"
 
 namespace tpudist {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "experiment/experiment.hpp"
+#include "records/sweep_record.hpp"
 #include "sweep/parameter_values.hpp"
-#include "sweep/records/sweep_record.hpp"
-#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -12,15 +12,15 @@
 #include "core/config/yaml_scalar.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/output_path.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/output_path.hpp"
 #include "core/text.hpp"
+#include "experiment/experiment.hpp"
+#include "records/run_folder.hpp"
 #include "sweep/choice.hpp"
 #include "sweep/sweep_data.hpp"
 #include "sweep/sweep_plan.hpp"
-#include "train/experiment/experiment.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/folder_lock.hpp"
-#include "sweep/records/sweep_files.hpp"
+#include "records/sweep_files.hpp"
 
 namespace tpudist {
 

@@ -18,11 +18,11 @@
 #include "core/process.hpp"
 #include "core/progress.hpp"
 #include "core/text.hpp"
-#include "results/member_scores.hpp"
+#include "experiment/experiment.hpp"
+#include "records/run_folder.hpp"
+#include "scores/member_scores.hpp"
 #include "sweep/rank_groups.hpp"
-#include "train/experiment/experiment.hpp"
 #include "train/loop/trainer.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

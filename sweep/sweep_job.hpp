@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "experiment/context.hpp"
 #include "sweep/sweep_folder.hpp"
-#include "train/experiment/context.hpp"
 
 namespace tpudist {
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "data/schema/model_family.hpp"
-#include "statistics/distributions.hpp"
-#include "statistics/permutation.hpp"
-#include "statistics/power.hpp"
+#include "schema/model_family.hpp"
+#include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/permutation.hpp"
+#include "statistics/intervals/power.hpp"
 #include "sweep/sweep_data.hpp"
 
 namespace tpudist {

@@ -10,9 +10,9 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/text.hpp"
-#include "data/schema/model_family.hpp"
+#include "experiment/experiment.hpp"
+#include "schema/model_family.hpp"
 #include "sweep/sweep_data.hpp"
-#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sweep/records/sweep_record.hpp"
+#include "records/sweep_record.hpp"
 #include "sweep/sweep_file.hpp"
 
 namespace tpudist {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/schema/collection.hpp"
+#include "schema/collection.hpp"
 
 namespace tpudist {
 

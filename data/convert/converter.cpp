@@ -22,7 +22,7 @@
 #include "data/convert/folder_checks.hpp"
 #include "data/convert/graph_converter.hpp"
 #include "data/convert/memory_budget.hpp"
-#include "data/schema/collection_folders.hpp"
+#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "data/convert/conversion_plan.hpp"
-#include "data/schema/collection_folders.hpp"
 #include "data/shards/manifest.hpp"
+#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

@@ -14,8 +14,8 @@
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/graph_verifier.hpp"
 #include "data/convert/memory_budget.hpp"
-#include "data/schema/collection_folders.hpp"
 #include "data/shards/converted_collections.hpp"
+#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/hdf5/element_type.hpp"
-#include "data/schema/graph.hpp"
+#include "schema/graph.hpp"
 
 namespace tpudist {
 

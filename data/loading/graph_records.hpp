@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "data/cache/cache_file.hpp"
+#include "data/loading/cache_file.hpp"
 #include "data/loading/open_graph.hpp"
 
 namespace tpudist {

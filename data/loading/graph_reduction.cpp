@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "data/schema/graph.hpp"
+#include "schema/graph.hpp"
 
 namespace tpudist {
 

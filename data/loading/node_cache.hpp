@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "data/cache/node_file.hpp"
+#include "data/loading/node_file.hpp"
 #include "data/loading/open_graph.hpp"
 
 namespace tpudist {

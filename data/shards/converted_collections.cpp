@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "core/error.hpp"
-#include "data/schema/collection_folders.hpp"
 #include "data/shards/manifest.hpp"
+#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {

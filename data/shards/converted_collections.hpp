@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/schema/collection.hpp"
+#include "schema/collection.hpp"
 
 namespace tpudist {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "data/schema/collection.hpp"
+#include "schema/collection.hpp"
 
 namespace tpudist {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "data/schema/collection.hpp"
 #include "data/synth/cost.hpp"
 #include "data/synth/program.hpp"
+#include "schema/collection.hpp"
 
 namespace tpudist::synth {
 

@@ -19,7 +19,7 @@
 #include "data/synth/layouts.hpp"
 #include "data/synth/measure.hpp"
 #include "data/synth/presets.hpp"
-#include "statistics/metrics.hpp"
+#include "statistics/order/metrics.hpp"
 
 namespace tpudist::synth {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/tpugraphs.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/layers/activate.hpp"
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

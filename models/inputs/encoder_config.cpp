@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/config/yaml_scalar.hpp"
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/tpugraphs.hpp"
 #include "models/inputs/graph_input.hpp"
 #include "models/kernels/cpu_blocks.hpp"
 #include "models/kernels/gemm.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

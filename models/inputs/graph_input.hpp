@@ -7,7 +7,7 @@
 
 #include "core/aligned.hpp"
 #include "core/array.hpp"
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/config/config.hpp"
-#include "core/tpugraphs.hpp"
 #include "models/inputs/encoder_config.hpp"
 #include "models/kernels/precision.hpp"
 #include "models/layers/sage_config.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "models/plans/plan_shape.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 

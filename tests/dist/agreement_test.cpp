@@ -1,9 +1,9 @@
-#include "dist/agreement.hpp"
+#include "dist/health/agreement.hpp"
 
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/mpi_session.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace tpudist {

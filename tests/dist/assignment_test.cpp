@@ -1,4 +1,4 @@
-#include "dist/assignment.hpp"
+#include "dist/collectives/assignment.hpp"
 
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>

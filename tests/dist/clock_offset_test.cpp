@@ -1,4 +1,4 @@
-#include "dist/job_trace.hpp"
+#include "dist/health/job_trace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "core/trace.hpp"
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/mpi_session.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "dist/communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 
 #include <gmock/gmock.h>
 #include <mpi.h>
@@ -9,12 +9,12 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
-#include "dist/device_memory.hpp"
-#include "dist/mpi_communicator.hpp"
-#include "dist/mpi_session.hpp"
-#include "dist/nccl_communicator.hpp"
-#include "dist/node_topology.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/device_memory.hpp"
+#include "dist/collectives/mpi_communicator.hpp"
+#include "dist/collectives/mpi_session.hpp"
+#include "dist/collectives/nccl_communicator.hpp"
+#include "dist/collectives/node_topology.hpp"
+#include "dist/collectives/self_communicator.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,9 +1,9 @@
-#include "dist/error_exchange.hpp"
+#include "dist/collectives/error_exchange.hpp"
 
 #include <gmock/gmock.h>
 
 #include "core/error.hpp"
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/mpi_session.hpp"
 
 namespace tpudist {
 namespace {

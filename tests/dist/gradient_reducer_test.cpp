@@ -1,4 +1,4 @@
-#include "dist/gradient_reducer.hpp"
+#include "dist/collectives/gradient_reducer.hpp"
 
 #include <gmock/gmock.h>
 
@@ -11,8 +11,8 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "dist/mpi_session.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/mpi_session.hpp"
+#include "dist/collectives/self_communicator.hpp"
 
 namespace tpudist {
 namespace {

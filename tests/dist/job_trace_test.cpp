@@ -1,4 +1,4 @@
-#include "dist/job_trace.hpp"
+#include "dist/health/job_trace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/mpi_session.hpp"
 #include "tests/support/chrome_trace.hpp"
 #include "tests/support/temp_dir.hpp"
 

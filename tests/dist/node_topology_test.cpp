@@ -1,4 +1,4 @@
-#include "dist/node_topology.hpp"
+#include "dist/collectives/node_topology.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "dist/rank_silence.hpp"
+#include "dist/health/rank_silence.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "dist/stop_signal.hpp"
+#include "dist/health/stop_signal.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "dist/watchdog.hpp"
+#include "dist/health/watchdog.hpp"
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 #include <fstream>
 
-#include "dist/rank_silence.hpp"
-#include "dist/stop_signal.hpp"
+#include "dist/health/rank_silence.hpp"
+#include "dist/health/stop_signal.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {

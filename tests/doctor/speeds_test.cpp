@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/mpi_session.hpp"
 
 namespace tpudist {
 namespace {

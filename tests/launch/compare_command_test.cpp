@@ -6,7 +6,7 @@
 
 #include "core/file_system.hpp"
 #include "tests/launch/run_program.hpp"
-#include "tests/results/system_case.hpp"
+#include "tests/scores/system_case.hpp"
 
 namespace tpudist {
 namespace {

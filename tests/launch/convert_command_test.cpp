@@ -8,8 +8,8 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "launch/command_line.hpp"
-#include "launch/commands.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/program/command_line.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -1,4 +1,4 @@
-#include "launch/cores.hpp"
+#include "launch/program/cores.hpp"
 
 #include <gmock/gmock.h>
 

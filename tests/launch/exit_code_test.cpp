@@ -1,4 +1,4 @@
-#include "launch/exit_code.hpp"
+#include "launch/program/exit_code.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "launch/command_line.hpp"
+#include "launch/program/command_line.hpp"
 
 namespace tpudist {
 namespace {

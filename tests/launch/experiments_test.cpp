@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "experiment/experiment.hpp"
 #include "tests/support/paths.hpp"
-#include "train/experiment/experiment.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/file_system.hpp"
 #include "data/convert/converter.hpp"
-#include "tests/data/ceilings/measured_graph.hpp"
+#include "tests/data/inspect/measured_graph.hpp"
 #include "tests/launch/run_program.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -1,4 +1,4 @@
-#include "launch/job.hpp"
+#include "launch/program/job.hpp"
 
 #include <gtest/gtest.h>
 

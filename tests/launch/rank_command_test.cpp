@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "scores/submission.hpp"
 #include "tests/launch/tiny_folder.hpp"
-#include "train/scores/submission.hpp"
 
 namespace tpudist {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 #include "tests/models/plan_autograd.hpp"
 #include "tests/models/score_vectors.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/aligned.hpp"
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "tests/models/plans/slate_case.hpp"
 

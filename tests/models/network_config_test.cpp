@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "core/tpugraphs.hpp"
-#include "models/executors/composed_executor.hpp"
+#include "models/network/composed_executor.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "models/inputs/graph_input.hpp"
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 
 namespace tpudist::test {
 

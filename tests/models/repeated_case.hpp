@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "core/tpugraphs.hpp"
 #include "models/inputs/graph_input.hpp"
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 #include "models/plans/dense_plan.hpp"
 #include "models/plans/refined_plan.hpp"
 #include "models/plans/row_classes.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist::test {
 

@@ -7,7 +7,7 @@
 
 #include "core/folder_lock.hpp"
 #include "tests/report/xml_fault.hpp"
-#include "tests/results/system_case.hpp"
+#include "tests/scores/system_case.hpp"
 
 namespace tpudist {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "statistics/comparison.hpp"
-#include "statistics/score_intervals.hpp"
+#include "statistics/intervals/comparison.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 #include "tests/statistics/simulated_scores.hpp"
 
 // Whether intervals hold the truth as often as they say, over 500 repeats each. The long form, with

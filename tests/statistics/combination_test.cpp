@@ -1,4 +1,4 @@
-#include "statistics/combination.hpp"
+#include "statistics/order/combination.hpp"
 
 #include <gmock/gmock.h>
 

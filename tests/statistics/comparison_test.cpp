@@ -1,4 +1,4 @@
-#include "statistics/comparison.hpp"
+#include "statistics/intervals/comparison.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/distributions.hpp"
+#include "statistics/intervals/distributions.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/family_variance.hpp"
+#include "statistics/intervals/family_variance.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "statistics/distributions.hpp"
-#include "statistics/score_intervals.hpp"
+#include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 #include "tests/statistics/golden_scores.hpp"
 
 namespace tpudist {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "statistics/run_score_table.hpp"
+#include "statistics/intervals/run_score_table.hpp"
 
 namespace tpudist {
 

@@ -1,4 +1,4 @@
-#include "statistics/interval.hpp"
+#include "statistics/intervals/interval.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "statistics/score_intervals.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 #include "tests/statistics/golden_scores.hpp"
 
 namespace tpudist {

@@ -1,4 +1,4 @@
-#include "statistics/measurement_checks.hpp"
+#include "statistics/noise/measurement_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

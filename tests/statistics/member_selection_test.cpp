@@ -1,4 +1,4 @@
-#include "statistics/member_selection.hpp"
+#include "statistics/order/member_selection.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/metrics.hpp"
+#include "statistics/order/metrics.hpp"
 
 namespace tpudist {
 namespace {

@@ -1,4 +1,4 @@
-#include "statistics/member_spread.hpp"
+#include "statistics/order/member_spread.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/metrics.hpp"
+#include "statistics/order/metrics.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-#include "statistics/noise_ceiling.hpp"
+#include "statistics/noise/noise_ceiling.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/measured_configs.hpp"
-#include "statistics/metrics.hpp"
-#include "statistics/noise_model.hpp"
+#include "statistics/noise/measured_configs.hpp"
+#include "statistics/noise/noise_model.hpp"
+#include "statistics/order/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

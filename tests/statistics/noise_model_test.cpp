@@ -1,4 +1,4 @@
-#include "statistics/noise_model.hpp"
+#include "statistics/noise/noise_model.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/noise_ceiling.hpp"
+#include "statistics/noise/noise_ceiling.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

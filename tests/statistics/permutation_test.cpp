@@ -1,4 +1,4 @@
-#include "statistics/permutation.hpp"
+#include "statistics/intervals/permutation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "statistics/power.hpp"
+#include "statistics/intervals/power.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "statistics/distributions.hpp"
+#include "statistics/intervals/distributions.hpp"
 
 namespace tpudist {
 namespace {

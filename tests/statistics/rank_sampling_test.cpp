@@ -1,4 +1,4 @@
-#include "statistics/rank_sampling.hpp"
+#include "statistics/noise/rank_sampling.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/metrics.hpp"
+#include "statistics/order/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

@@ -1,4 +1,4 @@
-#include "statistics/rejection.hpp"
+#include "statistics/order/rejection.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/run_order.hpp"
+#include "statistics/order/run_order.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/score_intervals.hpp"
+#include "statistics/intervals/score_intervals.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "statistics/run_variance.hpp"
+#include "statistics/intervals/run_variance.hpp"
 #include "tests/statistics/golden_scores.hpp"
 #include "tests/support/thrown.hpp"
 

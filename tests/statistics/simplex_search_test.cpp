@@ -1,4 +1,4 @@
-#include "statistics/simplex_search.hpp"
+#include "statistics/intervals/simplex_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "statistics/run_score_table.hpp"
+#include "statistics/intervals/run_score_table.hpp"
 
 namespace tpudist {
 

@@ -1,4 +1,4 @@
-#include "statistics/variance_components.hpp"
+#include "statistics/intervals/variance_components.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "dist/job_trace.hpp"
+#include "dist/health/job_trace.hpp"
 
 namespace tpudist::test {
 

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "experiment/experiment.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
-#include "train/experiment/experiment.hpp"
 
 namespace tpudist::test {
 namespace {

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
+#include "records/run_folder.hpp"
 #include "sweep/sweep_tables.hpp"
 #include "tests/sweep/sweep_case.hpp"
-#include "train/state/run_folder.hpp"
 
 // The sweep on one rank; several ranks and groups are tried in tests/launch/sweep_ranks_test.
 namespace tpudist::test {

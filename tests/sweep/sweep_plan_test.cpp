@@ -5,9 +5,9 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "experiment/experiment.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/sweep/sweep_case.hpp"
-#include "train/experiment/experiment.hpp"
 
 namespace tpudist::test {
 namespace {

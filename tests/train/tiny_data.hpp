@@ -7,8 +7,8 @@
 #include "core/progress.hpp"
 #include "data/convert/converter.hpp"
 #include "data/synth/synth.hpp"
+#include "experiment/experiment.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "train/experiment/experiment.hpp"
 
 namespace tpudist::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/experiment/experiment.hpp"
+#include "experiment/experiment.hpp"
 
 namespace tpudist {
 

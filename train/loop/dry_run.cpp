@@ -9,8 +9,8 @@
 
 #include "core/aligned.hpp"
 #include "core/numbers.hpp"
-#include "dist/agreement.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "dist/health/agreement.hpp"
 #include "models/network/training_floats.hpp"
 #include "models/plans/needed_part.hpp"
 #include "train/loop/run_report.hpp"

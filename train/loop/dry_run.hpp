@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
 #include "train/loop/evaluation_forecast.hpp"
 
 namespace tpudist {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "train/experiment/experiment.hpp"
+#include "experiment/experiment.hpp"
 
 namespace tpudist {
 

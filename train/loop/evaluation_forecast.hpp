@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/thread_pool.hpp"
-#include "train/scoring/scoring_session.hpp"
+#include "inference/scoring_session.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

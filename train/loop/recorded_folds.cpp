@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
-#include "data/folds/fold_file.hpp"
+#include "data/loading/fold_file.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

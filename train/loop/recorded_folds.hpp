@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "data/folds/fold_table.hpp"
 #include "data/loading/dataset.hpp"
+#include "data/loading/fold_table.hpp"
+#include "records/run_folder.hpp"
 #include "train/state/checkpoint.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 

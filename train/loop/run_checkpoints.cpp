@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/log.hpp"
-#include "dist/agreement.hpp"
+#include "dist/health/agreement.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/state/checkpoint_folder.hpp"
 #include "train/units/folds.hpp"

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
+#include "records/run_folder.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/state/checkpoint_queue.hpp"
-#include "train/state/run_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

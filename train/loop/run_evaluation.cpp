@@ -10,8 +10,8 @@
 
 #include "core/log.hpp"
 #include "core/trace.hpp"
-#include "dist/agreement.hpp"
-#include "ensemble/predictions_file.hpp"
+#include "dist/health/agreement.hpp"
+#include "records/predictions_file.hpp"
 #include "train/loop/run_predictions.hpp"
 #include "train/loop/training_state.hpp"
 

@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <functional>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
+#include "records/run_folder.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/time_limit.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/validation.hpp"
-#include "train/state/run_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

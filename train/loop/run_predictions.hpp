@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "ensemble/predictions.hpp"
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
-#include "train/scoring/evaluation.hpp"
-#include "train/scoring/scoring_blocks.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
+#include "inference/evaluation.hpp"
+#include "inference/scoring_blocks.hpp"
+#include "records/predictions.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -19,7 +19,7 @@
 #include "core/numbers.hpp"
 #include "core/process.hpp"
 #include "core/version.hpp"
-#include "dist/agreement.hpp"
+#include "dist/health/agreement.hpp"
 #include "models/network/layer_table.hpp"
 
 namespace tpudist {

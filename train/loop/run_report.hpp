@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
+#include "records/run_folder.hpp"
 #include "train/loop/step_times.hpp"
 #include "train/loop/train_outcome.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
-#include "train/state/run_folder.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

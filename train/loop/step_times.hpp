@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "dist/communicator.hpp"
+#include "dist/collectives/communicator.hpp"
 
 namespace tpudist {
 

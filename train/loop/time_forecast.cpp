@@ -9,7 +9,7 @@
 #include "core/duration.hpp"
 #include "core/numbers.hpp"
 #include "data/loading/prefetcher.hpp"
-#include "dist/agreement.hpp"
+#include "dist/health/agreement.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/evaluation_forecast.hpp"
 #include "train/loop/step_times.hpp"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
-#include "dist/communicator.hpp"
-#include "train/experiment/experiment.hpp"
+#include "dist/collectives/communicator.hpp"
+#include "experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "ensemble/out_of_fold.hpp"
-#include "train/scoring/evaluation.hpp"
+#include "inference/evaluation.hpp"
+#include "scores/out_of_fold.hpp"
 
 namespace tpudist {
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
 #include "train/loop/train_outcome.hpp"
 
 namespace tpudist {

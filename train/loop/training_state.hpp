@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/aligned.hpp"
-#include "models/network.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/experiment.hpp"
+#include "models/network/network.hpp"
 #include "train/loop/bad_loss.hpp"
 #include "train/loop/early_stop.hpp"
 #include "train/loop/train_outcome.hpp"

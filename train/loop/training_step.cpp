@@ -13,8 +13,8 @@
 #include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
-#include "dist/gradient_reducer.hpp"
-#include "dist/nccl_communicator.hpp"
+#include "dist/collectives/gradient_reducer.hpp"
+#include "dist/collectives/nccl_communicator.hpp"
 
 namespace tpudist {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/buffer_cache.hpp"
-#include "dist/gradient_reducer.hpp"
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "dist/collectives/gradient_reducer.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
 #include "train/loop/step_times.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/units/step_work.hpp"

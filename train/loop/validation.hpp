@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
+#include "inference/evaluation.hpp"
 #include "train/loop/evaluation_forecast.hpp"
-#include "train/scoring/evaluation.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

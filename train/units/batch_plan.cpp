@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dist/assignment.hpp"
+#include "dist/collectives/assignment.hpp"
 
 namespace tpudist {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "data/loading/slate_order.hpp"
-#include "dist/gradient_reducer.hpp"
-#include "train/experiment/experiment.hpp"
+#include "dist/collectives/gradient_reducer.hpp"
+#include "experiment/experiment.hpp"
 #include "train/units/slate_costs.hpp"
 
 namespace tpudist {

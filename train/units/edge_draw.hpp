@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/loading/slate_order.hpp"
-#include "data/schema/graph.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/experiment.hpp"
+#include "schema/graph.hpp"
 
 namespace tpudist {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <span>
 
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "data/folds/fold_table.hpp"
 #include "data/loading/dataset.hpp"
-#include "train/experiment/experiment.hpp"
+#include "data/loading/fold_table.hpp"
+#include "experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -5,7 +5,7 @@
 
 #include "core/means.hpp"
 #include "data/shards/shard_statistics.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
 #include "train/units/training_setup.hpp"
 
 namespace tpudist {

@@ -6,7 +6,7 @@
 
 #include "core/progress.hpp"
 #include "core/thread_pool.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/experiment.hpp"
 
 namespace tpudist {
 

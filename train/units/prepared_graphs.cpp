@@ -19,7 +19,7 @@
 #include "core/thread_pool.hpp"
 #include "core/version.hpp"
 #include "core/warn_once.hpp"
-#include "data/cache/cache_file.hpp"
+#include "data/loading/cache_file.hpp"
 #include "models/plans/row_classes.hpp"
 
 namespace tpudist {

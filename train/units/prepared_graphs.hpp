@@ -9,10 +9,10 @@
 
 #include "core/array.hpp"
 #include "core/thread_pool.hpp"
-#include "data/cache/node_file.hpp"
 #include "data/loading/dataset.hpp"
+#include "data/loading/node_file.hpp"
 #include "models/inputs/graph_input.hpp"
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 #include "models/plans/refined_graph.hpp"
 
 namespace tpudist {

@@ -5,8 +5,8 @@
 #include "core/thread_pool.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/loading/slate_order.hpp"
-#include "dist/communicator.hpp"
-#include "train/experiment/experiment.hpp"
+#include "dist/collectives/communicator.hpp"
+#include "experiment/experiment.hpp"
 #include "train/units/unit_builder.hpp"
 
 namespace tpudist {

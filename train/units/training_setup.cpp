@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "dist/agreement.hpp"
+#include "dist/health/agreement.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
-#include "data/folds/fold_table.hpp"
 #include "data/loading/dataset.hpp"
+#include "data/loading/fold_table.hpp"
 #include "data/loading/slate_order.hpp"
-#include "dist/communicator.hpp"
-#include "models/network.hpp"
-#include "train/experiment/experiment.hpp"
+#include "dist/collectives/communicator.hpp"
+#include "experiment/experiment.hpp"
+#include "models/network/network.hpp"
 #include "train/units/batch_plan.hpp"
 #include "train/units/step_work.hpp"
 #include "train/units/unit_builder.hpp"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "data/loading/dataset.hpp"
-#include "models/network.hpp"
+#include "experiment/experiment.hpp"
+#include "models/network/network.hpp"
 #include "models/plans/plan_cost.hpp"
-#include "train/experiment/experiment.hpp"
 #include "train/units/edge_draw.hpp"
 #include "train/units/prepared_graphs.hpp"
 

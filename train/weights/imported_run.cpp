@@ -8,11 +8,11 @@
 #include "core/error.hpp"
 #include "data/loading/dataset.hpp"
 #include "data/shards/converted_collections.hpp"
+#include "inference/trained_run.hpp"
+#include "records/run_folder.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/training_state.hpp"
-#include "train/scoring/trained_run.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/state/run_folder.hpp"
 #include "train/units/folds.hpp"
 #include "train/weights/weights_file.hpp"
 

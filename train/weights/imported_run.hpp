@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "train/experiment/context.hpp"
-#include "train/experiment/experiment.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
 
 namespace tpudist {
 

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "core/error.hpp"
-#include "core/tpugraphs.hpp"
 #include "data/convert/graph_verifier.hpp"
 #include "data/shards/shard_reader.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 

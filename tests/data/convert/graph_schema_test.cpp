@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -4,13 +4,13 @@
 
 #include <cstring>
 
-#include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/convert/verifier.hpp"
 #include "data/shards/config_codec.hpp"
 #include "data/shards/shard_reader.hpp"
 #include "data/shards/shard_statistics.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/data/npz/read_integers.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "data/cache/cache_file.hpp"
+#include "data/loading/cache_file.hpp"
 #include "tests/data/loading/dataset_case.hpp"
 #include "tests/support/faulty_io.hpp"
 

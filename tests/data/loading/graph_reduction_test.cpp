@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "core/tpugraphs.hpp"
-#include "data/modules/module_file.hpp"
+#include "data/loading/module_file.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/support/real_data.hpp"
 
 namespace tpudist {

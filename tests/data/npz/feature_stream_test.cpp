@@ -8,8 +8,8 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "core/tpugraphs.hpp"
 #include "data/npz/npz_writer.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace tpudist {

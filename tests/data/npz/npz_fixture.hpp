@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tpugraphs.hpp"
 #include "data/npz/npz_writer.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist::test {
 

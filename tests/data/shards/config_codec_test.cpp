@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/tpugraphs.hpp"
 #include "data/convert/converter.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "data/schema/model_family.hpp"
 #include "data/synth/features.hpp"
 #include "data/synth/models.hpp"
 #include "data/synth/presets.hpp"
+#include "schema/model_family.hpp"
 
 namespace tpudist::synth {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/executors/composed_executor.hpp"
+#include "models/network/composed_executor.hpp"
 
 namespace tpudist {
 namespace {

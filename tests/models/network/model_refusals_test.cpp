@@ -8,9 +8,9 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "core/tpugraphs.hpp"
 #include "models/layers/registry.hpp"
-#include "models/network.hpp"
+#include "models/network/network.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace tpudist {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/tpugraphs.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/models/layers/layer_case.hpp"
 
 namespace tpudist {

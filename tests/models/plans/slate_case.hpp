@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "core/tpugraphs.hpp"
 #include "models/plans/dense_plan.hpp"
+#include "schema/tpugraphs.hpp"
 
 namespace tpudist::test {
 

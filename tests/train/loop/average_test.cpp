@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "inference/inference.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
 

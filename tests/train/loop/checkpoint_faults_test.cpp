@@ -12,12 +12,12 @@
 
 #include "core/append_file.hpp"
 #include "core/error.hpp"
+#include "records/run_folder.hpp"
 #include "tests/support/watched_files.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

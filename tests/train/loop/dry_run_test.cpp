@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/numbers.hpp"
-#include "core/tpugraphs.hpp"
-#include "dist/self_communicator.hpp"
-#include "models/network.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "models/network/network.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/loop/time_forecast.hpp"

@@ -8,14 +8,14 @@
 #include <span>
 
 #include "core/file_system.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "inference/inference.hpp"
 #include "models/kernels/threads.hpp"
+#include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "ensemble/judgement.hpp"
-#include "ensemble/predictions_file.hpp"
+#include "inference/inference.hpp"
+#include "records/predictions_file.hpp"
+#include "scores/judgement.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/units/folds.hpp"
 #include "train/units/training_setup.hpp"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "dist/mpi_session.hpp"
+#include "dist/collectives/mpi_session.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "data/folds/fold_file.hpp"
-#include "models/network.hpp"
+#include "data/loading/fold_file.hpp"
+#include "models/network/network.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/state/checkpoint_folder.hpp"

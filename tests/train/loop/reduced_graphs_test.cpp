@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "inference/inference.hpp"
+#include "inference/module_ranking.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/dry_run.hpp"
-#include "train/ranking/module_ranking.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/units/plan_statistics.hpp"
 
 namespace tpudist {

@@ -10,13 +10,13 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
+#include "inference/inference.hpp"
+#include "records/run_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

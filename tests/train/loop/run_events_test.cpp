@@ -6,13 +6,13 @@
 #include <sstream>
 
 #include "core/file_system.hpp"
-#include "ensemble/predictions_file.hpp"
-#include "results/learning_curves.hpp"
-#include "results/member_scores.hpp"
+#include "records/event_file.hpp"
+#include "records/learning_curves.hpp"
+#include "records/predictions_file.hpp"
+#include "records/run_folder.hpp"
+#include "scores/member_scores.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/events/event_file.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

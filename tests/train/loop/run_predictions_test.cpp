@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file_system.hpp"
-#include "ensemble/predictions_file.hpp"
+#include "inference/inference.hpp"
+#include "records/predictions_file.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/dry_run.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

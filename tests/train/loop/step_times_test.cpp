@@ -5,10 +5,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "records/event_file.hpp"
+#include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/events/event_file.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file_system.hpp"
-#include "dist/job_trace.hpp"
+#include "dist/health/job_trace.hpp"
 #include "tests/support/chrome_trace.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

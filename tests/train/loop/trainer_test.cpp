@@ -10,12 +10,12 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "inference/inference.hpp"
+#include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
-#include "train/scoring/inference.hpp"
 #include "train/state/checkpoint.hpp"
 #include "train/state/checkpoint_folder.hpp"
-#include "train/state/run_folder.hpp"
 
 namespace tpudist {
 namespace {

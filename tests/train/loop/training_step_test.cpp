@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
 #include "models/kernels/threads.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "train/units/training_setup.hpp"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "dist/self_communicator.hpp"
+#include "dist/collectives/self_communicator.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/loop/dry_run.hpp"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/safetensors/safetensors_writer.hpp"
-#include "core/tpugraphs.hpp"
 #include "models/kernels/threads.hpp"
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 #include "models/plans/plan_shape.hpp"
+#include "schema/tpugraphs.hpp"
 #include "tests/models/layers/golden_case.hpp"
 #include "tests/models/network_case.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,0 +1,100 @@
+#include "dist/collectives/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "core/error.hpp"
+#include "dist/collectives/error_exchange.hpp"
+
+namespace tpudist {
+namespace {
+
+void require_host(const Communicator& communicator, std::string_view call) {
+  if (communicator.memory() == MemoryKind::host) return;
+  throw DistError(
+      fmt::format("{} needs a communicator over host memory, not '{}'", call, communicator.name()));
+}
+
+struct Failure {
+  ErrorKind kind = ErrorKind::failed;
+  std::string message;
+};
+
+Failure describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& caught) {
+    return {caught.kind(), caught.what()};
+  } catch (const std::exception& caught) {
+    return {ErrorKind::failed, caught.what()};
+  } catch (...) {
+    return {ErrorKind::failed, "an exception of unknown type"};
+  }
+}
+
+// The copy of another rank's error.
+template <typename E>
+class Heard : public E, public HeardFromOtherRank {
+ public:
+  using E::E;
+};
+
+[[noreturn]] void throw_as(ErrorKind kind, const std::string& message) {
+  switch (kind) {
+    case ErrorKind::usage:
+      throw Heard<ConfigError>(message);
+    case ErrorKind::data:
+      throw Heard<DataError>(message);
+    case ErrorKind::stopped:
+      throw Heard<Error>(kind, message);
+    case ErrorKind::failed:
+      break;
+  }
+  throw Heard<DistError>(message);
+}
+
+}  // namespace
+
+std::vector<std::string> all_gather_text(Communicator& communicator, std::string_view text) {
+  require_host(communicator, "all_gather_text");
+  std::vector<std::int64_t> counts;
+  const std::vector<char> all =
+      all_gather_variable(communicator, std::span<const char>(text.data(), text.size()), &counts);
+  std::vector<std::string> texts;
+  auto begin = all.begin();
+  for (const std::int64_t count : counts) {
+    texts.emplace_back(begin, begin + count);
+    begin += count;
+  }
+  return texts;
+}
+
+void run_on_all_ranks(Communicator& communicator, const std::function<void()>& action) {
+  require_host(communicator, "run_on_all_ranks");
+  std::exception_ptr error;
+  try {
+    action();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::int64_t failures = error ? 1 : 0;
+  communicator.all_reduce(std::span(&failures, 1), ReduceOp::sum);
+  if (failures == 0) return;
+
+  // The kind is sent as the first character; ranks without an error send nothing.
+  std::string mine;
+  if (error) {
+    const Failure failure = describe(error);
+    mine = static_cast<char>(failure.kind) + failure.message;
+  }
+  const std::vector<std::string> all = all_gather_text(communicator, mine);
+  if (error) std::rethrow_exception(error);
+  std::size_t first = 0;
+  while (all[first].empty()) ++first;
+  const std::string more = failures > 1 ? fmt::format(" ({} ranks failed)", failures) : "";
+  throw_as(static_cast<ErrorKind>(all[first][0]),
+           fmt::format("rank {}{}: {}", first, more, all[first].substr(1)));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "dist/collectives/gradient_reducer.hpp"
+
+namespace tpudist {
+
+// Keeps account of the leaves that one rank has to add in a step. `claim` is thread-safe.
+class LeafLedger {
+ public:
+  LeafLedger(int rank, int ranks, std::int64_t row_length);
+
+  // Throws DistError when the owners do not fill [members, leaves] or an owner is not a rank.
+  void begin(const LeafOwners& owners);
+
+  // Marks a leaf as added. Throws DistError when no step has begun, the leaf does not exist, is
+  // absent, is another rank's or was added before, or when the row has another length.
+  void claim(int member, int leaf, std::size_t row_length);
+
+  // Ends the step. Throws DistError when none has begun.
+  void end();
+
+  // Describes this rank's first missing leaf; "" when none is missing.
+  std::string missing() const;
+
+  const LeafOwners& owners() const { return owners_; }
+
+ private:
+  const int rank_, ranks_;
+  const std::int64_t row_length_;
+  LeafOwners owners_;
+  bool begun_ = false;
+  mutable std::mutex mutex_;
+  std::vector<char> added_;  // [members, leaves], guarded by the mutex
+};
+
+}  // namespace tpudist

@@ -1,0 +1,56 @@
+#include "dist/collectives/mpi_session.hpp"
+
+#include <mpi.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+
+#include "core/error.hpp"
+#include "dist/collectives/mpi_communicator.hpp"
+
+namespace tpudist {
+namespace {
+std::atomic<bool> session_lives = false;
+}  // namespace
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  if (session_lives.exchange(true)) throw DistError("a second MpiSession at the same time");
+  try {
+    int initialized = 0;
+    check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
+    if (initialized) return;
+    int provided = MPI_THREAD_SINGLE;
+    check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    owns_ = true;
+    if (provided < MPI_THREAD_FUNNELED) {
+      throw DistError("this MPI does not allow threads beside the one that calls it");
+    }
+  } catch (...) {
+    if (owns_) MPI_Finalize();
+    session_lives = false;
+    throw;
+  }
+}
+
+MpiSession::~MpiSession() {
+  if (owns_ && MPI_Finalize() != MPI_SUCCESS) spdlog::warn("MPI_Finalize failed");
+  session_lives = false;
+}
+
+std::unique_ptr<Communicator> MpiSession::world(RankActivity* activity) const {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+  return std::make_unique<MpiComm>(MpiHandle(copy), std::numeric_limits<int>::max(), activity);
+}
+
+void MpiSession::abort(int exit_code) {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized && !finalized) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+}  // namespace tpudist

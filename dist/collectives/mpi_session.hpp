@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "dist/collectives/communicator.hpp"
+#include "dist/collectives/rank_activity.hpp"
+
+namespace tpudist {
+
+// Initialises MPI (FUNNELED) in the constructor if nobody has, and then finalises it in the
+// destructor. Without mpirun it is a world of one rank. Only one may live at a time, and
+// communicators must be destroyed before it. The destructor waits for all ranks; so a rank that
+// fails alone must call `abort`.
+class MpiSession {
+ public:
+  MpiSession(int* argc, char*** argv);
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  // The communicator of all ranks, host memory. Collective. Its calls are reported to `activity`,
+  // which may be null and must outlive it.
+  std::unique_ptr<Communicator> world(RankActivity* activity = nullptr) const;
+  // Ends all ranks with this exit code; without MPI only this process.
+  [[noreturn]] static void abort(int exit_code);
+
+ private:
+  bool owns_ = false;
+};
+
+}  // namespace tpudist

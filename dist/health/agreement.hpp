@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dist/collectives/communicator.hpp"
+
+namespace tpudist {
+
+// A named text that must be equal on all ranks before they act on it: a value such as
+// {"train.steps", "100"}, or a hash of something too long to show.
+struct AgreedValue {
+  std::string name, value;
+};
+
+// Compares the values of all ranks by name. When they differ, throws the same ConfigError on every
+// rank. It gives the first name that differs, the values with their ranks, and `advice`, e.g.
+// "train.steps: 100 on rank 0, 200 on ranks 1, 2; give all ranks the same experiment file".
+// Collective; one small exchange when ranks agree. Host memory.
+void require_agreement(Communicator& communicator, std::span<const AgreedValue> values,
+                       std::string_view advice);
+
+// Throws DistError on every rank when `value` is not the same on all ranks; `what` names it. For
+// results that can differ only through a bug.
+void require_equal_on_all_ranks(Communicator& communicator, std::uint64_t value,
+                                std::string_view what);
+
+// "rank 3", "ranks 0, 2", "ranks 0 to 7, 9"; `ranks` in ascending order.
+std::string rank_list(std::span<const int> ranks);
+
+}  // namespace tpudist

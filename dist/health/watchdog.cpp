@@ -1,0 +1,226 @@
+#include "dist/health/watchdog.hpp"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/duration.hpp"
+#include "core/process.hpp"
+#include "dist/health/rank_silence.hpp"
+#include "dist/health/stop_signal.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr double kShortest = 0.02, kLongest = 1;  // seconds between two checks
+constexpr double kLooks = 40;                     // at least, within the timeout
+constexpr double kFirstWarning = 60;              // seconds, or a tenth of the timeout
+constexpr double kOtherSpeaks = 2;                // seconds for the first answering rank to print
+constexpr double kEndedPatience = 2;              // seconds for the launcher to end this rank
+constexpr double kMutePatience = 5;               // seconds for a rank that does not answer
+
+double interval_of(double timeout) {
+  return std::clamp(timeout / kLooks, kShortest, kLongest);
+}
+
+// Seconds without news after which a rank, or the disk, counts as not answering.
+double patience_of(double interval) {
+  return 5 * interval + 0.5;
+}
+
+double warning_of(double timeout) {
+  return std::min(kFirstWarning, timeout / 10);
+}
+
+// Whether a line can be written to standard error without waiting. A terminal may be stopped and a
+// pipe full; this can even be the reason for the hang.
+bool can_tell() {
+  struct pollfd error {
+    STDERR_FILENO, POLLOUT, 0
+  };
+  return ::poll(&error, 1, 0) == 1 && (error.revents & POLLOUT) != 0;
+}
+
+void end_process(const std::string& report) {
+  if (can_tell()) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, report.data(), report.size());
+  }
+  ::_exit(kHungExitCode);
+}
+
+}  // namespace
+
+Watchdog::Watchdog(RankActivity& activity, WatchdogOptions options)
+    : activity_(activity),
+      options_(std::move(options)),
+      interval_(interval_of(options_.timeout)),
+      rank_(options_.rank),
+      ranks_(options_.ranks) {
+  if (options_.timeout <= 0) return;
+  judge_thread_ = std::thread([this] { judge(); });
+  exchange_thread_ = std::thread([this] { exchange(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stops_.notify_all();
+  if (judge_thread_.joinable()) judge_thread_.join();
+  if (exchange_thread_.joinable()) exchange_thread_.join();
+}
+
+void Watchdog::watch(const std::filesystem::path& folder, int rank, int ranks) {
+  if (options_.timeout <= 0) return;
+  const auto files = std::make_shared<RankFiles>(folder, rank, ranks);
+  files->write(own_place());
+  const std::lock_guard lock(mutex_);
+  ++run_;
+  files_ = files;
+  rank_ = rank;
+  ranks_ = ranks;
+  heard_ = {};
+}
+
+void Watchdog::leave() {
+  const std::lock_guard lock(mutex_);
+  ++run_;
+  files_ = nullptr;
+  rank_ = options_.rank;
+  ranks_ = options_.ranks;
+  heard_ = {};
+  checkpoint_.clear();
+}
+
+void Watchdog::remember_checkpoint(const std::filesystem::path& path) {
+  const std::lock_guard lock(mutex_);
+  checkpoint_ = path.string();
+}
+
+// False when the watchdog is to stop.
+bool Watchdog::pause(double seconds) {
+  std::unique_lock lock(mutex_);
+  return !stops_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_; });
+}
+
+RankStatus Watchdog::own_place() {
+  static const std::string host = host_name(), space = process_space();
+  RankStatus place = activity_.place();
+  place.rank = options_.rank;
+  place.host = host;
+  place.process = ::getpid();
+  place.space = space;
+  place.silent = own_silence_;
+  place.beat = ++beat_;
+  return place;
+}
+
+// Reads the other ranks' statuses only while this rank itself finishes nothing, so that healthy
+// ranks cost each other nothing.
+void Watchdog::exchange() {
+  while (pause(interval_)) {
+    std::shared_ptr<RankFiles> files;
+    {
+      const std::lock_guard lock(mutex_);
+      files = files_;
+    }
+    if (!files) continue;
+    const RankStatus own = own_place();
+    files->write(own);
+    std::vector<std::optional<RankStatus>> places;
+    if (own.silent > 1.5 * interval_ || own.patient || own.failed) places = files->read_others();
+    const std::lock_guard lock(mutex_);
+    if (files != files_) continue;
+    heard_.places = std::move(places);
+    ++heard_.round;
+  }
+}
+
+void Watchdog::judge() {
+  auto last = Clock::now();
+  while (pause(interval_)) {
+    const auto now = Clock::now();
+    const double passed = seconds_between(last, now);
+    last = now;
+    // A stopped process, or a machine that slept, did not hang during that time.
+    look(std::min(passed, 2 * interval_ + 0.5));
+  }
+}
+
+void Watchdog::look(double passed) {
+  const RankStatus own = own_place();
+  Heard heard;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!meter_ || judged_run_ != run_) {
+      judged_run_ = run_;
+      meter_.emplace(ranks_, rank_, patience_of(interval_));
+      next_warning_ = warning_of(options_.timeout);
+    }
+    if (files_) heard = heard_;
+  }
+  const bool new_round = heard.round != judged_round_;
+  unheard_ = new_round ? 0 : unheard_ + passed;
+  judged_round_ = heard.round;
+  // The disk does not answer: then nothing is known about other ranks.
+  if (unheard_ > patience_of(interval_)) heard.places.clear();
+  meter_->pass(passed, own, heard.places);
+  own_silence_ = meter_->ranks()[static_cast<std::size_t>(meter_->self())].seconds;
+
+  in_vain_ = own.failed && std::ranges::any_of(meter_->ranks(), [&](const RankSilence& rank) {
+               return rank.known && rank.place.waiting && !rank.place.patient &&
+                      !rank.place.failed && rank.place.collective > activity_.failed_behind();
+             });
+  const double silence = meter_->silence();
+  if (silence >= next_warning_) warn(silence);
+  if (silence < warning_of(options_.timeout)) next_warning_ = warning_of(options_.timeout);
+  over_ = silence >= options_.timeout ? over_ + passed : 0;
+  if (over_ > 0 && (meter_->speaks() || over_ > kOtherSpeaks)) {
+    over_ = 0;
+    end(hang_report(meter_->ranks(), meter_->self(), options_.timeout, newest_checkpoint()));
+  }
+  look_for_lost(passed, own);
+}
+
+void Watchdog::warn(double silence) {
+  next_warning_ = 2 * std::max(silence, next_warning_);
+  if (silence >= options_.timeout || !meter_->speaks() || !can_tell()) return;
+  spdlog::warn("{} (dist.timeout: {:g} s)", silence_line(meter_->ranks(), meter_->self()),
+               options_.timeout);
+}
+
+void Watchdog::look_for_lost(double passed, const RankStatus& own) {
+  const std::span<const RankSilence> ranks = meter_->ranks();
+  const int self = meter_->self();
+  std::vector<int> ended, mute;
+  if (own.waiting && !own.patient && !own.failed) {
+    ended = ended_ranks(ranks, self);
+    if (StopSignal::requested()) mute = mute_ranks(ranks, self);
+  }
+  ended_ = ended.empty() ? 0 : ended_ + passed;
+  mute_ = mute.empty() ? 0 : mute_ + passed;
+  if (ended_ > kEndedPatience) {
+    ended_ = 0;
+    end(loss_report(ranks, self, ended, "ended without a word", newest_checkpoint()));
+  } else if (mute_ > kMutePatience) {
+    mute_ = 0;
+    end(loss_report(ranks, self, mute, "did not answer when the job was to stop",
+                    newest_checkpoint()));
+  }
+}
+
+std::string Watchdog::newest_checkpoint() {
+  const std::lock_guard lock(mutex_);
+  return checkpoint_;
+}
+
+void Watchdog::end(const std::string& report) {
+  if (!options_.end) end_process(report);
+  options_.end(report);
+}
+
+}  // namespace tpudist

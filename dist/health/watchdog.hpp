@@ -1,0 +1,115 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dist/collectives/rank_activity.hpp"
+#include "dist/health/rank_files.hpp"
+#include "dist/health/rank_silence.hpp"
+
+namespace tpudist {
+
+// Exit code of a process that was ended by its watchdog.
+inline constexpr int kHungExitCode = 86;
+
+struct WatchdogOptions {
+  double timeout = 600;     // seconds without progress before it acts; 0: off
+  int rank = 0, ranks = 1;  // in the job
+  // Replaces `_exit` as the way to end the process. For tests.
+  std::function<void(const std::string& report)> end = {};
+};
+
+// Ends a process that hangs. One thread checks the activity at least forty times within the
+// timeout. When no rank has finished anything for that long, it prints where this rank is and which
+// ranks the others wait for. Then it ends the process with kHungExitCode, without telling MPI;
+// mpirun, or srun with --kill-on-bad-exit, ends the other ranks. Long before that it warns. A
+// second thread exchanges the statuses of the ranks through files: as long as any rank makes
+// progress, no rank hangs. Without files, or when the disk does not answer, only this rank's own
+// activity counts.
+//
+// A rank that waits in a collective for one that will not come is ended at once. That is a rank
+// whose process on the same machine has ended. After a StopSignal it is also a rank that does not
+// answer: when a rank dies, srun sends the others SIGTERM, which here asks for a checkpoint, and
+// kills them only after Slurm's KillWait.
+//
+// Thread-safe except for `watch` and `leave`; call these in the thread that calls MPI.
+class Watchdog {
+ public:
+  // `activity` is borrowed.
+  Watchdog(RankActivity& activity, WatchdogOptions options);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  RankActivity& activity() { return activity_; }
+
+  // From now until `leave` this rank is rank `rank` of the `ranks` ranks of a run, which exchange
+  // their statuses in `folder`.
+  void watch(const std::filesystem::path& folder, int rank, int ranks);
+  void leave();
+
+  // Sets the checkpoint to name as the newest.
+  void remember_checkpoint(const std::filesystem::path& path);
+
+  // Whether this rank's activity failed and another rank waits in a collective that this rank will
+  // never reach. Always false when nothing is known of other ranks.
+  bool others_wait_in_vain() const { return in_vain_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Heard {  // from other ranks
+    std::vector<std::optional<RankStatus>> places;
+    std::uint64_t round = 0;
+  };
+
+  void judge();
+  void exchange();
+  void look(double passed);
+  void warn(double silence);
+  void look_for_lost(double passed, const RankStatus& own);
+  std::string newest_checkpoint();
+  void end(const std::string& report);
+  RankStatus own_place();
+  bool pause(double seconds);
+
+  RankActivity& activity_;
+  const WatchdogOptions options_;
+  const double interval_;  // seconds between two looks
+
+  std::mutex mutex_;
+  std::condition_variable stops_;
+  bool stopping_ = false;
+  std::shared_ptr<RankFiles> files_;  // null: no files
+  int rank_ = 0, ranks_ = 1;          // in the run; in the job outside a run
+  int run_ = 0;                       // counts calls of `watch` and `leave`
+  Heard heard_;
+  std::string checkpoint_;
+
+  std::atomic<double> own_silence_{0};
+  std::atomic<std::uint64_t> beat_{0};
+  std::atomic<bool> in_vain_{false};
+
+  // Used only by the judging thread.
+  std::optional<SilenceMeter> meter_;
+  int judged_run_ = 0;
+  std::uint64_t judged_round_ = 0;
+  double unheard_ = 0;       // seconds since the other thread last exchanged
+  double next_warning_ = 0;  // silence at which to warn again
+  double over_ = 0;          // seconds since the timeout expired
+  // Seconds spent waiting for ranks that have ended, and for ranks that do not answer after a stop
+  // request.
+  double ended_ = 0, mute_ = 0;
+
+  std::thread judge_thread_, exchange_thread_;
+};
+
+}  // namespace tpudist

@@ -1,0 +1,192 @@
+#include "experiment/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/config/config.hpp"
+#include "core/config/settings.hpp"
+#include "core/config/yaml_scalar.hpp"
+#include "core/error.hpp"
+#include "experiment/read_blocks.hpp"
+#include "models/losses/read_loss.hpp"
+
+namespace tpudist {
+namespace {
+
+// What a network of layers cannot do, and what one that mixes the configurations of a slate needs.
+void refuse_what_layers_lack(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.network.is_composed()) return;
+  ConfigNode batch = root.child("batch");
+  if (experiment.network.draws_per_element() && experiment.plan == PlanMode::refined) {
+    root.mistake("plan",
+                 "refined computes equal states once, and dropout with scope: element draws for "
+                 "every node and configuration: set it to auto or dense, or scope to row");
+  }
+  if (!experiment.network.mixes_configs()) return;
+  if (experiment.batch.config_chunk > 0) {
+    batch.mistake(
+        "config_chunk",
+        "cuts slates, and config_attention takes them whole: set it to auto, or leave the "
+        "layer out");
+  }
+  if (!experiment.evaluate_block.slates.wanted()) {
+    root.child("evaluate")
+        .mistake("slate",
+                 "config_attention makes scores depend on the slate: give evaluate.slate, e.g. "
+                 "{configs: 128}");
+  }
+}
+
+// Early stopping would choose the last step by graphs on which others train.
+void require_unseen_graphs_to_stop_early(ConfigNode root, const Experiment& experiment) {
+  if (!experiment.ensemble.trains_on_valid() || experiment.train.early_stop.patience == 0) return;
+  root.mistake("train",
+               "early_stop goes by a validation split that no member trains on; leave it out, or "
+               "give ensemble.fold_over=train");
+}
+
+// Checks for values of different blocks that contradict each other. `experiment` was read from the
+// blocks below `root`. A mistake is recorded in the document at the key to be changed.
+void refuse_contradictions(ConfigNode root, const Experiment& experiment) {
+  require_unseen_graphs_to_stop_early(root, experiment);
+  refuse_what_layers_lack(root, experiment);
+}
+
+// The name is that of a folder below runs/.
+std::string read_name(ConfigNode& root) {
+  root.require("name");
+  const std::string name = root.text("name", "run");
+  const bool odd = std::ranges::any_of(
+      name, [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (odd || name.empty() || name.starts_with('.')) {
+    root.mistake("name",
+                 "names the run's folder: it may not be empty, begin with a dot, or hold "
+                 "slashes or control characters; --run-dir takes any path");
+  }
+  return name;
+}
+
+SystemNote read_system(ConfigNode root) {
+  SystemNote note;
+  if (!root.has("system")) return note;
+  ConfigNode system = root.child("system");
+  for (const char* key : {"source", "collections", "score"}) system.require(key);
+  note.source = system.text("source", "");
+  note.collections = system.texts("collections", {});
+  for (const std::string& name : note.collections) {
+    try {
+      Collection::parse(name);
+    } catch (const Error& error) {
+      system.mistake("collections", error.what());
+    }
+  }
+  note.score = system.text("score", "");
+  return note;
+}
+
+}  // namespace
+
+DatasetOptions DataConfig::training() const {
+  DatasetOptions options;
+  options.shards = shards;
+  options.collection = collection;
+  options.split = "train";
+  options.include = include_train;
+  options.exclude = exclude_train;
+  options.duplicates = duplicates;
+  options.reduction = reduction;
+  options.cache = cache;
+  options.cache_bytes = cache_bytes;
+  options.node_cache = NodeCacheOptions::of(cache_dir, cache_size);
+  return options;
+}
+
+DatasetOptions DataConfig::evaluation(const std::string& split) const {
+  DatasetOptions options = training();
+  options.split = split;
+  options.duplicates = DuplicatesPolicy::keep;
+  options.include = split == "train"   ? include_train
+                    : split == "valid" ? include_valid
+                                       : std::vector<std::string>{};
+  options.exclude = split == "train"   ? exclude_train
+                    : split == "valid" ? exclude_valid
+                                       : std::vector<std::string>{};
+  return options;
+}
+
+DatasetOptions Experiment::training_data() const {
+  DatasetOptions options = data.training();
+  if (ensemble.trains_on_valid())
+    options.second = SecondSplit{"valid", data.include_valid, data.exclude_valid};
+  return options;
+}
+
+Experiment read_experiment(ConfigDocument& document) {
+  Experiment experiment;
+  ConfigNode root = document.root();
+  experiment.name = read_name(root);
+  experiment.system = read_system(root);
+  ConfigNode seed = root.child("seed");
+  experiment.init_seed = static_cast<std::uint64_t>(seed.integer("init", 1, {0, kMany}));
+  experiment.order_seed = static_cast<std::uint64_t>(seed.integer("order", 1, {0, kMany}));
+  experiment.data = read_data(root.child("data"));
+  experiment.batch = read_batch(root.child("batch"));
+  experiment.network =
+      NetworkConfig::read(root.child("model"), experiment.data.collection.config_features());
+  const std::string plan = root.choice("plan", "auto", {"auto", "dense", "refined"});
+  experiment.plan = plan == "dense"     ? PlanMode::dense
+                    : plan == "refined" ? PlanMode::refined
+                                        : PlanMode::automatic;
+  experiment.network.precision = root.choice("precision", "fp32", {"fp32", "bf16"}) == "bf16"
+                                     ? Precision::bf16
+                                     : Precision::fp32;
+  experiment.loss =
+      read_loss(root.child("loss"), experiment.data.collection.is_tile() ? TargetKind::normalised
+                                                                         : TargetKind::nanoseconds);
+  experiment.optimizer = OptimizerConfig::read(root.child("optimizer"));
+  experiment.schedule = ScheduleConfig::read(root.child("schedule"));
+  experiment.train = read_train(root.child("train"));
+  experiment.evaluate_block = read_evaluate(root.child("evaluate"));
+  experiment.ensemble = read_ensemble(root.child("ensemble"));
+  experiment.predictions = read_predictions(root.child("predictions"));
+  experiment.dist = read_dist(root.child("dist"));
+  refuse_contradictions(root, experiment);
+  document.finish();
+  experiment.resolved_yaml = document.resolved_yaml();
+  experiment.entries = document.entries();
+  experiment.resolved_table = format_entries(experiment.entries);
+  experiment.numbers_hash = hash_of_settings(experiment.entries);
+  return experiment;
+}
+
+Experiment load_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& overrides) {
+  ConfigDocument document = ConfigDocument::load(file, overrides);
+  Experiment experiment = read_experiment(document);
+  std::vector<std::string> absolute = overrides;
+  const auto make_absolute = [&](std::string_view key, const std::filesystem::path& path) {
+    if (path.empty() || path.is_absolute()) return;
+    const auto place = std::filesystem::absolute(path).lexically_normal();
+    absolute.push_back(fmt::format("{}={}", key, format_yaml_text(place.string())));
+  };
+  make_absolute("data.shards", experiment.data.shards);
+  make_absolute("ensemble.fold_file", experiment.ensemble.fold_file);
+  if (const std::string& dir = experiment.data.cache_dir; dir != "none" && dir != "auto")
+    make_absolute("data.cache_dir", dir);
+  if (absolute.size() == overrides.size()) return experiment;
+  ConfigDocument again = ConfigDocument::load(file, absolute);
+  return read_experiment(again);
+}
+
+std::vector<AgreedValue> values_to_agree(const Experiment& experiment) {
+  std::vector<AgreedValue> values;
+  for (const ConfigEntry& entry : experiment.entries) {
+    const bool is_path = entry.key == "data.shards" || entry.key == "ensemble.fold_file";
+    if (!is_path) values.push_back({entry.key, entry.value});
+  }
+  return values;
+}
+
+}  // namespace tpudist

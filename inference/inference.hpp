@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiment/context.hpp"
+#include "inference/evaluation.hpp"
+#include "inference/trained_run.hpp"
+#include "scores/judgement.hpp"
+#include "scores/submission.hpp"
+
+namespace tpudist {
+
+// What to score: a split, from the run's shard folder or another one.
+struct ScoreRequest {
+  std::string split = "valid";
+  std::filesystem::path shards;
+  bool means = false;  // whether to keep the combined score of every row
+  Combination combination = {};
+  bool keep_all = false;  // JudgementOptions
+  // JudgementOptions; for the split `test`, which has no run times, members are selected on
+  // `valid`.
+  bool greedy = false;
+  std::filesystem::path scores = {};  // prediction file to write; empty = none
+};
+
+// How the members of one or more runs of a collection rank all rows of a split.
+struct CollectionResult {
+  std::string collection;
+  std::vector<std::string> graphs;  // names
+  // [graphs][c] combined scores, if requested.
+  std::vector<std::vector<double>> mean;
+  std::optional<Evaluation> evaluation;  // if the split has run times
+  Judgement judgement;
+  std::optional<Judgement> chosen;  // of the split `valid`, if its selection is used for `test`
+};
+
+// Scores runs of one or several collections. The members of all runs of a collection are combined,
+// in the order of `ensemble.first_member` and then as given, without those rejected by the rule of
+// rejection. A few graphs are scored at a time; rank 0 keeps the scores of a collection in memory,
+// because members are judged over all of its graphs. Collective; rank 0 gets the results, the
+// others empty ones.
+//
+// Throws ConfigError when runs of one collection have different graphs, or when members are to be
+// selected on graphs on which not all of them may be scored; also what require_other_trainings and
+// judge throw.
+std::vector<CollectionResult> score_runs(const std::vector<TrainedRun>& runs,
+                                         const ScoreRequest& request, JobContext& context);
+
+// The rankings as a submission. The results must have their combined scores (`means`).
+Submission make_submission(const std::vector<CollectionResult>& results);
+
+}  // namespace tpudist

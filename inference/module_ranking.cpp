@@ -1,0 +1,119 @@
+#include "inference/module_ranking.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "core/error.hpp"
+#include "core/means.hpp"
+#include "inference/scoring_session.hpp"
+#include "statistics/order/metrics.hpp"
+
+namespace tpudist {
+namespace {
+
+// The members of all runs, with those named that cannot take part.
+std::vector<RankingMember> judged_members(const std::vector<const TrainedRun*>& runs,
+                                          const ScoresByMember& prediction) {
+  std::vector<RankingMember> members;
+  for (const TrainedRun* run : runs) {
+    for (std::size_t m = 0; m < run->use.size(); ++m) {
+      const std::vector<double>& scores = prediction.scores[members.size()];
+      RankingMember member{run->path, run->experiment.ensemble.number_of(static_cast<int>(m))};
+      if (!run->use[m]) {
+        member.why_left_out = "its loss was not finite in training";
+      } else if (!all_finite(scores)) {
+        member.why_left_out = "its scores of this module are not finite";
+      }
+      members.push_back(std::move(member));
+    }
+  }
+  return members;
+}
+
+// The numbers of the configurations of each group of equal ones, by group.
+std::vector<std::vector<std::int64_t>> equal_configs(std::span<const std::int32_t> group) {
+  std::vector<std::vector<std::int64_t>> equal;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (static_cast<std::size_t>(group[i]) == equal.size()) equal.emplace_back();
+    equal[static_cast<std::size_t>(group[i])].push_back(static_cast<std::int64_t>(i));
+  }
+  return equal;
+}
+
+double tau_with_times(const Dataset& dataset, const std::vector<double>& scores) {
+  std::vector<double> targets;
+  for (std::int64_t row = 0; row < dataset.rows(0); ++row)
+    targets.push_back(dataset.target(0, row));
+  return kendall_tau_b(scores, targets);
+}
+
+}  // namespace
+
+ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
+                          const Combination& combination, JobContext& context) {
+  std::vector<const TrainedRun*> all;
+  const Collection& collection = module.dataset.options().collection;
+  for (const TrainedRun& run : runs) {
+    const Collection& own = run.experiment.data.collection;
+    if (own.is_tile() != collection.is_tile()) {
+      throw ConfigError(
+          fmt::format("{} ranks graphs of {}, but the run before it of {}; give runs "
+                      "of layout graphs or of tile graphs",
+                      run.path.string(), own.name, collection.name));
+    }
+    const GraphReduction& mine = module.dataset.options().reduction;
+    const GraphReduction& other = run.experiment.data.reduction;
+    if (mine != other) {
+      throw ConfigError(fmt::format(
+          "{}: its graphs are reduced otherwise (data.reduce: {}) than those of the run before it "
+          "({}); rank the module with each of them",
+          run.path.string(), to_text(other), to_text(mine)));
+    }
+    all.push_back(&run);
+  }
+  // Runs that an ensemble was cut into, in the order of their members.
+  std::ranges::stable_sort(
+      all, {}, [](const TrainedRun* run) { return run->experiment.ensemble.first_member; });
+  require_other_trainings(all, context);
+  ScoringSession session(module.dataset, context);
+  const MemberWeights weights_of_runs = add_runs(session, all);
+  context.enter("ranking");
+  context.progress.start("rank", session.scores(0), "scores");
+  ScoresByMember prediction;  // of the one graph
+  session.score(weights_of_runs, 0, [&](std::vector<ScoresByMember> graphs) {
+    prediction = std::move(graphs.front());
+  });
+  context.progress.finish();
+
+  ModuleRanking result;
+  result.members = judged_members(all, prediction);
+  const auto equal = equal_configs(module.dataset.run_times(0).group);
+  std::vector<double> weights;
+  std::vector<std::vector<double>> distinct;  // scores of members that take part
+  for (std::size_t m = 0; m < result.members.size(); ++m) {
+    weights.push_back(result.members[m].why_left_out.empty() ? 1 : 0);
+    if (weights.back() == 0) continue;
+    distinct.emplace_back();
+    for (const auto& configs : equal)
+      distinct.back().push_back(prediction.scores[m][static_cast<std::size_t>(configs.front())]);
+  }
+  if (distinct.empty()) {
+    throw Error(ErrorKind::failed,
+                fmt::format("no member is left to rank {}: {}", module.dataset.graph(0).name,
+                            result.members.front().why_left_out));
+  }
+  const std::vector<double> combined = combined_scores(prediction, weights, combination);
+  const std::vector<MemberSpread> spreads = member_spreads(distinct);
+  for (std::size_t k = 0; k < equal.size(); ++k) {
+    result.ranking.push_back(
+        {equal[k], combined[static_cast<std::size_t>(equal[k].front())], spreads[k]});
+  }
+  std::ranges::stable_sort(result.ranking, {}, &RankedConfig::score);
+  if (module.has_times) result.kendall_tau = tau_with_times(module.dataset, combined);
+  return result;
+}
+
+}  // namespace tpudist

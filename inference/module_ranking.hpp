@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/means.hpp"
+#include "data/loading/module_file.hpp"
+#include "experiment/context.hpp"
+#include "inference/trained_run.hpp"
+#include "statistics/order/combination.hpp"
+#include "statistics/order/member_spread.hpp"
+
+namespace tpudist {
+
+// One distinct configuration of a module, as ranked by an ensemble.
+struct RankedConfig {
+  std::vector<std::int64_t> configs;  // its numbers in the file, ascending; several for equal
+                                      // configurations
+  double score = 0;                   // of all members combined; lower is faster
+  MemberSpread spread;                // among the distinct configurations
+};
+
+// A member of the given runs.
+struct RankingMember {
+  std::filesystem::path run;
+  int member = 0;              // index in its run
+  std::string why_left_out{};  // empty if it took part
+};
+
+// A module ranked by the members of one or more runs. Plain data.
+struct ModuleRanking {
+  std::vector<RankingMember> members;
+  // Distinct configurations, the fastest first; equal scores by number.
+  std::vector<RankedConfig> ranking;
+  // Kendall tau-b between the combined scores and the run times, over all configurations of the
+  // file. NaN if it has no run times, or they or the scores are all equal.
+  double kendall_tau = kNone;
+};
+
+// Ranks a module by all members of all runs together. Scores and order equal those of score_runs on
+// the converted file. Members that failed in training, or whose scores are not finite, are left
+// out. Collective; all ranks get the same. Throws ConfigError if a run ranks graphs of the other
+// kind (layout or tile) or a training is given twice, and Error if no member is left.
+ModuleRanking rank_module(const Module& module, const std::vector<TrainedRun>& runs,
+                          const Combination& combination, JobContext& context);
+
+}  // namespace tpudist

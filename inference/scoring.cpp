@@ -1,0 +1,225 @@
+#include "inference/scoring.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <string>
+
+#include "dist/collectives/assignment.hpp"
+#include "inference/scoring_blocks.hpp"
+#include "inference/slate_permutations.hpp"
+
+namespace tpudist {
+namespace {
+
+// Wanted pieces of work for each rank. A small graph is one block, so members are split too.
+constexpr std::int64_t kPiecesOfARank = 2;
+
+// Estimates how many of all ranks' scores are done from what this rank has done, and tells the
+// sink. It assumes that ranks with equal shares of the work progress equally. Thread-safe.
+class ShareOfProgress {
+ public:
+  // `total`: scores of all ranks. They are done when this rank has done its `work`.
+  ShareOfProgress(ProgressSink& sink, std::int64_t total, double work)
+      : sink_(sink), total_(total), work_(work) {}
+
+  void advance(double work, const std::string& note) {
+    const std::scoped_lock lock(mutex_);
+    done_ += work;
+    const double share = work_ > 0 ? std::min(done_ / work_, 1.0) : 1.0;
+    show(static_cast<std::int64_t>(share * static_cast<double>(total_)), note);
+  }
+  void finish() {
+    const std::scoped_lock lock(mutex_);
+    show(total_, {});
+  }
+
+ private:
+  void show(std::int64_t scores, const std::string& note) {
+    if (scores <= shown_) return;
+    sink_.advance(scores - shown_, note);
+    shown_ = scores;
+  }
+
+  ProgressSink& sink_;
+  const std::int64_t total_;
+  const double work_;
+  std::mutex mutex_;
+  double done_ = 0;
+  std::int64_t shown_ = 0;
+};
+
+// Runs blocks of configurations. Thread-safe.
+class BlockScorer {
+ public:
+  BlockScorer(const Network& network, std::span<const float> flat, const UnitBuilder& units,
+              const ScoringBlock& limit)
+      : network_(network), flat_(flat), units_(units), limit_(limit) {}
+
+  // Writes the scores of a block into out, [members of block][count of block].
+  void score(const DistinctRows& graph, const Block& block, double* out) const {
+    for_fitting_units(units_, graph, block.first, block.count, limit_,
+                      [&](std::int64_t first, std::int64_t count, const Unit& unit) {
+                        score_part(unit, block, count, out + (first - block.first));
+                      });
+  }
+
+ private:
+  // Scores `count` configurations of the block. out[m * block.count + k]: member m of the block.
+  void score_part(const Unit& unit, const Block& block, std::int64_t count, double* out) const {
+    const int together = std::min(units_.members_together(unit), block.members);
+    for (int done = 0; done < block.members; done += together) {
+      const int members = std::min(together, block.members - done);
+      const UnitScores result =
+          network_.scores(flat_, block.first_member + done, members, unit.input);
+      for (int m = 0; m < members; ++m) {
+        double* of_member = out + (done + m) * block.count;
+        for (std::int64_t k = 0; k < count; ++k) {
+          of_member[k] = result.common[static_cast<std::size_t>(m)] +
+                         result.delta[static_cast<std::size_t>(m * count + k)];
+        }
+      }
+    }
+  }
+
+  const Network& network_;
+  const std::span<const float> flat_;
+  const UnitBuilder& units_;
+  const ScoringBlock& limit_;
+};
+
+// The blocks of all ranks, and which of them this rank runs.
+struct SharedBlocks {
+  std::vector<Block> blocks;
+  std::vector<double> work;         // [blocks] estimated
+  std::size_t first = 0, last = 0;  // this rank's
+};
+
+SharedBlocks share_blocks(const std::vector<DistinctRows>& distinct,
+                          const std::vector<BlockEstimate>& scoring, int members,
+                          const Communicator& world) {
+  SharedBlocks shared;
+  shared.blocks = cut_blocks(distinct, scoring, members, kPiecesOfARank * world.size());
+  for (const Block& block : shared.blocks) {
+    shared.work.push_back(static_cast<double>(block.count * block.members) *
+                          scoring[block.place].work);
+  }
+  const std::vector<int> owner = assign_by_cost(shared.work, world.size());
+  const auto mine = std::equal_range(owner.begin(), owner.end(), world.rank());
+  shared.first = static_cast<std::size_t>(mine.first - owner.begin());
+  shared.last = static_cast<std::size_t>(mine.second - owner.begin());
+  return shared;
+}
+
+// Scores of this rank's blocks, block by block. `scores`: of all ranks, for the progress.
+std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& dataset,
+                                 const std::vector<DistinctRows>& graphs,
+                                 const SharedBlocks& shared, std::int64_t scores,
+                                 JobContext& context) {
+  const auto blocks = std::span(shared.blocks).subspan(shared.first, shared.last - shared.first);
+  const auto work = std::span(shared.work).subspan(shared.first, blocks.size());
+  std::vector<std::size_t> offset{0};
+  for (const Block& block : blocks) {
+    offset.push_back(offset.back() + static_cast<std::size_t>(block.count) *
+                                         static_cast<std::size_t>(block.members));
+  }
+  std::vector<double> result(offset.back());
+  ShareOfProgress progress(context.progress, scores,
+                           std::accumulate(work.begin(), work.end(), 0.0));
+  context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    const DistinctRows& graph = graphs[blocks[at].place];
+    const char* name =
+        context.trace ? context.trace->keep(dataset.graph(graph.graph).name) : nullptr;
+    const TraceSpan span(context.trace, "score", -1, i, name);
+    scorer.score(graph, blocks[at], result.data() + offset[at]);
+    progress.advance(work[at], dataset.graph(graph.graph).name);
+  });
+  progress.finish();
+  return result;
+}
+
+// Sorts the blocks' scores by graph, member and row, averages them over permutations, and repeats
+// them for equal configurations.
+void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
+                 const std::vector<DistinctRows>& distinct, const SlatePermutations& permutations,
+                 std::vector<ScoresByMember>& predictions) {
+  std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    by_graph[g].assign(static_cast<std::size_t>(members),
+                       std::vector<double>(distinct[g].rows.size()));
+  }
+  const double* next = scores.data();
+  for (const Block& block : blocks) {
+    auto& of_members = by_graph[permutations.graph_of(block.place)];
+    for (int m = block.first_member; m < block.first_member + block.members; ++m) {
+      std::vector<double>& sums = of_members[static_cast<std::size_t>(m)];
+      for (std::int64_t k = 0; k < block.count; ++k)
+        sums[permutations.position(block.place, block.first + k)] += *next++;
+    }
+  }
+  for (std::size_t g = 0; g < predictions.size(); ++g) {
+    for (const std::vector<double>& of_member : by_graph[g]) {
+      std::vector<double>& out = predictions[g].scores.emplace_back();
+      for (std::int64_t index : distinct[g].index)
+        out.push_back(of_member[static_cast<std::size_t>(index)] / permutations.count());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<GraphRange> scoring_ranges(std::span<const std::int64_t> scores, std::int64_t most) {
+  std::vector<GraphRange> ranges;
+  std::int64_t sum = 0;
+  for (std::size_t g = 0; g < scores.size(); ++g) {
+    if (ranges.empty() || sum + scores[g] > most) {
+      ranges.push_back({static_cast<int>(g), 0});
+      sum = 0;
+    }
+    ++ranges.back().count;
+    sum += scores[g];
+  }
+  return ranges;
+}
+
+std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const float> flat,
+                                         int members, const Dataset& dataset, GraphRange graphs,
+                                         const UnitBuilder& units, const ScoringOptions& options,
+                                         JobContext& context) {
+  std::vector<ScoresByMember> predictions(static_cast<std::size_t>(graphs.count));
+  std::vector<DistinctRows> distinct(predictions.size());
+  context.pool.parallel_for(graphs.count, [&](std::int64_t i) {
+    ScoresByMember& prediction = predictions[static_cast<std::size_t>(i)];
+    prediction.graph = graphs.first + static_cast<int>(i);
+    prediction.rows = choose_rows(dataset, prediction.graph, options.most_rows);
+    distinct[static_cast<std::size_t>(i)] =
+        distinct_rows(dataset, prediction.graph, prediction.rows);
+  });
+  std::int64_t scores = 0;
+  for (const ScoresByMember& prediction : predictions)
+    scores += members * static_cast<std::int64_t>(prediction.rows.size());
+
+  const SlatePermutations permutations(dataset, distinct, options.block.slates);
+  const std::vector<BlockEstimate> scoring = permutations.repeat(
+      estimate_scoring(units, dataset, distinct, options.block, context.pool, context.world));
+  const SharedBlocks shared = share_blocks(permutations.rows(), scoring, members, context.world);
+  std::vector<double> own;
+  run_on_all_ranks(context.world, [&] {
+    const BlockScorer scorer(network, flat, units, options.block);
+    own = score_blocks(scorer, dataset, permutations.rows(), shared, scores, context);
+  });
+  const std::vector<double> all = all_gather_variable<double>(context.world, own);
+  fill_scores(shared.blocks, all, members, distinct, permutations, predictions);
+  return predictions;
+}
+
+std::vector<double> combined_scores(const ScoresByMember& prediction,
+                                    const std::vector<double>& weights,
+                                    const Combination& combination) {
+  std::vector<double> combined = combine_scored(prediction.scores, combination, weights);
+  if (combined.empty()) combined.assign(prediction.rows.size(), 0.0);
+  return combined;
+}
+
+}  // namespace tpudist

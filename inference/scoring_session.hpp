@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/loading/dataset.hpp"
+#include "experiment/context.hpp"
+#include "experiment/experiment.hpp"
+#include "inference/scoring.hpp"
+#include "inference/scoring_blocks.hpp"
+#include "models/network/network.hpp"
+
+namespace tpudist {
+
+// Which members score which graphs of a dataset, [graphs][M]. Empty: all members score all graphs.
+using ScoringMembers = std::vector<std::vector<bool>>;
+
+// For each network of a session the weights of its members, [M of the network, P].
+using MemberWeights = std::vector<std::span<const float>>;
+
+// The network of a run, without parameters. `device` -1 is the CPU.
+Network make_network(const Experiment& experiment, int device, ThreadPool& pool);
+
+bool has_graphs(const DatasetOptions& options);
+
+// Throws ConfigError where ranks have different graphs. `data` null: this rank has none.
+// Collective.
+void require_same_graphs(const DatasetOptions& options, const Dataset* data, Communicator& world);
+
+// The graphs of a split, opened to read a few rows of each. Nothing where the split has no graphs.
+std::optional<Dataset> open_for_costs(DatasetOptions options, ThreadPool& pool);
+
+// The graphs of one split and the members that score them. Whatever ranks graphs by trained members
+// uses this class: commands, the evaluations and predictions of a run, and the estimates of their
+// cost.
+class ScoringSession {
+ public:
+  // Opens the graphs, which must be the same on all ranks. Collective. Throws ConfigError and what
+  // Dataset::open throws.
+  ScoringSession(const DatasetOptions& options, JobContext& context);
+  // Borrows graphs that are already open.
+  ScoringSession(const Dataset& data, JobContext& context);
+  ~ScoringSession();
+
+  // Appends the members of a run. Their network is borrowed, or made here for this rank's device.
+  void add(const Experiment& experiment, const Network& network);
+  void add(const Experiment& experiment);
+  // Restricts which members score which graph.
+  void limit(ScoringMembers by) { by_ = std::move(by); }
+
+  const Dataset& data() const { return data_; }
+  int members() const { return static_cast<int>(slates_.size()); }
+  // Whether some graphs are scored by only some of the members.
+  bool is_limited() const { return !by_.empty(); }
+  // [M] the slates in which each member scores
+  const std::vector<ScoringSlates>& slates() const { return slates_; }
+
+  // How many scores score() makes.
+  std::int64_t scores(std::int64_t most_rows) const;
+
+  // Scores at most `most_rows` rows of each graph (0 = all), a few graphs at a time in the order of
+  // the dataset, and gives them to `take`. Before each few graphs it asks `stops`, if given, and
+  // returns false where `stops` returns true. Collective. The caller starts and finishes the
+  // progress, which advances by `scores`.
+  using Take = std::function<void(std::vector<ScoresByMember>)>;
+  bool score(const MemberWeights& weights, std::int64_t most_rows, const Take& take,
+             const std::function<bool()>& stops = {}) const;
+
+  // What scoring with so many members costs on the first network. Builds sample plans. Not
+  // collective.
+  ScoringCost cost(int members, std::int64_t most_rows) const;
+
+ private:
+  class Scorer;
+  // [graphs]
+  std::vector<std::int64_t> scores_of_graphs(std::int64_t most_rows) const;
+
+  std::optional<Dataset> own_;
+  const Dataset& data_;
+  JobContext& context_;
+  std::vector<std::unique_ptr<const Network>> networks_;  // the networks that are owned, not
+                                                          // borrowed
+  std::vector<std::unique_ptr<const Scorer>> scorers_;
+  std::vector<ScoringSlates> slates_;
+  ScoringMembers by_;
+};
+
+}  // namespace tpudist

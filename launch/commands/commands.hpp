@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launch/program/command_line.hpp"
+
+namespace tpudist {
+
+// Arguments of `inspect --plan`.
+struct InspectPlanArguments {
+  std::filesystem::path config, shards;  // shards: empty for those of the experiment
+  std::vector<std::string> overrides;
+  int configs = 0;  // 0: as in the experiment
+  int threads = 0;  // 0: one per core
+  bool json = false;
+};
+
+// Prints what refinement saves on each graph of an experiment's training data. Plans need LibTorch.
+void inspect_plans(const InspectPlanArguments& arguments);
+
+// All subcommands. Each function is in its command's file and registers the command: options, help
+// text with an example, and a callback that makes one library call and prints the result. Callbacks
+// throw tpudist::Error. One header declares all, because the two programs add them side by side.
+
+// Without LibTorch:
+void add_convert_command(Command app);
+// `plans` handles `inspect --plan`. It is inspect_plans, or a function that starts a program that
+// contains it.
+void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans);
+void add_verify_command(Command app);
+void add_synth_command(Command app);
+void add_compare_command(Command app);
+void add_diff_command(Command app);
+void add_report_command(Command app);
+// Those on data, and those on results, as both programs list them.
+inline void add_data_commands(Command app, std::function<void(const InspectPlanArguments&)> plans) {
+  add_convert_command(app);
+  add_inspect_command(app, std::move(plans));
+  add_verify_command(app);
+  add_synth_command(app);
+}
+inline void add_result_commands(Command app) {
+  add_compare_command(app);
+  add_diff_command(app);
+  add_report_command(app);
+}
+
+void add_train_command(Command app);
+void add_evaluate_command(Command app);
+void add_predict_command(Command app);
+void add_ensemble_command(Command app);
+void add_sweep_command(Command app);
+void add_rank_command(Command app);
+void add_weights_command(Command app);
+void add_config_command(Command app);
+void add_doctor_command(Command app);
+// These two cover all commands of the program, including those added later.
+void add_completion_command(Command app);
+void add_man_command(Command app);
+
+}  // namespace tpudist

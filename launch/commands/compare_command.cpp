@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/text.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/program/output.hpp"
+#include "scores/comparison_text.hpp"
+#include "scores/system_scores.hpp"
+
+namespace tpudist {
+namespace {
+
+struct CompareArguments {
+  std::vector<std::string> inputs, with;
+  std::filesystem::path json;
+  std::string score = "members";
+  double difference = 0;
+};
+
+// Two inputs are the two sides; more are A, and those after --with are B.
+std::pair<std::vector<RunRecord>, std::vector<RunRecord>> sides_of(
+    const CompareArguments& arguments) {
+  if (!arguments.with.empty()) return {read_system(arguments.inputs), read_system(arguments.with)};
+  if (arguments.inputs.size() != 2)
+    throw ConfigError(
+        fmt::format("{} inputs; name two, or the runs of one system before --with and "
+                    "those of the other after it",
+                    arguments.inputs.size()));
+  return {read_system({&arguments.inputs[0], 1}), read_system({&arguments.inputs[1], 1})};
+}
+
+void run(const CompareArguments& arguments) {
+  const auto [a, b] = sides_of(arguments);
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<std::string> missing;
+  const TrainingScore score = arguments.score == "together" ? TrainingScore::members_together
+                                                            : TrainingScore::mean_of_members;
+  for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
+    const SystemPair pair = system_pair(a, b, judged, score);
+    if (pair.a.labels.empty() || pair.b.labels.empty() || pair.a.scores.graphs.empty()) {
+      missing.push_back(missing_text(pair));
+      continue;
+    }
+    const Comparison found = compare(pair.a.scores, pair.b.scores);
+    print("{}{}", list.empty() ? "" : "\n", comparison_text(pair, found));
+    list.push_back(comparison_json(pair, found));
+    if (arguments.difference > 0) {
+      const DifferencePlan plan =
+          plan_difference(pair.a.scores, pair.b.scores, arguments.difference);
+      print("{}", plan_text(plan));
+      list.back()["plan"] = plan_json(plan);
+    }
+  }
+  if (list.empty())
+    throw ConfigError("there are no graphs that both sides have scores of: " + join(missing, "; "));
+  if (!arguments.json.empty())
+    write_file_atomically(
+        arguments.json, list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+void add_compare_command(Command app) {
+  auto arguments = std::make_shared<CompareArguments>();
+  const Command command =
+      app.add_command("compare", "Say which of two variants is better, and how sure that is");
+  command.footer(
+      "A and B are folders of runs, files of predictions, sweeps with one variant, or variants of "
+      "a "
+      "sweep (SWEEP:NUMBER\nor SWEEP:LABEL). It answers two questions apart: would other runs "
+      "differ on "
+      "these graphs, and would they\ndiffer on other families (docs/statistics.md)?\n\n"
+      "Example:\n  tpudist compare sweeps/rate:0 sweeps/rate:1 --json rate.json\n"
+      "  tpudist compare runs/a-1 runs/a-2 --with runs/b-1 runs/b-2");
+  command.add_option("inputs", arguments->inputs, "A and B; with --with, the runs of A").required();
+  command.add_option("--with", arguments->with, "The runs of B");
+  command
+      .add_option("--by", arguments->score,
+                  "Which score of a training: the mean of its members, or members together")
+      .one_of({"members", "together"})
+      .show_default();
+  command
+      .add_option("--difference", arguments->difference,
+                  "Also say how many trainings and families find a true difference of this size")
+      .positive();
+  command.add_option("--json", arguments->json, "Write the numbers to this file");
+  command.run([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist

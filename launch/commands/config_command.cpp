@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/numbers.hpp"
+#include "core/text.hpp"
+#include "core/thread_pool.hpp"
+#include "experiment/experiment.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/program/output.hpp"
+#include "models/network/network.hpp"
+#include "sweep/sweep_plan.hpp"
+#include "sweep/sweep_tables.hpp"
+
+namespace tpudist {
+namespace {
+
+// The experiment files of a folder, in the order of their names.
+std::vector<std::filesystem::path> experiment_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+void print_system(const std::filesystem::path& file, ThreadPool& pool) {
+  ConfigDocument document = ConfigDocument::load(file);
+  const Experiment experiment = read_experiment(document);
+  const SystemNote& system = experiment.system;
+  if (system.source.empty()) {
+    throw ConfigError(file.string() +
+                      ": has no `system:`, which says source, collections and score of a published "
+                      "system: add it, or move the file elsewhere");
+  }
+  const Network network(experiment.network, experiment.data.collection.config_features(), -1, pool);
+  print(
+      "{}\n  file         {}\n  parameters   {}\n  collections  {}\n  score        {}\n  source    "
+      "   {}\n",
+      experiment.name, file.string(), format_count(network.parameters().parameters()),
+      join(system.collections, ", "), system.score, system.source);
+}
+
+void list_systems(const std::filesystem::path& folder) {
+  const std::vector<std::filesystem::path> files = experiment_files(folder);
+  if (files.empty()) {
+    throw ConfigError(folder.string() +
+                      ": holds no experiment file (*.yaml): give the folder of the systems");
+  }
+  ThreadPool pool(1);
+  for (const auto& file : files) print_system(file, pool);
+}
+
+struct ShowArguments {
+  std::filesystem::path file;
+  std::vector<std::string> overrides;
+  bool yaml = false;
+};
+
+void show_experiment(const ShowArguments& arguments) {
+  ConfigDocument document = ConfigDocument::load(arguments.file, arguments.overrides);
+  const Experiment experiment = read_experiment(document);
+  print("{}", arguments.yaml ? experiment.resolved_yaml : experiment.resolved_table);
+  if (!arguments.yaml) print("hash: {}\n", to_hex(document.hash()));
+}
+
+void show_sweep(const ShowArguments& arguments) {
+  const SweepFile file = SweepFile::load(arguments.file, arguments.overrides);
+  if (arguments.yaml) {
+    print("{}", file.resolved_yaml);
+    return;
+  }
+  const SweepPlan plan = plan_sweep(file);
+  print("sweep {} over\n", file.name);
+  for (const std::filesystem::path& experiment : file.experiments)
+    print("  {}\n", experiment.string());
+  print(
+      "\n{}\n`tpudist sweep run {}` trains these runs, `tpudist config show` shows an experiment\n",
+      plan_table(record_of(plan)), arguments.file.string());
+}
+
+}  // namespace
+
+void add_config_command(Command app) {
+  auto arguments = std::make_shared<ShowArguments>();
+  const Command command = app.add_command("config", "Check and show experiment files");
+  command.require_command();
+  const Command show =
+      command.add_command("show", "Print an experiment file with every value resolved");
+  show.footer(
+      "A `*` marks what is not the default. All mistakes are printed at once, with their place. Of "
+      "a "
+      "sweep file it\nprints the runs, and what they vary.\n\n"
+      "Example:\n  tpudist config show experiments/nlp.yaml batch.configs=32");
+  show.add_option("config", arguments->file, "Experiment or sweep file (YAML)")
+      .required()
+      .existing_experiment();
+  show.add_option("overrides", arguments->overrides, "key=value pairs");
+  show.add_flag("--yaml", arguments->yaml, "As YAML, which loads again");
+  show.run([arguments] {
+    if (is_sweep_file(arguments->file, arguments->overrides)) {
+      show_sweep(*arguments);
+    } else {
+      show_experiment(*arguments);
+    }
+  });
+
+  auto folder = std::make_shared<std::filesystem::path>("experiments/systems");
+  const Command systems = command.add_command(
+      "systems", "List published systems: source, parameters, collections, known score");
+  systems.footer("Example:\n  tpudist config systems experiments/systems");
+  systems.add_option("folder", *folder, "Folder of their experiment files")
+      .existing_folder()
+      .show_default();
+  systems.run([folder] { list_systems(*folder); });
+}
+
+}  // namespace tpudist

@@ -1,0 +1,347 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
+#include "core/output_path.hpp"
+#include "data/loading/fold_file.hpp"
+#include "data/loading/fold_table.hpp"
+#include "data/shards/converted_collections.hpp"
+#include "data/shards/shard_statistics.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/inspect_run_times.hpp"
+#include "launch/program/command_line.hpp"
+#include "launch/program/output.hpp"
+
+namespace tpudist {
+namespace {
+
+// Arguments of `inspect --folds` and `inspect --fold-file`.
+struct InspectFoldArguments {
+  int folds = 0;               // 0: as many as the fold file has
+  std::string over = "train";  // or "train+valid": ensemble.fold_over
+  std::uint64_t seed = 1;
+  std::filesystem::path file, output;  // a fold file to read, and one to write
+
+  bool asked() const { return folds > 0 || !file.empty(); }
+};
+
+nlohmann::ordered_json to_json(const FoldTable& table) {
+  nlohmann::ordered_json graphs = nlohmann::ordered_json::array();
+  for (const FoldedGraph& graph : table.graphs) {
+    graphs.push_back({{"name", graph.name},
+                      {"family", graph.family},
+                      {"nodes", graph.nodes},
+                      {"fold", graph.fold}});
+  }
+  return {{"collections", table.collections},
+          {"folds", table.folds},
+          {"origin", table.origin},
+          {"graphs", graphs}};
+}
+
+// Collections that are split together give one table.
+std::vector<FoldTable> tables_of(const InspectFoldArguments& arguments,
+                                 const std::filesystem::path& shards,
+                                 const std::vector<std::string>& collections) {
+  const int folds = arguments.folds > 0 ? arguments.folds : FoldFile::read(arguments.file).folds();
+  std::vector<FoldTable> tables;
+  for (const std::string& name : collections) {
+    const bool there = std::ranges::any_of(tables, [&](const FoldTable& table) {
+      return std::ranges::find(table.collections, name) != table.collections.end();
+    });
+    if (there) continue;
+    tables.push_back(split_into_folds({.shards = shards,
+                                       .collection = Collection{name},
+                                       .folds = folds,
+                                       .seed = arguments.seed,
+                                       .file = arguments.file,
+                                       .with_valid = arguments.over == "train+valid"}));
+  }
+  return tables;
+}
+
+// Adds --folds, --over, --seed, --fold-file and --write-folds. `arguments` must outlive the
+// command.
+void add_fold_options(Command command, InspectFoldArguments& arguments) {
+  const Option folds =
+      command.add_option("--folds", arguments.folds, "Show so many folds of the graphs instead")
+          .in_range(2, 1 << 20);
+  command
+      .add_option("--over", arguments.over,
+                  "Of --folds and --fold-file: ensemble.fold_over, train or train+valid")
+      .one_of({"train", "train+valid"})
+      .show_default();
+  const Option seed = command.add_option("--seed", arguments.seed, "Of --folds: ensemble.fold_seed")
+                          .not_negative()
+                          .needs(folds)
+                          .show_default();
+  command.add_option("--fold-file", arguments.file, "Show the folds that this file gives (YAML)")
+      .existing_file()
+      .excludes(seed);
+  command.add_option("--write-folds", arguments.output,
+                     "Write the folds that are shown as a file for ensemble.fold_file");
+}
+
+// Prints the folds of the graphs of all collections, in one table for those that are split
+// together. Writes the fold file if one is requested. Throws what split_into_folds throws, and
+// ConfigError where there is more than one table to write.
+void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem::path& shards,
+                   const std::vector<std::string>& collections, bool json) {
+  if (!arguments.output.empty()) check_output(arguments.output);
+  const std::vector<FoldTable> tables = tables_of(arguments, shards, collections);
+  if (!arguments.output.empty() && tables.size() > 1) {
+    throw ConfigError(fmt::format(
+        "--write-folds takes the folds of one source, but there are {}; name one with --collection",
+        tables.size()));
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const FoldTable& table : tables) {
+    const std::string split = split_family_warning(table);
+    if (!split.empty()) spdlog::warn("{}", split);
+    if (json)
+      list.push_back(to_json(table));
+    else
+      print("{}\n", fold_table_text(table));
+  }
+  if (json) print("{}\n", list.dump(1));
+  if (!arguments.output.empty())
+    write_file_atomically(arguments.output, fold_file_text(tables.front()));
+}
+
+struct InspectArguments {
+  std::filesystem::path shard_root;
+  std::vector<std::string> collections;
+  InspectPlanArguments plan;
+  InspectFoldArguments folds;
+  InspectSuspectArguments suspects;
+  bool ceilings = false;
+  bool json = false;
+};
+
+double ratio(const GraphSummary& graph) {
+  return static_cast<double>(graph.float_bytes) /
+         static_cast<double>(std::max<std::uint64_t>(graph.memory_bytes, 1));
+}
+
+std::string spread_text(const RunTimeStatistics& times) {
+  if (!times.spread) return "-";
+  const auto& s = *times.spread;
+  return fmt::format("{:.3f} / {:.3f} / {:.3f} %", 100 * s[0], 100 * s[1], 100 * s[2]);
+}
+
+nlohmann::ordered_json to_json(const GraphStatistics& graph) {
+  const GraphSummary& s = graph.entry;
+  const RunTimeStatistics& t = graph.times;
+  nlohmann::ordered_json json = {{"name", s.name},
+                                 {"split", graph.entry.split},
+                                 {"nodes", s.nodes},
+                                 {"edges", s.edges},
+                                 {"configs", s.configs},
+                                 {"config_nodes", s.config_nodes},
+                                 {"distinct_configs", t.distinct_configs},
+                                 {"repeated_configs", t.repeated_configs},
+                                 {"repeated_rows", t.repeated_rows},
+                                 {"most_repeats", t.most_repeats},
+                                 {"runtime_min", t.min},
+                                 {"runtime_max", t.max},
+                                 {"spread_quartiles", nullptr},
+                                 {"coded", s.coded},
+                                 {"config_type", s.config_type},
+                                 {"states", s.states},
+                                 {"max_states_per_node", s.max_states_per_node},
+                                 {"float_bytes", s.float_bytes},
+                                 {"memory_bytes", s.memory_bytes},
+                                 {"stored_bytes", s.stored_bytes},
+                                 {"ratio", ratio(s)}};
+  if (t.spread) json["spread_quartiles"] = *t.spread;
+  return json;
+}
+
+void print_table(const Collection& collection, const std::vector<GraphStatistics>& graphs) {
+  std::size_t width = 5;
+  for (const GraphStatistics& graph : graphs) width = std::max(width, graph.entry.name.size());
+  print(
+      "{}\n{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
+      "{:>10} {:>10} {:>6}\n",
+      collection.name, "split", "graph", width, "nodes", "edges", "configs", "distinct", "nodes",
+      "run time (ms)", "spread of repeats", "coded", "states", "most", "float32", "in memory",
+      "ratio");
+  for (const GraphStatistics& graph : graphs) {
+    const GraphSummary& s = graph.entry;
+    const std::string range =
+        fmt::format("{:.4f} .. {:.4f}", static_cast<double>(graph.times.min) / 1e6,
+                    static_cast<double>(graph.times.max) / 1e6);
+    print(
+        "{:<5}  {:<{}}  {:>6} {:>6} {:>7} {:>8} {:>5}  {:>23}  {:>27}  {:<5} {:>6} {:>4} "
+        "{:>10} {:>10} {:>6.1f}\n",
+        graph.entry.split, s.name, width, s.nodes, s.edges, s.configs, graph.times.distinct_configs,
+        s.config_nodes, range, spread_text(graph.times), s.config_type, s.states,
+        s.max_states_per_node, format_bytes(s.float_bytes), format_bytes(s.memory_bytes), ratio(s));
+  }
+}
+
+void print_totals(const std::vector<GraphStatistics>& graphs) {
+  for (const std::string_view split : kSplits) {
+    GraphSummary total;
+    std::int64_t count = 0;
+    for (const GraphStatistics& graph : graphs) {
+      if (graph.entry.split != split) continue;
+      ++count;
+      total.configs += graph.entry.configs;
+      total.distinct_configs += graph.times.distinct_configs;
+      total.float_bytes += graph.entry.float_bytes;
+      total.memory_bytes += graph.entry.memory_bytes;
+      total.stored_bytes += graph.entry.stored_bytes;
+    }
+    if (count == 0) continue;
+    print(
+        "{:<5}  {} graphs, {} configurations ({} distinct); features: float32 {}, in memory {} "
+        "({:.1f} times less), on disk {}\n",
+        split, format_count(count), format_count(total.configs),
+        format_count(total.distinct_configs), format_bytes(total.float_bytes),
+        format_bytes(total.memory_bytes), ratio(total), format_bytes(total.stored_bytes));
+  }
+  print("\n");
+}
+
+// Those that are asked for, or all that are there.
+std::vector<Collection> collections_of(const InspectArguments& arguments) {
+  std::vector<Collection> collections;
+  for (const std::string& name : arguments.collections) {
+    collections.push_back(Collection::parse(name));
+    require_shards(arguments.shard_root, collections.back(), "or convert it (tpudist convert)");
+  }
+  if (!collections.empty()) return collections;
+  require_any_shards(arguments.shard_root);
+  return converted_collections(arguments.shard_root);
+}
+
+void run(const InspectArguments& arguments) {
+  const std::vector<Collection> collections = collections_of(arguments);
+  if (arguments.folds.asked()) {
+    std::vector<std::string> names;
+    for (const Collection& collection : collections) names.push_back(collection.name);
+    return inspect_folds(arguments.folds, arguments.shard_root, names, arguments.json);
+  }
+  if (arguments.suspects.asked) {
+    return inspect_suspects(arguments.suspects, arguments.shard_root, collections, arguments.json);
+  }
+  if (arguments.ceilings) {
+    return inspect_ceilings(arguments.shard_root, collections, arguments.json);
+  }
+  nlohmann::ordered_json json;
+  for (const Collection& collection : collections) {
+    const auto graphs = collection_statistics(arguments.shard_root, collection);
+    if (arguments.json) {
+      auto& list = json[collection.name] = nlohmann::ordered_json::array();
+      for (const GraphStatistics& graph : graphs) list.push_back(to_json(graph));
+    } else {
+      print_table(collection, graphs);
+      print_totals(graphs);
+    }
+  }
+  if (arguments.json) print("{}\n", json.dump(1));
+}
+
+// Without --plan the command line names shards and nothing else.
+void check_positionals(const InspectArguments& arguments) {
+  if (!arguments.plan.overrides.empty()) {
+    refuse_value("shards",
+                 fmt::format("there is no folder \"{}\"", arguments.plan.overrides.front()));
+  }
+  if (arguments.shard_root.empty()) refuse_missing("shards");
+}
+
+}  // namespace
+
+void add_inspect_command(Command app, std::function<void(const InspectPlanArguments&)> plans) {
+  auto arguments = std::make_shared<InspectArguments>();
+  const Command command = app.add_command("inspect", "Show what shards hold, or what plans save");
+  command.footer(
+      "One line for each graph: sizes, distinct configurations, run times, quartiles of max / min "
+      "- 1 over\n"
+      "repeated measurements (the noise), and how small the configurations are stored.\n\n"
+      "With --plan one line for each graph that an experiment trains on: the arithmetic of a step "
+      "of one member\n"
+      "on one slate (GFLOP) with the dense and the refined plan, dense / refined, the time to "
+      "build "
+      "the refined\n"
+      "plan, which one `plan: auto` takes, rows before each layer and after the last, and of the "
+      "last ones those\n"
+      "that the backward pass needs.\n\n"
+      "With --folds or --fold-file the folds of the training graphs, and the model families in "
+      "them.\n\n"
+      "With --suspects the graphs whose run times look corrupted, by their order and their "
+      "repetitions alone,\n"
+      "and the overrides that leave them out; nothing is left out by itself.\n\n"
+      "With --ceiling the Kendall tau that a perfect ranking of each graph would score, because "
+      "its "
+      "measurements\n"
+      "are noisy, from those that were repeated.\n\n"
+      "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
+      "  tpudist inspect tpudist-data --suspects\n"
+      "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
+      "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
+      "folds.yaml");
+  command.choose_arguments_by_checks();  // so that key=value is not taken for the folder
+  command.add_option("shards", arguments->shard_root, "Folder of the shards").existing_folder();
+  command.add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
+  const Option collection = command
+                                .add_option("--collection,--collections", arguments->collections,
+                                            "E.g. layout:xla:random (default: all that are there)")
+                                .split_at(',');
+  command.add_flag("--json", arguments->json, "Print JSON");
+  add_fold_options(command, arguments->folds);
+  const Option suspects = add_suspect_options(command, arguments->suspects);
+  const Option ceiling =
+      command
+          .add_flag("--ceiling", arguments->ceilings,
+                    "Show the Kendall tau that a perfect ranking of each graph would score")
+          .excludes(suspects);
+  const Option plan =
+      command
+          .add_option("--plan", arguments->plan.config,
+                      "Experiment file (YAML) whose training data to plan; shards: as it says")
+          .existing_experiment()
+          .excludes(collection)
+          .excludes(suspects)
+          .excludes(ceiling);
+  command
+      .add_option("--configs", arguments->plan.configs,
+                  "Configurations of a slate (default: batch.configs)")
+      .in_range(2, 1 << 20)
+      .needs(plan);
+  command
+      .add_option("--threads", arguments->plan.threads,
+                  "Graphs that are planned side by side (default: one for each core)")
+      .in_range(1, 1024)
+      .needs(plan);
+  command.run([arguments, plans = std::move(plans)] {
+    if (!arguments->plan.config.empty() && arguments->folds.asked()) {
+      refuse_value("--plan", "Shows plans: leave out --folds and --fold-file");
+    }
+    if (!arguments->folds.output.empty() && !arguments->folds.asked()) {
+      refuse_value("--write-folds", "Needs --folds or --fold-file");
+    }
+    if (arguments->plan.config.empty()) {
+      check_positionals(*arguments);
+      run(*arguments);
+      return;
+    }
+    arguments->plan.shards = arguments->shard_root;
+    arguments->plan.json = arguments->json;
+    plans(arguments->plan);
+  });
+}
+
+}  // namespace tpudist

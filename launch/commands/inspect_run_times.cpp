@@ -1,0 +1,189 @@
+#include "launch/commands/inspect_run_times.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "core/numbers.hpp"
+#include "data/inspect/graph_ceilings.hpp"
+#include "data/inspect/suspect_graphs.hpp"
+#include "launch/program/output.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string noise_text(const NoiseCeiling& ceiling) {
+  return ceiling.value ? fmt::format("{:.4f} %", 100 * ceiling.noise) : "-";
+}
+
+void print_collection(const Collection& collection, const std::vector<GraphCeiling>& graphs) {
+  std::size_t width = 5;  // "graph"
+  for (const GraphCeiling& graph : graphs) width = std::max(width, graph.name.size());
+  print("{}\n{:<5}  {:<{}}  {:>8} {:>8} {:>8}  {:>8}  {}\n", collection.name, "split", "graph",
+        width, "configs", "distinct", "repeated", "noise", "ceiling (95 % interval)");
+  for (const GraphCeiling& graph : graphs) {
+    const bool known = graph.ceiling.value.has_value();
+    print("{:<5}  {:<{}}  {:>8} {:>8} {:>8}  {:>8}  {}\n", graph.split, graph.name, width,
+          graph.measurements, graph.distinct_configs,
+          known ? std::to_string(graph.ceiling.repeated_configs) : "-", noise_text(graph.ceiling),
+          to_text(graph.ceiling));
+  }
+  for (const std::string_view split : kSplits) {
+    const MeanCeiling mean = mean_ceiling(graphs, split);
+    if (!mean.value) continue;
+    print("{:<5}  mean ceiling {:.4f} of {} of {} graphs\n", split, *mean.value,
+          format_count(mean.graphs), format_count(mean.of));
+  }
+  print("\n");
+}
+
+nlohmann::ordered_json to_json(const GraphCeiling& graph) {
+  const NoiseCeiling& ceiling = graph.ceiling;
+  nlohmann::ordered_json json = {{"name", graph.name},
+                                 {"split", graph.split},
+                                 {"configs", graph.measurements},
+                                 {"distinct_configs", graph.distinct_configs},
+                                 {"repeated_configs", nullptr},
+                                 {"noise", nullptr},
+                                 {"ceiling", nullptr},
+                                 {"interval", nullptr},
+                                 {"reason", nullptr}};
+  if (!ceiling.value) {
+    json["reason"] = ceiling.reason;
+    return json;
+  }
+  json["repeated_configs"] = ceiling.repeated_configs;
+  json["noise"] = ceiling.noise;
+  json["ceiling"] = *ceiling.value;
+  json["interval"] = {ceiling.low, ceiling.high};
+  return json;
+}
+
+nlohmann::ordered_json to_json(const std::vector<GraphCeiling>& graphs) {
+  nlohmann::ordered_json json = {{"graphs", nlohmann::ordered_json::array()},
+                                 {"mean", nlohmann::ordered_json::object()}};
+  for (const GraphCeiling& graph : graphs) json["graphs"].push_back(to_json(graph));
+  for (const std::string_view split : kSplits) {
+    if (const MeanCeiling mean = mean_ceiling(graphs, split); mean.value)
+      json["mean"][std::string(split)] = *mean.value;
+  }
+  return json;
+}
+
+std::string_view name_of(MeasuredOrder order) {
+  return order == MeasuredOrder::random ? "random" : "searched";
+}
+
+void print_collection(const CheckedCollection& checked) {
+  const auto count = [&](auto&& condition) {
+    return format_count(std::ranges::count_if(checked.graphs, condition));
+  };
+  print(
+      "{}: {} graphs, {} suspect; {} without run times, {} with too few for any check; order of "
+      "measurement: {}\n",
+      checked.collection.name, format_count(std::ssize(checked.graphs)),
+      count([](const CheckedGraph& graph) { return !graph.suspicions.empty(); }),
+      count([](const CheckedGraph& graph) { return !graph.has_times; }),
+      count([](const CheckedGraph& graph) { return graph.has_times && graph.checks.empty(); }),
+      name_of(checked.order));
+  for (const CheckedGraph& graph : checked.graphs) {
+    if (graph.suspicions.empty()) continue;
+    print("{} {} ({} measurements)\n", graph.split, graph.name, format_count(graph.measurements));
+    for (const MeasurementCheck& check : graph.suspicions) print("  {}\n", describe(check));
+  }
+  bool told = false;
+  for (const std::string_view split : kSplits) {
+    const std::string exclusion = exclusion_of(checked, split);
+    if (exclusion.empty()) continue;
+    if (!told) print("to leave them out:");
+    told = true;
+    print(" {}", exclusion);
+  }
+  print("{}\n", told ? "\n" : "");
+}
+
+nlohmann::ordered_json to_json(const MeasurementCheck& check, bool suspect) {
+  return {{"check", name_of(check.kind)}, {"suspect", suspect},
+          {"value", check.value},         {"limit", check.limit},
+          {"by_chance", check.by_chance}, {"p", check.p},
+          {"first_row", check.first_row}, {"last_row", check.last_row},
+          {"evidence", describe(check)}};
+}
+
+nlohmann::ordered_json to_json(const CheckedCollection& checked) {
+  nlohmann::ordered_json json = {{"order", name_of(checked.order)},
+                                 {"graphs", nlohmann::ordered_json::array()}};
+  for (const CheckedGraph& graph : checked.graphs) {
+    nlohmann::ordered_json entry = {{"name", graph.name},
+                                    {"split", graph.split},
+                                    {"measurements", graph.measurements},
+                                    {"has_times", graph.has_times},
+                                    {"suspect", !graph.suspicions.empty()},
+                                    {"checks", nlohmann::ordered_json::array()}};
+    for (const MeasurementCheck& check : graph.checks) {
+      const bool suspect = std::ranges::any_of(
+          graph.suspicions, [&](const MeasurementCheck& s) { return s.kind == check.kind; });
+      entry["checks"].push_back(to_json(check, suspect));
+    }
+    json["graphs"].push_back(std::move(entry));
+  }
+  for (const std::string_view split : kSplits)
+    json["exclude"][std::string(split)] = exclusion_of(checked, split);
+  return json;
+}
+
+}  // namespace
+
+void inspect_ceilings(const std::filesystem::path& shard_root,
+                      const std::vector<Collection>& collections, bool json) {
+  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  nlohmann::ordered_json all;
+  for (const Collection& collection : collections) {
+    const std::vector<GraphCeiling> graphs = collection_ceilings(shard_root, collection, pool);
+    if (json) {
+      all[collection.name] = to_json(graphs);
+    } else {
+      print_collection(collection, graphs);
+    }
+  }
+  if (json) print("{}\n", all.dump(1));
+}
+
+Option add_suspect_options(Command command, InspectSuspectArguments& arguments) {
+  const Option suspects =
+      command.add_flag("--suspects", arguments.asked,
+                       "Show the graphs whose run times look corrupted, with the evidence");
+  command
+      .add_option("--order", arguments.order,
+                  "With --suspects: the order of measurement, auto (random for layout:X:random), "
+                  "random or searched")
+      .one_of({"auto", "random", "searched"})
+      .needs(suspects)
+      .show_default();
+  return suspects;
+}
+
+void inspect_suspects(const InspectSuspectArguments& arguments,
+                      const std::filesystem::path& shard_root,
+                      const std::vector<Collection>& collections, bool json) {
+  std::optional<MeasuredOrder> order;
+  if (arguments.order == "random") order = MeasuredOrder::random;
+  if (arguments.order == "searched") order = MeasuredOrder::searched;
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  ThreadPool pool(cores);
+  nlohmann::ordered_json all;
+  for (const Collection& collection : collections) {
+    const CheckedCollection checked = check_collection(shard_root, collection, order, pool);
+    if (json) {
+      all[collection.name] = to_json(checked);
+    } else {
+      print_collection(checked);
+    }
+  }
+  if (json) print("{}\n", all.dump(1));
+}
+
+}  // namespace tpudist

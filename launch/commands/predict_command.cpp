@@ -1,0 +1,304 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
+#include "inference/inference.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/scoring_options.hpp"
+#include "launch/program/job.hpp"
+#include "launch/program/output.hpp"
+#include "records/run_folder.hpp"
+#include "scores/joined_predictions.hpp"
+#include "scores/judgement.hpp"
+#include "scores/score_table.hpp"
+#include "scores/table_intervals.hpp"
+#include "sweep/sweep_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+std::shared_ptr<const PredictionsFile> open_predictions(const std::filesystem::path& input) {
+  if (!std::filesystem::is_directory(input)) return std::make_shared<PredictionsFile>(input);
+  const RunFolder run = RunFolder::open(input);
+  if (!std::filesystem::exists(run.predictions())) {
+    throw ConfigError(
+        fmt::format("{}: the run has no {}; write it with `tpudist train {} --run-dir {} --resume "
+                    "predictions.rows=all`",
+                    input.string(), run.predictions().filename().string(), run.config().string(),
+                    input.string()));
+  }
+  return std::make_shared<PredictionsFile>(run.predictions());
+}
+
+using FilesByCollection =
+    std::map<std::string, std::vector<std::shared_ptr<const PredictionsFile>>>;
+
+FilesByCollection open_all(const std::vector<std::filesystem::path>& inputs, int least) {
+  FilesByCollection files;
+  for (const auto& input : inputs) {
+    try {
+      auto file = open_predictions(input);
+      files[file->header().collection].push_back(std::move(file));
+    } catch (const Error& error) {
+      if (least == 0) throw;
+      spdlog::warn("left out: {}", error.what());
+    }
+  }
+  if (files.empty()) throw ConfigError("none of the predictions can be used");
+  return files;
+}
+
+void require_columns(const Judgement& judgement, int least) {
+  for (const TableJudgement& table : judgement.tables) {
+    if (static_cast<int>(table.columns.size()) >= least) continue;
+    throw ConfigError(fmt::format("{}: {} members are left, but --min-members asks for {}",
+                                  judgement.collection, table.columns.size(), least));
+  }
+}
+
+// Judges and combines members from prediction files (a run folder stands for its predictions.h5).
+// Prints a table for each split and writes the same as JSON if a file is given. Collections are
+// judged one after another. With `least` > 0, missing or damaged inputs are left out with a
+// warning, and so are incomplete columns, as long as `least` columns remain (members, where nothing
+// is held out). Throws ConfigError and DataError, which name the input.
+void ensemble_predictions(const std::vector<std::filesystem::path>& inputs,
+                          const JudgementOptions& options, int least,
+                          const std::filesystem::path& json) {
+  nlohmann::json list = nlohmann::json::array();
+  for (auto& [collection, files] : open_all(inputs, least)) {
+    const JoinedPredictions joined(files);
+    JudgementOptions own = options;
+    own.least_columns = least;
+    const Judgement judgement = judge(joined, own);
+    require_columns(judgement, least);
+    print("{}\n", judgement_text(judgement));
+    list.push_back(judgement_json(judgement));
+  }
+  if (!json.empty()) write_file_atomically(json, list.dump(2) + "\n");
+}
+
+struct PredictArguments : ScoringArguments {
+  std::vector<std::filesystem::path> runs;
+  std::filesystem::path csv, json, scores, trace;
+  std::string split = "test";
+  JudgementArguments judgement;
+  bool out_of_fold = false;  // whether run folders stand for their predictions
+  int least = 0;             // members that are enough; 0: all inputs must be there
+};
+
+// A list with the scores of each collection.
+void write_scores(const std::filesystem::path& path, const std::vector<CollectionResult>& results) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CollectionResult& result : results) {
+    if (!result.evaluation) continue;
+    list.push_back(evaluation_json(*result.evaluation));
+    list.back()["collection"] = result.collection;
+    list.back()["judgement"] = judgement_json(result.judgement);
+  }
+  write_file_atomically(path, list.dump(2) + "\n");
+}
+
+// Where several collections were scored.
+void print_final_score(const std::vector<CollectionResult>& results) {
+  std::vector<CollectionScore> scores;
+  std::vector<TableJudgement> tables;
+  for (const CollectionResult& result : results) {
+    if (!result.evaluation) continue;
+    scores.push_back({result.collection, result.evaluation->ensemble_mean()});
+    if (!result.judgement.tables.empty()) tables.push_back(result.judgement.tables.front());
+  }
+  if (scores.size() < 2) return;
+  print("{}", final_score_text(scores));
+  // Only for exactly the mean that was printed.
+  if (tables.size() == scores.size()) print("{}", final_interval_text(tables));
+}
+
+JobOptions job_options(const PredictArguments& arguments, const std::vector<TrainedRun>& runs) {
+  const DistConfig& dist = runs.front().experiment.dist;
+  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
+  options.agreed = {{"the command", "predict or ensemble"},
+                    {"--split", arguments.split},
+                    {"--csv", arguments.csv.string()},
+                    {"--json", arguments.json.string()},
+                    {"--scores", arguments.scores.string()},
+                    {"--trace", arguments.trace.string()},
+                    {"--combine, --select and --keep-all", arguments.judgement.to_text()},
+                    {"the number of runs", std::to_string(runs.size())}};
+  for (const TrainedRun& run : runs) {
+    std::ranges::move(values_to_agree(run), std::back_inserter(options.agreed));
+  }
+  return options;
+}
+
+// Scores go to standard output. Without scores the submission may be printed there.
+void print_result(const CollectionResult& result) {
+  std::string notes = judgement_notes(result.judgement);
+  if (result.chosen)
+    notes = "chosen on the validation split:\n" + judgement_notes(*result.chosen) + notes;
+  if (result.evaluation) return print("{}\n{}\n", evaluation_table(*result.evaluation), notes);
+  for (const std::string& line : split(trim(notes), '\n')) spdlog::info("{}", line);
+}
+
+// The runs that are there; with --min-members those that cannot be opened are left out.
+std::vector<TrainedRun> open_runs(const PredictArguments& arguments) {
+  std::vector<TrainedRun> runs;
+  int members = 0;
+  for (const auto& path : run_folders(arguments.runs)) {
+    try {
+      runs.push_back(arguments.open(path));
+      members += runs.back().experiment.ensemble.members;
+    } catch (const Error& error) {
+      if (arguments.least == 0) throw;
+      spdlog::warn("left out: {}", error.what());
+    }
+  }
+  if (members < std::max(arguments.least, 1)) {
+    throw ConfigError(fmt::format("{} members are left, but --min-members asks for {}", members,
+                                  arguments.least));
+  }
+  return runs;
+}
+
+void require_one_collection(const std::vector<TrainedRun>& runs) {
+  for (const TrainedRun& run : runs) {
+    const std::string &first = runs.front().experiment.data.collection.name,
+                      &other = run.experiment.data.collection.name;
+    if (first != other) {
+      throw ConfigError(
+          fmt::format("--scores takes predictions of one collection, but the runs are of {} and {}",
+                      first, other));
+    }
+  }
+}
+
+// Ranks a split by all members of all runs together and writes the submission.
+void run(const PredictArguments& arguments) {
+  const JudgementOptions judgement = arguments.judgement.options();
+  const std::vector<TrainedRun> runs = open_runs(arguments);
+  if (!arguments.scores.empty()) require_one_collection(runs);
+  run_job(job_options(arguments, runs), [&](JobContext& context) {
+    check_outputs({arguments.csv, arguments.json, arguments.scores, arguments.trace},
+                  context.world);
+    const TracedJob traced(context, arguments.trace);
+    const auto results =
+        score_runs(runs,
+                   {arguments.split, arguments.shards, !arguments.csv.empty(),
+                    judgement.combination, judgement.keep_all, judgement.greedy, arguments.scores},
+                   context);
+    traced.write();
+    if (context.world.rank() != 0) return;
+    arguments.warn_of_chosen_scores(arguments.split);
+    for (const TrainedRun& run : runs) spdlog::info("{}, {}", run.path.string(), opened_at(run));
+    for (const CollectionResult& result : results) {
+      spdlog::info("{}: {} graphs ranked", result.collection, result.graphs.size());
+      print_result(result);
+    }
+    print_final_score(results);
+    if (!arguments.json.empty()) write_scores(arguments.json, results);
+    if (!arguments.scores.empty()) spdlog::info("wrote {}", arguments.scores.string());
+    if (arguments.csv.empty()) return;
+    const Submission submission = make_submission(results);
+    submission.write(arguments.csv);
+    spdlog::info("wrote {}: {} rows", arguments.csv.string(), submission.rows().size());
+  });
+}
+
+// Files, and run folders with --out-of-fold, are predictions; other folders are runs that score.
+bool takes_predictions(const PredictArguments& arguments) {
+  return arguments.out_of_fold ||
+         std::ranges::any_of(arguments.runs, [](const std::filesystem::path& path) {
+           return std::filesystem::is_regular_file(path);
+         });
+}
+
+void run_ensemble(const PredictArguments& arguments) {
+  if (!takes_predictions(arguments)) return run(arguments);
+  if (!arguments.csv.empty() || !arguments.scores.empty()) {
+    throw ConfigError(
+        "--csv and --scores need runs that score a split; leave them out where "
+        "predictions are combined");
+  }
+  JobOptions options;
+  options.agreed = {{"the command", "ensemble of predictions"}};
+  run_job(options, [&](JobContext& context) {
+    check_outputs({arguments.json}, context.world);
+    run_on_all_ranks(context.world, [&] {
+      if (context.world.rank() != 0) return;
+      ensemble_predictions(run_folders(arguments.runs), arguments.judgement.options(),
+                           arguments.least, arguments.json);
+    });
+  });
+}
+
+void add_options(Command command, PredictArguments& arguments) {
+  add_judgement_options(command, arguments.judgement);
+  add_scoring_options(command, arguments);
+  command.add_option("--split", arguments.split, "train, valid or test")
+      .one_of({"train", "valid", "test"})
+      .show_default();
+  command.add_option("--scores", arguments.scores,
+                     "Write the scores of all members as a file of predictions (HDF5)");
+}
+
+}  // namespace
+
+void add_predict_command(Command app) {
+  auto arguments = std::make_shared<PredictArguments>();
+  const Command command =
+      app.add_command("predict", "Rank the graphs of a split with a run's ensemble");
+  command.footer(
+      "Writes a submission: `ID,TopConfigs`, fastest first (tile: the 5 best, layout: all).\n\n"
+      "Example:\n  tpudist predict runs/nlp-1 --split test --csv submission.csv");
+  command.add_option("run", arguments->runs, "Folder of the run")
+      .required()
+      .takes(1)
+      .existing_folder();
+  command.add_option("--csv", arguments->csv, "Submission to write").required();
+  add_options(command, *arguments);
+  add_trace_option(command, arguments->trace);
+  command.run([arguments] { run(*arguments); });
+}
+
+void add_ensemble_command(Command app) {
+  auto arguments = std::make_shared<PredictArguments>();
+  const Command command = app.add_command(
+      "ensemble", "Combine the members of several runs, score them and rank a split");
+  command.footer(
+      "Runs of one collection are combined member by member; runs of several collections make one "
+      "submission.\n"
+      "With a split that has run times (--split valid) it prints the scores of all members and of "
+      "their combination.\n"
+      "Files of predictions, or run folders with --out-of-fold, are judged as they are, without "
+      "scoring again:\n"
+      "the training graphs out of fold, and the validation split.\n\n"
+      "Example:\n  tpudist ensemble runs/nlp-1 runs/nlp-2 runs/xla-1 --csv submission.csv\n"
+      "  tpudist ensemble --out-of-fold runs/nlp-1 runs/nlp-2 --select greedy");
+  command
+      .add_option("runs", arguments->runs,
+                  "Folders of the runs, or of sweeps, or files of predictions")
+      .required();
+  command.add_flag("--out-of-fold", arguments->out_of_fold,
+                   "Take the predictions.h5 of each run folder");
+  command
+      .add_option("--min-members", arguments->least,
+                  "Leave out inputs that are missing, damaged or incomplete, as long as so many "
+                  "members (out of fold: columns of a seed) are left")
+      .in_range(1, 1 << 20);
+  command.add_option("--csv", arguments->csv, "Submission to write");
+  command.add_option("--json", arguments->json, "Write the scores to this file");
+  add_options(command, *arguments);
+  command.run([arguments] { run_ensemble(*arguments); });
+}
+
+}  // namespace tpudist

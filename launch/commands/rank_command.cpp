@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
+#include "data/npz/zip_archive.hpp"
+#include "inference/module_ranking.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/scoring_options.hpp"
+#include "launch/program/job.hpp"
+#include "launch/program/output.hpp"
+#include "sweep/sweep_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+struct RankArguments : ScoringArguments {
+  std::filesystem::path npz;
+  std::vector<std::filesystem::path> runs;
+  CombinationArguments combine;
+  std::int64_t top = 10;
+  bool json = false;
+};
+
+JobOptions job_options(const RankArguments& arguments, const std::vector<TrainedRun>& runs) {
+  const DistConfig& dist = runs.front().experiment.dist;
+  JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
+  options.agreed = {{"the command", "rank"},
+                    {"the NPZ file", arguments.npz.string()},
+                    {"the content of the NPZ file", to_hex(hash_file(arguments.npz))},
+                    {"--combine", arguments.combine.rule},
+                    {"--temperature", std::to_string(arguments.combine.temperature)},
+                    {"the number of runs", std::to_string(runs.size())}};
+  for (const TrainedRun& run : runs) {
+    std::ranges::move(values_to_agree(run), std::back_inserter(options.agreed));
+  }
+  return options;
+}
+
+std::size_t taking_part(const ModuleRanking& result) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      result.members, [](const RankingMember& member) { return member.why_left_out.empty(); }));
+}
+
+void print_header(const RankArguments& arguments, const Module& module,
+                  const std::vector<TrainedRun>& runs, const ModuleRanking& result) {
+  const Graph& graph = module.dataset.graph(0);
+  const std::int64_t whole = module.dataset.entry(0).nodes;
+  print("{}: {} nodes{}, {} configurations, {} distinct\n", graph.name, format_count(graph.nodes),
+        graph.nodes == whole ? "" : fmt::format(" of {} (data.reduce)", format_count(whole)),
+        format_count(module.dataset.rows(0)), format_count(std::ssize(result.ranking)));
+  print("ranked by {} of {} members ({}):", taking_part(result), result.members.size(),
+        arguments.combine.rule);
+  for (const TrainedRun& run : runs) print(" {} {}", run.path.string(), opened_at(run));
+  print("\n");
+  for (const RankingMember& member : result.members) {
+    if (member.why_left_out.empty()) continue;
+    print("  {} member {} left out: {}\n", member.run.string(), member.member, member.why_left_out);
+  }
+}
+
+void print_ranking(const ModuleRanking& result, std::size_t count) {
+  print("\n{:>6} {:>8} {:>6} {:>14} {:>9} {:>17}\n", "rank", "config", "equal", "score",
+        "deviation", "members' ranks");
+  for (std::size_t k = 0; k < count; ++k) {
+    const RankedConfig& config = result.ranking[k];
+    print(
+        "{:>6} {:>8} {:>6} {:>14.7g} {:>9} {:>17}\n", k + 1, config.configs.front(),
+        config.configs.size(), config.score,
+        std::isnan(config.spread.deviation) ? "-" : fmt::format("{:.4f}", config.spread.deviation),
+        fmt::format("{} .. {}", config.spread.best_rank, config.spread.worst_rank));
+  }
+}
+
+void print_tau(const Module& module, const ModuleRanking& result) {
+  if (!module.has_times) return;
+  print("\nKendall tau with the run times of the file, over all configurations: {}\n",
+        std::isnan(result.kendall_tau) ? "undefined, they or the scores are all equal"
+                                       : fmt::format("{:.4f}", result.kendall_tau));
+}
+
+// JSON has no NaN.
+nlohmann::ordered_json number(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& module,
+                               const std::vector<TrainedRun>& runs, const ModuleRanking& result,
+                               std::size_t count) {
+  const Graph& graph = module.dataset.graph(0);
+  nlohmann::ordered_json json = {
+      {"file", arguments.npz.string()},
+      {"graph", graph.name},
+      {"kind", module.dataset.options().collection.is_tile() ? "tile" : "layout"},
+      {"nodes", graph.nodes},
+      {"configs", module.dataset.rows(0)},
+      {"distinct_configs", result.ranking.size()},
+      {"combine", arguments.combine.rule},
+      {"kendall_tau", number(result.kendall_tau)},
+      {"runs", nlohmann::ordered_json::array()},
+      {"members", nlohmann::ordered_json::array()},
+      {"ranking", nlohmann::ordered_json::array()}};
+  for (const TrainedRun& run : runs)
+    json["runs"].push_back(
+        {{"run", run.path.string()}, {"step", run.step}, {"averaged", run.averaged}});
+  for (const RankingMember& member : result.members) {
+    nlohmann::ordered_json entry = {{"run", member.run.string()},
+                                    {"member", member.member},
+                                    {"used", member.why_left_out.empty()}};
+    if (!member.why_left_out.empty()) entry["why_left_out"] = member.why_left_out;
+    json["members"].push_back(std::move(entry));
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    const RankedConfig& config = result.ranking[k];
+    json["ranking"].push_back({{"rank", k + 1},
+                               {"config", config.configs.front()},
+                               {"equal_configs", config.configs},
+                               {"score", config.score},
+                               {"deviation", number(config.spread.deviation)},
+                               {"best_rank", config.spread.best_rank},
+                               {"worst_rank", config.spread.worst_rank}});
+  }
+  return json;
+}
+
+void run(const RankArguments& arguments) {
+  const Combination combination = arguments.combine.combination();
+  std::vector<TrainedRun> runs;
+  require_searchable(
+      arguments.npz);  // before its content is hashed, which would wait for all of it
+  for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
+  run_job(job_options(arguments, runs), [&](JobContext& context) {
+    const DataConfig& data = runs.front().experiment.data;
+    const Module module = read_module(arguments.npz, data.collection, data.reduction);
+    const ModuleRanking result = rank_module(module, runs, combination, context);
+    if (context.world.rank() != 0) return;
+    const std::size_t all = result.ranking.size();
+    const std::size_t count =
+        arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));
+    if (arguments.json) {
+      for (const RankingMember& member : result.members) {
+        if (!member.why_left_out.empty())
+          spdlog::warn("{} member {} left out: {}", member.run.string(), member.member,
+                       member.why_left_out);
+      }
+      // The name of a file need not be UTF-8.
+      print("{}\n", to_json(arguments, module, runs, result, count)
+                        .dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+      return;
+    }
+    print_header(arguments, module, runs, result);
+    print_ranking(result, count);
+    print_tau(module, result);
+  });
+}
+
+}  // namespace
+
+void add_rank_command(Command app) {
+  auto arguments = std::make_shared<RankArguments>();
+  const Command command =
+      app.add_command("rank", "Rank the configurations of a new module straight from its NPZ file");
+  command.footer(
+      "Needs no conversion and no run times. The file has the arrays that `tpudist convert` takes; "
+      "config_runtime\n"
+      "may be missing or all 0, and where it is there Kendall tau is told. Equal configurations "
+      "are "
+      "listed once.\n"
+      "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
+      "it.\n\n"
+      "Example:\n  tpudist rank resnet.npz --run runs/xla-1 runs/xla-2 --top 20");
+  command.add_option("npz", arguments->npz, "NPZ file of the module").required().existing_file();
+  command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
+      .required()
+      .existing_folder();
+  add_run_options(command, *arguments);
+  add_combination_options(command, arguments->combine);
+  command.add_option("--top", arguments->top, "How many configurations to list; 0: all")
+      .not_negative()
+      .show_default();
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.run([arguments] { run(*arguments); });
+}
+
+}  // namespace tpudist

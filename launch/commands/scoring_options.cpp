@@ -1,0 +1,93 @@
+#include "launch/commands/scoring_options.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace tpudist {
+
+JudgementOptions JudgementArguments::options() const {
+  JudgementOptions options;
+  options.combination = combine.combination();
+  options.keep_all = keep_all;
+  options.greedy = select == "greedy";
+  return options;
+}
+
+std::string JudgementArguments::to_text() const {
+  return fmt::format("{} {} {} {}", combine.rule, combine.temperature, select,
+                     keep_all ? "keep" : "reject");
+}
+
+void add_judgement_options(Command command, JudgementArguments& arguments) {
+  add_combination_options(command, arguments.combine);
+  command
+      .add_option("--select", arguments.select,
+                  "all, or greedy: choose members by their scores, if that is worth it on model "
+                  "families left out")
+      .one_of({"all", "greedy"})
+      .show_default();
+  command.add_flag("--keep-all", arguments.keep_all, "Combine members that the rule rejects, too");
+}
+
+TrainedRun ScoringArguments::open(const std::filesystem::path& run) const {
+  return open_run(run, checkpoint, weights == "raw" ? Weights::raw : Weights::averaged);
+}
+
+void ScoringArguments::warn_of_chosen_scores(std::string_view split) const {
+  if (checkpoint != "best" || split != "valid") return;
+  spdlog::warn(
+      "--checkpoint best was chosen by its score on the validation split: the scores there are "
+      "optimistic");
+}
+
+Combination CombinationArguments::combination() const {
+  if (!(temperature > 0) || !std::isfinite(temperature)) {
+    throw ConfigError(fmt::format(
+        "--temperature {} cannot scale scores; give a number above 0, such as 1", temperature));
+  }
+  return {combination_rule(rule), temperature};
+}
+
+void add_combination_options(Command command, CombinationArguments& arguments) {
+  command
+      .add_option("--combine", arguments.rule,
+                  "How members become one ranking: mean, z_score, min_max, rank_mean, borda, "
+                  "reciprocal_rank or softmax")
+      .show_default();
+  command.add_option("--temperature", arguments.temperature, "Of --combine softmax; above 0")
+      .show_default();
+}
+
+void add_checkpoint_options(Command command, ScoringArguments& arguments) {
+  command
+      .add_option("--checkpoint", arguments.checkpoint,
+                  "last, best (by the validation score of the ensemble) or a step")
+      .show_default();
+  command
+      .add_option("--weights", arguments.weights,
+                  "Of runs with train.average: averaged, or raw as the last step left them")
+      .one_of({"averaged", "raw"})
+      .show_default();
+}
+
+void add_run_options(Command command, ScoringArguments& arguments) {
+  add_checkpoint_options(command, arguments);
+  command.add_option("--device", arguments.device, "auto, cpu or cuda")
+      .one_of({"auto", "cpu", "cuda"})
+      .show_default();
+  command
+      .add_option("--threads", arguments.threads,
+                  "Threads of a rank (default: cores / ranks on the node)")
+      .in_range(1, 1024);
+}
+
+void add_scoring_options(Command command, ScoringArguments& arguments) {
+  command.add_option("--data", arguments.shards, "Folder of the shards (default: as in training)");
+  add_run_options(command, arguments);
+}
+
+}  // namespace tpudist

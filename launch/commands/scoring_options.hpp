@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "inference/trained_run.hpp"
+#include "launch/program/command_line.hpp"
+#include "scores/judgement.hpp"
+#include "statistics/order/combination.hpp"
+
+namespace tpudist {
+
+// The options of all commands that score trained runs.
+struct ScoringArguments {
+  std::filesystem::path shards;  // empty: as in training
+  std::string device = "auto", checkpoint = "last";
+  std::string weights = "averaged";
+  int threads = 0;  // of a rank; 0 = the node's cores / ranks on the node
+
+  // Opens the run with the requested checkpoint and weights.
+  TrainedRun open(const std::filesystem::path& run) const;
+  // Warns when the scores of this split are biased because they chose the checkpoint.
+  void warn_of_chosen_scores(std::string_view split) const;
+};
+
+// The options of commands that combine several members into one ranking.
+struct CombinationArguments {
+  std::string rule = "z_score";
+  double temperature = 1;
+
+  // Throws ConfigError for an unknown rule, and for a temperature that is not above 0 and finite.
+  Combination combination() const;
+};
+
+// The options of commands that combine members.
+struct JudgementArguments {
+  CombinationArguments combine;
+  std::string select = "all";
+  bool keep_all = false;
+
+  // Throws as CombinationArguments::combination.
+  JudgementOptions options() const;
+  // All values as one text, which must be equal on all ranks.
+  std::string to_text() const;
+};
+
+// The arguments of each hold the defaults and must outlive the command.
+
+// Adds --combine and --temperature.
+void add_combination_options(Command command, CombinationArguments& arguments);
+
+// Adds --checkpoint (find_checkpoint) and --weights.
+void add_checkpoint_options(Command command, ScoringArguments& arguments);
+
+// Adds the options of add_checkpoint_options, --device and --threads.
+void add_run_options(Command command, ScoringArguments& arguments);
+
+// Adds --data and the options of add_run_options.
+void add_scoring_options(Command command, ScoringArguments& arguments);
+
+// Adds --select, --keep-all, and the options of add_combination_options.
+void add_judgement_options(Command command, JudgementArguments& arguments);
+
+}  // namespace tpudist

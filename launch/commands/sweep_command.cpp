@@ -1,0 +1,325 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "dist/health/stop_signal.hpp"
+#include "experiment/experiment.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/program/job.hpp"
+#include "launch/program/output.hpp"
+#include "scores/sweep_intervals.hpp"
+#include "sweep/slurm_submission.hpp"
+#include "sweep/sweep_file.hpp"
+#include "sweep/sweep_folder.hpp"
+#include "sweep/sweep_job.hpp"
+#include "sweep/sweep_tables.hpp"
+
+namespace tpudist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUncheckedData =
+    "expanded by an older version: that all runs see the same data is unchecked";
+constexpr const char* kStopNotice =
+    "\ntpudist: stopping with checkpoints after this step; interrupt again to end at once\n";
+
+struct SweepArguments {
+  fs::path sweep;  // a sweep file or the folder of a sweep
+  std::vector<std::string> overrides;
+  fs::path dir, csv, json;
+  std::vector<int> groups;
+  int index = -1;
+  std::vector<int> runs;
+  bool go_on = false, take_back = false;
+  SlurmOptions slurm;
+  bool dry_run = false;
+};
+
+// The folder that --dir or the sweep's name says, for a sweep file.
+fs::path folder_of(const SweepArguments& arguments) {
+  if (!arguments.dir.empty()) return arguments.dir;
+  return fs::path("sweeps") / SweepFile::load(arguments.sweep, arguments.overrides).name;
+}
+
+// A folder is opened, a sweep file expanded.
+SweepFolder open_or_expand(const SweepArguments& arguments) {
+  if (fs::is_directory(arguments.sweep)) {
+    if (!arguments.overrides.empty()) {
+      throw ConfigError(
+          fmt::format("{} is a sweep that is expanded already: key=value pairs belong to `tpudist "
+                      "sweep expand`",
+                      arguments.sweep.string()));
+    }
+    return SweepFolder::open(arguments.sweep);
+  }
+  return SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
+}
+
+void expand(const SweepArguments& arguments) {
+  const SweepFolder folder =
+      SweepFolder::expand(arguments.sweep, arguments.overrides, folder_of(arguments));
+  print("{}{}\n", plan_table(folder.record()), (folder.path() / "sweep.json").string());
+}
+
+// The first rank makes the folder of a sweep file, and all read what it holds.
+SweepFolder open_on_all_ranks(const SweepArguments& arguments, Communicator& world) {
+  std::optional<SweepFolder> folder;
+  run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    folder = open_or_expand(arguments);
+    folder->freeze_data();
+    if (!folder->record().data) spdlog::warn("{}: {}", folder->path().string(), kUncheckedData);
+  });
+  run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) return;
+    const bool expanded = fs::is_directory(arguments.sweep);
+    folder = SweepFolder::open(expanded ? arguments.sweep : folder_of(arguments));
+  });
+  const AgreedValue list{"sweep.json", to_hex(hash_file(folder->path() / "sweep.json"))};
+  require_agreement(world, std::span(&list, 1), "give all ranks the same folder of the sweep");
+  return std::move(*folder);
+}
+
+// `dist:` of the first run, which holds for the whole job.
+DistConfig dist_of(const SweepArguments& arguments) {
+  if (fs::is_directory(arguments.sweep)) {
+    const SweepFolder folder = SweepFolder::open(arguments.sweep);
+    ConfigDocument document =
+        ConfigDocument::parse(folder.record().runs.at(0).config, "sweep.json");
+    return read_experiment(document).dist;
+  }
+  const SweepFile file = SweepFile::load(arguments.sweep, arguments.overrides);
+  return load_experiment(file.experiments.at(0), file.overrides).dist;
+}
+
+void run(const SweepArguments& arguments) {
+  SweepOutcome outcome;
+  const DistConfig dist = dist_of(arguments);
+  const JobOptions options{
+      .device = dist.device,
+      .threads = dist.threads,
+      .mixed_cpus = dist.mixed_cpus,
+      .timeout = dist.timeout,
+      .agreed = {{"the command", "sweep run"},
+                 {"the sweep", arguments.sweep.string()},
+                 {"--dir", arguments.dir.string()},
+                 {"--groups", fmt::format("{}", fmt::join(arguments.groups, ","))},
+                 {"--index", fmt::format("{}", arguments.index)},
+                 {"--go-on", fmt::format("{}", arguments.go_on)},
+                 {"key=value pairs", fmt::format("{}", fmt::join(arguments.overrides, " "))}}};
+  run_job(options, [&](JobContext& context) {
+    const SweepFolder folder = open_on_all_ranks(arguments, context.world);
+    const bool root = context.world.rank() == 0;
+    const StopSignal signal(root ? kStopNotice : "");
+    SweepJobOptions job{arguments.groups, std::nullopt, arguments.go_on};
+    if (arguments.index >= 0) job.index = arguments.index;
+    outcome = run_sweep(folder, job, context, [&] { return signal.requested(); });
+    if (root) {
+      print("{}\n{} run{} finished here, {} failed\n", status_table(folder), outcome.finished,
+            outcome.finished == 1 ? "" : "s", outcome.failed);
+    }
+    context.world.barrier();
+  });
+  if (outcome.stopped) throw EndWith(static_cast<int>(ErrorKind::stopped));
+  if (outcome.failed > 0 || outcome.group_lost) {
+    throw EndWith(static_cast<int>(ErrorKind::failed));
+  }
+}
+
+void status(const SweepArguments& arguments) {
+  print("{}", status_table(SweepFolder::open(arguments.sweep)));
+}
+
+void retry(const SweepArguments& arguments) {
+  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  int freed = 0;
+  for (const SweepRun& run : folder.known_runs()) {
+    const bool named = arguments.runs.empty() ||
+                       std::ranges::find(arguments.runs, run.index) != arguments.runs.end();
+    if (!named || folder.state(run) != RunState::failed) continue;
+    folder.forget_failure(run);
+    ++freed;
+  }
+  print("{} failed run{} will be trained again by `tpudist sweep run {}`\n", freed,
+        freed == 1 ? "" : "s", arguments.sweep.string());
+  const auto& stages = folder.record().stages;
+  if (arguments.take_back) {
+    const std::vector<std::string> names = folder.take_back();
+    for (const std::string& name : names)
+      print("took back \"{}\": its runs are chosen anew; their folders stay\n", name);
+    if (names.empty()) print("no choice is stale: nothing was taken back\n");
+    return;
+  }
+  for (int stage = 1; stage < static_cast<int>(stages.size()); ++stage) {
+    const std::string reason = folder.stale_reason(stage);
+    if (reason.empty()) continue;
+    print(
+        "the choice for \"{}\" is stale: {}; with --take-back it is taken back, and `tpudist "
+        "sweep run` chooses anew\n",
+        stages[static_cast<std::size_t>(stage)].name, reason);
+  }
+}
+
+void collect(const SweepArguments& arguments) {
+  const SweepFolder folder = SweepFolder::open(arguments.sweep);
+  for (const SweepRun& run : folder.known_runs()) folder.require_id(run);
+  const ResultSet results = read_results({arguments.sweep});
+  print("{}", collect_table(folder));
+  if (has_results(folder)) print("\n{}", sweep_interval_text(results));
+  if (!arguments.csv.empty()) write_file_atomically(arguments.csv, collect_csv(folder));
+  if (!arguments.json.empty()) {
+    nlohmann::json json = collect_json(folder);
+    json["intervals"] = sweep_interval_json(results);
+    json["pairs"] = sweep_pairs_json(results);
+    write_file_atomically(arguments.json, json.dump(2) + "\n");
+  }
+}
+
+// The program that users call, beside the one that runs.
+std::string program_path() {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "tpudist").string();
+}
+
+void submit(const SweepArguments& arguments) {
+  const SweepFolder folder = open_or_expand(arguments);
+  const std::vector<SlurmJob> jobs = slurm_jobs(folder, arguments.slurm, program_path());
+  if (!arguments.dry_run) write_slurm_scripts(folder);
+  std::vector<std::string> ids;
+  for (const SlurmJob& job : jobs) {
+    std::vector<std::string> after;
+    for (int i : job.after) after.push_back(ids[static_cast<std::size_t>(i)]);
+    if (arguments.dry_run) {
+      ids.push_back(fmt::format("<job {}>", ids.size() + 1));
+      print("# {}\n{}\n", job.name, command_line(job, after));
+    } else {
+      ids.push_back(submit(job, after));
+      print("job {}: {}\n", ids.back(), job.name);
+    }
+  }
+}
+
+Command add(Command sweep, const std::string& name, const std::string& what,
+            const std::shared_ptr<SweepArguments>& arguments,
+            void (*action)(const SweepArguments&)) {
+  const Command command = sweep.add_command(name, what);
+  command.run([arguments, action] { action(*arguments); });
+  return command;
+}
+
+void add_sweep_file(Command command, SweepArguments& arguments) {
+  command.add_option("overrides", arguments.overrides,
+                     "key=value pairs of the sweep file, e.g. sweep.seeds=3");
+  command.add_option("--dir", arguments.dir, "Folder of the sweep (default: sweeps/<name>)");
+}
+
+void add_folder(Command command, SweepArguments& arguments) {
+  command.add_option("sweep", arguments.sweep, "Folder of the sweep").required().existing_folder();
+}
+
+void add_slurm_options(Command command, SweepArguments& arguments) {
+  SlurmOptions& slurm = arguments.slurm;
+  command.add_flag("--dry-run", arguments.dry_run, "Print the commands, and submit nothing");
+  constexpr std::int64_t kMost = 1 << 20;
+  command.add_option("--nodes", slurm.nodes, "Nodes of a run").in_range(1, kMost).show_default();
+  command.add_option("--tasks-per-node", slurm.tasks_per_node, "Ranks of a run on a node")
+      .in_range(1, kMost)
+      .show_default();
+  command.add_option("--cpus-per-task", slurm.cpus_per_task, "Cores of a rank").in_range(1, kMost);
+  command.add_option("--gpus-per-node", slurm.gpus_per_node, "GPUs of a run on a node")
+      .in_range(1, kMost);
+  command.add_option("--time", slurm.time, "Time limit of a task, e.g. 08:00:00");
+  command.add_option("--partition", slurm.partition, "Partition");
+  command.add_option("--sbatch", slurm.options, "More options of sbatch, each as a word of its own")
+      .split_at(' ');
+  command.add_option("--parallel", slurm.parallel, "Most runs at a time (default: no limit)")
+      .in_range(1, kMost);
+  command
+      .add_option("--largest-array", slurm.largest_array,
+                  "Tasks of an array; more runs go into several arrays")
+      .in_range(1, kMost)
+      .show_default();
+  command.add_option("--split", slurm.split, "What the ensemble ranks: train, valid or test")
+      .one_of({"train", "valid", "test"})
+      .show_default();
+  command.add_option("--csv", slurm.csv, "Submission that the ensemble writes");
+  command.add_option("--min-members", slurm.min_members, "Members that the ensemble needs")
+      .in_range(1, kMost);
+}
+
+}  // namespace
+
+void add_sweep_command(Command app) {
+  const Command sweep =
+      app.add_command("sweep", "Train seeds x folds x variants of experiments as one list");
+  sweep.require_command();
+  sweep.footer(
+      "Runs that finished are never trained again, and runs that were stopped or killed go on "
+      "where "
+      "they were:\nany `sweep run` may be repeated, and several may work on one folder.\n\n"
+      "Example:\n  tpudist sweep expand experiments/sweeps/folds.yaml\n"
+      "  mpirun -np 8 tpudist sweep run sweeps/folds --groups 2\n"
+      "  tpudist sweep collect sweeps/folds");
+  auto arguments = std::make_shared<SweepArguments>();
+
+  Command command = add(sweep, "expand", "Write the list of runs, and print it", arguments, expand);
+  command.add_option("sweep", arguments->sweep, "Sweep file (YAML)")
+      .required()
+      .existing_experiment();
+  add_sweep_file(command, *arguments);
+
+  command = add(sweep, "run", "Train the runs that have not ended", arguments, run);
+  command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
+      .required()
+      .existing_path();
+  add_sweep_file(command, *arguments);
+  command
+      .add_option("--groups", arguments->groups,
+                  "Sizes of the groups of ranks that train runs side by side, e.g. 2,2,1; the last "
+                  "one is repeated (default: all ranks train each run)")
+      .split_at(',')
+      .in_range(1, 1 << 16);
+  command.add_flag(
+      "--go-on", arguments->go_on,
+      "Begin a later stage although runs of the one before failed: their variants come last");
+  command.add_option("--index", arguments->index, "Train this run only: for tasks of an array job")
+      .in_range(0, 1 << 30);
+
+  command =
+      add(sweep, "submit", "Submit the runs to Slurm as arrays, and their ensemble after them",
+          arguments, submit);
+  command.add_option("sweep", arguments->sweep, "Sweep file, or folder of the sweep")
+      .required()
+      .existing_path();
+  add_sweep_file(command, *arguments);
+  command.add_flag("--go-on", arguments->slurm.go_on,
+                   "Begin later stages although runs of the one before failed");
+  add_slurm_options(command, *arguments);
+
+  add_folder(
+      add(sweep, "status", "Print how many runs wait, run, failed and finished", arguments, status),
+      *arguments);
+
+  command = add(sweep, "retry", "Let `sweep run` train failed runs again", arguments, retry);
+  add_folder(command, *arguments);
+  command.add_option("--runs", arguments->runs, "Only the failed ones among these indices")
+      .split_at(',');
+  command.add_flag("--take-back", arguments->take_back,
+                   "Also take back later stages that were chosen without these runs");
+
+  command =
+      add(sweep, "collect", "Print what the runs reached, and what was chosen", arguments, collect);
+  add_folder(command, *arguments);
+  command.add_option("--csv", arguments->csv, "Write a line for each member of each run");
+  command.add_option("--json", arguments->json, "Write summaries and runs");
+}
+
+}  // namespace tpudist

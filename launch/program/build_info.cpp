@@ -1,0 +1,58 @@
+#include "launch/program/build_info.hpp"
+
+#include <H5public.h>
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <array>
+#include <string_view>
+
+#include "core/version.hpp"
+#include "git_commit.hpp"  // written by the build: TPUDIST_GIT_COMMIT
+
+namespace tpudist {
+
+namespace {
+
+// The first line, up to a comma: Open MPI appends who built it, MPICH much more.
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  // MPI allows this call before MPI_Init.
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
+  const std::string_view all(text.data(), static_cast<std::size_t>(length));
+  return std::string(all.substr(0, all.find_first_of(",\n")));
+}
+
+std::string hdf5_library() {
+  unsigned major = 0, minor = 0, release = 0;
+  if (H5get_libversion(&major, &minor, &release) < 0) return "unknown";
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+}  // namespace
+
+std::string source_commit() {
+  const std::string commit = TPUDIST_GIT_COMMIT;
+  return commit.empty() ? "unknown" : commit;
+}
+
+std::vector<std::pair<std::string, std::string>> build_versions() {
+  return {{"tpudist", std::string(version())},
+          {"commit", source_commit()},
+          {"compiler", TPUDIST_COMPILER},
+          {"LibTorch", TPUDIST_LIBTORCH},
+          {"MPI", mpi_library()},
+          {"HDF5", hdf5_library()},
+          {"CUDA", TPUDIST_CUDA}};
+}
+
+std::string build_info() {
+  std::string text = fmt::format("tpudist {}", version());
+  for (const auto& [name, version] : build_versions()) {
+    if (name != "tpudist") text += fmt::format("\n{:<9} {}", name, version);
+  }
+  return text;
+}
+
+}  // namespace tpudist

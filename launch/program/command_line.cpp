@@ -1,0 +1,396 @@
+#include "launch/program/command_line.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "launch/program/experiment_file.hpp"
+
+namespace tpudist {
+namespace {
+
+// A check of CLI11 with our own message about `word`. CLI11's checks print limits with 309 digits,
+// and accept "nan".
+template <typename Accepts>
+CLI::Validator check(const std::string& shown_in_help, Accepts accepts, const std::string& what) {
+  return CLI::Validator(
+      [=](const std::string& word) {
+        return accepts(word) ? "" : fmt::format("\"{}\" is {}", word, what);
+      },
+      shown_in_help);
+}
+
+template <typename Accepts>
+CLI::Validator check_number(const std::string& shown_in_help, Accepts accepts,
+                            const std::string& what) {
+  const auto accepts_word = [=](const std::string& word) {
+    double value = 0;
+    return CLI::detail::lexical_cast(word, value) && std::isfinite(value) && accepts(value);
+  };
+  return check(shown_in_help, accepts_word, what);
+}
+
+enum class PathKind { file, folder, any };
+
+CLI::Validator check_path(const std::string& shown_in_help, PathKind kind) {
+  return CLI::Validator(
+      [=](const std::string& path) -> std::string {
+        std::error_code error;
+        const auto status = std::filesystem::status(path, error);
+        const bool folder = std::filesystem::is_directory(status);
+        if (!std::filesystem::exists(status)) {
+          const char* missing = kind == PathKind::file     ? "file"
+                                : kind == PathKind::folder ? "folder"
+                                                           : "file or folder";
+          return fmt::format("there is no {} \"{}\"", missing, path);
+        }
+        if (kind == PathKind::file && folder)
+          return fmt::format("\"{}\" is a folder; give a file", path);
+        if (kind == PathKind::folder && !folder)
+          return fmt::format("\"{}\" is no folder; give one", path);
+        return "";
+      },
+      shown_in_help);
+}
+
+// CLI11's message about a wrong line, as one line in the style of all other errors.
+std::string describe(const CLI::ParseError& error) {
+  std::string text = error.what();
+  const auto take = [&text](std::string_view start) {
+    if (text.rfind(start, 0) != 0) return false;
+    text.erase(0, start.size());
+    return true;
+  };
+  if (take("Could not convert: ")) {
+    text = fmt::format("cannot read {}", text);
+  } else if (take("The following argument was not expected: ") ||
+             take("The following arguments were not expected: ")) {
+    text = fmt::format("not expected: {}", text);
+  } else if (take("A subcommand is required")) {
+    text = "a command is required";
+  } else if (const auto end = text.find(": 1 required "); end != std::string::npos) {
+    text = fmt::format("{} needs a value", text.substr(0, end));
+  } else if (dynamic_cast<const CLI::ValidationError*>(&error) && text[0] != '-') {
+    text.erase(0, text.find(": ") + 2);  // users do not see the names of positional arguments
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// The commands that the line names, with the program before them.
+std::string named_commands(const CLI::App& program) {
+  std::string text = program.get_name();
+  for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
+    app = app->get_subcommands().front();
+    text += " " + app->get_name();
+  }
+  return text;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+bool takes_settings(const CLI::App& app) {
+  return !app.get_options([](const CLI::Option* o) { return o->get_name() == "overrides"; })
+              .empty();
+}
+
+[[noreturn]] void refuse_command(const CLI::App& app, const std::string& path,
+                                 const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  const std::string nearest = nearest_of(word, names);
+  std::string advice = fmt::format("`{} --help` lists them", path);
+  if (!nearest.empty()) advice = fmt::format("did you mean `{} {}`?", path, nearest);
+  if (word.ends_with(".yaml") && !app.get_parent())
+    advice = fmt::format("did you mean `{} train {}`?", path, word);
+  throw ConfigError(fmt::format("{} has no command \"{}\"; {}", path, word, advice));
+}
+
+// `words[at]` is the option; its value, if it has one, is in it or follows.
+[[noreturn]] void refuse_option(const CLI::App& app, const std::string& path,
+                                const std::vector<std::string>& words, std::size_t at) {
+  std::string word = words[at];
+  std::replace(word.begin(), word.end(), '\n', ' ');
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
+  const std::string nearest = nearest_of(name, names);
+  std::string advice = fmt::format("`{} --help` lists them", path);
+  if (takes_settings(app) && name.find('.') != std::string::npos) {
+    const std::string key = name.substr(name.find_first_not_of('-'));
+    const bool follows = word == name && at + 1 < words.size() && !words[at + 1].starts_with('-');
+    const std::string value = word != name ? word.substr(name.size() + 1)
+                              : follows    ? words[at + 1]
+                                           : "VALUE";
+    advice = fmt::format("settings of the file stand without dashes: {}={}", key, value);
+  } else if (!nearest.empty()) {
+    advice = fmt::format("did you mean {}?", nearest);
+  } else if (takes_settings(app)) {
+    advice += "; settings of the file stand without dashes, e.g. train.steps=100";
+  } else if (!commands_of(app).empty()) {
+    advice = fmt::format("options stand after the command, see `{} --help`", path);
+  }
+  throw ConfigError(fmt::format("{} has no option {}; {}", path, name, advice));
+}
+
+// CLI11 reports an unknown word only after all other mistakes of a line, and does not suggest the
+// nearest one.
+void refuse_unknown_words(const CLI::App& program, const std::vector<std::string>& words) {
+  const CLI::App* app = &program;
+  std::string path = program.get_name();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") return;
+    const bool is_option = word.size() > 1 && word[0] == '-' &&
+                           !std::isdigit(static_cast<unsigned char>(word[1])) && word[1] != '.';
+    if (is_option) {
+      const CLI::Option* option = app->get_option_no_throw(word.substr(0, word.find('=')));
+      if (!option) refuse_option(*app, path, words, i);
+      // These options take the next word, whatever it looks like.
+      if (word.find('=') == std::string::npos)
+        i += static_cast<std::size_t>(option->get_items_expected_min());
+      continue;
+    }
+    const std::vector<const CLI::App*> commands = commands_of(*app);
+    if (commands.empty()) continue;
+    const auto known = std::ranges::find(commands, word, &CLI::App::get_name);
+    if (known == commands.end()) refuse_command(*app, path, word);
+    app = *known;
+    path += " " + word;
+  }
+}
+
+// CLI11's type names contain the kind of a value and its allowed words: "TEXT:FILE", "INT:INT in [1
+// - 8]", "TEXT:{a,b}".
+OptionText text_of(const CLI::Option& option) {
+  OptionText text{.what = option.get_description(),
+                  .argument = option.get_positional(),
+                  .required = option.get_required(),
+                  .many = option.get_items_expected_max() > 1};
+  if (text.argument) text.names.push_back(option.get_name(true));
+  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+  if (option.get_items_expected_max() == 0) return text;
+  const std::string type = option.get_type_name(), kind = type.substr(0, type.find(':'));
+  text.fallback = option.get_default_str();
+  text.value = kind == "TEXT" ? "text" : "number";
+  for (const auto& [mark, name] :
+       {std::pair{":FILE", "file"}, {":DIR", "folder"}, {":PATH", "path"}})
+    if (type.find(mark) != std::string::npos) text.value = name;
+  const std::size_t begin = type.find('{'), end = type.find('}');
+  if (begin < end && end != std::string::npos)
+    text.words = split(std::string_view(type).substr(begin + 1, end - begin - 1), ',');
+  return text;
+}
+
+CommandText text_of(const CLI::App& app) {
+  CommandText text{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) text.options.push_back(text_of(*option));
+  for (const CLI::App* command : commands_of(app)) text.commands.push_back(text_of(*command));
+  return text;
+}
+
+}  // namespace
+
+Option Option::required() const {
+  option_->required();
+  return *this;
+}
+
+Option Option::takes(int values) const {
+  option_->expected(values);
+  return *this;
+}
+
+Option Option::split_at(char separator) const {
+  option_->delimiter(separator);
+  return *this;
+}
+
+Option Option::show_default() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option Option::existing_file() const {
+  option_->check(check_path("FILE", PathKind::file));
+  return *this;
+}
+
+Option Option::existing_folder() const {
+  option_->check(check_path("DIR", PathKind::folder));
+  return *this;
+}
+
+Option Option::existing_path() const {
+  option_->check(check_path("PATH(existing)", PathKind::any));
+  return *this;
+}
+
+Option Option::existing_experiment() const {
+  option_->transform([](const std::string& name) { return find_experiment(name).string(); },
+                     "FILE");
+  return *this;
+}
+
+Option Option::one_of(const std::vector<std::string>& words) const {
+  const auto is_one = [words](const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  option_->check(check(fmt::format("{{{}}}", fmt::join(words, ",")), is_one,
+                       fmt::format("none of {}", fmt::join(words, ", "))));
+  return *this;
+}
+
+Option Option::in_range(std::int64_t least, std::int64_t most) const {
+  const auto within = [=](const std::string& word) {
+    std::int64_t value = 0;
+    return CLI::detail::lexical_cast(word, value) && value >= least && value <= most;
+  };
+  option_->check(check(fmt::format("INT in [{} - {}]", least, most), within,
+                       fmt::format("no whole number from {} to {}", least, most)));
+  return *this;
+}
+
+Option Option::not_negative() const {
+  option_->check(check_number(
+      "NONNEGATIVE", [](double value) { return value >= 0; }, "no number that is 0 or more"));
+  return *this;
+}
+
+Option Option::positive() const {
+  option_->check(check_number(
+      "POSITIVE", [](double value) { return value > 0; }, "no number above 0"));
+  return *this;
+}
+
+Option Option::needs(Option other) const {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Option Option::excludes(Option other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Command Command::add_command(const std::string& name, const std::string& what) const {
+  return Command(app_->add_subcommand(name, what));
+}
+
+std::vector<Command> Command::commands() const {
+  std::vector<Command> commands;
+  for (CLI::App* app : app_->get_subcommands([](CLI::App*) { return true; }))
+    commands.push_back(Command(app));
+  return commands;
+}
+
+CommandText Command::text() const {
+  return text_of(*app_);
+}
+
+template <typename T>
+Option Command::add_option(const std::string& name, T& value, const std::string& what) const {
+  return Option(app_->add_option(name, value, what));
+}
+template Option Command::add_option(const std::string&, std::string&, const std::string&) const;
+template Option Command::add_option(const std::string&, std::filesystem::path&,
+                                    const std::string&) const;
+template Option Command::add_option(const std::string&, int&, const std::string&) const;
+template Option Command::add_option(const std::string&, std::int64_t&, const std::string&) const;
+template Option Command::add_option(const std::string&, std::uint64_t&, const std::string&) const;
+template Option Command::add_option(const std::string&, double&, const std::string&) const;
+template Option Command::add_option(const std::string&, std::optional<int>&,
+                                    const std::string&) const;
+template Option Command::add_option(const std::string&, std::vector<std::string>&,
+                                    const std::string&) const;
+template Option Command::add_option(const std::string&, std::vector<std::filesystem::path>&,
+                                    const std::string&) const;
+template Option Command::add_option(const std::string&, std::vector<std::int64_t>&,
+                                    const std::string&) const;
+template Option Command::add_option(const std::string&, std::vector<int>&,
+                                    const std::string&) const;
+
+Option Command::add_flag(const std::string& name, bool& value, const std::string& what) const {
+  return Option(app_->add_flag(name, value, what));
+}
+
+Option Command::add_flag(const std::string& name, std::function<void()> action,
+                         const std::string& what) const {
+  return Option(app_->add_flag_callback(name, std::move(action), what));
+}
+
+void Command::footer(const std::string& text) const {
+  app_->footer(text);
+}
+
+void Command::require_command() const {
+  app_->require_subcommand(1);
+}
+
+void Command::choose_arguments_by_checks() const {
+  app_->validate_positionals();
+}
+
+void Command::run(std::function<void()> action) const {
+  app_->callback(std::move(action));
+}
+
+CommandLine::CommandLine(const std::string& program, const std::string& what)
+    : app_(std::make_unique<CLI::App>(what, program)) {}
+
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::program() const {
+  return Command(app_.get());
+}
+
+void CommandLine::add_version(std::function<std::string()> text) {
+  app_->set_version_flag("--version", std::move(text));
+}
+
+void CommandLine::parse(const std::vector<std::string>& words) {
+  refuse_unknown_words(*app_, words);
+  app_->parse(
+      std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them from the back
+}
+
+void refuse_value(const std::string& option, const std::string& why) {
+  throw CLI::ValidationError(option, why);
+}
+
+void refuse_missing(const std::string& option) {
+  throw CLI::RequiredError(option);
+}
+
+int run_command_line(CommandLine& line, const std::function<void()>& body,
+                     const PrintFailure& print) {
+  const int wrong_usage = static_cast<int>(ErrorKind::usage);
+  try {
+    body();
+  } catch (const EndWith& ended) {
+    return ended.exit_code();
+  } catch (const CLI::ParseError& error) {  // also --help and --version, with code 0
+    if (error.get_exit_code() == 0) return launched_rank() == 0 ? line.app_->exit(error) : 0;
+    return print({fmt::format("{}; see `{} --help`", describe(error), named_commands(*line.app_)),
+                  wrong_usage});
+  } catch (const std::exception& error) {
+    return print(describe_failure(error));
+  }
+  return 0;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,98 @@
+#include "launch/program/cores.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/numbers.hpp"
+
+namespace tpudist {
+namespace {
+
+// The CPU affinity of a process; 0: of this one. "1" if the system does not tell.
+std::string mask_of(pid_t process) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(process, sizeof set, &set) != 0) return "1";
+  std::string mask;
+  for (int core = 0; core < CPU_SETSIZE; ++core) mask += CPU_ISSET(core, &set) ? '1' : '0';
+  return mask.substr(0, mask.rfind('1') + 1);
+}
+
+int cores_in(const std::string& mask) {
+  return static_cast<int>(std::ranges::count(mask, '1'));
+}
+
+// Cores that any of the ranks may use.
+std::string all_of(const std::vector<std::string>& masks) {
+  std::string all;
+  for (const std::string& mask : masks) {
+    all.resize(std::max(all.size(), mask.size()), '0');
+    for (std::size_t core = 0; core < mask.size(); ++core)
+      all[core] = std::max(all[core], mask[core]);
+  }
+  return all;
+}
+
+}  // namespace
+
+int share_of_cores(const std::vector<std::string>& masks, int rank) {
+  double share = 0;
+  for (std::size_t core = 0; core < masks[rank].size(); ++core) {
+    if (masks[rank][core] != '1') continue;
+    const auto users = std::ranges::count_if(
+        masks, [core](const std::string& mask) { return core < mask.size() && mask[core] == '1'; });
+    share += 1.0 / static_cast<double>(users);
+  }
+  return std::max(1, static_cast<int>(share + 1e-6));
+}
+
+std::vector<std::string> core_masks(Communicator& world, const NodeTopology& place) {
+  const std::string node = fmt::format("{} ", place.node);
+  std::vector<std::string> masks;
+  for (const std::string& line : all_gather_text(world, node + mask_of(0))) {
+    if (line.starts_with(node)) masks.push_back(line.substr(node.size()));
+  }
+  return masks;
+}
+
+int share_of_cores(Communicator& world, const NodeTopology& place) {
+  return share_of_cores(core_masks(world, place), place.local_rank);
+}
+
+int cores_of_binding_mpirun() {
+  const char* bound = std::getenv("OMPI_MCA_orte_bound_at_launch");  // of Open MPI 4
+  if (!bound || std::string_view(bound) != "1") return 0;
+  return cores_in(mask_of(getppid()));
+}
+
+std::string core_warning(const std::vector<std::string>& masks, int rank, int threads,
+                         int unbound) {
+  const int own = cores_in(masks[static_cast<std::size_t>(rank)]), all = cores_in(all_of(masks));
+  const auto ranks = static_cast<int>(masks.size());
+  if (threads > own) {
+    return fmt::format("{} on {}: {}", counted(threads, "thread"), counted(own, "core"),
+                       unbound > own ? "start with mpirun --bind-to none"
+                                     : "ask for fewer (dist.threads), or for more cores (srun "
+                                       "--cpus-per-task)");
+  }
+  if (2 * all <= unbound) {
+    return fmt::format("mpirun bound {} to {} of {}: start with --bind-to none, or with more ranks",
+                       counted(ranks, "rank"), counted(all, "core"), unbound);
+  }
+  return "";
+}
+
+std::string crowd_note(const std::vector<std::string>& masks) {
+  const int all = cores_in(all_of(masks));
+  const auto ranks = static_cast<int>(masks.size());
+  if (ranks <= all) return "";
+  return fmt::format("{} share {} of this node: one rank for each core is faster",
+                     counted(ranks, "rank"), counted(all, "core"));
+}
+
+}  // namespace tpudist

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/log.hpp"
+#include "core/progress.hpp"
+#include "launch/program/command_line.hpp"
+
+namespace tpudist {
+
+// Prints results to standard output at once. A failure, such as a full disk or a closed pipe, is
+// kept for `finish_output` so that the job continues; after it nothing more is printed.
+void print_text(std::string_view text);
+
+// Prints to standard error. A failure is ignored: there is no other place to report it.
+void print_error_text(std::string_view text) noexcept;
+
+template <typename... T>
+void print(fmt::format_string<T...> format, T&&... values) {
+  print_text(fmt::format(format, std::forward<T>(values)...));
+}
+
+// Call it before anything else in a program. It makes writing to a closed pipe an error instead of
+// a signal that ends the process. It also opens standard streams that are closed, so that no file
+// gets their numbers and then receives printed results.
+void prepare_standard_streams();
+
+// Flushes what libraries have printed to standard output, and returns the exit code of the program:
+// `exit_code`, or 1 with a message if that is 0 and a write failed. A closed pipe (`| head`) is no
+// error.
+int finish_output(int exit_code);
+
+// The output of a command on standard error while it works: progress, unless --quiet is given, and
+// log lines above it. One at a time.
+class Display {
+ public:
+  // `shown`: false on ranks other than 0, which show no progress.
+  explicit Display(bool shown = true);
+
+  ProgressSink& progress() { return *progress_; }
+
+ private:
+  std::unique_ptr<ProgressSink> progress_;
+  std::optional<LogAboveProgress> above_;
+};
+
+// Adds --quiet and --verbose to every command of the program. Call it when all commands have been
+// added.
+void add_verbosity_options(Command program);
+
+}  // namespace tpudist

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "models/network/device_context.hpp"
+#include "models/network/executor.hpp"
+#include "models/network/network_config.hpp"
+
+namespace tpudist {
+
+// Makes the executor of networks that are composed of layers. On the CPU it computes one member at
+// a time; the operators split their blocks of rows over the threads of the pool. On a device it
+// computes all members of a call together. With `recompute` it keeps only the states between the
+// blocks, and runs each block again in the backward pass. `pool` must outlive it.
+std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
+                                                 std::int64_t config_features, bool recompute,
+                                                 ThreadPool& pool, const DeviceContext& place = {});
+
+// The place of a CUDA device, given by its index; -1: the CPU. Throws ConfigError for a device if
+// the program was built without the project's CUDA kernels.
+DeviceContext place_on(int device_index);
+
+// The parameters of such a network. `config_features`: kLayoutConfigFeatures or
+// kTileConfigFeatures.
+ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features);
+
+}  // namespace tpudist

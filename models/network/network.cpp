@@ -1,0 +1,193 @@
+#include "models/network/network.hpp"
+
+#include <gnu/libc-version.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "models/inputs/encoder.hpp"
+#include "models/inputs/graph_input.hpp"
+#include "models/kernels/cpu_kernels.hpp"
+#include "models/kernels/threads.hpp"
+#include "models/network/composed_executor.hpp"
+#include "models/network/executor.hpp"
+#include "models/network/fused_executor.hpp"
+
+namespace tpudist {
+
+bool runs_on_gpus() {
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  return true;
+#else
+  return false;
+#endif
+}
+
+struct Network::Impl {
+  Impl(const NetworkConfig& config, int config_features, int device_index, ThreadPool& pool,
+       const NetworkOptions& options)
+      : config(config),
+        plan_shape(config.plan_shape()),
+        table(composed_parameters(config, config_features)) {
+    if (config.is_composed()) {
+      encoder = std::make_unique<const Encoder>(config.encoder, config_features);
+      executor = make_composed_executor(config, config_features, options.recompute, pool,
+                                        place_on(device_index));
+    } else {
+      executor = make_fused_executor(config, config_features, table, options.recompute, pool);
+    }
+    call_shape.parameters = table.length();
+    call_shape.config_features = config_features;
+    for (const LayerShape& layer : plan_shape.layers)
+      call_shape.edge_sets.push_back(layer.edge_kinds.size());
+  }
+
+  // Composed networks take raw features, fused layers their logarithms.
+  FeatureForms forms() const { return encoder ? FeatureForms::raw : FeatureForms::rows; }
+
+  const NetworkConfig config;
+  const PlanShape plan_shape;
+  std::unique_ptr<const Encoder> encoder;  // of a composed network, null otherwise
+  ParameterTable table;
+  CallShape call_shape;
+  std::unique_ptr<Executor> executor;
+};
+
+namespace {
+
+// On a device every network is composed of layers.
+NetworkConfig config_on(int device_index, NetworkConfig config) {
+  config.general |= device_index >= 0;
+  return config;
+}
+
+}  // namespace
+
+Network::Network(const NetworkConfig& config, int config_features, int device_index,
+                 ThreadPool& pool, const NetworkOptions& options) {
+  if (config.blocks.empty()) throw ConfigError("model: a network needs at least one block");
+  impl_ = std::make_unique<Impl>(config_on(device_index, config), config_features, device_index,
+                                 pool, options);
+}
+
+Network::~Network() = default;
+
+const NetworkConfig& Network::config() const {
+  return impl_->config;
+}
+const ParameterTable& Network::parameters() const {
+  return impl_->table;
+}
+int Network::config_features() const {
+  return static_cast<int>(impl_->call_shape.config_features);
+}
+PlanShape Network::plan_shape() const {
+  return impl_->plan_shape;
+}
+
+void Network::initialise(std::span<float> flat, std::uint64_t key) const {
+  if (static_cast<std::int64_t>(flat.size()) != parameters().length()) {
+    throw Error(ErrorKind::failed, "initialise: the buffer is not one member's parameters");
+  }
+  initialise_parameters(parameters(), flat, key);
+}
+
+bool Network::takes_statistics() const {
+  return std::ranges::any_of(parameters().entries(), [](const ParameterEntry& entry) {
+    return entry.group == ParameterGroup::statistics;
+  });
+}
+
+void Network::set_statistics(const FeatureStatistics& statistics, std::span<float> flat) const {
+  std::vector<std::int64_t> columns = config().encoder.node_columns;
+  if (columns.empty()) {
+    for (std::int64_t c = 0; c < kNodeFeatures; ++c) columns.push_back(c);
+  }
+  const struct {
+    const char* name;
+    const std::vector<double>& values;
+    bool of_nodes;
+  } all[] = {{"encoder.node.mean", statistics.node_mean, true},
+             {"encoder.node.scale", statistics.node_scale, true},
+             {"encoder.config.mean", statistics.config_mean, false},
+             {"encoder.config.scale", statistics.config_scale, false}};
+  for (const ParameterEntry& entry : parameters().entries()) {
+    for (const auto& [name, values, of_nodes] : all) {
+      if (entry.name != name) continue;
+      for (std::int64_t i = 0; i < entry.size(); ++i)
+        flat[entry.offset + i] = static_cast<float>(values[of_nodes ? columns[i] : i]);
+    }
+  }
+}
+
+std::shared_ptr<const GraphInput> Network::prepare_graph(
+    std::span<const float> node_features, std::span<const std::uint8_t> opcodes) const {
+  return graph_of(graph_arrays(node_features, opcodes));
+}
+
+GraphArrays Network::graph_arrays(std::span<const float> node_features,
+                                  std::span<const std::uint8_t> opcodes) const {
+  GraphArrays arrays = GraphArrays::of(node_features, opcodes, impl_->forms());
+  if (impl_->encoder) {
+    use_one_thread_per_worker();
+    Encoder::to_arrays(impl_->encoder->encode(GraphInput(arrays), at::kFloat), arrays);
+  }
+  return arrays;
+}
+
+std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) const {
+  auto graph = std::make_shared<GraphInput>(arrays);
+  if (impl_->encoder) graph->set_encoded(impl_->encoder->of_arrays(arrays));
+  return graph;
+}
+
+std::uint64_t Network::graph_key() const {
+  Hasher hasher;
+  hasher.update(std::string_view(TORCH_VERSION));
+  hasher.update(std::string_view(::gnu_get_libc_version()));
+  hasher.update(std::string_view(cpu_kernels()));
+  hasher.update(impl_->forms());
+  if (impl_->encoder) hasher.update(impl_->encoder->encoded_key());
+  return hasher.digest();
+}
+
+std::uint64_t Network::graph_bytes(std::int64_t nodes) const {
+  return GraphInput::bytes(nodes, impl_->forms()) +
+         (impl_->encoder ? impl_->encoder->encoded_bytes(nodes) : 0);
+}
+
+void Network::prepare_unit(UnitInput& input) const {
+  input.prepared = impl_->executor->prepare(input);
+}
+
+int Network::members_together(const Plan& plan) const {
+  return impl_->executor->members_together(plan);
+}
+
+UnitScores Network::scores(std::span<const float> flat, int first_member, int count,
+                           const UnitInput& input,
+                           std::span<const std::uint64_t> dropout_keys) const {
+  const MemberRange members{flat, first_member, count, dropout_keys};
+  check_call(impl_->call_shape, members, input);
+  return impl_->executor->scores(members, input);
+}
+
+void Network::gradient(std::span<const float> flat, int first_member, int count,
+                       const UnitInput& input, const LossGradient& loss_gradient,
+                       std::span<const std::span<float>> gradients, bool common,
+                       std::span<const std::uint64_t> dropout_keys) const {
+  const MemberRange members{flat, first_member, count, dropout_keys};
+  check_call(impl_->call_shape, members, input);
+  bool fits = static_cast<int>(gradients.size()) == count;
+  for (const std::span<float> gradient : gradients) {
+    fits = fits && static_cast<std::int64_t>(gradient.size()) == parameters().length();
+  }
+  if (!fits) throw Error(ErrorKind::failed, "network call: gradients are not [count, P]");
+  impl_->executor->gradient(members, input, loss_gradient, gradients, common);
+}
+
+}  // namespace tpudist

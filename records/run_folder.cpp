@@ -1,0 +1,145 @@
+#include "records/run_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "core/append_file.hpp"
+#include "core/error.hpp"
+#include "core/file_system.hpp"
+#include "records/event_file.hpp"
+#include "train/state/checkpoint_folder.hpp"
+
+namespace tpudist {
+
+namespace {
+
+constexpr std::string_view kCommand = "tpudist train";
+
+// The name of an unexpected file in the folder of a new run; empty if there is none. A run that
+// died at its beginning leaves a lock file or an empty folder of checkpoints, which are allowed.
+std::string stranger_in(const RunFolder& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
+    const bool own =
+        entry.path().filename() == kLockName ||
+        (entry.path() == folder.checkpoints() && std::filesystem::is_empty(entry.path(), error));
+    if (!own) return entry.path().filename().string();
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw ConfigError(fmt::format("{}: cannot be used as the folder of a run: {}",
+                                  folder.path().string(), error.message()));
+  }
+  return {};
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw IoError(fmt::format("{}: cannot make the folder: {}", path.string(), error.message()));
+  }
+}
+
+// 0 where there is no such file.
+std::uintmax_t bytes_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  return error ? 0 : bytes;
+}
+
+// Removes a line again. If that fails, the line is written twice in the end.
+void cut(const std::filesystem::path& file, std::uintmax_t bytes) {
+  std::error_code ignored;
+  std::filesystem::resize_file(file, bytes, ignored);
+}
+
+// Throws unless a run can begin (or, with `resume`, go on) here.
+void check_claim(const RunFolder& folder, bool resume) {
+  const std::string where = folder.path().string();
+  if (RunFolder::exists(folder.path())) {
+    if (resume) return;
+    throw ConfigError(
+        fmt::format("{}: already holds a run; continue it with --resume, or choose "
+                    "another folder with --run-dir",
+                    where));
+  }
+  const std::string stranger = stranger_in(folder);
+  if (stranger.empty()) return;
+  throw ConfigError(
+      fmt::format("{}: is neither empty nor the folder of a run: it holds {}; choose another one "
+                  "with --run-dir",
+                  where, stranger));
+}
+
+}  // namespace
+
+bool RunFolder::exists(const std::filesystem::path& path) {
+  const RunFolder folder(path);
+  std::error_code ignored;
+  if (!list_checkpoints(folder.checkpoints()).empty()) return true;
+  return std::filesystem::exists(folder.config(), ignored) &&
+         (std::filesystem::is_directory(folder.checkpoints(), ignored) ||
+          std::filesystem::exists(folder.metrics(), ignored));
+}
+
+RunFolder RunFolder::open(const std::filesystem::path& path) {
+  const RunFolder folder(path);
+  if (exists(path)) return folder;
+  std::error_code error;  // set if the folder may not be read, but not if it is missing
+  if (!std::filesystem::exists(folder.config(), error) && error) {
+    throw IoError(fmt::format("{}: cannot look for a run: {}", path.string(), error.message()));
+  }
+  throw ConfigError(
+      fmt::format("{}: no run here (there are neither config.yaml nor checkpoints); "
+                  "give the folder that `tpudist train` wrote",
+                  path.string()));
+}
+
+RunClaim::RunClaim(const std::filesystem::path& path, bool resume)
+    : folder_(path), resumes_(resume && RunFolder::exists(path)) {
+  check_claim(folder_, resume);
+  if (resumes_) lock_.emplace(folder_.path(), kCommand);
+}
+
+void RunClaim::begin(const std::string& resolved_yaml) {
+  if (!lock_) {
+    make_folder(folder_.path());
+    lock_.emplace(folder_.path(), kCommand);
+    check_claim(folder_, resumes_);  // another run may have begun and ended since
+  }
+  make_folder(folder_.checkpoints());
+  std::error_code error;
+  const bool same = std::filesystem::exists(folder_.config(), error) &&
+                    read_text_file(folder_.config()) == resolved_yaml;
+  if (!same) write_file_atomically(folder_.config(), resolved_yaml);
+}
+
+void RunFolder::append_metrics(const nlohmann::json& record) const {
+  const std::uintmax_t bytes = bytes_of(metrics());
+  append_to_file(metrics(), record.dump() + '\n');
+  try {
+    append_events(events(), record);
+  } catch (const IoError&) {
+    cut(metrics(), bytes);
+    throw;
+  }
+}
+
+void RunFolder::rewind_metrics(std::int64_t step) const {
+  rewind_events(events(), step);
+  if (!std::filesystem::exists(metrics())) return;
+  std::istringstream lines(read_text_file(metrics()));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, false);
+    if (record.is_discarded()) continue;
+    if (record.value("step", std::int64_t{0}) <= step) kept += line + '\n';
+  }
+  write_file_atomically(metrics(), kept);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,61 @@
+#include "records/sweep_files.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "core/error.hpp"
+
+namespace tpudist {
+
+bool SweepFiles::exists() const {
+  std::error_code ignored;
+  return std::filesystem::exists(record_file(), ignored);
+}
+
+std::filesystem::path SweepFiles::stage_file(int stage) const {
+  return path_ / fmt::format("stage-{}.json", stage);
+}
+
+std::filesystem::path SweepFiles::result_file(const SweepRun& run) const {
+  return path_ / "results" / (run.id + ".json");
+}
+
+std::optional<std::vector<SweepRun>> SweepFiles::stage_runs(const SweepRecord& record,
+                                                            int stage) const {
+  if (stage == 0) return record.runs;
+  if (!std::filesystem::exists(stage_file(stage))) return std::nullopt;
+  return read_stage_runs(stage_file(stage), record, stage);
+}
+
+std::optional<RunResult> SweepFiles::result(const SweepRun& run) const {
+  std::optional<RunResult> result = read_result(result_file(run));
+  if (!result) return result;
+  const std::string path = result_file(run).string();
+  if (result->id != run.id) {
+    throw DataError(
+        fmt::format("{}: is the result of run {} and not of {}; remove it, and `tpudist sweep run` "
+                    "goes on with the "
+                    "run's checkpoint",
+                    path, result->id, run.id));
+  }
+  const auto differs = [](const std::string& then, const std::string& now) {
+    return !then.empty() && !now.empty() && then != now;
+  };
+  if (differs(run.train_data, result->train_data) || differs(run.valid_data, result->valid_data)) {
+    throw DataError(
+        fmt::format("{}: run {} was trained on other data than the sweep was expanded for; remove "
+                    "it and the folder "
+                    "{}, and `tpudist sweep run` trains the run again",
+                    path, run.index, run_folder(run).string()));
+  }
+  if (!result->members.empty() && std::ssize(result->members) != run.members) {
+    throw DataError(
+        fmt::format("{}: has {} members, but run {} has {}; remove it, and `tpudist sweep "
+                    "run` goes on with the run's checkpoint",
+                    path, result->members.size(), run.index, run.members));
+  }
+  return result;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,298 @@
+#include "scores/comparison_text.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/text.hpp"
+#include "scores/table_intervals.hpp"
+#include "statistics/intervals/interval.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+
+namespace tpudist {
+namespace {
+
+std::string_view title_of(EvaluatedOn judged) {
+  return judged == EvaluatedOn::valid ? "valid split" : "training graphs, out of fold";
+}
+
+// "mean of members, 3 trainings of 5 members"
+std::string score_text(const SystemScores& system) {
+  const int count = system.scores.run_count();
+  return fmt::format("{}, {} training{}{}", name_of(system.score), count, count == 1 ? "" : "s",
+                     system.members > 1 ? fmt::format(" of {} members", system.members) : "");
+}
+
+// At most three of them, and how many more.
+std::string labels_text(std::vector<std::string> labels) {
+  constexpr std::size_t kShown = 3;
+  if (labels.size() <= kShown) return join(labels, ", ");
+  const std::size_t more = labels.size() - kShown;
+  labels.resize(kShown);
+  return fmt::format("{} and {} more", join(labels, ", "), more);
+}
+
+std::string left_out_lines(const SystemScores& system) {
+  std::string text;
+  for (const std::string& line : system.notes) text += "note      " + line + "\n";
+  for (const std::string& line : system.left_out) text += "left out  " + line + "\n";
+  return text;
+}
+
+std::string heading(const SystemScores& system) {
+  const int graphs = system.scores.graph_count(), families = system.scores.family_count();
+  return fmt::format("{}, {}, {}: {} graph{} of {} famil{}\n", system.collection, system.metric,
+                     title_of(system.judged), graphs, graphs == 1 ? "" : "s", families,
+                     families == 1 ? "y" : "ies");
+}
+
+std::string line(std::string_view what, std::string_view text) {
+  return fmt::format("  {:<24}  {}\n", what, text);
+}
+
+std::string ends(const Interval& interval, std::string_view source) {
+  return fmt::format("{:+.4f} to {:+.4f} (t({:.3g}), {})", interval.low, interval.high,
+                     interval.degrees, source);
+}
+
+// p, or why there is none. `what` is flipped or exchanged: "4 families".
+std::string p_text(const PermutationTest& test, std::string_view what) {
+  if (!test.can_tell())
+    return fmt::format("{} cannot reach {} (smallest {:.3g})", what, kSignificance,
+                       test.smallest_p);
+  return fmt::format("p {:.3g} ({} of {:.6g})", test.p, test.exact ? "exact, all" : "100,000 drawn",
+                     test.labellings);
+}
+
+std::string these_graphs_text(const SystemPair& pair, const Comparison& found) {
+  if (!found.these_graphs) {
+    std::string text =
+        "these graphs\n" + line("95 % interval", "not enough: " + one_training_line());
+    if (pair.a.members_of_one && pair.b.members_of_one) {
+      const Interval members =
+          difference_interval(run_means(*pair.a.members_of_one), run_means(*pair.b.members_of_one));
+      text += "these graphs, other members of these trainings\n" +
+              line("95 % interval", ends(members, "Welch over members"));
+    }
+    return text;
+  }
+  const auto& own = *found.these_graphs;
+  std::string text = "these graphs, other runs\n";
+  text += line("95 % interval", ends(own.interval, "Welch over trainings"));
+  if (own.labels)
+    return text + line("exchanging labels",
+                       p_text(*own.labels,
+                              fmt::format("{} and {} trainings", found.runs_a, found.runs_b)));
+  return text +
+         line("t test", fmt::format("p {:.3g} (Welch; numbers or spreads of trainings differ "
+                                    "too much to exchange labels)",
+                                    own.p));
+}
+
+std::string other_families_text(const Comparison& found) {
+  if (!found.other_families)
+    return "other families\n" + line("95 % interval", "not enough: all graphs are of one family");
+  const auto& own = *found.other_families;
+  const bool one_run = own.interval.runs == 1;
+  std::string text = one_run ? "other families, these models only where a side has one training\n"
+                             : "other families, other runs\n";
+  text += line(
+      "95 % interval",
+      ends(own.interval.interval, fmt::format("CR2 over {} families{}", found.families,
+                                              own.interval.run_variance > 0 ? ", and runs" : "")));
+  if (!one_run) text += line("t test", fmt::format("p {:.3g}", own.p));
+  text +=
+      line("these trained models", p_text(own.signs, fmt::format("{} families", found.families)) +
+                                       (own.signs.can_tell() ? ", signs by family" : ""));
+  const double chance = 100 * own.shake_up.chance;
+  if (found.difference != 0)
+    text += line("on as many new families",
+                 fmt::format("{} wins again with a chance of {}; expected regret {:.4f}",
+                             found.difference > 0 ? "A" : "B",
+                             chance > 99 ? "more than 99 %" : fmt::format("{:.0f} %", chance),
+                             own.shake_up.regret));
+  return text + "  " + rare_failure_line(found.families) + "\n";
+}
+
+// An interval of B - A where B is better, so that the better side's gain reads upwards.
+std::pair<double, double> upwards(const Interval& interval, bool a_is_better) {
+  return a_is_better ? std::pair(interval.low, interval.high)
+                     : std::pair(-interval.high, -interval.low);
+}
+
+std::string on_others(const Comparison& found, bool a_is_better) {
+  if (!found.other_families) return "of other families nothing is known";
+  const auto [low, high] = upwards(found.other_families->interval.interval, a_is_better);
+  if (low > 0) return fmt::format("on other families too: {:+.4f} to {:+.4f}", low, high);
+  return fmt::format("on other families it may be {:.4f} worse", std::max(0.0, -low));
+}
+
+std::string line_of_needed(std::string_view what, std::string_view unit, const NeededRange& found) {
+  const auto text = [](const NeededNumber& number) {
+    return number ? fmt::format("{}", *number) : std::string("more than 10,000");
+  };
+  if (found.number == found.low && found.number == found.high)
+    return line(what, fmt::format("{} {}", text(found.number), unit));
+  return line(what, fmt::format("{} {} ({} to {}: spreads are known only roughly)",
+                                text(found.number), unit, text(found.low), text(found.high)));
+}
+
+using Json = nlohmann::json;
+
+Json names_json(const SystemScores& system) {
+  return {{"collection", system.collection},
+          {"metric", system.metric},
+          {"graphs", system.judged == EvaluatedOn::valid ? "valid" : "out_of_fold"},
+          {"score_of", name_of(system.score)},
+          {"runs", system.labels},
+          {"members", system.members},
+          {"notes", system.notes},
+          {"left_out", system.left_out}};
+}
+
+// p is null where the test cannot tell.
+Json test_json(const PermutationTest& test) {
+  return {{"p", test.can_tell() ? Json(test.p) : Json()},
+          {"smallest_p", test.smallest_p},
+          {"labellings", test.labellings},
+          {"exact", test.exact}};
+}
+
+Json other_families_json(const Comparison::OtherFamilies& own) {
+  return {{"interval", family_interval_json(own.interval)},
+          {"p", own.interval.runs == 1 ? Json() : Json(own.p)},
+          {"these_models", test_json(own.signs)},
+          {"chance_to_win_again", own.shake_up.chance},
+          {"expected_regret", own.shake_up.regret}};
+}
+
+Json these_graphs_json(const Comparison::TheseGraphs& own) {
+  return {{"interval", interval_json(own.interval)},
+          {"p", own.p},
+          {"exchanged_labels", own.labels ? test_json(*own.labels) : Json()}};
+}
+
+// Both intervals of `scores`, whose columns are trainings.
+Json intervals_json(const RunScoreTable& scores) {
+  return {{"score", mean_score(scores)},
+          {"these_graphs", interval_json(run_interval(scores))},
+          {"other_families", family_interval_json(family_interval({&scores, 1}))}};
+}
+
+Json needed_json(const std::optional<NeededRange>& found) {
+  const auto number = [](const NeededNumber& value) { return value ? Json(*value) : Json(); };
+  if (!found) return {};
+  return {{"number", number(found->number)},
+          {"low", number(found->low)},
+          {"high", number(found->high)}};
+}
+
+}  // namespace
+
+std::string verdict_text(const Comparison& found) {
+  const bool a_is_better = found.difference >= 0;
+  const char better = a_is_better ? 'A' : 'B', worse = a_is_better ? 'B' : 'A';
+  const double size = std::abs(found.difference);
+  if (!found.these_graphs)
+    return fmt::format(
+        "{} scores {:.4f} higher than {} on these graphs; with one training of a side, whether "
+        "others would is not known.\n",
+        better, size, worse);
+  const auto [low, high] = upwards(found.these_graphs->interval, a_is_better);
+  if (low > 0)
+    return fmt::format("{} is better on these graphs: {:+.4f} ({:.4f} to {:.4f}); {}.\n", better,
+                       size, low, high, on_others(found, a_is_better));
+  return fmt::format(
+      "No difference shown on these graphs: {} is at most {:.4f} better, {} at most {:.4f}.\n",
+      better, high, worse, -low);
+}
+
+std::string plan_text(const DifferencePlan& plan) {
+  std::string text = fmt::format(
+      "\nto find a true difference of {:.4f} in 8 of 10 cases, at p < {} (in brackets: 80 % "
+      "interval)\n",
+      plan.difference, kSignificance);
+  text += plan.runs ? line_of_needed("these graphs", "trainings of each", *plan.runs)
+                    : line("these graphs", "not enough: " + one_training_line());
+  if (!plan.families)
+    return text + line("other families", "not enough: all graphs are of one family");
+  text +=
+      line_of_needed("other families", "families like these, with these trainings", *plan.families);
+  if (plan.families_with_more_runs)
+    text += line_of_needed("", "with ten times as many trainings", *plan.families_with_more_runs);
+  return text;
+}
+
+std::string system_text(const SystemScores& system) {
+  if (system.labels.empty())
+    return fmt::format("{}: no scores\n", title_of(system.judged)) + left_out_lines(system);
+  std::string text = heading(system);
+  if (const auto runs = run_interval(system.scores)) {
+    text += "  " + run_line(*runs, score_text(system)) + "\n";
+    if (system.together)
+      text += "  " + run_line(*run_interval(*system.together), "members together") + "\n";
+  } else {
+    if (system.members_of_one)
+      text += "  " +
+              member_line(mean_interval(run_means(*system.members_of_one)), score_text(system)) +
+              "\n";
+    text += "  " + one_training_line() + "\n";
+    if (system.together)
+      text += fmt::format("  members together: {:.4f}\n", mean_score(*system.together));
+  }
+  const auto families = family_interval({&system.scores, 1});
+  text += "  " + (families ? family_line(*families) + "\n  " + rare_failure_line(families->families)
+                           : no_family_line());
+  return text + "\n" + left_out_lines(system);
+}
+
+std::string comparison_text(const SystemPair& pair, const Comparison& found) {
+  std::string text = verdict_text(found) + "\n" + heading(pair.a);
+  const auto side = [](char name, double score, const SystemScores& system) {
+    return fmt::format("  {}      {:.4f}  {}: {}\n", name, score, score_text(system),
+                       labels_text(system.labels));
+  };
+  text += side('A', found.a, pair.a) + side('B', found.b, pair.b);
+  text += fmt::format("  A - B  {:+.4f}\n", found.difference);
+  if (pair.a.together && pair.b.together)
+    text += fmt::format("  members together: A {:.4f}, B {:.4f}\n", mean_score(*pair.a.together),
+                        mean_score(*pair.b.together));
+  text += "\n" + these_graphs_text(pair, found) + "\n" + other_families_text(found);
+  return text + left_out_lines(pair.a) + left_out_lines(pair.b);
+}
+
+Json system_json(const SystemScores& system) {
+  Json json = names_json(system);
+  if (system.labels.empty()) return json;
+  json.update(intervals_json(system.scores));
+  json["members_together"] = system.together ? intervals_json(*system.together) : Json();
+  json["other_members"] = system.members_of_one
+                              ? interval_json(mean_interval(run_means(*system.members_of_one)))
+                              : Json();
+  return json;
+}
+
+Json comparison_json(const SystemPair& pair, const Comparison& found) {
+  return {{"a", system_json(pair.a)},
+          {"b", system_json(pair.b)},
+          {"verdict", verdict_text(found)},
+          {"difference", found.difference},
+          {"graphs", found.graphs},
+          {"families", found.families},
+          {"these_graphs", found.these_graphs ? these_graphs_json(*found.these_graphs) : Json()},
+          {"other_families",
+           found.other_families ? other_families_json(*found.other_families) : Json()}};
+}
+
+Json plan_json(const DifferencePlan& plan) {
+  return {{"difference", plan.difference},
+          {"runs", needed_json(plan.runs)},
+          {"families", needed_json(plan.families)},
+          {"families_with_ten_times_the_runs", needed_json(plan.families_with_more_runs)}};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,259 @@
+#include "scores/system_scores.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <ranges>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "scores/result_set.hpp"
+#include "scores/same_training.hpp"
+
+namespace tpudist {
+namespace {
+
+// Runs of a system are trainings of one variant, each given once.
+void require_one_variant(std::span<const RunRecord> runs) {
+  for (const RunRecord& run : runs) {
+    const RunRecord& first = runs.front();
+    const bool other_hash =
+        run.hashes && first.hashes && run.hashes->variant_hash != first.hashes->variant_hash;
+    const std::vector<std::string> changed = different_settings(first, run);
+    if (!other_hash && changed.empty()) continue;
+    throw ConfigError(fmt::format(
+        "{} and {} are runs of different settings{}; name one side's runs before --with and the "
+        "other's after it",
+        first.path.string(), run.path.string(),
+        changed.empty() ? "" : fmt::format(" ({})", changed.front())));
+  }
+  for (const SameTraining& same : same_trainings(runs))
+    throw ConfigError(
+        fmt::format("{} and {} are one and the same training ({}); give runs of different seeds",
+                    runs[same.first].path.string(), runs[same.second].path.string(), same.why));
+}
+
+// Trainings by `seed.order` where members share slates.
+std::vector<std::string> shared_orders(std::span<const RunRecord> runs, const ScoreMatrix& matrix) {
+  if (std::ranges::any_of(
+          runs, [](const RunRecord& run) { return run.setting("batch.order") == "per_member"; }))
+    return {};
+  std::map<std::int64_t, const MatrixRow*> known;
+  for (const MatrixRow& row : matrix.rows) {
+    const auto [at, fresh] = known.try_emplace(row.order_seed, &row);
+    if (!fresh)
+      return {fmt::format(
+          "{} and {} share seed.order {}: they saw the same slates, so that runs differ more than "
+          "these do and the interval of other runs is too narrow; give each training a seed.order "
+          "of its own",
+          at->second->label, row.label, row.order_seed)};
+  }
+  return {};
+}
+
+SystemScores scores_of(std::span<const RunRecord> runs, const ScoreMatrix& matrix,
+                       EvaluatedOn judged) {
+  SystemScores result;
+  result.collection = matrix.collection;
+  result.metric = matrix.metric;
+  result.judged = judged;
+  result.left_out = matrix.left_out;
+  for (const MatrixRow& row : matrix.rows) {
+    result.labels.push_back(row.label);
+    result.members = std::max(result.members, row.member_count);
+  }
+  result.scores = run_score_table(matrix);
+  result.notes = shared_orders(runs, matrix);
+  return result;
+}
+
+// Keeps the graphs of `common`, which the other side has, too.
+void keep_common(SystemScores& system, const std::set<std::string>& common) {
+  for (const std::string& name : system.scores.graphs | std::views::reverse) {
+    if (!common.contains(name)) system.left_out.push_back(name + ": left out on the other side");
+  }
+  system.scores = on_graphs(system.scores, common);
+  for (auto* beside : {&system.together, &system.members_of_one}) {
+    if (*beside) *beside = on_graphs(**beside, common);
+    if (*beside && (*beside)->graphs != system.scores.graphs) beside->reset();
+  }
+}
+
+namespace fs = std::filesystem;
+
+// "0 (rate=0.1), 1 (rate=0.2)"
+std::string variants_text(const std::vector<std::string>& labels) {
+  std::vector<std::string> pieces;
+  for (std::size_t v = 0; v < labels.size(); ++v)
+    pieces.push_back(fmt::format("{} ({})", v, labels[v]));
+  return join(pieces, ", ");
+}
+
+// The label of a variant that a user names by its number or label.
+std::string variant_label(const std::vector<std::string>& labels, const std::string& folder,
+                          const std::string& wanted) {
+  for (std::size_t v = 0; v < labels.size(); ++v) {
+    if (labels[v] == wanted || std::to_string(v) == wanted) return labels[v];
+  }
+  throw ConfigError(
+      fmt::format("{} has no variant {}; it has {}", folder, wanted, variants_text(labels)));
+}
+
+// The runs of a sweep, of the variant `wanted` or, where that is empty, of its only one.
+std::vector<RunRecord> variant_runs(ResultSet results, const std::string& folder,
+                                    const std::string& wanted) {
+  const std::vector<std::string>& labels = results.sweep->labels;
+  std::string label;
+  if (!wanted.empty()) {
+    label = variant_label(labels, folder, wanted);
+  } else {
+    std::set<std::string> known;
+    for (const RunRecord& run : results.runs) known.insert(run.variant);
+    if (known.size() > 1)
+      throw ConfigError(fmt::format("{} has several variants; name one as {}:NUMBER: {}", folder,
+                                    folder, variants_text(labels)));
+    label = *known.begin();
+  }
+  std::erase_if(results.runs, [&](const RunRecord& run) { return run.variant != label; });
+  if (results.runs.empty())
+    throw ConfigError(
+        fmt::format("{} has no runs of {} in its stage {}", folder, label, results.stage));
+  return std::move(results.runs);
+}
+
+std::vector<RunRecord> read_input(const std::string& input) {
+  std::string folder = input, variant;
+  // A label may hold colons itself, and so may a path.
+  for (std::size_t at = input.find(':'); at != std::string::npos && !fs::exists(folder);
+       at = input.find(':', at + 1)) {
+    if (!fs::is_directory(input.substr(0, at))) continue;
+    folder = input.substr(0, at);
+    variant = input.substr(at + 1);
+  }
+  ResultSet results = read_results({folder});
+  if (results.sweep) return variant_runs(std::move(results), folder, variant);
+  if (!variant.empty())
+    throw ConfigError(fmt::format("{}: {} is no sweep and has no variants", input, folder));
+  return std::move(results.runs);
+}
+
+}  // namespace
+
+RunScoreTable run_score_table(const ScoreMatrix& matrix) {
+  RunScoreTable result;
+  for (std::size_t g = 0; g < matrix.graphs.size(); ++g) {
+    const MatrixGraph& graph = matrix.graphs[g];
+    result.graphs.push_back(graph.name);
+    result.families.push_back(graph.family);
+    if (matrix.kind == MatrixRows::out_of_fold) result.folds.push_back(graph.fold);
+    auto& own = result.scores.emplace_back();
+    for (const auto& row : matrix.scores) own.push_back(row[g]);
+  }
+  return result;
+}
+
+std::string several_rules_text(std::span<const RunRecord> runs) {
+  std::map<std::string, std::vector<std::string>> labels;  // by rule
+  for (const RunRecord& run : runs) {
+    if (run.scores && run.members > 1)
+      labels[to_text(run.scores->combination)].push_back(run.label);
+  }
+  if (labels.size() < 2) return {};
+  std::vector<std::string> rules;
+  for (const auto& [rule, own] : labels)
+    rules.push_back(fmt::format("{} ({})", rule, join(own, ", ")));
+  return "members together are of several rules of combination: " + join(rules, ", ");
+}
+
+std::string_view name_of(TrainingScore score) {
+  return score == TrainingScore::mean_of_members ? "mean of members" : "members together";
+}
+
+SystemScores system_scores(std::span<const RunRecord> runs, EvaluatedOn judged,
+                           TrainingScore score) {
+  require_one_variant(runs);
+  if (judged == EvaluatedOn::out_of_fold) {
+    SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::out_of_fold), judged);
+    if (score == TrainingScore::members_together && !result.labels.empty())
+      result.notes.push_back(
+          "members together are compared on validation graphs only; out of fold "
+          "this is the mean of members");
+    return result;
+  }
+  SystemScores result = scores_of(runs, score_matrix(runs, MatrixRows::trainings), judged);
+  if (result.members < 2) return result;
+  const ScoreMatrix together = score_matrix(runs, MatrixRows::together);
+  RunScoreTable combined = run_score_table(together);
+  const bool alike = together.rows.size() == result.labels.size();
+  if (alike &&
+      (combined.graphs == result.scores.graphs || score == TrainingScore::members_together))
+    result.together = std::move(combined);
+  if (score == TrainingScore::members_together) {
+    if (!result.together) {
+      const std::string reason =
+          together.left_out.empty() ? "no scores" : together.left_out.front();
+      throw ConfigError("members cannot be put together: " + reason);
+    }
+    result.score = score;
+    result.scores = *std::move(result.together);
+    result.left_out = together.left_out;
+    result.together.reset();
+  } else if (result.labels.size() == 1) {
+    RunScoreTable members = run_score_table(score_matrix(runs, MatrixRows::members));
+    if (members.run_count() > 1) result.members_of_one = std::move(members);
+  }
+  return result;
+}
+
+SystemPair system_pair(std::span<const RunRecord> a, std::span<const RunRecord> b,
+                       EvaluatedOn judged, TrainingScore score) {
+  std::vector<RunRecord> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  std::vector<std::string> notes;
+  for (const SameTraining& same : same_trainings(all)) {
+    if (same.first >= a.size() || same.second < a.size()) continue;  // of one side: see below
+    const RunRecord &first = all[same.first], &second = all[same.second];
+    if (different_settings(first, second).empty())
+      throw ConfigError(fmt::format("{} stands on both sides (as {}: {}); name it on one",
+                                    first.path.string(), second.path.string(), same.why));
+    notes.push_back(
+        fmt::format("{} and {} are one training ({}): what their settings differ in had "
+                    "no effect",
+                    first.path.string(), second.path.string(), same.why));
+  }
+  score_matrix(all, MatrixRows::trainings);  // refuses other data on one of the sides
+  score_matrix(all, MatrixRows::out_of_fold);
+  if (std::string rules = several_rules_text(all); !rules.empty())
+    notes.push_back(std::move(rules));
+  SystemPair pair{system_scores(a, judged, score), system_scores(b, judged, score)};
+  pair.a.notes.insert(pair.a.notes.end(), notes.begin(), notes.end());
+  const std::set<std::string> common =
+      common_graphs(std::array<const RunScoreTable*, 2>{&pair.a.scores, &pair.b.scores});
+  keep_common(pair.a, common);
+  keep_common(pair.b, common);
+  return pair;
+}
+
+std::vector<RunRecord> read_system(std::span<const std::string> inputs) {
+  std::vector<RunRecord> runs;
+  for (const std::string& input : inputs) {
+    for (RunRecord& run : read_input(input)) {
+      // Two runs may have one name; their folders differ.
+      if (run.index < 0) run.label = run.path.string();
+      runs.push_back(std::move(run));
+    }
+  }
+  return runs;
+}
+
+std::string missing_text(const SystemPair& pair) {
+  std::vector<std::string> lines = pair.a.left_out;
+  lines.insert(lines.end(), pair.b.left_out.begin(), pair.b.left_out.end());
+  return lines.empty() ? "no run has any" : join(lines, "; ");
+}
+
+}  // namespace tpudist

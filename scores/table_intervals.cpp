@@ -1,0 +1,144 @@
+#include "scores/table_intervals.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/numbers.hpp"
+#include "statistics/intervals/interval.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+
+namespace tpudist {
+namespace {
+
+// The score of members together that an interval is around.
+double honest_score(const TableJudgement& table) {
+  return table.takes_selection() ? table.selection->nested : table.kept;
+}
+
+// The line of these graphs, and what is to be said of one training.
+std::string these_graphs_text(const std::optional<Interval>& found, bool one_training,
+                              const std::string& source) {
+  if (!found) {
+    return "  " +
+           no_run_line(
+               "one training of one member; train again with another seed.init and "
+               "seed.order, and give both runs") +
+           "\n";
+  }
+  if (!one_training) return "  " + run_line(*found, source) + "\n";
+  return "  " + member_line(*found, source) + "\n  " + one_training_line() + "\n";
+}
+
+std::string families_text(const std::optional<FamilyInterval>& found) {
+  if (!found) return "  " + no_family_line() + "\n";
+  return "  " + family_line(*found) + "\n  " + rare_failure_line(found->families) + "\n";
+}
+
+}  // namespace
+
+nlohmann::json interval_json(const std::optional<Interval>& interval) {
+  if (!interval) return nullptr;
+  return {{"value", interval->value},
+          {"error", interval->error},
+          {"degrees", interval->degrees},
+          {"low", interval->low},
+          {"high", interval->high}};
+}
+
+nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found) {
+  if (!found) return nullptr;
+  nlohmann::json json = interval_json(found->interval);
+  json["families"] = found->families;
+  json["graphs"] = found->graphs;
+  json["collections"] = found->collections;
+  json["runs"] = found->runs;
+  json["family_variance"] = found->family.variance;
+  json["run_variance"] = found->run_variance;
+  json["bootstrap"] = found->bootstrap;
+  return json;
+}
+
+RunScoreTable ensemble_scores(const TableJudgement& table) {
+  RunScoreTable scores;
+  for (std::size_t g = 0; g < table.graphs.size(); ++g) {
+    const double score =
+        table.takes_selection() ? table.selection->nested_graphs[g] : table.graphs[g].kept;
+    if (std::isnan(score)) continue;
+    scores.graphs.push_back(table.graphs[g].name);
+    scores.families.push_back(table.graphs[g].family);
+    scores.scores.push_back({score});
+  }
+  return scores;
+}
+
+TableIntervals table_intervals(const TableJudgement& table) {
+  TableIntervals result;
+  const RunScoreTable scores = ensemble_scores(table);
+  if (scores.scores.empty()) return result;
+  std::vector<double> without;
+  for (const double gain : table.gains) {
+    if (!std::isnan(gain)) without.push_back(table.kept - gain);
+  }
+  result.columns = static_cast<int>(without.size());
+  result.trainings = static_cast<int>(table.without_training.size());
+  if (result.trainings > 1) without = table.without_training;
+  if (without.size() > 1) result.these_graphs = jackknife_interval(honest_score(table), without);
+  result.families = family_interval({&scores, 1});
+  return result;
+}
+
+std::string final_interval_text(std::span<const TableJudgement> tables) {
+  std::vector<RunScoreTable> collections;
+  std::vector<VarianceEstimate> spreads;
+  double mean = 0;
+  bool one_training = false, selected = false;
+  const auto count = static_cast<double>(tables.size());
+  for (const TableJudgement& table : tables) {
+    if (std::isnan(table.kept)) return {};
+    collections.push_back(ensemble_scores(table));
+    mean += honest_score(table) / count;
+    selected = selected || table.takes_selection();
+    const TableIntervals own = table_intervals(table);
+    one_training = one_training || own.trainings < 2;
+    if (own.these_graphs)
+      spreads.push_back({std::pow(own.these_graphs->error / count, 2), own.these_graphs->degrees});
+  }
+  if (tables.empty()) return {};
+  std::optional<Interval> together;
+  if (spreads.size() == tables.size()) together = t_interval(mean, satterthwaite(spreads));
+  return fmt::format("95 % intervals of members together{}\n",
+                     selected ? ", selected without each family in turn (nested)" : "") +
+         these_graphs_text(together, one_training,
+                           one_training ? "jackknife of members" : "jackknife of trainings") +
+         families_text(family_interval(collections));
+}
+
+std::string table_interval_text(const TableJudgement& table) {
+  if (std::isnan(table.kept)) return {};
+  const TableIntervals found = table_intervals(table);
+  const bool one_training = found.trainings < 2;
+  return fmt::format(
+             "{}, 95 % intervals of members together{}\n", table.title,
+             table.takes_selection() ? ", selected without each family in turn (nested)" : "") +
+         these_graphs_text(
+             found.these_graphs, one_training,
+             "jackknife of " +
+                 (one_training ? counted(found.columns, table.out_of_fold ? "column" : "member")
+                               : counted(found.trainings, "training"))) +
+         families_text(found.families);
+}
+
+nlohmann::json table_interval_json(const TableJudgement& table) {
+  const TableIntervals found = table_intervals(table);
+  nlohmann::json these = interval_json(found.these_graphs);
+  if (found.these_graphs) {
+    these["between"] = found.trainings > 1 ? "trainings" : "members of one training";
+    these["trainings"] = found.trainings;
+    these["members"] = found.columns;
+  }
+  return {{"these_graphs", these}, {"other_families", family_interval_json(found.families)}};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "scores/judgement.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+
+namespace tpudist {
+
+// {"value", "error", "degrees", "low", "high"}; null without an interval.
+nlohmann::json interval_json(const std::optional<Interval>& interval);
+
+// The same with "families", "graphs", "collections", "runs", "family_variance", "run_variance",
+// "bootstrap".
+nlohmann::json family_interval_json(const std::optional<FamilyInterval>& found);
+
+// Intervals of the score of members together, TableJudgement::kept. If a selection is used it is
+// the nested score, since the other one is biased; the spread between members is that of the
+// selected weights. Graphs with an undefined metric are ignored.
+struct TableIntervals {
+  // "These graphs": the jackknife over trainings, each left out with all its members. With one
+  // training it is over its members, which says nothing about other trainings. Nothing for fewer
+  // than two columns.
+  std::optional<Interval> these_graphs;
+  int trainings = 0;  // combined trainings
+  int columns = 0;    // combined columns
+  // "Other families, this model only"; nothing for fewer than two families.
+  std::optional<FamilyInterval> families;
+};
+TableIntervals table_intervals(const TableJudgement& table);
+
+// The ensemble's scores of the graphs of `table` that have one, as one run.
+RunScoreTable ensemble_scores(const TableJudgement& table);
+
+// The interval of the final score: the mean over collections of TableJudgement::kept, with one
+// table each. Members of collections are independent, families are clustered across collections.
+// Complete lines; empty if a collection has no score.
+std::string final_interval_text(std::span<const TableJudgement> tables);
+
+// Complete lines; empty if no graph has a score.
+std::string table_interval_text(const TableJudgement& table);
+// {"these_graphs": ..., "other_families": ...} as interval_json and family_interval_json; the
+// former has also "between", "trainings" or "members of one training", and their number.
+nlohmann::json table_interval_json(const TableJudgement& table);
+
+}  // namespace tpudist

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "statistics/intervals/permutation.hpp"
+#include "statistics/intervals/power.hpp"
+#include "statistics/intervals/score_intervals.hpp"
+
+namespace tpudist {
+
+// Compares two systems on the same graphs, A minus B. An answer is missing where the data do not
+// suffice for it. A run is a complete training (see RunScoreTable), so correlation within a run
+// does no harm.
+struct Comparison {
+  double a = 0, b = 0, difference = 0;  // means over runs and graphs
+  int runs_a = 0, runs_b = 0, families = 0, graphs = 0;
+  bool out_of_fold = false;
+
+  // "Would other runs of A and of B differ on these graphs?" Needs two runs of each.
+  struct TheseGraphs {
+    Interval interval;  // Welch's t over runs
+    double p = 1;       // of Welch's t
+    // Permutation of the run labels; missing where spreads or run counts differ too much
+    // (label_test).
+    std::optional<PermutationTest> labels;
+  };
+  std::optional<TheseGraphs> these_graphs;
+
+  // "Would they differ on other families?" Needs two families.
+  struct OtherFamilies {
+    FamilyInterval interval;
+    double p = 1;  // of Student's t
+    // For these trained models: flips the signs of the families' summed differences.
+    PermutationTest signs;
+    ShakeUp shake_up;  // with other runs too, if both sides have two runs or more
+  };
+  std::optional<OtherFamilies> other_families;
+};
+
+// Both must hold the same graphs, families and folds in the same order; their run counts may
+// differ.
+//
+// On other families the variance is V_fam of the differences of run means (family_variance), plus
+// the part of the run variance of A and of B that V_fam misses (RunVariance). A system with one run
+// adds nothing; the answer then holds for that one model. Throws DataError that names the first
+// graph that differs, and as RunScoreTable::check.
+Comparison compare(const RunScoreTable& a, const RunScoreTable& b);
+// Only `other_families` of compare().
+std::optional<Comparison::OtherFamilies> compare_on_other_families(const RunScoreTable& a,
+                                                                   const RunScoreTable& b);
+
+// "How many runs and families would show a true difference of `difference`?", estimated from the
+// variances of A and B now. Throws as compare, and Error where `difference` is not above 0.
+struct DifferencePlan {
+  double difference = 0;
+  std::optional<NeededRange> runs;      // on each side, on these graphs; needs two runs of each
+  std::optional<NeededRange> families;  // of this kind, with the current runs; needs two families
+  // The same with ten times as many runs of each system; needs two runs of each.
+  std::optional<NeededRange> families_with_more_runs;
+};
+DifferencePlan plan_difference(const RunScoreTable& a, const RunScoreTable& b, double difference);
+
+// Compares all pairs of several systems on these graphs over other runs. If all systems are equal,
+// the chance that any pair is called different is kSignificance, for any number of systems.
+struct PairDifference {
+  int a = 0, b = 0;   // indices of systems, a < b
+  Interval interval;  // A minus B; simultaneous 95 % intervals for all pairs
+  double p = 1;       // adjusted for all pairs
+};
+struct AllPairs {
+  // Two systems: Welch's t, as in `compare`. More systems: with one common spread, Tukey's
+  // studentised range (Tukey 1953, Kramer 1956), if each has three runs and Bartlett's test finds
+  // no difference of spreads (p above 0.5). Otherwise Welch's t with Holm's correction (1979) and
+  // Bonferroni intervals. True: one common spread was used.
+  bool one_spread = true;
+  std::vector<PairDifference> pairs;
+  // Each system's mean over runs, shrunk towards the mean of all by empirical Bayes (Efron and
+  // Morris, JASA 1973). It estimates what other runs of the system would reach on average, if the
+  // systems are drawn from one normal distribution. Empty for two systems: the spread between
+  // systems is unknown.
+  std::vector<double> shrunk;
+};
+// `run_means` [systems][runs]: at least 2 systems with at least 2 runs each; Error otherwise.
+AllPairs all_pairs(std::span<const std::vector<double>> run_means);
+
+}  // namespace tpudist

@@ -1,0 +1,80 @@
+#include "statistics/intervals/interval.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/means.hpp"
+#include "statistics/intervals/distributions.hpp"
+
+namespace tpudist {
+namespace {
+
+void require_two(std::span<const double> values) {
+  if (values.size() < 2)
+    throw Error(ErrorKind::failed,
+                fmt::format("{} values have no spread; at least 2 are needed", values.size()));
+}
+
+// Of the mean of independent values.
+VarianceEstimate mean_variance(std::span<const double> values) {
+  require_two(values);
+  const auto n = static_cast<double>(values.size());
+  return {squares_around(values, mean(values)) / (n - 1) / n, n - 1};
+}
+
+}  // namespace
+
+Interval t_interval(double value, const VarianceEstimate& variance, double level) {
+  const double error = std::sqrt(variance.variance);
+  const double half = t_quantile((1 + level) / 2, variance.degrees) * error;
+  return {value, error, variance.degrees, value - half, value + half};
+}
+
+double t_test_p(const Interval& estimate) {
+  if (estimate.error == 0) return estimate.value == 0 ? 1 : 0;
+  return two_sided_p(estimate.value / estimate.error, estimate.degrees);
+}
+
+Interval mean_interval(std::span<const double> values, double level) {
+  return t_interval(mean(values), mean_variance(values), level);
+}
+
+Interval difference_interval(std::span<const double> a, std::span<const double> b, double level) {
+  const std::array terms{mean_variance(a), mean_variance(b)};
+  return t_interval(mean(a) - mean(b), satterthwaite(terms), level);
+}
+
+Interval jackknife_interval(double whole, std::span<const double> without, double level) {
+  require_two(without);
+  const auto n = static_cast<double>(without.size());
+  return t_interval(whole, {squares_around(without, mean(without)) * (n - 1) / n, n - 1}, level);
+}
+
+DeviationInterval deviation_interval(std::span<const double> values, double level) {
+  require_two(values);
+  const auto degrees = static_cast<double>(values.size() - 1);
+  const double squares = squares_around(values, mean(values));
+  const auto end = [&](double p) { return std::sqrt(squares / chi_square_quantile(p, degrees)); };
+  return {std::sqrt(squares / degrees), end((1 + level) / 2), end((1 - level) / 2)};
+}
+
+VarianceEstimate satterthwaite(std::span<const VarianceEstimate> terms) {
+  if (terms.empty()) throw Error(ErrorKind::failed, "no variance to add");
+  double sum = 0, uncertainty = 0, fewest = std::numeric_limits<double>::infinity();
+  for (const VarianceEstimate& term : terms) {
+    if (term.variance == 0) continue;
+    sum += term.variance;
+    uncertainty += term.variance * term.variance / term.degrees;
+    fewest = std::min(fewest, term.degrees);
+  }
+  if (sum < 0) throw Error(ErrorKind::failed, fmt::format("{} cannot be a variance", sum));
+  if (uncertainty == 0) return {0, terms.front().degrees};
+  return {sum, std::max(fewest, sum * sum / uncertainty)};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,64 @@
+#include "statistics/intervals/power.hpp"
+
+#include <cmath>
+
+#include "statistics/intervals/distributions.hpp"
+#include "statistics/intervals/permutation.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr int kMostNeeded = 10'000;
+constexpr double kPlanLevel = 0.80;  // of the interval of the current variance estimates
+
+double power_of(double difference, const VarianceEstimate& variance) {
+  if (variance.variance == 0) return difference == 0 ? kSignificance : 1;
+  return t_test_power(difference / std::sqrt(variance.variance), variance.degrees, kSignificance);
+}
+
+NeededNumber needed(double difference, const PlannedVariance& variance, double scale) {
+  const auto suffice = [&](int number) {
+    return power_of(difference, variance(number, scale)) >= kPower;
+  };
+  if (suffice(2)) return 2;
+  if (!suffice(kMostNeeded)) return std::nullopt;
+  int too_few = 2, enough = kMostNeeded;
+  while (enough - too_few > 1) {
+    const int middle = (too_few + enough) / 2;
+    (suffice(middle) ? enough : too_few) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
+NeededRange needed_number(double difference, double degrees, const PlannedVariance& variance) {
+  const auto truth = [&](double p) { return degrees / chi_square_quantile(p, degrees); };
+  return {needed(difference, variance, 1),
+          needed(difference, variance, truth((1 + kPlanLevel) / 2)),
+          needed(difference, variance, truth((1 - kPlanLevel) / 2))};
+}
+
+double detectable(double variance, double degrees, int pairs) {
+  const double error = std::sqrt(variance), level = kSignificance / pairs;
+  const auto power = [&](double difference) {
+    return t_test_power(difference / error, degrees, level);
+  };
+  double low = 0, high = 1;
+  while (power(high) < kPower && high < 1e6) high *= 2;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (power(middle) < kPower ? low : high) = middle;
+  }
+  return high;
+}
+
+ShakeUp shake_up(double difference, const VarianceEstimate& variance) {
+  if (variance.variance == 0) return {difference == 0 ? 0.5 : 1.0, 0};
+  const double error = std::sqrt(2 * variance.variance);
+  const double shift = std::abs(difference) / error;
+  return {t_probability(shift, variance.degrees),
+          error * expected_loss(shift, variance.degrees, kLargestDifference / error)};
+}
+
+}  // namespace tpudist

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "statistics/intervals/family_variance.hpp"
+#include "statistics/intervals/interval.hpp"
+#include "statistics/intervals/run_score_table.hpp"
+
+namespace tpudist {
+
+// The fewest families, with one graph each, for bootstrap_family_variance.
+inline constexpr int kLeastBootstrapFamilies = 6;
+
+// The variance of family_variance for the mean of one collection with one graph per family, but
+// widened: t_interval at `level` then gives the symmetric studentised bootstrap interval (Hall,
+// "The bootstrap and Edgeworth expansion", 1992, section 3.6), which allows for skewed values. Up
+// to 8 graphs all samples are enumerated; beyond, 5,000 are drawn by `key`. Throws Error for fewer
+// than kLeastBootstrapFamilies, or for families with several graphs.
+VarianceEstimate bootstrap_family_variance(const GraphValues& graphs, double level,
+                                           std::uint64_t key);
+
+// "Other families, other runs": an interval for the mean if families of the same kind, and with
+// several runs also the runs, were drawn anew.
+struct FamilyInterval {
+  Interval interval;
+  int families = 0, graphs = 0, collections = 0;
+  int runs = 0;             // fewest runs of any collection; 1: the interval holds for this model
+                            // only
+  VarianceEstimate family;  // V_fam
+  double run_variance = 0;  // added by other runs
+  bool bootstrap = false;   // V_fam comes from bootstrap_family_variance
+};
+
+// "These graphs, other runs": mean +- t(R - 1) s / sqrt(R) over complete runs. Nothing for one run.
+// Throws as RunScoreTable::check.
+std::optional<Interval> run_interval(const RunScoreTable& scores, double level = kIntervalLevel);
+
+// "Other families, other runs" for the mean over collections, with equal weights, of their means
+// over graphs. V = V_fam + the part of the run variance that V_fam misses, at least 0, with
+// Satterthwaite's degrees of freedom. Families are clustered across collections (family_variance);
+// runs are independent between collections (run_variance). With one run V = V_fam. Nothing where a
+// collection has graphs of one family only. Throws as RunScoreTable::check.
+std::optional<FamilyInterval> family_interval(std::span<const RunScoreTable> collections,
+                                              double level = kIntervalLevel);
+// The same for one collection with V_fam from bootstrap_family_variance, drawn with a fixed key;
+// throws the same Error.
+FamilyInterval bootstrap_family_interval(const RunScoreTable& scores,
+                                         double level = kIntervalLevel);
+
+// Intervals as printed, each one line without a newline.
+
+// "0.7219 (0.6748 to 0.7691, t(2))"
+std::string interval_text(const Interval& interval);
+
+// "other families, other runs     0.7219 (0.5463 to 0.8976, t(2.51)); 7 graphs of 4 families, 3
+// runs"; for one run "other families, this model only".
+std::string family_line(const FamilyInterval& found);
+
+// "these graphs, other runs      0.7219 (0.6748 to 0.7691, t(2)); " and `source`, such as "3 runs".
+std::string run_line(const Interval& interval, const std::string& source);
+
+// "other members of this training  0.7219 (0.6748 to 0.7691, t(4)); " and `source`: the same for a
+// single training.
+std::string member_line(const Interval& interval, const std::string& source);
+
+// What the interval of a single training does not cover, and how to get one that does.
+std::string one_training_line();
+
+// "an interval from 4 families cannot see failures rarer than about 1 in 4"
+std::string rare_failure_line(int families);
+
+// Why an interval is missing.
+std::string no_run_line(const std::string& reason);
+std::string no_family_line();
+
+}  // namespace tpudist

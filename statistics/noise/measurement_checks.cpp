@@ -1,0 +1,251 @@
+#include "statistics/noise/measurement_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/means.hpp"
+#include "core/random.hpp"
+
+namespace tpudist {
+namespace {
+
+// Limits of the checks, in the order of CheckKind; docs/data.md gives the values of sound and
+// corrupted graphs.
+constexpr double kDriftLimit = 0.1;  // Spearman's correlation
+constexpr double kBlockLimit = 0.3;  // bits beyond chance
+constexpr double kFrozenLimit = 4;   // measurements
+constexpr double kRepeatDriftLimit = 0.2;
+constexpr double kRepeatBlockLimit = 0.4;
+constexpr double kOutlierLimit = 0.01;
+constexpr double kDisagreementLimit = 0.5;
+
+// A repeat is an outlier if its deviation exceeds this many times the median deviation, and 0.5 %.
+constexpr double kOutlierFactor = 20, kLeastOutlier = 0.005;
+constexpr std::int64_t kLeastPairs = 20;
+
+constexpr double kSuspectLevel = 0.01;
+
+enum Stream : std::uint64_t { kTimes = 1, kRepeats, kPairs };
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+std::vector<double> absolute(std::vector<double> values) {
+  for (double& value : values) value = std::abs(value);
+  return values;
+}
+
+// Rows sorted by configuration, those of one in their order.
+std::vector<std::int64_t> by_config(std::span<const std::int32_t> config) {
+  std::vector<std::int64_t> rows(config.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
+  std::ranges::stable_sort(rows, {},
+                           [&](std::int64_t row) { return config[static_cast<std::size_t>(row)]; });
+  return rows;
+}
+
+// Calls visit(rows of one configuration) for each that was measured more than once.
+template <typename Visit>
+void each_repeated(std::span<const std::int32_t> config, const Visit& visit) {
+  const std::vector<std::int64_t> rows = by_config(config);
+  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    while (end < rows.size() && config[static_cast<std::size_t>(rows[end])] ==
+                                    config[static_cast<std::size_t>(rows[begin])]) {
+      ++end;
+    }
+    if (end - begin > 1) visit(std::span(rows).subspan(begin, end - begin));
+  }
+}
+
+class Checker {
+ public:
+  Checker(std::span<const double> times, std::span<const std::int32_t> config, MeasuredOrder order,
+          std::uint64_t key)
+      : times_(times), config_(config), order_(order), key_(key) {}
+
+  std::vector<MeasurementCheck> run() {
+    if (order_ == MeasuredOrder::random) {
+      add(CheckKind::drift, drift_of(times_), kDriftLimit);
+      add_block(CheckKind::block, block_divergence_of(times_, mix_key({key_, kTimes})),
+                kBlockLimit);
+    }
+    add(CheckKind::frozen, longest_repetition_of(times_, config_), kFrozenLimit);
+    repeats_ = repeated_rows(times_, config_);
+    add(CheckKind::repeat_drift, of_repeats(drift_of(repeats_.deviations)), kRepeatDriftLimit);
+    deviations_ = absolute(repeats_.deviations);
+    add_block(CheckKind::repeat_block,
+              of_repeats(block_divergence_of(deviations_, mix_key({key_, kRepeats}))),
+              kRepeatBlockLimit);
+    if (std::ssize(repeats_.rows) >= 2 * kLeastPairs) {
+      add_outliers();
+      add_disagreement();
+    }
+    return std::move(checks_);
+  }
+
+ private:
+  void add(CheckKind kind, const OrderStatistic& found, double limit) {
+    if (std::isnan(found.value)) return;
+    checks_.push_back({kind, found.value, limit, found.by_chance, found.p, found.first,
+                       found.first + found.count - 1});
+  }
+
+  // The limit of a divergence is relative to its value by chance.
+  void add_block(CheckKind kind, const OrderStatistic& found, double beyond_chance) {
+    add(kind, found, found.by_chance + beyond_chance);
+  }
+
+  // A statistic of the series of repeats, with rows of the graph.
+  OrderStatistic of_repeats(OrderStatistic found) const {
+    if (std::isnan(found.value)) return found;
+    const std::int64_t last = found.first + found.count - 1;
+    found.first = repeats_.rows[static_cast<std::size_t>(found.first)];
+    found.count = repeats_.rows[static_cast<std::size_t>(last)] - found.first + 1;
+    return found;
+  }
+
+  void add_outliers() {
+    const double far = std::max(kOutlierFactor * median_of(deviations_), kLeastOutlier);
+    MeasurementCheck check{CheckKind::repeat_outliers, 0, kOutlierLimit, 0, 0, -1, 0};
+    for (std::size_t i = 0; i < deviations_.size(); ++i) {
+      if (deviations_[i] <= far) continue;
+      check.value += 1 / static_cast<double>(deviations_.size());
+      if (check.first_row < 0) check.first_row = repeats_.rows[i];
+      check.last_row = repeats_.rows[i];
+    }
+    check.first_row = std::max<std::int64_t>(check.first_row, 0);
+    checks_.push_back(check);
+  }
+
+  // Mean difference of neighbouring repeats of a configuration, relative to that of rows drawn from
+  // the whole graph; the repeated ones may be the fastest of a search, which differ little. A mean,
+  // because most configurations of a graph may be equally fast.
+  void add_disagreement() {
+    double of_repeats = 0, of_all = 0;
+    std::int64_t pairs = 0;
+    CounterRng random(mix_key({key_, kPairs}));
+    const auto logarithm = [&](std::int64_t row) {
+      return std::log(times_[static_cast<std::size_t>(row)]);
+    };
+    const auto any_row = [&] { return static_cast<std::int64_t>(random.below(times_.size())); };
+    each_repeated(config_, [&](std::span<const std::int64_t> rows) {
+      for (std::size_t i = 1; i < rows.size(); ++i) {
+        of_repeats += std::abs(logarithm(rows[i]) - logarithm(rows[i - 1]));
+        of_all += std::abs(logarithm(any_row()) - logarithm(any_row()));
+        ++pairs;
+      }
+    });
+    if (pairs < kLeastPairs || of_all == 0) return;
+    checks_.push_back({CheckKind::repeat_disagreement, of_repeats / of_all, kDisagreementLimit, 1,
+                       0, 0, std::ssize(times_) - 1});
+  }
+
+  const std::span<const double> times_;
+  const std::span<const std::int32_t> config_;
+  const MeasuredOrder order_;
+  const std::uint64_t key_;
+  RepeatedRows repeats_;
+  std::vector<double> deviations_;  // of the repeats, absolute
+  std::vector<MeasurementCheck> checks_;
+};
+
+}  // namespace
+
+std::string_view name_of(CheckKind kind) {
+  switch (kind) {
+    case CheckKind::drift:
+      return "drift";
+    case CheckKind::block:
+      return "block";
+    case CheckKind::frozen:
+      return "frozen";
+    case CheckKind::repeat_drift:
+      return "repeat drift";
+    case CheckKind::repeat_block:
+      return "repeat block";
+    case CheckKind::repeat_outliers:
+      return "repeat outliers";
+    default:
+      return "repeat disagreement";
+  }
+}
+
+bool MeasurementCheck::is_suspect(std::int64_t checks) const {
+  return std::abs(value) > limit && p * static_cast<double>(checks) < kSuspectLevel;
+}
+
+RepeatedRows repeated_rows(std::span<const double> times, std::span<const std::int32_t> config) {
+  if (times.size() != config.size())
+    throw Error(ErrorKind::failed, "one number of a configuration for each measurement");
+  const auto bad = std::ranges::find_if(times, [](double time) { return !(time > 0); });
+  if (bad != times.end())
+    throw DataError(
+        fmt::format("run time {} of measurement {} is not positive", *bad, bad - times.begin()));
+  std::vector<double> deviation(times.size(), kNone);
+  each_repeated(config, [&](std::span<const std::int64_t> rows) {
+    std::vector<double> logarithms;
+    for (const std::int64_t row : rows)
+      logarithms.push_back(std::log(times[static_cast<std::size_t>(row)]));
+    const double median = median_of(logarithms);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      deviation[static_cast<std::size_t>(rows[i])] = logarithms[i] - median;
+  });
+  RepeatedRows repeated;
+  for (std::size_t i = 0; i < deviation.size(); ++i) {
+    if (std::isnan(deviation[i])) continue;
+    repeated.rows.push_back(static_cast<std::int64_t>(i));
+    repeated.deviations.push_back(deviation[i]);
+  }
+  return repeated;
+}
+
+std::vector<MeasurementCheck> check_measurements(std::span<const double> times,
+                                                 std::span<const std::int32_t> config,
+                                                 MeasuredOrder order, std::uint64_t key) {
+  return Checker(times, config, order, key).run();
+}
+
+std::string describe(const MeasurementCheck& check) {
+  const auto text = [&](std::string_view what, auto&&... values) {
+    return fmt::format("{}: {}", name_of(check.kind), fmt::format(fmt::runtime(what), values...));
+  };
+  const std::string chance = fmt::format("p {:.1g}", check.p);
+  switch (check.kind) {
+    case CheckKind::drift:
+      return text("run times {} over their order, rank correlation {:.3f} ({})",
+                  check.value > 0 ? "rise" : "fall", check.value, chance);
+    case CheckKind::block:
+      return text("measurements {} to {} diverge by {:.2f} bits from all (by chance {:.2f}, {})",
+                  check.first_row, check.last_row, check.value, check.by_chance, chance);
+    case CheckKind::frozen:
+      return text("measurements {} to {} have one run time, but different configurations ({})",
+                  check.first_row, check.last_row, chance);
+    case CheckKind::repeat_drift:
+      return text("repeats {} against their configuration's median, rank correlation {:.3f} ({})",
+                  check.value > 0 ? "rise" : "fall", check.value, chance);
+    case CheckKind::repeat_block:
+      return text(
+          "repeats in measurements {} to {} diverge by {:.2f} bits from all in how far they lie "
+          "from their "
+          "configuration's median (by chance {:.2f}, {})",
+          check.first_row, check.last_row, check.value, check.by_chance, chance);
+    case CheckKind::repeat_outliers:
+      return text(
+          "{:.1f} % of the repeats, in measurements {} to {}, lie far from their configuration's "
+          "median",
+          100 * check.value, check.first_row, check.last_row);
+    default:
+      return text(
+          "repeats of a configuration differ by {:.2f} of what unrelated measurements differ by",
+          check.value);
+  }
+}
+
+}  // namespace tpudist

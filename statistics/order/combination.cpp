@@ -1,0 +1,249 @@
+#include "statistics/order/combination.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/means.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr auto kRules = std::to_array<std::pair<std::string_view, CombinationRule>>({
+    {"mean", CombinationRule::mean},
+    {"z_score", CombinationRule::z_score},
+    {"min_max", CombinationRule::min_max},
+    {"rank_mean", CombinationRule::rank_mean},
+    {"borda", CombinationRule::borda},
+    {"reciprocal_rank", CombinationRule::reciprocal_rank},
+    {"softmax", CombinationRule::softmax},
+});
+
+using Values = std::vector<double>;
+
+void require_finite(std::span<const double> scores) {
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    if (!std::isfinite(scores[k]))
+      throw DataError(
+          fmt::format("score {} of configuration {} cannot be combined; leave out the "
+                      "member that gave it",
+                      scores[k], k));
+  }
+}
+
+// Whether the scores differ at most by rounding. Dividing by such a deviation would only amplify
+// rounding.
+bool all_equal(std::span<const double> scores) {
+  constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
+  const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+  return *high - *low <= kRounding * std::max(std::abs(*low), std::abs(*high));
+}
+
+Values z_scores(std::span<const double> scores) {
+  Values result(scores.size(), 0.0);
+  if (all_equal(scores)) return result;
+  const auto count = static_cast<double>(scores.size());
+  const double centre = mean(scores), deviation = std::sqrt(squares_around(scores, centre) / count);
+  if (!(deviation > 0)) return result;  // too small to be squared
+  for (std::size_t k = 0; k < scores.size(); ++k) result[k] = (scores[k] - centre) / deviation;
+  return result;
+}
+
+Values min_max(std::span<const double> scores) {
+  const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+  Values result(scores.size(), 0.0);
+  if (all_equal(scores)) return result;
+  for (std::size_t k = 0; k < scores.size(); ++k) result[k] = (scores[k] - *low) / (*high - *low);
+  return result;
+}
+
+// Calls `tie(first, last, members)` for every group of equal scores: its configurations, and the
+// positions first .. last - 1 (from 0) that they have in ascending order.
+template <typename Tie>
+void for_each_tie(std::span<const double> scores, Tie&& tie) {
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    while (last < order.size() && scores[order[last]] == scores[order[first]]) ++last;
+    tie(first, last, std::span(order).subspan(first, last - first));
+  }
+}
+
+// Ranks from 1; equal scores share the mean of their ranks.
+Values mean_ranks(std::span<const double> scores) {
+  Values result(scores.size());
+  for_each_tie(scores, [&](std::size_t first, std::size_t last, std::span<const std::size_t> who) {
+    for (const std::size_t k : who) result[k] = static_cast<double>(first + last + 1) / 2;
+  });
+  return result;
+}
+
+Values negative_borda(std::span<const double> scores) {
+  Values result(scores.size());
+  for_each_tie(scores, [&](std::size_t, std::size_t last, std::span<const std::size_t> who) {
+    for (const std::size_t k : who) result[k] = -static_cast<double>(scores.size() - last);
+  });
+  return result;
+}
+
+Values negative_reciprocal_ranks(std::span<const double> scores) {
+  Values result = mean_ranks(scores);
+  for (double& rank : result) rank = -1 / rank;
+  return result;
+}
+
+// log softmax(-z / temperature), shifted by its largest exponent against overflow.
+Values log_probabilities(std::span<const double> scores, double temperature) {
+  Values result = z_scores(scores);
+  const double least = *std::min_element(result.begin(), result.end());
+  double sum = 0;
+  for (double& z : result) sum += std::exp(z = (least - z) / temperature);
+  for (double& exponent : result) exponent -= std::log(sum);
+  return result;
+}
+
+// Minus log of the weighted mean of probabilities, computed from their logarithms, so that no
+// configuration underflows even at small temperatures.
+Values negative_log_mean(std::span<const Values> logs, std::span<const double> weights) {
+  Values result(logs.front().size());
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (std::size_t k = 0; k < result.size(); ++k) {
+    double largest = logs.front()[k];
+    for (const Values& log : logs) largest = std::max(largest, log[k]);
+    double sum = 0;
+    for (std::size_t m = 0; m < logs.size(); ++m)
+      sum += weights[m] * std::exp(logs[m][k] - largest);
+    result[k] = -(largest + std::log(sum / total));
+  }
+  return result;
+}
+
+Values weighted_mean(std::span<const Values> members, std::span<const double> weights) {
+  Values sum(members.front().size(), 0.0);
+  double total = 0;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += weights[m] * members[m][k];
+    total += weights[m];
+  }
+  for (double& value : sum) value /= total;
+  return sum;
+}
+
+void check_weights(std::span<const double> weights, std::size_t members) {
+  if (weights.size() != members)
+    throw Error(ErrorKind::failed,
+                fmt::format("{} weights for {} members", weights.size(), members));
+  double sum = 0;
+  for (const double weight : weights) {
+    if (!std::isfinite(weight) || weight < 0)
+      throw Error(ErrorKind::failed, fmt::format("{} cannot be the weight of a member", weight));
+    sum += weight;
+  }
+  if (!(sum > 0)) throw Error(ErrorKind::failed, "no member has a weight above 0");
+}
+
+}  // namespace
+
+CombinationRule combination_rule(std::string_view name) {
+  std::string names;
+  for (const auto& [known, rule] : kRules) {
+    if (known == name) return rule;
+    names += (names.empty() ? "" : ", ") + std::string(known);
+  }
+  throw ConfigError(fmt::format("{} is no rule to combine members; use one of {}", name, names));
+}
+
+std::string_view name_of(CombinationRule rule) {
+  return std::ranges::find(kRules, rule, [](const auto& known) { return known.second; })->first;
+}
+
+std::string to_text(const Combination& combination) {
+  const bool scaled = combination.rule == CombinationRule::softmax;
+  return std::string(name_of(combination.rule)) +
+         (scaled ? fmt::format(" {}", combination.temperature) : "");
+}
+
+Combination read_combination(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  Combination combination{combination_rule(text.substr(0, space))};
+  if (space == std::string::npos) return combination;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + space + 1, end, combination.temperature);
+  if (error != std::errc{} || at != end || to_text(combination) != text)
+    throw ConfigError(fmt::format("'{}' is no way to combine members", text));
+  return combination;
+}
+
+std::vector<double> normalised(std::span<const double> scores, const Combination& combination) {
+  if (combination.rule != CombinationRule::mean) require_finite(scores);
+  if (scores.empty()) return {};
+  switch (combination.rule) {
+    case CombinationRule::z_score:
+      return z_scores(scores);
+    case CombinationRule::min_max:
+      return min_max(scores);
+    case CombinationRule::rank_mean:
+      return mean_ranks(scores);
+    case CombinationRule::borda:
+      return negative_borda(scores);
+    case CombinationRule::reciprocal_rank:
+      return negative_reciprocal_ranks(scores);
+    case CombinationRule::softmax:
+      return log_probabilities(scores, combination.temperature);
+    case CombinationRule::mean:
+      break;
+  }
+  return {scores.begin(), scores.end()};
+}
+
+std::vector<double> averaged_form(std::span<const double> scores, const Combination& combination) {
+  Values form = normalised(scores, combination);
+  if (combination.rule == CombinationRule::softmax) {
+    for (double& value : form) value = -std::exp(value);
+  }
+  return form;
+}
+
+std::vector<double> combine(std::span<const std::vector<double>> members,
+                            const Combination& combination, std::span<const double> weights) {
+  if (members.empty()) throw Error(ErrorKind::failed, "no member to combine");
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (members[m].size() != members.front().size())
+      throw Error(ErrorKind::failed,
+                  fmt::format("member {} scores {} configurations, member 0 scores {}", m,
+                              members[m].size(), members.front().size()));
+  }
+  if (!weights.empty()) check_weights(weights, members.size());
+  return combine_scored(members, combination, weights);
+}
+
+std::vector<double> combine_scored(std::span<const std::vector<double>> members,
+                                   const Combination& combination,
+                                   std::span<const double> weights) {
+  if (!(combination.temperature > 0) || !std::isfinite(combination.temperature))
+    throw Error(ErrorKind::failed, fmt::format("a temperature of {} is not above 0 and finite",
+                                               combination.temperature));
+  // Members without weight are left out before anything is asked of their scores.
+  std::vector<Values> used;
+  Values used_weights;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const double weight = weights.empty() ? 1 : weights[m];
+    if (members[m].empty() || weight <= 0) continue;
+    used.push_back(normalised(members[m], combination));
+    used_weights.push_back(weight);
+  }
+  if (used.empty()) return {};
+  return combination.rule == CombinationRule::softmax ? negative_log_mean(used, used_weights)
+                                                      : weighted_mean(used, used_weights);
+}
+
+}  // namespace tpudist

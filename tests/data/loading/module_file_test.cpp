@@ -1,0 +1,216 @@
+#include "data/loading/module_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "data/convert/converter.hpp"
+#include "data/npz/zip_archive.hpp"
+#include "tests/data/npz/npz_fixture.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::NpzFixture;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+const Collection kLayout = Collection::parse("layout:own:x");
+const Collection kTile = Collection::parse("tile:own");
+
+// `configs` configurations of two nodes, each of which draws one of `states` states.
+NpzFixture layout_of(std::int64_t configs, int states) {
+  NpzFixture f = NpzFixture::layout();
+  CounterRng random(1);
+  f.c = configs;
+  f.features.clear();
+  f.runtime.clear();
+  for (std::int64_t i = 0; i < configs; ++i) {
+    for (int node = 0; node < 2; ++node) {
+      auto state = static_cast<int>(random.below(static_cast<std::uint64_t>(states)));
+      for (int k = 0; k < 18; ++k, state /= 7)
+        f.features.push_back(static_cast<float>(state % 7 - 1));
+    }
+    f.runtime.push_back(1000 + static_cast<std::int64_t>(random.below(50)));
+  }
+  return f;
+}
+
+class ModuleFileTest : public ::testing::Test {
+ protected:
+  const Collection& kind(const NpzFixture& f) const { return f.tile ? kTile : kLayout; }
+
+  std::filesystem::path write(const NpzFixture& f) const {
+    const auto path = folder_ / "npz" / kind(f).folder() / "valid" / "net.npz";
+    f.write(path);
+    return path;
+  }
+
+  Dataset from_shards(const NpzFixture& f) {
+    ConvertOptions options;
+    options.npz_root = folder_ / "npz";
+    options.shard_root = folder_ / "shards";
+    options.jobs = 1;
+    NoProgress progress;
+    convert(options, progress);
+    DatasetOptions of_shards;
+    of_shards.shards = options.shard_root;
+    of_shards.collection = kind(f);
+    of_shards.split = "valid";
+    return Dataset::open(of_shards, pool_);
+  }
+
+  // All that scores depend on is the same as in a shard of the same file.
+  void expect_like_shards(const NpzFixture& f) {
+    const Module module = read_module(write(f), kind(f));
+    const Dataset& a = module.dataset;
+    const Dataset b = from_shards(f);
+    ASSERT_EQ(a.size(), 1);
+    EXPECT_EQ(a.graph(0).name, "net");
+    EXPECT_EQ(a.graph(0).node_features, b.graph(0).node_features);
+    EXPECT_EQ(a.graph(0).opcodes, b.graph(0).opcodes);
+    EXPECT_EQ(a.graph(0).edge_index, b.graph(0).edge_index);
+    EXPECT_EQ(a.graph(0).config_nodes, b.graph(0).config_nodes);
+    EXPECT_EQ(a.coded(0), b.coded(0));
+    EXPECT_EQ(a.states(0).features, b.states(0).features);
+    EXPECT_EQ(a.states(0).offsets, b.states(0).offsets);
+    EXPECT_EQ(a.run_times(0).group, b.run_times(0).group);
+    EXPECT_EQ(a.run_times(0).runtime, b.run_times(0).runtime);
+    EXPECT_EQ(a.run_times(0).normalizer, b.run_times(0).normalizer);
+    EXPECT_TRUE(module.has_times);
+    ASSERT_EQ(a.rows(0), b.rows(0));
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(a.rows(0)));
+    std::iota(rows.begin(), rows.end(), 0);
+    const Slate x = a.slate(0, rows), y = b.slate(0, rows);
+    EXPECT_EQ(x.states, y.states);
+    EXPECT_EQ(x.local_states, y.local_states);
+    EXPECT_EQ(x.targets, y.targets);
+  }
+
+  std::string error_of(const NpzFixture& f) {
+    return test::message_of<DataError>([&] { read_module(write(f), kind(f)); });
+  }
+
+  const test::TempDir folder_;
+  ThreadPool pool_{1};
+};
+
+TEST_F(ModuleFileTest, IsWhatAShardOfTheFileHolds) {
+  expect_like_shards(NpzFixture::layout());
+  expect_like_shards(NpzFixture::make_tile());
+}
+
+TEST_F(ModuleFileTest, IsWhatAShardHoldsInWiderCodesAndInSeveralBlocks) {
+  expect_like_shards(layout_of(20'000, 300));
+}
+
+TEST_F(ModuleFileTest, IsWhatAShardHoldsWhereConfigurationsAreNotCoded) {
+  NpzFixture f = layout_of(2'000, 1'000'000);
+  expect_like_shards(f);
+  EXPECT_FALSE(read_module(write(f), kLayout).dataset.coded(0));
+  f.features[7] = 0.5f;  // no integer type holds it
+  expect_like_shards(f);
+}
+
+TEST_F(ModuleFileTest, NeedsNoRunTimes) {
+  for (NpzFixture f : {NpzFixture::layout(), NpzFixture::make_tile()}) {
+    f.without = "config_runtime";
+    const Module missing = read_module(write(f), kind(f));
+    EXPECT_FALSE(missing.has_times);
+    EXPECT_EQ(missing.dataset.rows(0), f.c);
+    EXPECT_THAT(missing.dataset.run_times(0).runtime, Each(0));
+    f.without = "";
+    std::ranges::fill(f.runtime, 0);
+    EXPECT_FALSE(read_module(write(f), kind(f)).has_times);
+  }
+}
+
+TEST_F(ModuleFileTest, ATileKernelNeedsNoNormalizers) {
+  NpzFixture f = NpzFixture::make_tile();
+  f.without = "config_runtime_normalizers";
+  const Module module = read_module(write(f), kTile);
+  EXPECT_TRUE(module.has_times);
+  EXPECT_EQ(module.dataset.target(0, 2), static_cast<double>(f.runtime[2]));
+}
+
+TEST_F(ModuleFileTest, RefusesDamageWithFileArrayAndIndex) {
+  NpzFixture f = NpzFixture::layout();
+  f.edge_index[3] = 99;
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: edge_index[1, 1] = 99 is not a node"));
+  f = NpzFixture::layout();
+  f.features[20] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: node_config_feat[0, 1, 2] is nan"));
+  f = layout_of(2'000, 1'000'000);
+  f.features[40] = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: node_config_feat[1, 0, 4] is inf"));
+  f = NpzFixture::make_tile();
+  f.features[24] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: config_feat[1, 0] is nan"));
+  f = NpzFixture::layout();
+  f.without = "node_config_feat";
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: array node_config_feat is missing"));
+  f = NpzFixture::layout();
+  f.runtime.pop_back();
+  EXPECT_THAT(error_of(f), HasSubstr("node_config_feat has shape [6, 2, 18]"));
+}
+
+TEST_F(ModuleFileTest, RefusesRunTimesOfSomeConfigurationsAlone) {
+  NpzFixture f = NpzFixture::layout();
+  f.runtime[4] = 0;
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: config_runtime[4] = 0 is not a run time"));
+  f.runtime[4] = -5;
+  EXPECT_THAT(error_of(f), HasSubstr("net.npz: config_runtime[4] = -5 is negative"));
+}
+
+TEST_F(ModuleFileTest, SaysSoWhereTheGraphIsOfTheOtherKind) {
+  const auto layout = write(NpzFixture::layout()), tile = write(NpzFixture::make_tile());
+  EXPECT_THROW(read_module(layout, kTile), DataError);
+  try {
+    read_module(tile, kLayout);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank it with a run of tile graphs"));
+  }
+}
+
+// Damaged headers and elements with a correct CRC are refused with DataError or read as valid ones:
+// never a crash, or another exception.
+RC_GTEST_PROP(ModuleFileProperty, DamagedArraysAreReadOrRefused, ()) {
+  const bool tile = *rc::gen::arbitrary<bool>();
+  const test::TempDir folder;
+  NpzFixture fixture = tile ? NpzFixture::make_tile() : NpzFixture::layout();
+  if (*rc::gen::arbitrary<bool>()) fixture.without = "config_runtime";
+  fixture.write(folder / "x.npz");
+  const ZipArchive archive(folder / "x.npz");
+  const auto victim = *rc::gen::inRange<std::size_t>(0, archive.members().size());
+  NpzWriter damaged(folder / "y.npz");
+  std::vector<std::vector<std::byte>> members;  // borrowed by `damaged`
+  for (std::size_t i = 0; i < archive.members().size(); ++i) {
+    std::vector<std::byte>& bytes = members.emplace_back(archive.members()[i].bytes);
+    archive.open(i).read(bytes);
+    const auto count = i == victim ? *rc::gen::inRange(1, 4) : 0;
+    for (int k = 0; k < count; ++k) {
+      const auto limit = *rc::gen::element<std::size_t>(128, bytes.size());
+      bytes[*rc::gen::inRange<std::size_t>(0, std::min(limit, bytes.size()))] =
+          std::byte(*rc::gen::inRange(0, 256));
+    }
+  }
+  for (std::size_t i = 0; i < members.size(); ++i)
+    damaged.add_raw(archive.members()[i].name, members[i]);
+  damaged.finish();
+  try {
+    read_module(folder / "y.npz", tile ? kTile : kLayout);
+  } catch (const DataError&) {
+  }
+}
+
+}  // namespace
+}  // namespace tpudist

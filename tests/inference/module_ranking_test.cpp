@@ -1,0 +1,162 @@
+#include "inference/module_ranking.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "dist/collectives/self_communicator.hpp"
+#include "inference/inference.hpp"
+#include "models/kernels/threads.hpp"
+#include "statistics/order/metrics.hpp"
+#include "tests/train/tiny_data.hpp"
+#include "tests/train/tiny_run.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::run;
+using test::TempDir;
+using test::tiny_experiment;
+using ::testing::HasSubstr;
+
+TrainedRun short_run(const std::filesystem::path& folder, std::vector<std::string> overrides = {}) {
+  overrides.insert(overrides.end(),
+                   {"ensemble.folds=none", "train.steps=3", "train.last_evaluation=none"});
+  run(tiny_experiment(overrides), folder);
+  return open_run(folder);
+}
+
+TrainedRun tile_run(const std::filesystem::path& folder) {
+  return short_run(folder, {"data.collection=tile:xla", "model.preset=latenciaga_tile"});
+}
+
+class ModuleRankingTest : public ::testing::Test {
+ protected:
+  // The source of a graph of the tiny shards.
+  static std::filesystem::path npz(const std::string& collection, const std::string& split,
+                                   const std::string& graph) {
+    return test::tiny_shards().parent_path() / "npz" / Collection{collection}.folder() / split /
+           (graph + ".npz");
+  }
+
+  ModuleRanking rank(const std::filesystem::path& file, const std::vector<TrainedRun>& runs,
+                     const Combination& combination = {CombinationRule::mean}) {
+    return rank_module(read_module(file, runs.front().experiment.data.collection), runs,
+                       combination, context_);
+  }
+
+  // Ranks the file of each graph of a split, and compares with what scoring its shards gives.
+  void expect_like_shards(const std::vector<TrainedRun>& runs, const std::string& split,
+                          const Combination& combination) {
+    const auto results = score_runs(
+        runs, {.split = split, .means = true, .combination = combination, .keep_all = true},
+        context_);
+    const CollectionResult& expected = results.front();
+    ASSERT_FALSE(expected.graphs.empty());
+    for (std::size_t g = 0; g < expected.graphs.size(); ++g) {
+      SCOPED_TRACE(expected.graphs[g]);
+      const ModuleRanking ranking =
+          rank(npz(expected.collection, split, expected.graphs[g]), runs, combination);
+      std::vector<double> scores(expected.mean[g].size());
+      std::vector<std::int32_t> order;
+      for (const RankedConfig& config : ranking.ranking) {
+        order.push_back(static_cast<std::int32_t>(config.configs.front()));
+        for (const std::int64_t c : config.configs) {
+          scores[static_cast<std::size_t>(c)] = config.score;
+        }
+      }
+      EXPECT_EQ(scores, expected.mean[g]);  // the same bits
+      // The order is that of the submission, without repetitions of equal configurations.
+      std::vector<std::int32_t> distinct = ranking_of(expected.mean[g]);
+      std::erase_if(distinct, [&](std::int32_t c) { return !std::ranges::count(order, c); });
+      EXPECT_EQ(order, distinct);
+      if (expected.evaluation) {
+        EXPECT_EQ(ranking.kendall_tau, expected.evaluation->ensemble[g].kendall_tau);
+      } else {
+        EXPECT_TRUE(std::isnan(ranking.kendall_tau));
+      }
+    }
+  }
+
+  const std::unique_ptr<Communicator> world_ = make_self_communicator();
+  ThreadPool pool_{2, use_one_thread_per_worker};
+  NoProgress progress_;
+  JobContext context_{*world_, pool_, NodeTopology{}, progress_};
+};
+
+TEST_F(ModuleRankingTest, GivesTheScoresAndTheOrderOfTheConvertedFile) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{short_run(folder / "run")};
+  expect_like_shards(runs, "valid", {CombinationRule::mean});
+  expect_like_shards(runs, "test", {CombinationRule::mean});
+}
+
+TEST_F(ModuleRankingTest, RanksByAllMembersOfAllRunsAndAnyRule) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{
+      short_run(folder / "two", {"ensemble.members=2"}),
+      short_run(folder / "one", {"ensemble.members=1", "optimizer.lr=0.01"})};
+  expect_like_shards(runs, "valid", {CombinationRule::z_score});
+  expect_like_shards(runs, "valid", {CombinationRule::softmax, 0.5});
+}
+
+TEST_F(ModuleRankingTest, RanksTileKernels) {
+  const TempDir folder;
+  expect_like_shards({tile_run(folder / "run")}, "valid", {CombinationRule::mean});
+}
+
+TEST_F(ModuleRankingTest, LeavesOutMembersThatFailedOrWhoseScoresAreNotFinite) {
+  const TempDir folder;
+  std::vector<TrainedRun> runs{short_run(folder / "run")};
+  const auto file = npz("layout:xla:random", "valid", [&] {
+    return score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
+  }());
+  const auto length = static_cast<std::ptrdiff_t>(runs[0].flat.size() / 3);
+  runs[0].use[0] = false;
+  std::fill_n(runs[0].flat.begin() + length, length, std::nanf(""));
+  const ModuleRanking ranking = rank(file, runs, {CombinationRule::z_score});
+  ASSERT_EQ(ranking.members.size(), 3u);
+  EXPECT_THAT(ranking.members[0].why_left_out, HasSubstr("in training"));
+  EXPECT_THAT(ranking.members[1].why_left_out, HasSubstr("not finite"));
+  EXPECT_EQ(ranking.members[2].why_left_out, "");
+  for (const RankedConfig& config : ranking.ranking) {
+    EXPECT_TRUE(std::isfinite(config.score));
+    EXPECT_TRUE(std::isnan(config.spread.deviation));  // of one member
+    EXPECT_EQ(config.spread.best_rank, config.spread.worst_rank);
+  }
+  runs[0].use[2] = false;
+  EXPECT_THROW(rank(file, runs), Error);
+}
+
+TEST_F(ModuleRankingTest, EqualConfigurationsAreListedOnce) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{short_run(folder / "run")};
+  const auto graph = score_runs(runs, {.split = "valid"}, context_).front().graphs.front();
+  const Module module =
+      read_module(npz("layout:xla:random", "valid", graph), runs[0].experiment.data.collection);
+  const ModuleRanking ranking = rank_module(module, runs, {CombinationRule::mean}, context_);
+  const auto& group = module.dataset.run_times(0).group;
+  std::size_t rows = 0;
+  for (const RankedConfig& config : ranking.ranking) {
+    rows += config.configs.size();
+    EXPECT_TRUE(std::ranges::is_sorted(config.configs));
+    for (const std::int64_t c : config.configs)
+      EXPECT_EQ(group[static_cast<std::size_t>(c)],
+                group[static_cast<std::size_t>(config.configs.front())]);
+  }
+  EXPECT_EQ(rows, group.size());
+  EXPECT_EQ(std::ssize(ranking.ranking), *std::ranges::max_element(group) + 1);
+}
+
+TEST_F(ModuleRankingTest, RefusesRunsOfTheOtherKind) {
+  const TempDir folder;
+  const std::vector<TrainedRun> runs{short_run(folder / "layout"), tile_run(folder / "tile")};
+  const auto graph = score_runs({runs[0]}, {.split = "valid"}, context_).front().graphs.front();
+  EXPECT_THROW(rank(npz("layout:xla:random", "valid", graph), runs), ConfigError);
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,73 @@
+#include "scores/sweep_intervals.hpp"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "scores/system_scores.hpp"
+#include "tests/scores/system_case.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::TempDir;
+using test::write_system_sweep;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string refusal_of(const std::string& input) {
+  return test::message_of<ConfigError>([&] { read_system({&input, 1}); });
+}
+
+TEST(SweepIntervals, HaveTwoForEachVariant) {
+  const TempDir folder;
+  const ResultSet results = read_results({write_system_sweep(folder / "sweep")});
+  EXPECT_THAT(
+      sweep_interval_text(results),
+      AllOf(HasSubstr("valid split, all pairs of 2 variants at once"),
+            HasSubstr("rate=0.1 - a:b: +0."), HasSubstr("rate=0.1, 95 % intervals"),
+            HasSubstr("a:b, 95 % intervals"), HasSubstr("valid split: 6 graphs of 4 families"),
+            HasSubstr("training graphs, out of fold: 2 graphs of 2 families"),
+            HasSubstr("these graphs, other runs"), HasSubstr("other families, other runs")));
+  const auto json = sweep_interval_json(results);
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0].at("variant"), "rate=0.1");
+  EXPECT_GT(json[0].at("valid").at("score"), json[1].at("valid").at("score"));
+  EXPECT_EQ(json[0].at("valid").at("these_graphs").at("degrees"), 1);
+  const auto pairs = sweep_pairs_json(results);
+  ASSERT_EQ(pairs.size(), 2u);  // valid and out of fold
+  EXPECT_EQ(pairs[0].at("pairs").size(), 1u);
+  EXPECT_TRUE(pairs[0].at("shrunk").empty());  // of two variants
+}
+
+// A variant without two complete trainings is named and not passed over.
+TEST(SweepIntervals, NameVariantsThatAreNotCompared) {
+  const TempDir folder;
+  ResultSet results = read_results({write_system_sweep(folder / "sweep")});
+  results.sweep->labels.push_back("late");
+  results.sweep->variant_experiment.push_back(0);
+  if (!results.sweep->variant_group.empty()) results.sweep->variant_group.push_back(0);
+  RunRecord late = results.runs.front();
+  late.variant = "late";
+  results.runs.push_back(late);
+  EXPECT_THAT(sweep_interval_text(results),
+              HasSubstr("not compared: late, which has no two complete trainings"));
+}
+
+TEST(ReadSystem, TakesVariantsByNumberAndLabel) {
+  const TempDir folder;
+  const std::string sweep = write_system_sweep(folder / "sweep").string();
+  for (const std::string variant : {":1", ":a:b"}) {
+    const std::string input = sweep + variant;
+    const std::vector<RunRecord> runs = read_system({&input, 1});
+    ASSERT_EQ(runs.size(), 2u);
+    EXPECT_EQ(runs[0].variant, "a:b");
+  }
+  EXPECT_THAT(refusal_of(sweep), HasSubstr("name one as"));
+  EXPECT_THAT(refusal_of(sweep + ":7"), HasSubstr("has no variant 7; it has 0 (rate=0.1)"));
+}
+
+}  // namespace
+}  // namespace tpudist

@@ -1,0 +1,170 @@
+#include "scores/system_scores.hpp"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "scores/comparison_text.hpp"
+#include "tests/scores/system_case.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::PredictionsCase;
+using test::TempDir;
+using test::write_system_run;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Three runs of each of two systems, of which A ranks better.
+class Systems : public ::testing::Test {
+ protected:
+  Systems() {
+    for (int seed = 1; seed <= 3; ++seed) {
+      a_.push_back(write_system_run(folder_ / ("a" + std::to_string(seed)), seed, 4, 3).string());
+      b_.push_back(write_system_run(folder_ / ("b" + std::to_string(seed)), seed, 12, 7).string());
+    }
+  }
+
+  std::string refusal(const std::vector<std::string>& a, const std::vector<std::string>& b) const {
+    return test::message_of<Error>(
+        [&] { system_pair(read_system(a), read_system(b), EvaluatedOn::valid); });
+  }
+
+  TempDir folder_;
+  std::vector<std::string> a_, b_;
+};
+
+TEST_F(Systems, AreComparedByTrainings) {
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), EvaluatedOn::valid);
+  EXPECT_EQ(pair.a.score, TrainingScore::mean_of_members);
+  EXPECT_EQ(pair.a.scores.run_count(), 3);
+  EXPECT_EQ(pair.a.scores.graph_count(), 6);
+  EXPECT_EQ(pair.a.scores.family_count(), 4);
+  ASSERT_TRUE(pair.a.together);
+  EXPECT_GT(mean_score(*pair.a.together), mean_score(pair.a.scores));
+  const Comparison found = compare(pair.a.scores, pair.b.scores);
+  EXPECT_GT(found.difference, 0.05);
+  const std::string text = comparison_text(pair, found);
+  EXPECT_THAT(
+      text,
+      AllOf(::testing::StartsWith("A is better on these graphs: +"),
+            HasSubstr("kendall_tau, valid split: 6 graphs of 4 families"),
+            HasSubstr("mean of members, 3 trainings of 2 members"),
+            HasSubstr("members together: A 0."), HasSubstr("spreads of trainings differ too much"),
+            HasSubstr("4 families cannot reach 0.05 (smallest 0.125)"),
+            HasSubstr("cannot see failures rarer than about 1 in 4"), HasSubstr("A wins again")));
+  const auto json = comparison_json(pair, found);
+  EXPECT_TRUE(json.at("these_graphs").at("exchanged_labels").is_null());
+  EXPECT_EQ(json.at("a").at("runs").size(), 3u);
+  EXPECT_EQ(json.at("difference"), found.difference);
+}
+
+TEST_F(Systems, AreComparedByMembersTogetherOnRequest) {
+  const SystemPair pair = system_pair(read_system(a_), read_system(b_), EvaluatedOn::valid,
+                                      TrainingScore::members_together);
+  EXPECT_EQ(pair.a.scores.run_count(), 3);
+  EXPECT_FALSE(pair.a.together);
+  EXPECT_THAT(comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
+              HasSubstr("members together, 3 trainings of 2 members"));
+}
+
+// Members are no other runs: what they say is named so, and has no p value.
+TEST_F(Systems, SayWhereTheyCombineMembersByOtherRules) {
+  PredictionsCase other = test::system_run(1, 4, 7);
+  other.header.combination = Combination{CombinationRule::mean};
+  other.write(folder_ / "mean.h5");
+  const std::vector<std::string> by_mean{(folder_ / "mean.h5").string()};
+  const SystemPair pair = system_pair(read_system(a_), read_system(by_mean), EvaluatedOn::valid);
+  EXPECT_THAT(pair.a.notes, ElementsAre(AllOf(HasSubstr("several rules of combination: mean ("),
+                                              HasSubstr("mean.h5), z_score ("))));
+}
+
+TEST_F(Systems, OfOneTrainingEachSayWhatIsMissing) {
+  const SystemPair pair =
+      system_pair(read_system({a_.data(), 1}), read_system({b_.data(), 1}), EvaluatedOn::valid);
+  ASSERT_TRUE(pair.a.members_of_one);
+  EXPECT_EQ(pair.a.members_of_one->run_count(), 2);
+  EXPECT_EQ(pair.a.scores.run_count(), 1);
+  EXPECT_THAT(
+      comparison_text(pair, compare(pair.a.scores, pair.b.scores)),
+      AllOf(HasSubstr("one training of a side"), HasSubstr("another seed.init and seed.order"),
+            HasSubstr("these graphs, other members of these trainings"),
+            Not(HasSubstr("other runs")),
+            HasSubstr("these models only where a side has one training"),
+            Not(HasSubstr("exchanging labels"))));
+  EXPECT_THAT(system_text(pair.a),
+              AllOf(HasSubstr("one training says nothing of others"),
+                    HasSubstr("other members of this training"), HasSubstr("this model only")));
+}
+
+// Members of a seed that a sweep split into runs of their own are one training.
+TEST_F(Systems, OfSplitTrainingsEqualThoseOfFusedOnes) {
+  std::vector<std::string> split, bare;
+  for (int seed = 1; seed <= 3; ++seed) {
+    for (int member = 0; member < 2; ++member) {
+      const std::string name = std::to_string(seed) + "-" + std::to_string(member);
+      split.push_back(test::write_split_run(folder_ / ("s" + name), seed, 4, member).string());
+    }
+  }
+  for (const EvaluatedOn judged : {EvaluatedOn::valid, EvaluatedOn::out_of_fold}) {
+    const SystemScores fused = system_scores(read_system(a_), judged),
+                       own = system_scores(read_system(split), judged);
+    EXPECT_EQ(own.scores.scores, fused.scores.scores);
+    EXPECT_EQ(own.labels.size(), 3u);
+    ASSERT_EQ(own.together.has_value(), fused.together.has_value());
+    if (own.together) EXPECT_EQ(own.together->scores, fused.together->scores);
+  }
+}
+
+TEST_F(Systems, ThatShareAnOrderOfSlatesSaySo) {
+  auto run = test::system_run(1, 4);
+  run.header.runs[0].init_seed = 7;
+  run.header.runs[0].parameter_hash = 70;
+  std::string text = test::config_text(7, 0, 2);
+  text.replace(text.find("order: 7"), 8, "order: 1");
+  test::write_text(folder_ / "c" / "config.yaml", text);
+  run.write(folder_ / "c" / "predictions.h5");
+  const std::vector<std::string> inputs{a_[0], (folder_ / "c").string()};
+  EXPECT_THAT(system_text(system_scores(read_system(inputs), EvaluatedOn::valid)),
+              HasSubstr("share seed.order 1: they saw the same slates"));
+  EXPECT_TRUE(system_scores(read_system(a_), EvaluatedOn::valid).notes.empty());
+}
+
+TEST_F(Systems, HaveTrainingsOutOfFold) {
+  const SystemScores found = system_scores(read_system(a_), EvaluatedOn::out_of_fold);
+  EXPECT_EQ(found.scores.run_count(), 3);
+  EXPECT_EQ(found.scores.graph_count(), 2);
+  EXPECT_TRUE(found.scores.is_out_of_fold());
+}
+
+TEST_F(Systems, LeaveOutGraphsThatHaveTwoEqualConfigurations) {
+  auto run = test::system_run(9, 4);
+  auto& predictions = run.graphs[4];
+  run.header.graphs[4].configs = run.header.graphs[4].rows = 2;
+  predictions.configs = {0, 1};
+  predictions.runtime = {10, 10};
+  predictions.scores = {{1, 2}, {1, 2}};
+  test::write_text(folder_ / "two" / "config.yaml", test::config_text(9, 0, 2));
+  run.write(folder_ / "two" / "predictions.h5");
+  const std::string input = (folder_ / "two").string();
+  const SystemScores found = system_scores(read_system({&input, 1}), EvaluatedOn::valid);
+  EXPECT_EQ(found.scores.graph_count(), 5);
+  EXPECT_THAT(found.left_out, ::testing::Contains(HasSubstr("inception_v3_batch_128_train")));
+  EXPECT_THAT(refusal(a_, {input}), HasSubstr("the data differ"));
+}
+
+TEST_F(Systems, RefuseWhatIsNotOneSystem) {
+  EXPECT_THAT(refusal({a_[0], b_[0]}, {b_[1]}), HasSubstr("are runs of different settings"));
+  EXPECT_THAT(refusal({a_[0], a_[0]}, b_), HasSubstr("one and the same training"));
+  EXPECT_THAT(refusal(a_, {a_[1]}), HasSubstr("stands on both sides"));
+  EXPECT_THAT(refusal({a_[0] + "x"}, b_), HasSubstr("no such folder"));
+  EXPECT_THAT(refusal({a_[0] + ":1"}, b_), HasSubstr("is no sweep"));
+}
+
+}  // namespace
+}  // namespace tpudist
