@@ -90,15 +90,15 @@ Side read_side(const fs::path& path, std::vector<std::string>& faults) {
 }
 
 // What both sides logged or kept of a step comes in this order.
-enum class Stage { step, checkpoint, evaluation };
+enum class RecordKind { step, checkpoint, evaluation };
 
 // The first place where the sides differ, by step, and by stage within a step.
 struct FirstDifference {
-  std::optional<std::pair<std::int64_t, Stage>> place;
+  std::optional<std::pair<std::int64_t, RecordKind>> place;
   std::string text;
 
   // Returns `text`, so that a row can show it too.
-  const std::string& add(std::int64_t step, Stage stage, const std::string& found) {
+  const std::string& add(std::int64_t step, RecordKind stage, const std::string& found) {
     if (!place || std::pair(step, stage) < *place) {
       place = {step, stage};
       text = fmt::format("at step {} in {}", step, found);
@@ -260,7 +260,7 @@ class RunComparison {
 
   // One row for all lines of a kind. `differ` says how two of one key do, "" where they do not.
   template <typename Line, typename Key, typename Differ>
-  void lines(const std::string& what, Stage stage, const std::vector<Line>& a,
+  void lines(const std::string& what, RecordKind stage, const std::vector<Line>& a,
              const std::vector<Line>& b, Key key_of, Differ differ) {
     if (a.empty() && b.empty()) return;
     std::map<std::decay_t<decltype(key_of(a.front()))>, const Line*> others;
@@ -289,7 +289,7 @@ class RunComparison {
 
   void steps() {
     lines(
-        "logged step", Stage::step, a_.curves.steps, b_.curves.steps,
+        "logged step", RecordKind::step, a_.curves.steps, b_.curves.steps,
         [](const LoggedStep& line) { return line.step; },
         [&](const LoggedStep& a, const LoggedStep& b) {
           std::string text = difference("loss", a.loss, b.loss);
@@ -302,7 +302,7 @@ class RunComparison {
 
   void evaluations() {
     lines(
-        "evaluation", Stage::evaluation, a_.curves.evaluations, b_.curves.evaluations,
+        "evaluation", RecordKind::evaluation, a_.curves.evaluations, b_.curves.evaluations,
         [](const LoggedEvaluation& line) {
           return std::tuple(line.step, line.rows, line.held_out_only);
         },
@@ -337,7 +337,7 @@ class RunComparison {
     const Checkpoint x = load_checkpoint(a, table), y = load_checkpoint(b, other);
     const std::string found = table_difference(table, other);
     const std::string lists = found.empty() ? list_difference(x, y, table) : found;
-    if (!lists.empty()) first_.add(step, Stage::checkpoint, lists);
+    if (!lists.empty()) first_.add(step, RecordKind::checkpoint, lists);
     row(fmt::format("parameters, step {}", step),
         to_hex(parameter_hash(x.parameters, x.members, table)),
         to_hex(parameter_hash(y.parameters, y.members, other)),
@@ -391,7 +391,7 @@ class RunComparison {
     if (row_of("parameters that scored", a_.scored, b_.scored, "unknown")) {
       compared_.push_back("the parameters that scored");
     } else {
-      first_.add(a_.last_step(), Stage::evaluation, "the parameters that scored");
+      first_.add(a_.last_step(), RecordKind::evaluation, "the parameters that scored");
     }
   }
 
