@@ -11,8 +11,8 @@
 
 namespace tpudist {
 
-// Quality of the ranking of one graph (statistics/order/metrics.hpp). NaN where a metric is undefined:
-// all values equal on one side, or no run times.
+// Quality of the ranking of one graph (statistics/order/metrics.hpp). NaN where a metric is
+// undefined: all values equal on one side, or no run times.
 struct GraphMetrics {
   std::string name;          // of the graph
   std::int64_t configs = 0;  // ranked configurations

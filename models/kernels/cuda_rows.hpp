@@ -11,8 +11,8 @@
 #include "models/kernels/cuda_launch.hpp"
 
 // Common to the .cu files of this folder: a kernel in which one thread computes each element of
-// [rows, width] of one member alone and in a fixed order. Threads use no atomics and share nothing, so the bits
-// do not depend on the grid.
+// [rows, width] of one member alone and in a fixed order. Threads use no atomics and share nothing,
+// so the bits do not depend on the grid.
 
 namespace tpudist::cuda_rows {
 

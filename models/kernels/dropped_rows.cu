@@ -8,8 +8,9 @@
 namespace tpudist {
 namespace {
 
-// The channels decided together by one block of lanes, and the number of lanes (drop_rows.cpp):
-// lane l decides channels l, l + 16, ... l + 112, with consecutive half words of its 128 bits.
+// The channels decided together by one block of lanes, and the number of lanes
+// (models/operators/cpu_drop.cpp): lane l decides channels l, l + 16, ... l + 112, with consecutive
+// half words of its 128 bits.
 constexpr std::int64_t kAtOnce = 128, kLanes = 16;
 
 struct Words {

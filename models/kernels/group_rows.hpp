@@ -51,8 +51,8 @@ void launch_norm_gradient(const GroupPointers& groups, Columns columns, Planes<c
                           CUstream_st* stream);
 
 // The softmax over each group of x / temperature; every row counts with its multiplicity. A
-// member's plane of `temperature` is one number. `top` and `sum` are [groups, width]: the x of the largest logit,
-// and the sum of exp(logit - largest logit).
+// member's plane of `temperature` is one number. `top` and `sum` are [groups, width]: the x of the
+// largest logit, and the sum of exp(logit - largest logit).
 template <typename T>
 void launch_softmax_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
                          Planes<const T> temperature, Planes<T> top, Planes<double> sum,

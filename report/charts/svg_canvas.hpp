@@ -14,7 +14,7 @@ struct SvgPoint {
 enum class TextAnchor { start, middle, end };
 
 // Builds an SVG drawing. All texts are escaped. Colours come from classes of the page's style sheet
-// (page_style.cpp), so that they follow its light or dark scheme. A `title` is shown on hover and
+// (report/page.cpp), so that they follow its light or dark scheme. A `title` is shown on hover and
 // read by screen readers.
 class SvgCanvas {
  public:

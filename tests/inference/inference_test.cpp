@@ -88,7 +88,7 @@ void expect_near(const Scores& actual, const Scores& expected) {
   }
 }
 
-// The mean of all members; how members are rejected is tested in tests/ensemble.
+// The mean of all members; tests/statistics/rejection_test.cpp tests how members are rejected.
 const ScoreRequest kMean{
     .split = "valid", .means = true, .combination = {CombinationRule::mean}, .keep_all = true};
 

@@ -14,7 +14,7 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   std::ofstream(path) << text;
 }
 
-// The config.yaml of a run, as far as results/ reads it.
+// The config.yaml of a run, as far as scores/ reads it.
 inline std::string config_text(int seed, int first_member, int members,
                                const std::string& name = "xla") {
   return "name: " + name + "\nseed:\n  init: " + std::to_string(seed) +
