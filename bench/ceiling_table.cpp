@@ -17,7 +17,7 @@
 
 #include "core/random.hpp"
 #include "statistics/noise/noise_ceiling.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

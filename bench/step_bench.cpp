@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/prefetcher.hpp"
 #include "core/process.hpp"
-#include "data/loading/prefetcher.hpp"
 #include "dist/collectives/self_communicator.hpp"
 #include "inference/evaluation.hpp"
 #include "models/kernels/tensor_memory.hpp"

@@ -9,9 +9,9 @@
 #include "core/means.hpp"
 #include "data/loading/fold_file.hpp"
 #include "inference/prediction_records.hpp"
+#include "records/initial_and_final_loss.hpp"
 #include "records/run_folder.hpp"
 #include "schema/model_family.hpp"
-#include "train/state/initial_and_final_loss.hpp"
 
 namespace tpudist {
 namespace {

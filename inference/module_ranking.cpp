@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "inference/scoring_session.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

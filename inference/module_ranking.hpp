@@ -7,10 +7,10 @@
 
 #include "core/means.hpp"
 #include "data/loading/module_file.hpp"
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "inference/trained_run.hpp"
-#include "statistics/order/combination.hpp"
-#include "statistics/order/member_spread.hpp"
+#include "statistics/ranking/combination.hpp"
+#include "statistics/ranking/member_spread.hpp"
 
 namespace tpudist {
 

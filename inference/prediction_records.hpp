@@ -7,8 +7,8 @@
 #include "data/loading/dataset.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/scoring.hpp"
+#include "records/initial_and_final_loss.hpp"
 #include "records/predictions.hpp"
-#include "train/state/initial_and_final_loss.hpp"
 
 namespace tpudist {
 

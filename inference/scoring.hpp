@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "data/loading/dataset.hpp"
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/scoring_block.hpp"
 #include "models/network/network.hpp"
-#include "statistics/order/combination.hpp"
+#include "statistics/ranking/combination.hpp"
 #include "train/units/unit_builder.hpp"
 
 namespace tpudist {

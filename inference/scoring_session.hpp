@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/loading/dataset.hpp"
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/scoring.hpp"
 #include "inference/scoring_blocks.hpp"

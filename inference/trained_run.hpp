@@ -9,7 +9,7 @@
 
 #include "core/aligned.hpp"
 #include "dist/health/agreement.hpp"
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/scoring_session.hpp"
 

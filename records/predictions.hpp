@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/means.hpp"
-#include "statistics/order/combination.hpp"
+#include "statistics/ranking/combination.hpp"
 
 namespace tpudist {
 

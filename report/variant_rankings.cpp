@@ -12,8 +12,8 @@
 #include "schema/model_family.hpp"
 #include "scores/joined_predictions.hpp"
 #include "scores/score_table.hpp"
-#include "statistics/order/combination.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/combination.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/text.hpp"
 #include "schema/collection.hpp"
 #include "schema/model_family.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

@@ -10,9 +10,9 @@
 #include "scores/columns.hpp"
 #include "scores/score_caveats.hpp"
 #include "scores/score_table.hpp"
-#include "statistics/order/combination.hpp"
-#include "statistics/order/member_selection.hpp"
-#include "statistics/order/rejection.hpp"
+#include "statistics/ranking/combination.hpp"
+#include "statistics/ranking/member_selection.hpp"
+#include "statistics/ranking/rejection.hpp"
 
 namespace tpudist {
 

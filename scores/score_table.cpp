@@ -11,7 +11,7 @@
 #include "core/means.hpp"
 #include "core/text.hpp"
 #include "schema/collection.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

@@ -11,7 +11,7 @@
 
 namespace tpudist {
 
-// Quality of the ranking of one graph (statistics/order/metrics.hpp). NaN where a metric is
+// Quality of the ranking of one graph (statistics/ranking/metrics.hpp). NaN where a metric is
 // undefined: all values equal on one side, or no run times.
 struct GraphMetrics {
   std::string name;          // of the graph
@@ -38,7 +38,7 @@ double primary_score(const GraphMetrics& scores, bool is_tile);
 const ScoreColumn& primary_metric(std::string_view collection);
 
 // Scores of one graph; `name` is left empty. Lower scores mean faster. Throws as
-// statistics/order/metrics.hpp.
+// statistics/ranking/metrics.hpp.
 GraphMetrics score_graph(std::span<const double> scores, std::span<const double> targets,
                          bool is_tile);
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "sweep/sweep_folder.hpp"
 
 namespace tpudist {

@@ -19,7 +19,7 @@
 #include "data/synth/layouts.hpp"
 #include "data/synth/measure.hpp"
 #include "data/synth/presets.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist::synth {
 namespace {

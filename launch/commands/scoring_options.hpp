@@ -7,7 +7,7 @@
 #include "inference/trained_run.hpp"
 #include "launch/program/command_line.hpp"
 #include "scores/judgement.hpp"
-#include "statistics/order/combination.hpp"
+#include "statistics/ranking/combination.hpp"
 
 namespace tpudist {
 

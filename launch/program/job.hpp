@@ -9,8 +9,8 @@
 
 #include "dist/collectives/error_exchange.hpp"
 #include "dist/health/agreement.hpp"
+#include "dist/health/job_context.hpp"
 #include "dist/health/job_trace.hpp"
-#include "experiment/context.hpp"
 #include "launch/program/command_line.hpp"
 #include "launch/program/exit_code.hpp"
 

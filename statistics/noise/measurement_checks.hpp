@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "statistics/order/run_order.hpp"
+#include "statistics/noise/run_order.hpp"
 
 namespace tpudist {
 

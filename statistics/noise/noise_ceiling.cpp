@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/means.hpp"
 #include "core/random.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

@@ -10,7 +10,7 @@
 #include "dist/collectives/self_communicator.hpp"
 #include "inference/inference.hpp"
 #include "models/kernels/threads.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 

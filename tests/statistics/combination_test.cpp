@@ -1,4 +1,4 @@
-#include "statistics/order/combination.hpp"
+#include "statistics/ranking/combination.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/order/member_selection.hpp"
+#include "statistics/ranking/member_selection.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 namespace tpudist {
 namespace {

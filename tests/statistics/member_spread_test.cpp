@@ -1,4 +1,4 @@
-#include "statistics/order/member_spread.hpp"
+#include "statistics/ranking/member_spread.hpp"
 
 #include <gtest/gtest.h>
 

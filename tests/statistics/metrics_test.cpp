@@ -1,4 +1,4 @@
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -9,7 +9,7 @@
 #include "core/random.hpp"
 #include "statistics/noise/measured_configs.hpp"
 #include "statistics/noise/noise_model.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/support/noisy_graph.hpp"
 
 namespace tpudist {

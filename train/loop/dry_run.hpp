@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "train/loop/evaluation_forecast.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/training_state.hpp"

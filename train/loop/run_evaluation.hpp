@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/run_checkpoints.hpp"

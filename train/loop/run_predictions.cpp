@@ -9,9 +9,9 @@
 #include "core/text.hpp"
 #include "dist/health/agreement.hpp"
 #include "inference/prediction_records.hpp"
+#include "records/initial_and_final_loss.hpp"
 #include "records/predictions_file.hpp"
 #include "train/state/checkpoint.hpp"
-#include "train/state/initial_and_final_loss.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/step_times.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/duration.hpp"
 #include "core/numbers.hpp"
-#include "data/loading/prefetcher.hpp"
+#include "core/prefetcher.hpp"
 #include "dist/health/agreement.hpp"
 #include "models/plans/plan_cost.hpp"
 #include "train/loop/training_state.hpp"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "train/loop/dry_run.hpp"
 #include "train/loop/evaluation_forecast.hpp"

@@ -16,7 +16,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
-#include "data/loading/prefetcher.hpp"
+#include "core/prefetcher.hpp"
 #include "dist/health/agreement.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/recorded_folds.hpp"

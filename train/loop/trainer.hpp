@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "train/loop/train_outcome.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "core/buffer_cache.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "train/loop/step_times.hpp"
 #include "train/loop/training_state.hpp"

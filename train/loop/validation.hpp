@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 #include "inference/evaluation.hpp"
 #include "train/loop/evaluation_forecast.hpp"

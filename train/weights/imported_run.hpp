@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiment/context.hpp"
+#include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
 
 namespace tpudist {

@@ -12,7 +12,7 @@
 #include "core/file_system.hpp"
 #include "data/convert/graph_schema.hpp"
 #include "data/npz/npz_reader.hpp"
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 #include "tests/data/npz/read_integers.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -1,4 +1,4 @@
-#include "statistics/order/member_selection.hpp"
+#include "statistics/ranking/member_selection.hpp"
 
 #include <fmt/format.h>
 

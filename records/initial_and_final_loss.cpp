@@ -1,4 +1,4 @@
-#include "train/state/initial_and_final_loss.hpp"
+#include "records/initial_and_final_loss.hpp"
 
 #include <nlohmann/json.hpp>
 #include <span>

@@ -1,4 +1,4 @@
-#include "statistics/order/run_order.hpp"
+#include "statistics/noise/run_order.hpp"
 
 #include <algorithm>
 #include <array>

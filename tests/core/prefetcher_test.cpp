@@ -1,4 +1,4 @@
-#include "data/loading/prefetcher.hpp"
+#include "core/prefetcher.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/order/rejection.hpp"
+#include "statistics/ranking/rejection.hpp"
 
 #include <fmt/format.h>
 

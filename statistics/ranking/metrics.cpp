@@ -1,4 +1,4 @@
-#include "statistics/order/metrics.hpp"
+#include "statistics/ranking/metrics.hpp"
 
 #include <algorithm>
 #include <cmath>

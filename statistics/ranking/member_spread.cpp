@@ -1,4 +1,4 @@
-#include "statistics/order/member_spread.hpp"
+#include "statistics/ranking/member_spread.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/means.hpp"
-#include "statistics/order/combination.hpp"
+#include "statistics/ranking/combination.hpp"
 
 namespace tpudist {
 namespace {
