@@ -10,7 +10,7 @@
 #include "core/append_file.hpp"
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "records/event_file.hpp"
+#include "records/tensorboard_file.hpp"
 #include "train/state/checkpoint_folder.hpp"
 
 namespace tpudist {
@@ -45,7 +45,7 @@ void make_folder(const std::filesystem::path& path) {
 }
 
 // 0 where there is no such file.
-std::uintmax_t bytes_of(const std::filesystem::path& file) {
+std::uintmax_t file_bytes(const std::filesystem::path& file) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(file, error);
   return error ? 0 : bytes;
@@ -119,7 +119,7 @@ void RunClaim::begin(const std::string& resolved_yaml) {
 }
 
 void RunFolder::append_metrics(const nlohmann::json& record) const {
-  const std::uintmax_t bytes = bytes_of(metrics());
+  const std::uintmax_t bytes = file_bytes(metrics());
   append_to_file(metrics(), record.dump() + '\n');
   try {
     append_events(events(), record);

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/means.hpp"
-#include "scores/columns.hpp"
+#include "scores/member_columns.hpp"
 
 namespace tpudist {
 namespace {

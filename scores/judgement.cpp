@@ -72,9 +72,9 @@ bool counts(const GraphSet& set, const PredictionEntry& graph, std::size_t membe
 struct Without {
   std::vector<Values> columns, trainings;
 
-  explicit Without(const std::vector<Column>& all) : columns(all.size()) {
+  explicit Without(const std::vector<MemberColumn>& all) : columns(all.size()) {
     int count = 0;
-    for (const Column& column : all) count = std::max(count, column.training + 1);
+    for (const MemberColumn& column : all) count = std::max(count, column.training + 1);
     trainings.resize(static_cast<std::size_t>(count));
   }
 };
@@ -163,7 +163,7 @@ class Judge {
 
   // Scores of the columns of a graph; empty where a column has none, or its member is not in
   // `which`.
-  std::vector<Values> column_scores(const std::vector<Column>& columns, const GraphSet& set,
+  std::vector<Values> column_scores(const std::vector<MemberColumn>& columns, const GraphSet& set,
                                     const PredictionEntry& graph, const PredictionRows& predictions,
                                     const std::vector<bool>& which) const {
     std::vector<Values> scores(columns.size());
@@ -187,7 +187,7 @@ class Judge {
 
   // Of `kept` with some weights: the score, how far members agree on it, its limits, and the score
   // without each column and without each training.
-  void judge_combination(const std::vector<Column>& columns, const std::vector<Values>& kept,
+  void judge_combination(const std::vector<MemberColumn>& columns, const std::vector<Values>& kept,
                          const Values& weights, const PredictionRows& predictions,
                          GraphEvaluation& judged, Without& without) const {
     const Values targets = predictions.targets();
@@ -218,7 +218,7 @@ class Judge {
         judged.agreement >= kAgreement && judged.metrics.kendall_tau < kContradiction;
   }
 
-  GraphEvaluation judge_graph(const std::vector<Column>& columns, const GraphSet& set, int g,
+  GraphEvaluation judge_graph(const std::vector<MemberColumn>& columns, const GraphSet& set, int g,
                               Without& without, std::vector<SelectionGraph>& selectable) const {
     const PredictionEntry& graph = header_.graphs[static_cast<std::size_t>(g)];
     const PredictionRows predictions = source_.read(g);
@@ -228,7 +228,7 @@ class Judge {
     judged.name = graph.name;
     judged.family = model_family(graph.name);
     judged.rows = graph.rows;
-    for (const Column& column : columns) {
+    for (const MemberColumn& column : columns) {
       const int m = column.member_for(header_, graph);
       judged.columns.push_back(m >= 0 && able_[m] ? members_[static_cast<std::size_t>(g)][m]
                                                   : kNone);
@@ -252,10 +252,10 @@ class Judge {
     TableJudgement table;
     table.title = set.title;
     table.out_of_fold = set.out_of_fold;
-    const std::vector<Column> columns =
+    const std::vector<MemberColumn> columns =
         set.out_of_fold ? fold_columns(header_, options_.least_columns, table.left_out)
                         : single_columns(header_);
-    for (const Column& column : columns) {
+    for (const MemberColumn& column : columns) {
       const bool taken =
           std::ranges::any_of(column.members, [&](int m) { return result_.used[m]; });
       table.columns.push_back(column.name);
@@ -280,7 +280,7 @@ class Judge {
   }
 
   // Means over the graphs of a table.
-  static void summarise(const std::vector<Column>& columns, const Without& without,
+  static void summarise(const std::vector<MemberColumn>& columns, const Without& without,
                         TableJudgement& table) {
     const auto mean_of = [&](const auto& value) {
       Values values;

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "scores/columns.hpp"
+#include "scores/member_columns.hpp"
 #include "scores/score_caveats.hpp"
 #include "scores/score_table.hpp"
 #include "statistics/ranking/combination.hpp"

@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/job.hpp"

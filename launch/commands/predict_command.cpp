@@ -13,7 +13,7 @@
 #include "core/file_system.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/scoring_options.hpp"
 #include "launch/program/job.hpp"

@@ -70,11 +70,11 @@ struct DropoutDraw {
 
 // Computes the operators of a call, in the threads of a pool (CpuBackend) or on a device
 // (make_device_backend). Its functions are the forward and backward passes of the operators, for
-// all members in one call. The headers of the operators say what each computes, and operators.cpp
-// makes them differentiable. Unless said otherwise, tensors are rows [M, rows, C] as above, float32
-// or double, in the memory of the backend's device. Matrices, indices and groups are in host
-// memory. Sums are added in a fixed order, and a member's bits do not depend on the other members.
-// Immutable, thread-safe.
+// all members in one call. The headers of the operators say what each computes, and
+// differentiable.cpp makes them differentiable. Unless said otherwise, tensors are rows
+// [M, rows, C] as above, float32 or double, in the memory of the backend's device. Matrices,
+// indices and groups are in host memory. Sums are added in a fixed order, and a member's bits do
+// not depend on the other members. Immutable, thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "dist/collectives/self_communicator.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "models/kernels/threads.hpp"
 #include "statistics/ranking/metrics.hpp"
 #include "tests/train/tiny_data.hpp"

@@ -1,4 +1,4 @@
-#include "records/event_file.hpp"
+#include "records/tensorboard_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/scores/results_case.hpp"
+#include "tests/scores/run_case.hpp"
 
 namespace tpudist {
 namespace {

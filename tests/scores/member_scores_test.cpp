@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "tests/scores/results_case.hpp"
+#include "tests/scores/run_case.hpp"
 
 namespace tpudist {
 namespace {

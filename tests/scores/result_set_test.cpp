@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/folder_lock.hpp"
 #include "records/sweep_files.hpp"
-#include "tests/scores/results_case.hpp"
+#include "tests/scores/run_case.hpp"
 
 namespace tpudist {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "scores/result_set.hpp"
-#include "tests/scores/results_case.hpp"
+#include "tests/scores/run_case.hpp"
 
 namespace tpudist {
 namespace {

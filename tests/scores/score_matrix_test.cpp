@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "scores/result_set.hpp"
-#include "tests/scores/results_case.hpp"
+#include "tests/scores/run_case.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace tpudist {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"
 #include "train/state/checkpoint.hpp"

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "dist/collectives/self_communicator.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

@@ -9,7 +9,7 @@
 
 #include "core/file_system.hpp"
 #include "dist/collectives/self_communicator.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "models/kernels/threads.hpp"
 #include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "records/predictions_file.hpp"
 #include "scores/judgement.hpp"
 #include "tests/support/thrown.hpp"

@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "dist/collectives/self_communicator.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "inference/module_ranking.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/file_system.hpp"
 #include "core/folder_lock.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "records/run_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/train/tiny_data.hpp"

@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "core/file_system.hpp"
-#include "records/event_file.hpp"
 #include "records/learning_curves.hpp"
 #include "records/predictions_file.hpp"
 #include "records/run_folder.hpp"
+#include "records/tensorboard_file.hpp"
 #include "scores/member_scores.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

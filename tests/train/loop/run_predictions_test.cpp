@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file_system.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "records/predictions_file.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

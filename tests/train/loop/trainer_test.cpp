@@ -10,7 +10,7 @@
 #include <span>
 
 #include "core/error.hpp"
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 #include "records/run_folder.hpp"
 #include "tests/train/tiny_data.hpp"
 #include "tests/train/tiny_run.hpp"

@@ -1,4 +1,4 @@
-#include "records/event_file.hpp"
+#include "records/tensorboard_file.hpp"
 
 #include <fmt/format.h>
 

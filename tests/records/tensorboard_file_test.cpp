@@ -1,4 +1,4 @@
-#include "records/event_file.hpp"
+#include "records/tensorboard_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(ScalarsOf, WhatIsNotFiniteIsLeftOut) {
       by_tag({{"kind", "step"}, {"step", 1}, {"loss", {nullptr}}, {"rate", nullptr}}).empty());
 }
 
-TEST(EventFile, BeginsWithItsVersionAndGrowsByARecordForEachLine) {
+TEST(TensorBoardFile, BeginsWithItsVersionAndGrowsByARecordForEachLine) {
   const TempDir folder;
   const auto file = folder / "events";
   append_events(file, step_record(10));
@@ -81,7 +81,7 @@ TEST(EventFile, BeginsWithItsVersionAndGrowsByARecordForEachLine) {
   EXPECT_NE(whole_records(bytes).front().event.find("brain.Event:2"), std::string_view::npos);
 }
 
-TEST(EventFile, IsRewoundToAStepAndGoesOnWithoutDuplicates) {
+TEST(TensorBoardFile, IsRewoundToAStepAndGoesOnWithoutDuplicates) {
   const TempDir folder;
   const auto file = folder / "events";
   for (const std::int64_t step : {10, 20, 30}) append_events(file, step_record(step));
@@ -91,7 +91,7 @@ TEST(EventFile, IsRewoundToAStepAndGoesOnWithoutDuplicates) {
   EXPECT_THAT(steps_in(file), ElementsAre(0, 10, 20, 30));
 }
 
-TEST(EventFile, ATornRecordIsDroppedWhereARunGoesOn) {
+TEST(TensorBoardFile, ATornRecordIsDroppedWhereARunGoesOn) {
   const TempDir folder;
   const auto file = folder / "events";
   append_events(file, step_record(10));
@@ -103,7 +103,7 @@ TEST(EventFile, ATornRecordIsDroppedWhereARunGoesOn) {
   EXPECT_THAT(steps_in(file), ElementsAre(0, 10, 20));
 }
 
-TEST(EventFile, AFileOfNoWholeRecordBeginsAnew) {
+TEST(TensorBoardFile, AFileOfNoWholeRecordBeginsAnew) {
   const TempDir folder;
   const auto file = folder / "events";
   write_file_atomically(file, "torn");
@@ -113,7 +113,7 @@ TEST(EventFile, AFileOfNoWholeRecordBeginsAnew) {
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
 }
 
-TEST(EventFile, WhatCannotBeWrittenIsAnError) {
+TEST(TensorBoardFile, WhatCannotBeWrittenIsAnError) {
   const TempDir folder;
   EXPECT_THROW(append_events(folder / "none" / "events", step_record(1)), IoError);
 }

@@ -1,4 +1,4 @@
-#include "inference/inference.hpp"
+#include "inference/collection_scores.hpp"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@ std::vector<int> trainings_of(const PredictionsHeader& header);
 
 // Members that are combined as one: a single member, or members of one training that each hold out
 // a different fold.
-struct Column {
+struct MemberColumn {
   std::string name;          // "member 3", or "xla seed 1/2 members 5-9"
   std::vector<int> members;  // indices in the header: one for each fold, or a single one
   int training = 0;          // number from trainings_of
@@ -31,15 +31,15 @@ struct Column {
 };
 
 // Every member as a column. If there are several runs, its name includes the run.
-std::vector<Column> single_columns(const PredictionsHeader& header);
+std::vector<MemberColumn> single_columns(const PredictionsHeader& header);
 
 // The members that hold out folds, by training: member number n belongs to column n / folds of its
 // training. Only complete columns, with a member for every fold of `header.graphs`, can be combined
 // over all training graphs. Throws ConfigError with training and fold of the first missing member.
 // With `least` > 0 incomplete columns are instead dropped and named in `left_out`, as long as
 // `least` columns remain.
-std::vector<Column> fold_columns(const PredictionsHeader& header, int least,
-                                 std::vector<std::string>& left_out);
+std::vector<MemberColumn> fold_columns(const PredictionsHeader& header, int least,
+                                       std::vector<std::string>& left_out);
 
 // [M] "member 3"; with several runs "xla seed 1/2 member 3", or "runs/xla member 3" if another run
 // has a member of that name.

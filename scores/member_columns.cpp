@@ -1,4 +1,4 @@
-#include "scores/columns.hpp"
+#include "scores/member_columns.hpp"
 
 #include <fmt/format.h>
 
@@ -72,7 +72,7 @@ std::string column_name(int number, const ColumnMembers& column) {
 
 }  // namespace
 
-int Column::member_for(const PredictionsHeader& header, const PredictionEntry& graph) const {
+int MemberColumn::member_for(const PredictionsHeader& header, const PredictionEntry& graph) const {
   if (members.size() == 1) return members.front();
   for (const int member : members) {
     if (header.members[static_cast<std::size_t>(member)].fold == graph.fold) return member;
@@ -121,10 +121,10 @@ std::vector<std::string> member_labels(const PredictionsHeader& header) {
   return labels;
 }
 
-std::vector<Column> single_columns(const PredictionsHeader& header) {
+std::vector<MemberColumn> single_columns(const PredictionsHeader& header) {
   const std::vector<std::string> labels = member_labels(header);
   const std::vector<int> trainings = trainings_of(header);
-  std::vector<Column> columns;
+  std::vector<MemberColumn> columns;
   for (std::size_t m = 0; m < header.members.size(); ++m) {
     columns.push_back({labels[m],
                        {static_cast<int>(m)},
@@ -133,11 +133,11 @@ std::vector<Column> single_columns(const PredictionsHeader& header) {
   return columns;
 }
 
-std::vector<Column> fold_columns(const PredictionsHeader& header, int least,
-                                 std::vector<std::string>& left_out) {
-  std::vector<Column> columns;
+std::vector<MemberColumn> fold_columns(const PredictionsHeader& header, int least,
+                                       std::vector<std::string>& left_out) {
+  std::vector<MemberColumn> columns;
   for (const auto& [key, members] : members_by_column(header)) {
-    Column column{column_name(key.second, members), {}, key.first};
+    MemberColumn column{column_name(key.second, members), {}, key.first};
     std::vector<std::string> missing;
     for (int fold = 0; fold < members.folds; ++fold) {
       const auto at = members.by_fold.find(fold);
