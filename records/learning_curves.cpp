@@ -1,5 +1,7 @@
 #include "records/learning_curves.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -46,7 +48,10 @@ RunStart start_from(const Json& line) {
           .host = line.at("host").get<std::string>(),
           .processor = line.at("processor").get<std::string>(),
           .ranks = line.at("ranks").get<std::int64_t>(),
-          .threads = line.at("threads").get<std::int64_t>()};
+          .threads = line.at("threads").get<std::int64_t>(),
+          .libtorch = line.value("libtorch", ""),
+          .kernels = line.value("kernels", ""),
+          .device = line.value("device", "")};
 }
 
 // False where the line is none of a run.
@@ -65,11 +70,41 @@ bool add_line(LearningCurves& curves, std::string_view line) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> program_facts(const RunStart& start) {
+  return {{"program", start.commit.empty() ? start.version
+                                           : fmt::format("{} ({})", start.version, start.commit)},
+          {"LibTorch", start.libtorch},
+          {"processor", start.processor},
+          {"kernels", start.kernels},
+          {"device", start.device}};
+}
+
+std::vector<std::string> program_changes(const RunStart& before, const RunStart& now) {
+  const bool kernels_are_known = !before.kernels.empty() && !now.kernels.empty();
+  const auto then = program_facts(before);
+  std::vector<std::string> changes;
+  for (std::size_t i = 0; const auto& [name, value] : program_facts(now)) {
+    const std::string& old = then[i++].second;
+    if (name == "processor" && kernels_are_known) continue;
+    if (!old.empty() && !value.empty() && old != value)
+      changes.push_back(fmt::format("{}: {} -> {}", name, old, value));
+  }
+  return changes;
+}
+
 std::int64_t LearningCurves::last_step() const {
   std::int64_t last = 0;
   for (const LoggedStep& step : steps) last = std::max(last, step.step);
   for (const LoggedEvaluation& evaluation : evaluations) last = std::max(last, evaluation.step);
   return last;
+}
+
+const RunStart* LearningCurves::start_of(std::int64_t step) const {
+  const RunStart* found = nullptr;
+  for (const RunStart& start : starts) {
+    if (start.step < step) found = &start;
+  }
+  return found;
 }
 
 LearningCurves read_learning_curves(const std::filesystem::path& path) {

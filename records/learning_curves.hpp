@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tpudist {
@@ -26,7 +27,17 @@ struct RunStart {
   std::string version, commit;
   std::string host, processor;
   std::int64_t ranks = 0, threads = 0;  // threads of each rank
+  // The version of LibTorch, cpu_kernels() and device_name(); empty: written by a version that did
+  // not record them.
+  std::string libtorch, kernels, device;
 };
+
+// What of a start may change bits, by name: program, LibTorch, processor, kernels, device. Ranks
+// and threads change none.
+std::vector<std::pair<std::string, std::string>> program_facts(const RunStart& start);
+// "LibTorch: 2.1.0 -> 2.11.0" for each of them that is known of both and differs. Processors of
+// different names count only where the kernels are not known.
+std::vector<std::string> program_changes(const RunStart& before, const RunStart& now);
 
 // One evaluation of the validation split while the run trained.
 struct LoggedEvaluation {
@@ -47,6 +58,8 @@ struct LearningCurves {
   bool torn_end = false;           // the last line is incomplete: being written, or cut off
 
   std::int64_t last_step() const;  // 0 if nothing was logged
+  // The start that took this step; null if it is not known.
+  const RunStart* start_of(std::int64_t step) const;
 };
 
 // Reads such a file; a missing file gives no curves. Unreadable lines are counted and skipped.

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -221,20 +222,47 @@ class RunComparison {
     return found == side.folds.end() ? "in none" : fmt::format("fold {}", found->second);
   }
 
-  // Of the newest start of each. Ranks and threads change no bit, programs and processors may.
+  // Ranks and threads change no bit, programs and processors may.
   void programs() {
     if (a_.curves.starts.empty() || b_.curves.starts.empty()) return;
-    const RunStart &a = a_.curves.starts.back(), &b = b_.curves.starts.back();
-    const auto program = [](const RunStart& start) {
-      return start.commit.empty() ? start.version
-                                  : fmt::format("{} ({})", start.version, start.commit);
-    };
-    const auto ranks = [](const RunStart& start) {
+    const auto facts = program_facts(a_.curves.starts.front());
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      const auto parted =
+          start_row(facts[i].first, [i](const RunStart& s) { return program_facts(s)[i].second; });
+      if (parted > 0) parted_ = parted_ > 0 ? std::min(parted_, parted) : parted;
+    }
+    start_row("ranks", [](const RunStart& start) {
       return fmt::format("{} x {}", start.ranks, counted(start.threads, "thread"));
+    });
+  }
+
+  // A row of what a run may change each time it is resumed. `of` gives "" where it is unknown.
+  // Returns the first step that the sides took differently, 0 if there is none.
+  template <typename Of>
+  std::int64_t start_row(const std::string& what, Of of) {
+    std::set<std::int64_t> firsts;  // steps after a start
+    for (const Side* side : {&a_, &b_}) {
+      for (const RunStart& start : side->curves.starts) firsts.insert(start.step + 1);
+    }
+    const auto value = [&](const Side& side, std::int64_t step) {
+      const RunStart* const start = side.curves.start_of(step);
+      return start ? of(*start) : std::string();
     };
-    other_machine_ = !row_of("program", program(a), program(b), "unknown");
-    other_machine_ |= !row_of("processor", a.processor, b.processor, "unknown");
-    row_of("ranks", ranks(a), ranks(b), "unknown");
+    std::string a, b;
+    bool known = true;
+    for (const std::int64_t step : firsts) {
+      a = value(a_, step), b = value(b_, step);
+      known &= !a.empty() && !b.empty();
+      if (a.empty() || b.empty() || a == b) continue;
+      const bool taken = step <= std::max(a_.last_step(), b_.last_step());
+      row(what, a, b,
+          taken ? fmt::format("differ, first at step {}", step)
+                : fmt::format("differ, after step {}", step - 1));
+      return step;
+    }
+    const auto shown = [](const std::string& text) { return text.empty() ? "unknown" : text; };
+    if (!a.empty() || !b.empty()) row(what, shown(a), shown(b), known ? kEqual : kNotCompared);
+    return 0;
   }
 
   // Numbers of the members that both lists have.
@@ -312,6 +340,34 @@ class RunComparison {
             text = values_text("score of the ensemble", a.ensemble, b.ensemble);
           return text;
         });
+    other_rows();
+  }
+
+  // Evaluations on other rows are not compared. Says where the first is, and which setting, that a
+  // resumed run may change, is the cause.
+  void other_rows() {
+    const auto rows_by_step = [](const Side& side) {
+      std::map<std::int64_t, std::set<std::int64_t>> rows;
+      for (const LoggedEvaluation& line : side.curves.evaluations)
+        rows[line.step].insert(line.rows);
+      return rows;
+    };
+    const auto text = [](std::int64_t rows) {
+      return rows == 0 ? std::string("all rows") : fmt::format("at most {} rows", rows);
+    };
+    const auto others = rows_by_step(b_);
+    for (const auto& [step, rows] : rows_by_step(a_)) {
+      const auto other = others.find(step);
+      if (other == others.end()) continue;
+      const auto common = [&](std::int64_t count) { return other->second.contains(count); };
+      if (std::ranges::any_of(rows, common)) continue;
+      const std::int64_t a = *rows.begin(), b = *other->second.begin();
+      const std::string key = a == 0 || b == 0 ? "train.last_evaluation" : "train.evaluate_rows";
+      if (std::ranges::find(row_keys_, key) != row_keys_.end()) continue;
+      row_keys_.push_back(key);
+      row(fmt::format("  step {}", step), text(a), text(b),
+          fmt::format("{}: {} differs", kNotCompared, key));
+    }
   }
 
   void checkpoints() {
@@ -410,10 +466,17 @@ class RunComparison {
       return conclude_equal();
     }
     if (!first_.place) return;
+    // A finished run that is resumed takes no step but is evaluated again.
+    const auto [step, kind] = *first_.place;
+    const bool parted = parted_ > 0 && parted_ <= step + (kind == RecordKind::evaluation ? 1 : 0);
+    if (!row_keys_.empty() && first_.text.find(" in members/best_") != std::string::npos)
+      causes_.push_back("evaluations took other rows: " + join(row_keys_, ", "));
     if (causes_.empty()) {
-      causes_.push_back(other_machine_ ? "settings, data and folds are equal; program or processor "
-                                         "differ, which may round differently"
-                                       : "settings, data and folds that are known are equal");
+      causes_.push_back(parted ? fmt::format("settings, data and folds are equal; program or "
+                                             "processor differ from step {} on, which may round "
+                                             "differently",
+                                             parted_)
+                               : "settings, data and folds that are known are equal");
     }
     for (const std::string& cause : causes_) out_.verdict += "\n  " + cause;
   }
@@ -439,8 +502,9 @@ class RunComparison {
   FirstDifference first_;
   std::vector<std::string> causes_;    // other settings, data or folds
   std::vector<std::string> compared_;  // "6 logged steps"
+  std::vector<std::string> row_keys_;  // why evaluations took other rows
   bool same_data_ = true;              // and the same folds
-  bool other_machine_ = false;
+  std::int64_t parted_ = 0;            // first step of another program or processor; 0: none
 };
 
 }  // namespace

@@ -33,6 +33,10 @@ namespace {
 std::vector<std::string> visible_devices() {
   return {};
 }
+std::string device_name(int device) {
+  if (device >= 0) no_cuda();
+  return "CPU";
+}
 std::vector<std::pair<std::string, std::string>> cuda_versions() {
   return {};
 }
@@ -61,6 +65,13 @@ std::vector<std::string> visible_devices() {
     }
   }
   return ids;
+}
+
+std::string device_name(int device) {
+  if (device < 0) return "CPU";
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return properties.name;
 }
 
 std::vector<std::pair<std::string, std::string>> cuda_versions() {

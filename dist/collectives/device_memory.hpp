@@ -15,6 +15,9 @@ namespace tpudist {
 // when there is no GPU or no driver.
 std::vector<std::string> visible_devices();
 
+// The kind of a device, such as "NVIDIA H100 80GB HBM3"; "CPU" for -1.
+std::string device_name(int device);
+
 // Versions of the loaded CUDA runtime and of the driver, by name; empty in a build without CUDA.
 std::vector<std::pair<std::string, std::string>> cuda_versions();
 

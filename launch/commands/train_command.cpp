@@ -187,7 +187,8 @@ void add_train_command(Command app) {
   command.add_option("overrides", arguments->overrides, "key=value pairs, e.g. train.steps=100");
   command.add_option("--run-dir", arguments->run_dir, "Folder of the run (default: runs/<name>)");
   command.add_flag("--resume", arguments->resume,
-                   "Go on from the run's newest checkpoint; starts a new run when there is none");
+                   "Go on from the run's newest checkpoint; starts a new run when there is none. "
+                   "See also tpudist diff");
   const Option trace = add_trace_option(command, arguments->trace);
   const Option dry_run =
       command.add_flag("--dry-run", arguments->dry_run,

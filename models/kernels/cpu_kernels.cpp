@@ -1,6 +1,7 @@
 #include "models/kernels/cpu_kernels.hpp"
 
 #include <fmt/format.h>
+#include <torch/version.h>
 
 #include <cstdlib>
 #include <initializer_list>
@@ -87,6 +88,10 @@ std::string cpu_kernels() {
                      tiles_beat_blas() ? "own tiles" : "BLAS",
                      has_bf16_dot_products() ? "dot products" : "rounded", kind_of_cpu(),
                      settings());
+}
+
+std::string libtorch_version() {
+  return TORCH_VERSION;
 }
 
 }  // namespace tpudist

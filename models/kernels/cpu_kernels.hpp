@@ -13,4 +13,7 @@ namespace tpudist {
 // ConfigError if it has another value, or cannot be followed.
 std::string cpu_kernels();
 
+// The version of LibTorch, such as "2.11.0".
+std::string libtorch_version();
+
 }  // namespace tpudist

@@ -1,7 +1,6 @@
 #include "models/network/network.hpp"
 
 #include <gnu/libc-version.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <string>
@@ -147,7 +146,7 @@ std::shared_ptr<const GraphInput> Network::graph_of(const GraphArrays& arrays) c
 
 std::uint64_t Network::graph_key() const {
   Hasher hasher;
-  hasher.update(std::string_view(TORCH_VERSION));
+  hasher.update(std::string_view(libtorch_version()));
   hasher.update(std::string_view(::gnu_get_libc_version()));
   hasher.update(std::string_view(cpu_kernels()));
   hasher.update(impl_->forms());

@@ -46,6 +46,28 @@ class DiffCommand : public test::TinyFolder {
     }
     write_file_atomically(run / "metrics.jsonl", kept);
   }
+
+  // Changes a value of the n-th line of a kind in metrics.jsonl.
+  static void change_line(const fs::path& run, const std::string& kind, int n,
+                          const std::string& key, const nlohmann::json& value) {
+    std::istringstream lines(read_text_file(run / "metrics.jsonl"));
+    std::string changed;
+    for (std::string line; std::getline(lines, line);) {
+      auto record = nlohmann::json::parse(line);
+      if (record.at("kind") == kind && n-- == 0) record[key] = value;
+      changed += record.dump() + "\n";
+    }
+    ASSERT_LT(n, 0);
+    write_file_atomically(run / "metrics.jsonl", changed);
+  }
+
+  // A copy of the run `base` that is resumed at step 4.
+  static fs::path resumed(const std::string& name) {
+    const fs::path run = copy(name);
+    fs::remove(checkpoint_path(run / "checkpoints", 6));
+    train(name, "--resume");
+    return run;
+  }
 };
 
 TEST_F(DiffCommand, FindsATrainingOnOtherThreadsEqual) {
@@ -54,18 +76,73 @@ TEST_F(DiffCommand, FindsATrainingOnOtherThreadsEqual) {
   EXPECT_EQ(found.exit_code, 0);
   EXPECT_THAT(
       found.output,
-      AllOf(StartsWith("equal: 3 logged steps, 2 evaluations, 3 checkpoints, the parameters "
-                       "that scored, up to step 6\n"),
-            ::testing::ContainsRegex("dist.threads +1 +2 +does not decide numbers\n"),
-            ::testing::ContainsRegex("ranks +1 x 1 thread +1 x 2 threads +differ\n"),
-            ::testing::ContainsRegex("parameters, step 6 +[0-9a-f]{16} +[0-9a-f]{16} +equal\n")));
+      AllOf(
+          StartsWith("equal: 3 logged steps, 2 evaluations, 3 checkpoints, the parameters "
+                     "that scored, up to step 6\n"),
+          ::testing::ContainsRegex("dist.threads +1 +2 +does not decide numbers\n"),
+          ::testing::ContainsRegex("ranks +1 x 1 thread +1 x 2 threads +differ, first at step 1\n"),
+          ::testing::ContainsRegex("parameters, step 6 +[0-9a-f]{16} +[0-9a-f]{16} +equal\n")));
 }
 
 TEST_F(DiffCommand, FindsAResumedRunEqual) {
-  const fs::path run = copy("resumed");
-  fs::remove(checkpoint_path(run / "checkpoints", 6));
-  train("resumed", "--resume");
-  EXPECT_THAT(call("diff base resumed").output, StartsWith("equal: 6 logged steps, "));
+  resumed("resumed");
+  EXPECT_THAT(
+      call("diff base resumed").output,
+      AllOf(StartsWith("equal: 6 logged steps, "), ::testing::ContainsRegex("program .* equal\n"),
+            ::testing::ContainsRegex("LibTorch .* equal\n"),
+            ::testing::ContainsRegex("kernels .* equal\n"),
+            ::testing::ContainsRegex("device +CPU +CPU +equal\n")));
+}
+
+TEST_F(DiffCommand, NamesTheFirstStepOfAnotherProgram) {
+  change_line(resumed("began_elsewhere"), "start", 0, "commit", "older");
+  const Outcome first = call("diff base began_elsewhere");
+  EXPECT_EQ(first.exit_code, 0);
+  EXPECT_THAT(first.output,
+              ::testing::ContainsRegex("program .*\\(older\\) +differ, first at step 1\n"));
+
+  const fs::path run = resumed("went_elsewhere");
+  change_line(run, "start", 1, "libtorch", "1.0");
+  const Outcome second = call("diff base went_elsewhere");
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_THAT(second.output, AllOf(::testing::ContainsRegex("program .* equal\n"),
+                                   ::testing::ContainsRegex("LibTorch .* 1.0 +differ, first at "
+                                                            "step 5\n")));
+  // It explains only what comes after.
+  change_line(run, "step", 5, "rate", 0.5);
+  EXPECT_THAT(call("diff base went_elsewhere").output,
+              HasSubstr(" and 0.5\n  settings, data and folds are equal; program or "
+                        "processor differ from step 5 on, which may round differently\n"));
+  change_line(run, "step", 1, "rate", 0.5);
+  EXPECT_THAT(call("diff base went_elsewhere").output,
+              HasSubstr("\n  settings, data and folds that are known are equal\n"));
+}
+
+TEST_F(DiffCommand, ComparesNoProgramThatIsNotKnown) {
+  const fs::path run = resumed("older");
+  change_line(run, "start", 0, "kernels", "");
+  change_line(run, "start", 0, "device", "");
+  change_line(run, "start", 1, "device", "another");
+  EXPECT_THAT(call("diff base older").output,
+              AllOf(::testing::ContainsRegex("kernels .* not compared\n"),
+                    ::testing::ContainsRegex("device +CPU +another +differ, first at step 5\n")));
+}
+
+TEST_F(DiffCommand, SaysWhyEvaluationsAreNotCompared) {
+  train("rows", "train.evaluate_rows=3 train.last_evaluation=all");
+  const std::string found = call("diff base rows").output;
+  EXPECT_THAT(
+      found, AllOf(::testing::ContainsRegex("evaluations .* not compared\n"),
+                   ::testing::ContainsRegex("step 3 +at most 4 rows +at most 3 rows +not compared: "
+                                            "train.evaluate_rows differs\n"),
+                   ::testing::ContainsRegex("step 6 +at most 4 rows +all rows +not compared: "
+                                            "train.last_evaluation differs\n")));
+  // Best scores in checkpoints are those of the evaluations.
+  EXPECT_THAT(found,
+              AllOf(StartsWith("different: first at step 4 in members/best_score of member "),
+                    HasSubstr("\n  evaluations took other rows: train.evaluate_rows, "
+                              "train.last_evaluation\n")));
+  EXPECT_THAT(call("diff base base").output, Not(HasSubstr("not compared: ")));
 }
 
 TEST_F(DiffCommand, SaysThatBothAreOneFolder) {

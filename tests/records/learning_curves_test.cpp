@@ -42,6 +42,16 @@ TEST(LearningCurvesTest, PassesOverDamagedLinesAndATornEnd) {
   EXPECT_TRUE(curves.torn_end);
 }
 
+TEST(LearningCurvesTest, KnowsTheStartThatTookAStep) {
+  LearningCurves curves;
+  curves.starts = {{.step = 0, .commit = "a"},
+                   {.step = 4, .commit = "b"},  // took no step
+                   {.step = 4, .commit = "c"}};
+  EXPECT_EQ(curves.start_of(0), nullptr);
+  EXPECT_EQ(curves.start_of(4)->commit, "a");
+  EXPECT_EQ(curves.start_of(5)->commit, "c");
+}
+
 TEST(LearningCurvesTest, ARunThatLoggedNothingHasNone) {
   const TempDir folder;
   const LearningCurves curves = read_learning_curves(folder / "metrics.jsonl");

@@ -18,8 +18,11 @@
 #include "core/log.hpp"
 #include "core/numbers.hpp"
 #include "core/process.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
+#include "dist/collectives/device_memory.hpp"
 #include "dist/health/agreement.hpp"
+#include "models/kernels/cpu_kernels.hpp"
 #include "models/network/layer_table.hpp"
 
 namespace tpudist {
@@ -85,6 +88,11 @@ std::string state_of(const LayerRow& layer, bool refined, const PlanComparison& 
   return format_count(rows) + " x " + format_count(layer.channels);
 }
 
+// Settings that decide the numbers, and those that decide on which rows they are scored.
+bool is_recorded(const std::string& key) {
+  return decides_numbers(key) || key == "train.evaluate_rows" || key == "train.last_evaluation";
+}
+
 }  // namespace
 
 RunReport::RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context)
@@ -94,19 +102,48 @@ void RunReport::start(std::int64_t step) {
   if (!root()) return;
   nlohmann::json settings = nlohmann::json::object();
   for (const ConfigEntry& entry : experiment_.entries) {
-    if (decides_numbers(entry.key)) settings[entry.key] = entry.value;
+    if (is_recorded(entry.key)) settings[entry.key] = entry.value;
   }
+  const RunStart now = {
+      .step = step,
+      .time = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr))),
+      .command = command_line(),
+      .version = std::string(version()),
+      .commit = context_.commit,
+      .host = host_name(),
+      .processor = processor_name(),
+      .ranks = context_.world.size(),
+      .threads = context_.pool.threads(),
+      .libtorch = libtorch_version(),
+      .kernels = cpu_kernels(),
+      .device = device_name(context_.place.device)};
+  warn_of_other_program(now);
   append({{"kind", "start"},
-          {"step", step},
-          {"time", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)))},
-          {"command", command_line()},
-          {"version", version()},
-          {"commit", context_.commit},
-          {"host", host_name()},
-          {"processor", processor_name()},
-          {"ranks", context_.world.size()},
-          {"threads", context_.pool.threads()},
+          {"step", now.step},
+          {"time", now.time},
+          {"command", now.command},
+          {"version", now.version},
+          {"commit", now.commit},
+          {"host", now.host},
+          {"processor", now.processor},
+          {"ranks", now.ranks},
+          {"threads", now.threads},
+          {"libtorch", now.libtorch},
+          {"kernels", now.kernels},
+          {"device", now.device},
           {"settings", std::move(settings)}});
+}
+
+void RunReport::warn_of_other_program(const RunStart& now) const {
+  const LearningCurves curves = read_learning_curves(run_.metrics());
+  const RunStart* const before = curves.start_of(now.step);
+  if (!before) return;
+  const std::vector<std::string> changes = program_changes(*before, now);
+  if (changes.empty()) return;
+  spdlog::warn(
+      "{}: resumed by another program or on another kind of processor: {}; from here on the bits "
+      "may differ from those of a run that never stopped, and `tpudist diff` shows where",
+      run_.path().string(), join(changes, ", "));
 }
 
 void RunReport::step(const StepResult& result, const TrainingState& state, double seconds,

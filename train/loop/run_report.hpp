@@ -8,6 +8,7 @@
 
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
+#include "records/learning_curves.hpp"
 #include "records/run_folder.hpp"
 #include "train/loop/step_times.hpp"
 #include "train/loop/train_outcome.hpp"
@@ -25,7 +26,7 @@ class RunReport {
   RunReport(const Experiment& experiment, const RunFolder& run, JobContext& context);
 
   // Records that this process begins or continues after `step`, with command, version, machine and
-  // settings.
+  // settings. Warns where another program or kind of processor took the steps before.
   void start(std::int64_t step);
   // Reports a step that took `seconds`, with its parts on this rank; advances the progress.
   // Collective if the step is logged.
@@ -43,6 +44,7 @@ class RunReport {
 
  private:
   bool root() const { return context_.world.rank() == 0; }
+  void warn_of_other_program(const RunStart& now) const;
   void append(nlohmann::json record);
   void write_lines();
 

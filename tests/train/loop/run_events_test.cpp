@@ -1,11 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/file_system.hpp"
+#include "core/log.hpp"
+#include "core/process.hpp"
+#include "models/kernels/cpu_kernels.hpp"
 #include "records/learning_curves.hpp"
 #include "records/predictions_file.hpp"
 #include "records/run_folder.hpp"
@@ -20,6 +24,9 @@ namespace {
 using test::run;
 using test::TempDir;
 using test::tiny_experiment;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The events of a run, without wall time, are those that the lines of metrics.jsonl make.
 void expect_events_of_metrics(const RunFolder& folder) {
@@ -78,7 +85,52 @@ TEST(RunStart, IsToldWithCommandMachineAndSettingsEachTime) {
   const std::string text = read_text_file(files.metrics());
   const auto settings = nlohmann::json::parse(text.substr(0, text.find('\n'))).at("settings");
   EXPECT_TRUE(settings.contains("optimizer.lr"));
+  EXPECT_EQ(settings.at("train.evaluate_rows"), "4");
+  EXPECT_EQ(settings.at("train.last_evaluation"), "sampled");
   EXPECT_FALSE(settings.contains("data.shards"));  // decides no numbers
+  EXPECT_FALSE(starts[0].libtorch.empty());
+  EXPECT_EQ(starts[0].kernels, cpu_kernels());
+  EXPECT_EQ(starts[0].device, "CPU");
+}
+
+// What is logged while a run is resumed for no step.
+std::string log_of_resuming(const RunFolder& files) {
+  std::ostringstream log;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
+  spdlog::default_logger()->sinks().push_back(sink);
+  run(logged_experiment(), files.path(), 1, true, [] { return true; });
+  spdlog::default_logger()->sinks().pop_back();
+  return log.str();
+}
+
+TEST(RunStart, WarnsOfAnotherProgramThanThatOfTheStepsBefore) {
+  const TempDir folder;
+  const RunFolder files(folder / "run");
+  int steps = 0;
+  run(logged_experiment(), files.path(), 1, false, [&] { return ++steps > 3; });
+  EXPECT_THAT(log_of_resuming(files), Not(HasSubstr("may differ")));
+
+  std::string text = read_text_file(files.metrics());
+  auto start = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  const std::string rest = text.substr(text.find('\n'));
+  const std::string libtorch = start.at("libtorch");
+  start["libtorch"] = "1.0", start["ranks"] = 7, start["processor"] = "of an equal kind";
+  write_file_atomically(files.metrics(), start.dump() + rest);
+  // Also the second time: the first took no step.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        log_of_resuming(files),
+        AllOf(HasSubstr(
+                  "resumed by another program or on another kind of processor: LibTorch: 1.0 -> " +
+                  libtorch + "; from here on the bits may differ"),
+              HasSubstr("`tpudist diff` shows where")));
+  }
+
+  // Of an older version: the name of the processor must do, and what is not known does not count.
+  for (const char* key : {"libtorch", "kernels", "device"}) start.erase(key);
+  write_file_atomically(files.metrics(), start.dump() + rest);
+  EXPECT_THAT(log_of_resuming(files),
+              HasSubstr("of processor: processor: of an equal kind -> " + processor_name() + ";"));
 }
 
 // Parameters and data are known without predictions, by the same hashes.
