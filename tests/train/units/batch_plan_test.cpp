@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -61,6 +62,26 @@ TEST(BatchPlan, KeepsEightRanksBusyWithFourSlatesAndFiveMembers) {
   for (const int count : items) {
     EXPECT_GE(count, 2);
     EXPECT_LE(count, 3);
+  }
+}
+
+// Four units of different costs: two ranks share one of them at most, and both have enough to do.
+TEST(BatchPlan, SharesFewUnitsBetweenTwoRanks) {
+  Fixture fixture;
+  fixture.experiment.ensemble.vary_fold = false;
+  for (int g = 0; g < 6; ++g) fixture.costs[g].first = 1000 + 130 * g;
+  const SlateOrder order = fixture.order();
+  const BatchPlanner planner = fixture.planner(order, 2);
+  for (std::int64_t step = 0; step < 50; ++step) {
+    const BatchPlan plan = planner.plan(step);
+    std::set<std::pair<int, int>> planned;  // (unit, rank)
+    for (int unit = 0; unit < plan.units(); ++unit) {
+      for (int m = 0; m < 5; ++m) planned.emplace(unit, plan.owners.of(m, unit));
+    }
+    EXPECT_LE(planned.size(), 5) << step;
+    EXPECT_LE(*std::max_element(plan.rank_cost.begin(), plan.rank_cost.end()),
+              1.04 * (plan.rank_cost[0] + plan.rank_cost[1]) / 2)
+        << step;
   }
 }
 
