@@ -88,11 +88,11 @@ class BlockScorer {
   const ScoringBlock& limit_;
 };
 
-// The blocks of all ranks, and which of them this rank runs.
+// The blocks of all ranks.
 struct SharedBlocks {
   std::vector<Block> blocks;
-  std::vector<double> work;         // [blocks] estimated
-  std::size_t first = 0, last = 0;  // this rank's
+  std::vector<double> work;  // [blocks] estimated
+  std::vector<int> owner;    // [blocks] the rank that scores it
 };
 
 SharedBlocks share_blocks(const std::vector<DistinctRows>& distinct,
@@ -100,15 +100,18 @@ SharedBlocks share_blocks(const std::vector<DistinctRows>& distinct,
                           const Communicator& world) {
   SharedBlocks shared;
   shared.blocks = cut_blocks(distinct, scoring, members, kPiecesOfARank * world.size());
+  std::vector<WorkItem> items;
   for (const Block& block : shared.blocks) {
     shared.work.push_back(static_cast<double>(block.count * block.members) *
                           scoring[block.place].work);
+    items.push_back({distinct[block.place].graph, shared.work.back()});
   }
-  const std::vector<int> owner = assign_by_cost(shared.work, world.size());
-  const auto mine = std::equal_range(owner.begin(), owner.end(), world.rank());
-  shared.first = static_cast<std::size_t>(mine.first - owner.begin());
-  shared.last = static_cast<std::size_t>(mine.second - owner.begin());
+  shared.owner = assign_by_cost(items, world.size());
   return shared;
+}
+
+std::size_t scores_of(const Block& block) {
+  return static_cast<std::size_t>(block.count) * static_cast<std::size_t>(block.members);
 }
 
 // Scores of this rank's blocks, block by block. `scores`: of all ranks, for the progress.
@@ -116,46 +119,52 @@ std::vector<double> score_blocks(const BlockScorer& scorer, const Dataset& datas
                                  const std::vector<DistinctRows>& graphs,
                                  const SharedBlocks& shared, std::int64_t scores,
                                  JobContext& context) {
-  const auto blocks = std::span(shared.blocks).subspan(shared.first, shared.last - shared.first);
-  const auto work = std::span(shared.work).subspan(shared.first, blocks.size());
-  std::vector<std::size_t> offset{0};
-  for (const Block& block : blocks) {
-    offset.push_back(offset.back() + static_cast<std::size_t>(block.count) *
-                                         static_cast<std::size_t>(block.members));
+  std::vector<std::size_t> own, offset{0};
+  double work = 0;
+  for (std::size_t i = 0; i < shared.blocks.size(); ++i) {
+    if (shared.owner[i] != context.world.rank()) continue;
+    own.push_back(i);
+    offset.push_back(offset.back() + scores_of(shared.blocks[i]));
+    work += shared.work[i];
   }
   std::vector<double> result(offset.back());
-  ShareOfProgress progress(context.progress, scores,
-                           std::accumulate(work.begin(), work.end(), 0.0));
-  context.pool.parallel_for(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t i) {
-    const auto at = static_cast<std::size_t>(i);
-    const DistinctRows& graph = graphs[blocks[at].place];
+  ShareOfProgress progress(context.progress, scores, work);
+  context.pool.parallel_for(static_cast<std::int64_t>(own.size()), [&](std::int64_t i) {
+    const std::size_t at = own[static_cast<std::size_t>(i)];
+    const Block& block = shared.blocks[at];
+    const DistinctRows& graph = graphs[block.place];
     const char* name =
         context.trace ? context.trace->keep(dataset.graph(graph.graph).name) : nullptr;
     const TraceSpan span(context.trace, "score", -1, i, name);
-    scorer.score(graph, blocks[at], result.data() + offset[at]);
-    progress.advance(work[at], dataset.graph(graph.graph).name);
+    scorer.score(graph, block, result.data() + offset[static_cast<std::size_t>(i)]);
+    progress.advance(shared.work[at], dataset.graph(graph.graph).name);
   });
   progress.finish();
   return result;
 }
 
 // Sorts the blocks' scores by graph, member and row, averages them over permutations, and repeats
-// them for equal configurations.
-void fill_scores(const std::vector<Block>& blocks, const std::vector<double>& scores, int members,
-                 const std::vector<DistinctRows>& distinct, const SlatePermutations& permutations,
-                 std::vector<ScoresByMember>& predictions) {
+// them for equal configurations. `scores`: rank by rank, each in the order of its blocks.
+void fill_scores(const SharedBlocks& shared, const std::vector<double>& scores, int ranks,
+                 int members, const std::vector<DistinctRows>& distinct,
+                 const SlatePermutations& permutations, std::vector<ScoresByMember>& predictions) {
   std::vector<std::vector<std::vector<double>>> by_graph(predictions.size());
   for (std::size_t g = 0; g < predictions.size(); ++g) {
     by_graph[g].assign(static_cast<std::size_t>(members),
                        std::vector<double>(distinct[g].rows.size()));
   }
-  const double* next = scores.data();
-  for (const Block& block : blocks) {
+  std::vector<std::size_t> next(static_cast<std::size_t>(ranks) + 1);  // of each rank's scores
+  for (std::size_t i = 0; i < shared.blocks.size(); ++i)
+    next[static_cast<std::size_t>(shared.owner[i]) + 1] += scores_of(shared.blocks[i]);
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (std::size_t i = 0; i < shared.blocks.size(); ++i) {
+    const Block& block = shared.blocks[i];
     auto& of_members = by_graph[permutations.graph_of(block.place)];
+    std::size_t& at = next[static_cast<std::size_t>(shared.owner[i])];
     for (int m = block.first_member; m < block.first_member + block.members; ++m) {
       std::vector<double>& sums = of_members[static_cast<std::size_t>(m)];
       for (std::int64_t k = 0; k < block.count; ++k)
-        sums[permutations.position(block.place, block.first + k)] += *next++;
+        sums[permutations.position(block.place, block.first + k)] += scores[at++];
     }
   }
   for (std::size_t g = 0; g < predictions.size(); ++g) {
@@ -210,7 +219,7 @@ std::vector<ScoresByMember> score_graphs(const Network& network, std::span<const
     own = score_blocks(scorer, dataset, permutations.rows(), shared, scores, context);
   });
   const std::vector<double> all = all_gather_variable<double>(context.world, own);
-  fill_scores(shared.blocks, all, members, distinct, permutations, predictions);
+  fill_scores(shared, all, context.world.size(), members, distinct, permutations, predictions);
   return predictions;
 }
 

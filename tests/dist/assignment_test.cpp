@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "core/error.hpp"
 
@@ -16,60 +18,118 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<int> items_per_rank(const std::vector<int>& owner, int ranks) {
-  std::vector<int> items(ranks, 0);
-  for (const int rank : owner) ++items[rank];
+using Items = std::vector<WorkItem>;
+
+// Items of these costs, each a unit of its own.
+Items apart(const std::vector<double>& costs) {
+  Items items;
+  for (const double cost : costs) items.push_back({static_cast<int>(items.size()), cost});
   return items;
 }
 
+std::vector<double> loads(const Items& items, const std::vector<int>& owner, int ranks) {
+  std::vector<double> load(static_cast<std::size_t>(ranks), 0);
+  for (std::size_t i = 0; i < items.size(); ++i)
+    load.at(static_cast<std::size_t>(owner[i])) += items[i].cost;
+  return load;
+}
+
 TEST(AssignByCost, KeepsEightRanksBusyWithFourSlatesOfFiveMembers) {
-  const std::vector<double> costs(4 * 5, 7.0);
-  EXPECT_THAT(items_per_rank(assign_by_cost(costs, 8), 8), Each(AnyOf(2, 3)));
+  Items items;
+  for (int i = 0; i < 20; ++i) items.push_back({i / 5, 7.0});
+  EXPECT_THAT(loads(items, assign_by_cost(items, 8), 8), Each(AnyOf(2 * 7.0, 3 * 7.0)));
 }
 
 TEST(AssignByCost, GivesALargeItemARankOfItsOwn) {
-  EXPECT_THAT(assign_by_cost(std::vector<double>{1, 1, 1, 9, 3, 3}, 3),
-              ElementsAre(0, 0, 0, 1, 2, 2));
+  EXPECT_THAT(assign_by_cost(apart({1, 1, 1, 9, 3, 3}), 3), ElementsAre(1, 1, 2, 0, 1, 2));
 }
 
-TEST(AssignByCost, PutsFreeItemsBesideTheirNeighbours) {
-  EXPECT_THAT(assign_by_cost(std::vector<double>{0, 4, 0, 0, 4, 0}, 2),
-              ElementsAre(0, 0, 1, 1, 1, 1));
+// Contiguous shares would be 7 and 11.
+TEST(AssignByCost, BalancesItemsWhoseOrderIsBad) {
+  const Items items = apart({2, 5, 5, 2, 2, 2});
+  EXPECT_THAT(loads(items, assign_by_cost(items, 2), 2), ElementsAre(9, 9));
+}
+
+TEST(AssignByCost, KeepsAUnitOnARankUpToFourPercentOverTheMean) {
+  EXPECT_THAT(assign_by_cost(Items{{0, 54}, {0, 49}, {1, 49}, {1, 48}}, 2),
+              ElementsAre(0, 0, 1, 1));  // 103 and 97
+  EXPECT_THAT(assign_by_cost(Items{{0, 55}, {0, 50}, {1, 48}, {1, 47}}, 2),
+              ElementsAre(0, 1, 1, 0));  // not 105 and 95
+}
+
+TEST(AssignByCost, GivesEveryUnitOneRankWhereUnitsAreEqual) {
+  Items items;
+  for (int i = 0; i < 20; ++i) items.push_back({i % 4, 3.0});
+  const std::vector<int> owner = assign_by_cost(items, 2);
+  for (std::size_t i = 4; i < 20; ++i) EXPECT_EQ(owner[i], owner[i % 4]);
+  EXPECT_THAT(loads(items, owner, 2), ElementsAre(30, 30));
+}
+
+// So a rank has whole sub-trees of the sum over units, and sends few of them.
+TEST(AssignByCost, MakesEqualItemsOfARankNeighbours) {
+  EXPECT_THAT(assign_by_cost(apart({1, 1, 1, 1, 1, 1, 1, 1}), 2),
+              ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
 }
 
 TEST(AssignByCost, SpreadsItemsWithoutAnyCostEvenly) {
-  EXPECT_THAT(assign_by_cost(std::vector<double>(4, 0.0), 2), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(assign_by_cost(apart({0, 0, 0, 0}), 2), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(assign_by_cost(Items{{0, 0}, {0, 0}, {1, 0}, {1, 0}}, 2), ElementsAre(0, 0, 1, 1));
   EXPECT_THAT(assign_by_cost({}, 3), IsEmpty());
 }
 
-TEST(AssignByCost, RefusesWhatIsNoCost) {
-  EXPECT_THROW(assign_by_cost(std::vector<double>{1, -1}, 2), DistError);
-  EXPECT_THROW(assign_by_cost(std::vector<double>{std::numeric_limits<double>::quiet_NaN()}, 2),
-               DistError);
-  EXPECT_THROW(assign_by_cost(std::vector<double>(2, std::numeric_limits<double>::max()), 2),
-               DistError);
-  EXPECT_THROW(assign_by_cost(std::vector<double>{1}, 0), DistError);
+TEST(AssignByCost, LeavesRanksWithoutWorkWhereItemsAreFewer) {
+  EXPECT_THAT(assign_by_cost(apart({2, 0, 1}), 5), ElementsAre(0, 2, 1));
 }
 
-RC_GTEST_PROP(AssignByCost, IsContiguousAndNearlyEven, ()) {
+TEST(AssignByCost, RefusesWhatIsNoCost) {
+  EXPECT_THROW(assign_by_cost(apart({1, -1}), 2), DistError);
+  EXPECT_THROW(assign_by_cost(apart({std::numeric_limits<double>::quiet_NaN()}), 2), DistError);
+  const double most = std::numeric_limits<double>::max();
+  EXPECT_THROW(assign_by_cost(apart({most, most}), 2), DistError);
+  EXPECT_THROW(assign_by_cost(apart({1}), 0), DistError);
+}
+
+Items drawn_items() {
+  Items items;
+  for (const auto& [unit, cost] : *rc::gen::container<std::vector<std::pair<int, int>>>(
+           rc::gen::pair(rc::gen::inRange(0, 12), rc::gen::inRange(0, 1000)))) {
+    items.push_back({unit, static_cast<double>(cost)});
+  }
+  return items;
+}
+
+RC_GTEST_PROP(AssignByCost, GivesEachItemOneRankAndNoRankTooMuch, ()) {
   const int ranks = *rc::gen::inRange(1, 12);
-  std::vector<double> costs;
-  for (const int cost : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 1000))) {
-    costs.push_back(cost);
-  }
-  const std::vector<int> owner = assign_by_cost(costs, ranks);
-  RC_ASSERT(owner.size() == costs.size());
-  RC_ASSERT(std::is_sorted(owner.begin(), owner.end()));
-  // Nobody has more than a fair share and one item, whose half may stick out at either end.
-  std::vector<double> load(ranks, 0);
+  const Items items = drawn_items();
+  const std::vector<int> owner = assign_by_cost(items, ranks);
+  RC_ASSERT(owner.size() == items.size());
+  RC_ASSERT(owner == assign_by_cost(items, ranks));
   double total = 0, largest = 0;
-  for (std::size_t i = 0; i < costs.size(); ++i) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
     RC_ASSERT(owner[i] >= 0 && owner[i] < ranks);
-    load[owner[i]] += costs[i];
-    total += costs[i];
-    largest = std::max(largest, costs[i]);
+    total += items[i].cost;
+    largest = std::max(largest, items[i].cost);
   }
-  for (const double rank_load : load) RC_ASSERT(rank_load <= total / ranks + largest + 1e-6);
+  // The rank of an item had the least load before it, or stays within 4 % of the mean.
+  const double mean = total / ranks;
+  const double most = std::max(1.04 * mean, mean + (1.0 - 1.0 / ranks) * largest);
+  for (const double load : loads(items, owner, ranks)) RC_ASSERT(load <= most + 1e-6);
+}
+
+// Equal costs are taken in their order, so they are made different.
+RC_GTEST_PROP(AssignByCost, DoesNotDependOnTheOrderOfItems, ()) {
+  const int ranks = *rc::gen::inRange(1, 12);
+  Items items = drawn_items();
+  for (std::size_t i = 0; i < items.size(); ++i)
+    items[i].cost = 4096 * items[i].cost + static_cast<double>(i);
+  std::vector<std::size_t> order(items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), std::minstd_rand(*rc::gen::inRange(1u, 1000u)));
+  Items shuffled;
+  for (const std::size_t i : order) shuffled.push_back(items[i]);
+  const std::vector<int> owner = assign_by_cost(items, ranks),
+                         other = assign_by_cost(shuffled, ranks);
+  for (std::size_t i = 0; i < order.size(); ++i) RC_ASSERT(other[i] == owner[order[i]]);
 }
 
 }  // namespace

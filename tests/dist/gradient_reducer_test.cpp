@@ -83,7 +83,7 @@ LeafOwners random_owners(CounterRng& rng, int members, int leaves, int ranks, do
   return owners;
 }
 
-// Leaf by leaf in contiguous shares, as the training loop deals them out.
+// Leaf by leaf in contiguous shares.
 LeafOwners even_owners(int members, int leaves, int ranks) {
   LeafOwners owners{members, leaves, {}};
   for (int i = 0; i < members * leaves; ++i) owners.owner.push_back(i % leaves * ranks / leaves);

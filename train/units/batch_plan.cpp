@@ -72,12 +72,12 @@ double BatchPlanner::unit_cost(const BatchPlan& plan, int unit) const {
   return cost;
 }
 
-// Items are (unit, member), with the member varying fastest. So a rank has consecutive units and
-// most members of each: it builds a unit's plan once, and the tree has few sub-trees to exchange.
+// Items are (unit, member), with the member varying fastest, so members of a unit on one rank are
+// mostly consecutive.
 void BatchPlanner::assign(BatchPlan& plan) const {
   const int members = ensemble_.members;
-  std::vector<double> costs;
-  std::vector<std::pair<int, int>> items;  // (unit, member)
+  std::vector<WorkItem> items;
+  std::vector<std::size_t> leaves;  // [items]
   for (int unit = 0; unit < plan.units(); ++unit) {
     const double cost = unit_cost(plan, unit);
     const int begin = plan.unit_begin[static_cast<std::size_t>(unit)];
@@ -87,21 +87,20 @@ void BatchPlanner::assign(BatchPlan& plan) const {
       const bool any = std::any_of(weights.begin() + begin, weights.begin() + end,
                                    [](double weight) { return weight > 0; });
       if (!any) continue;
-      items.emplace_back(unit, m);
-      costs.push_back(cost);
+      items.push_back({unit, cost});
+      leaves.push_back(static_cast<std::size_t>(m) * static_cast<std::size_t>(plan.units()) +
+                       static_cast<std::size_t>(unit));
     }
   }
-  const std::vector<int> ranks = assign_by_cost(costs, ranks_);
+  const std::vector<int> ranks = assign_by_cost(items, ranks_);
   plan.owners.members = members;
   plan.owners.leaves = plan.units();
   plan.owners.owner.assign(
       static_cast<std::size_t>(members) * static_cast<std::size_t>(plan.units()), -1);
   plan.rank_cost.assign(static_cast<std::size_t>(ranks_), 0);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto [unit, member] = items[i];
-    plan.owners.owner[static_cast<std::size_t>(member) * static_cast<std::size_t>(plan.units()) +
-                      static_cast<std::size_t>(unit)] = ranks[i];
-    plan.rank_cost[static_cast<std::size_t>(ranks[i])] += costs[i];
+    plan.owners.owner[leaves[i]] = ranks[i];
+    plan.rank_cost[static_cast<std::size_t>(ranks[i])] += items[i].cost;
   }
 }
 

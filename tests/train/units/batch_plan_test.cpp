@@ -64,6 +64,17 @@ TEST(BatchPlan, KeepsEightRanksBusyWithFourSlatesAndFiveMembers) {
   }
 }
 
+// So a rank plans two units and not four, and the sum over units has one sub-tree on each rank.
+TEST(BatchPlan, GivesTwoRanksWholeNeighbouringUnitsOfEqualCost) {
+  Fixture fixture;
+  fixture.experiment.ensemble.vary_fold = false;
+  const SlateOrder order = fixture.order();
+  const BatchPlan plan = fixture.planner(order, 2).plan(3);
+  for (int m = 0; m < 5; ++m) {
+    for (int unit = 0; unit < 4; ++unit) EXPECT_EQ(plan.owners.of(m, unit), unit / 2);
+  }
+}
+
 // One graph's slates cost twice as much as all others of a batch together.
 TEST(BatchPlan, SharesUnitsByTheirCost) {
   Fixture fixture;
