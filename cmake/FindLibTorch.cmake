@@ -16,7 +16,8 @@
 #   LibTorch::cudart    the CUDA runtime that LibTorch uses (empty for a CPU-only build)
 #   LibTorch::NCCL      the NCCL that LibTorch uses (empty for a CPU-only build)
 # Variables: LibTorch_FOUND, LibTorch_VERSION, LibTorch_CUDA, LibTorch_RPATH, LibTorch_FOLDER (with lib/ and
-# include/), LibTorch_NVIDIA (the folder of the NVIDIA packages beside it, which need not exist)
+# include/), LibTorch_CUDA_MAJOR (major version of the CUDA runtime, or empty), LibTorch_NVIDIA (the folder of the
+# NVIDIA packages beside it, which need not exist)
 
 set(TPUDIST_TORCH_ROOT "$ENV{TPUDIST_TORCH_ROOT}" CACHE PATH
     "site-packages folder with torch/, or an unpacked LibTorch; empty: that of conda or of scripts/setup.sh")
@@ -103,10 +104,15 @@ macro(_libtorch_nvidia variable library header)
 endmacro()
 
 set(LibTorch_CUDA OFF)
+set(LibTorch_CUDA_MAJOR "")
 if(TPUDIST_GPU AND EXISTS "${LibTorch_FOLDER}/lib/libtorch_cuda.so")
   set(LibTorch_CUDA ON)
   _libtorch_nvidia(_cudart libcudart cuda_runtime_api.h)
   _libtorch_nvidia(_nccl libnccl nccl.h)
+  file(REAL_PATH "${_cudart_LIBRARY}" _cudart_file)
+  if(_cudart_file MATCHES "[.]so[.]([0-9]+)")
+    set(LibTorch_CUDA_MAJOR ${CMAKE_MATCH_1})
+  endif()
   # The headers of the CUDA runtime include others that its wheel does not hold.
   set(_hints "${_cudart_INCLUDE}" "${_cudart_INCLUDE}/cccl"
              /usr/local/cuda/include /usr/local/cuda/include/cccl)

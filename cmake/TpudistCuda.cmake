@@ -10,18 +10,34 @@ if(NOT LibTorch_CUDA)
   return()
 endif()
 
-if(TPUDIST_CUDA STREQUAL "AUTO")
-  include(CheckLanguage)
-  check_language(CUDA)
-  if(NOT CMAKE_CUDA_COMPILER)
-    message(STATUS "No nvcc: networks run on the CPU only")
-    return()
-  endif()
+include(CheckLanguage)
+check_language(CUDA)
+if(TPUDIST_CUDA STREQUAL "AUTO" AND NOT CMAKE_CUDA_COMPILER)
+  message(STATUS "No nvcc: networks run on the CPU only")
+  return()
 endif()
 
-if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES "80-real;90")  # machine code for both, PTX for later ones
+# Machine code for these, as far as nvcc knows them, and PTX of the newest for later GPUs.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND CMAKE_CUDA_COMPILER)
+  execute_process(COMMAND "${CMAKE_CUDA_COMPILER}" --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
+  foreach(architecture 75 80 90 100)
+    if(known MATCHES "sm_${architecture}\n")
+      list(APPEND CMAKE_CUDA_ARCHITECTURES ${architecture}-real)
+    endif()
+  endforeach()
+  string(REGEX REPLACE "-real$" "" CMAKE_CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
 endif()
 enable_language(CUDA)
+string(REGEX MATCH "^[0-9]+" nvcc_major "${CMAKE_CUDA_COMPILER_VERSION}")
+if(LibTorch_CUDA_MAJOR AND NOT nvcc_major EQUAL LibTorch_CUDA_MAJOR)
+  message(FATAL_ERROR "nvcc is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}, and LibTorch's runtime of CUDA ${LibTorch_CUDA_MAJOR}: "
+                      "give an nvcc of CUDA ${LibTorch_CUDA_MAJOR} (-DCMAKE_CUDA_COMPILER=...), "
+                      "or build without kernels for GPUs (-DTPUDIST_CUDA=OFF)")
+endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # the one that LibTorch uses is linked instead
 set(TPUDIST_CUDA_KERNELS ON)
+
+# A kernel that spills registers or has a stack frame is slow: ptxas warns of local memory.
+if(werror)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xptxas=-Werror,-warn-lmem-usage,-warn-spills>")
+endif()

@@ -134,7 +134,7 @@ RankFacts find_surroundings() {
   facts.machine_memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
                          static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
   facts.memory_limit = memory_limit("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
-  facts.gpus = visible_devices();
+  for (Device& device : visible_devices().devices) facts.gpus.push_back(std::move(device.id));
   facts.nccl_libraries = loaded_libraries(text_of("/proc/self/maps"), "libnccl.so");
   facts.mpi_threads = mpi_threads();
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");

@@ -1,17 +1,56 @@
 #include "dist/collectives/device_memory.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/numbers.hpp"
 
 #ifndef TPUDIST_NO_CUDA
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "dist/collectives/cuda_check.hpp"
 #endif
 
 namespace tpudist {
+namespace {
+
+// 13010 is 13.1
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+}  // namespace
+
+std::string device_kind(const Device& device) {
+  return fmt::format("{}, compute capability {}.{}", device.name, device.major, device.minor);
+}
+
+bool is_usable(const Device& device) {
+  return std::pair(device.major, device.minor) >= std::pair(7, 5);
+}
+
+std::string device_problem(int runtime, int driver, std::string_view error) {
+  if (driver == 0) return "no NVIDIA driver";
+  if (driver / 1000 < runtime / 1000) {
+    return fmt::format("the NVIDIA driver is for CUDA {}, and this program needs one for CUDA {}",
+                       version_text(driver), version_text(runtime));
+  }
+  return std::string(error);
+}
+
+std::string why_no_device(const VisibleDevices& seen, int ranks) {
+  if (!seen.problem.empty()) return seen.problem;
+  const std::int64_t usable = std::ranges::count_if(seen.devices, is_usable);
+  if (usable == 0 && !seen.devices.empty()) {
+    return fmt::format("compute capability 7.5 is needed, but there is {}",
+                       device_kind(seen.devices.front()));
+  }
+  return fmt::format("fewer GPUs than ranks: {}, one of which sees {} and has none left",
+                     counted(ranks, "rank"), counted(usable, "GPU"));
+}
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -25,13 +64,15 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 #ifdef TPUDIST_NO_CUDA
 
 namespace {
+constexpr const char* kNoCuda =
+    "this tpudist was built with a CPU-only LibTorch and cannot use a GPU";
 [[noreturn]] void no_cuda() {
-  throw DistError("this tpudist was built with a CPU-only LibTorch and cannot use a GPU");
+  throw DistError(kNoCuda);
 }
 }  // namespace
 
-std::vector<std::string> visible_devices() {
-  return {};
+VisibleDevices visible_devices() {
+  return {.devices = {}, .problem = kNoCuda};
 }
 std::string device_name(int device) {
   if (device >= 0) no_cuda();
@@ -50,21 +91,25 @@ DeviceBuffer::~DeviceBuffer() = default;
 
 #else
 
-std::vector<std::string> visible_devices() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {  // no driver, or one that is too old
-    cudaGetLastError();
-    return {};
+VisibleDevices visible_devices() {
+  VisibleDevices seen;
+  int count = 0, runtime = 0, driver = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    cudaGetLastError();  // forget it
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
+    seen.problem = device_problem(runtime, driver, cudaGetErrorString(error));
+    return seen;
   }
-  std::vector<std::string> ids(count);
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    for (const char byte : properties.uuid.bytes) {
-      ids[device] += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    }
+    Device& own =
+        seen.devices.emplace_back(Device{"", properties.name, properties.major, properties.minor});
+    for (const char byte : properties.uuid.bytes)
+      own.id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
-  return ids;
+  return seen;
 }
 
 std::string device_name(int device) {
@@ -75,11 +120,10 @@ std::string device_name(int device) {
 }
 
 std::vector<std::pair<std::string, std::string>> cuda_versions() {
-  // 13000 is 13.0
   const auto text = [](cudaError_t code, int version, const char* none) -> std::string {
     if (code != cudaSuccess) return cudaGetErrorString(code);
     if (version == 0) return none;
-    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+    return version_text(version);
   };
   int runtime = 0, driver = 0;
   const cudaError_t of_runtime = cudaRuntimeGetVersion(&runtime);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,9 +12,30 @@ namespace tpudist {
 // CUDA without its headers. In a build without CUDA there are no devices, and the other functions
 // throw DistError.
 
-// Unique ids of the CUDA devices that this process sees, by device index. Empty, without an error,
-// when there is no GPU or no driver.
-std::vector<std::string> visible_devices();
+struct Device {
+  std::string id;            // unique
+  std::string name;          // "NVIDIA H100 80GB HBM3"
+  int major = 0, minor = 0;  // compute capability
+};
+
+// The name and the compute capability.
+std::string device_kind(const Device& device);
+// Whether the kernels run on it.
+bool is_usable(const Device& device);
+
+// The CUDA devices that this process sees, by device index, or why there are none.
+struct VisibleDevices {
+  std::vector<Device> devices;
+  std::string problem;
+};
+VisibleDevices visible_devices();
+
+// The `problem` where CUDA counts no devices. Versions as CUDA gives them, 13010 is 13.1; `driver`
+// is 0 where there is none. `error`: CUDA's own words.
+std::string device_problem(int runtime, int driver, std::string_view error);
+
+// Why a rank that sees these devices has none of its own, on a node with so many ranks.
+std::string why_no_device(const VisibleDevices& seen, int ranks);
 
 // The kind of a device, such as "NVIDIA H100 80GB HBM3"; "CPU" for -1.
 std::string device_name(int device);

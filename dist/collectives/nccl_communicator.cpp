@@ -249,7 +249,7 @@ class NcclComm final : public Communicator {
 
 // The id of the device. Throws where there is no such device.
 std::string select_device(int device) {
-  const std::vector<std::string> devices = visible_devices();
+  const std::vector<Device> devices = visible_devices().devices;
   if (device < 0 || device >= std::ssize(devices)) {
     throw DistError(fmt::format(
         "NCCL needs a GPU for every rank, but CUDA device {} is not there ({} visible); choose "
@@ -257,7 +257,7 @@ std::string select_device(int device) {
         device, devices.size()));
   }
   check_cuda(cudaSetDevice(device), "cudaSetDevice");
-  return devices[device];
+  return devices[device].id;
 }
 
 std::string version_text(int code) {

@@ -1,8 +1,11 @@
 #include "dist/collectives/node_topology.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "core/error.hpp"
@@ -40,28 +43,54 @@ void number_nodes(Communicator& world, Communicator& node, NodeTopology& place) 
 }
 
 // The device of this rank, -1 where its node has none left for it.
-int own_device(Communicator& node, const std::vector<std::string>& devices) {
-  std::vector<std::vector<std::string>> visible;
-  for (const std::string& line :
-       all_gather_text(node, fmt::format("{}", fmt::join(devices, " ")))) {
-    visible.push_back(words(line));
+int own_device(Communicator& node, const std::vector<Device>& devices) {
+  std::vector<int> usable;
+  std::string ids;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!is_usable(devices[i])) continue;
+    usable.push_back(static_cast<int>(i));
+    ids += devices[i].id + " ";
   }
-  return share_devices(visible)[node.rank()];
+  std::vector<std::vector<std::string>> visible;
+  for (const std::string& line : all_gather_text(node, ids)) visible.push_back(words(line));
+  const int own = share_devices(visible)[node.rank()];
+  return own < 0 ? -1 : usable[own];
 }
+
+// Finds the ranks of a node devices of their own.
+struct Matching {
+  const std::vector<std::vector<std::string>>& visible;
+  std::map<std::string, std::size_t> owners = {};
+  std::vector<int> device = std::vector<int>(visible.size(), -1);
+
+  // Takes the first free device that the rank sees, or else the first one whose owner can take
+  // another. `tried`: devices that owners cannot give up.
+  bool place(std::size_t rank, std::set<std::string>& tried) {
+    const std::vector<std::string>& ids = visible[rank];
+    const auto take = [&](std::size_t i) {
+      owners[ids[i]] = rank;
+      device[rank] = static_cast<int>(i);
+      return true;
+    };
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!owners.contains(ids[i])) return take(i);
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (tried.insert(ids[i]).second && place(owners[ids[i]], tried)) return take(i);
+    }
+    return false;
+  }
+};
 
 }  // namespace
 
 std::vector<int> share_devices(const std::vector<std::vector<std::string>>& visible) {
-  std::vector<std::string> taken;
-  std::vector<int> device(visible.size(), -1);
+  Matching matching{visible};
   for (std::size_t rank = 0; rank < visible.size(); ++rank) {
-    for (std::size_t i = 0; i < visible[rank].size() && device[rank] < 0; ++i) {
-      if (std::find(taken.begin(), taken.end(), visible[rank][i]) != taken.end()) continue;
-      taken.push_back(visible[rank][i]);
-      device[rank] = static_cast<int>(i);
-    }
+    std::set<std::string> tried;
+    matching.place(rank, tried);
   }
-  return device;
+  return matching.device;
 }
 
 NodeTopology place_rank(Communicator& world, std::string_view device) {
@@ -75,20 +104,29 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
   number_nodes(world, *node, place);
   if (device == "cpu") return place;
 
-  std::vector<std::string> devices;
-  run_on_all_ranks(world, [&] { devices = visible_devices(); });
-  const int own = own_device(*node, devices);
+  VisibleDevices seen;
+  run_on_all_ranks(world, [&] { seen = visible_devices(); });
+  const int own = own_device(*node, seen.devices);
+  const std::string missing = own >= 0 ? ""
+                                       : fmt::format("node {} ('{}'): {}", place.node, host_name(),
+                                                     why_no_device(seen, place.local_ranks));
   run_on_all_ranks(world, [&] {
     if (device != "cuda" || own >= 0) return;
     throw ConfigError(fmt::format(
-        "node {} ('{}') has no GPU left for local rank {} of {} (it sees {}); start fewer ranks "
-        "on it, or choose device: cpu or auto",
-        place.node, host_name(), place.local_rank, place.local_ranks, devices.size()));
+        "device: cuda: {}; start one rank for each GPU, or choose device: cpu or auto", missing));
   });
   // All ranks or none: a rank on a CPU would delay the others.
-  std::int64_t everywhere = own >= 0 ? 1 : 0;
-  world.all_reduce(std::span(&everywhere, 1), ReduceOp::min);
-  if (everywhere) place.device = own;
+  for (const std::string& reason : all_gather_text(world, missing)) {
+    if (reason.empty()) continue;
+    auto devices = static_cast<std::int64_t>(seen.devices.size());
+    world.all_reduce(std::span(&devices, 1), ReduceOp::max);
+    if (world.rank() == 0) {
+      spdlog::log(devices > 0 ? spdlog::level::warn : spdlog::level::info,
+                  "device: auto takes the CPU: {}", reason);
+    }
+    return place;
+  }
+  place.device = own;
   return place;
 }
 

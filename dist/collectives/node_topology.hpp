@@ -17,15 +17,15 @@ struct NodeTopology {
 };
 
 // Collective. `device` is "auto", "cpu" or "cuda". With "cuda", or with "auto" when every node has
-// a GPU for each of its ranks, each rank takes a GPU of its own: the one of its local rank, or the
-// only one that the batch system shows it. Throws ConfigError on every rank when "cuda" is
-// requested and a node has fewer GPUs than ranks.
+// a GPU for each of its ranks, each rank takes a GPU of its own, see share_devices. Else "auto" is
+// the CPU, and rank 0 logs why; "cuda" throws ConfigError on every rank. GPUs that the kernels do
+// not run on do not count.
 NodeTopology place_rank(Communicator& world, std::string_view device);
 
-// Gives each rank of a node a GPU of its own: in rank order, the first one it sees that no other
-// rank has taken. `visible[rank]` holds the ids of the devices that the rank sees. Returns an index
-// into it for each rank, or -1 where none is left. Where all ranks see all GPUs the index is the
-// local rank. Where the batch system shows each rank one GPU (--gpus-per-task=1), it is 0.
+// Gives as many ranks of a node as possible a GPU of their own: in rank order the first free one it
+// sees, and where none is free, one whose owner can take another. `visible[rank]`: ids of devices.
+// Returns an index into it for each rank, or -1 where none is left. Where all ranks see all GPUs it
+// is the local rank; where the batch system shows each rank one GPU (--gpus-per-task=1), it is 0.
 std::vector<int> share_devices(const std::vector<std::vector<std::string>>& visible);
 
 }  // namespace tpudist

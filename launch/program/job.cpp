@@ -86,12 +86,15 @@ void require_same_work(Communicator& world, const JobOptions& options) {
   require_agreement(world, values, "start every rank with the same program, files and arguments");
 }
 
-void require_same_kernels(Communicator& world, bool only_warn) {
-  const AgreedValue kernels{"the CPU's kernels", cpu_kernels()};
+// CPUs of one kind, and GPUs of one kind where GPUs are used.
+void require_same_kinds(Communicator& world, int device, bool only_warn) {
   if (world.size() == 1) return;
+  const AgreedValue kinds[] = {
+      {"the CPU's kernels", cpu_kernels()},
+      {"the GPU", device < 0 ? "none" : device_kind(visible_devices().devices.at(device))}};
   try {
     require_agreement(
-        world, std::span(&kernels, 1),
+        world, kinds,
         "the results would depend on which rank computes what: use nodes of one kind, "
         "or accept that with dist.mixed_cpus=warn");
   } catch (const ConfigError& error) {
@@ -119,8 +122,8 @@ std::string usable_device(Communicator& world, const std::string& device) {
   const char* const why = "this program was built without nvcc, so that no network runs on a GPU";
   if (device == "cuda")
     throw ConfigError(fmt::format("device: cuda: {}; choose cpu, or build it with nvcc", why));
-  if (world.rank() == 0 && !visible_devices().empty())
-    spdlog::info("device: auto takes the CPU: {}", why);
+  if (world.rank() == 0 && !visible_devices().devices.empty())
+    spdlog::warn("device: auto takes the CPU: {}", why);
   return "cpu";
 }
 
@@ -128,8 +131,8 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
                 const std::function<void(JobContext&)>& body) {
   require_one_world(world);
   require_same_work(world, options);
-  require_same_kernels(world, options.mixed_cpus);
   const NodeTopology place = place_rank(world, usable_device(world, options.device));
+  require_same_kinds(world, place.device, options.mixed_cpus);
   const std::vector<std::string> cores = core_masks(world, place);
   const int threads =
       options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank);

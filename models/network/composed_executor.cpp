@@ -2,10 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
@@ -14,6 +17,10 @@
 #include "models/network/composed_pass.hpp"
 #include "models/operators/device_backend.hpp"
 #include "models/plans/needed_part.hpp"
+
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+#include <c10/cuda/CUDAException.h>
+#endif
 
 namespace tpudist {
 namespace {
@@ -188,9 +195,35 @@ std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
   return std::make_unique<ComposedExecutor>(config, config_features, recompute, pool, place);
 }
 
-DeviceContext place_on(int device_index) {
+void require_precision(Precision precision, int major, int minor) {
+  if (precision == Precision::fp32 || major >= 8) return;
+  throw ConfigError(
+      fmt::format("precision: bf16 needs a GPU of compute capability 8.0, and this one has {}.{}: "
+                  "set precision to fp32",
+                  major, minor));
+}
+
+void hold_to_fp32() {
+  const char* const asked = std::getenv("NVIDIA_TF32_OVERRIDE");
+  if (asked && *asked && std::string_view(asked) != "0") {
+    throw ConfigError(fmt::format(
+        "NVIDIA_TF32_OVERRIDE={} lets CUDA's libraries round the operands of products to TF32, so "
+        "that all numbers change: unset it",
+        asked));
+  }
+  at::globalContext().setAllowTF32CuBLAS(false);
+}
+
+DeviceContext place_on(int device_index, [[maybe_unused]] Precision precision) {
   if (device_index < 0) return {};
 #ifdef TPUDIST_WITH_CUDA_KERNELS
+  hold_to_fp32();
+  if (precision != Precision::fp32) {
+    int major = 0, minor = 0;
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_index));
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device_index));
+    require_precision(precision, major, minor);
+  }
   return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_device_backend};
 #else
   throw ConfigError(

@@ -17,8 +17,16 @@ std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
                                                  ThreadPool& pool, const DeviceContext& place = {});
 
 // The place of a CUDA device, given by its index; -1: the CPU. Throws ConfigError for a device if
-// the program was built without the project's CUDA kernels.
-DeviceContext place_on(int device_index);
+// the program was built without the project's CUDA kernels, or if it lacks the precision. Holds
+// products in float32 on devices to float32 (hold_to_fp32).
+DeviceContext place_on(int device_index, Precision precision = Precision::fp32);
+
+// Throws ConfigError where GPUs of this compute capability lack the precision.
+void require_precision(Precision precision, int major, int minor);
+
+// Turns TF32 off in LibTorch, whatever the environment says. CUDA's libraries themselves read
+// NVIDIA_TF32_OVERRIDE, perhaps before main: throws ConfigError if it is set, unless to 0.
+void hold_to_fp32();
 
 // The parameters of such a network. `config_features`: kLayoutConfigFeatures or
 // kTileConfigFeatures.

@@ -35,7 +35,7 @@ struct Network::Impl {
     if (config.is_composed()) {
       encoder = std::make_unique<const Encoder>(config.encoder, config_features);
       executor = make_composed_executor(config, config_features, options.recompute, pool,
-                                        place_on(device_index));
+                                        place_on(device_index, config.precision));
     } else {
       executor = make_fused_executor(config, config_features, table, options.recompute, pool);
     }

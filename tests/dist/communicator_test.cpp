@@ -277,7 +277,7 @@ TEST_F(MpiTest, PlacesRanksOnTheirNode) {
     EXPECT_EQ(place.nodes, 1);
     EXPECT_EQ(place.local_rank, world_->rank());
     EXPECT_EQ(place.local_ranks, world_->size());
-    const bool enough = std::ssize(visible_devices()) >= world_->size();
+    const bool enough = std::ssize(visible_devices().devices) >= world_->size();
     EXPECT_EQ(place.device >= 0, enough && device == std::string("auto"));
   }
   EXPECT_EQ(place_rank(*make_self_communicator(), "cpu").local_ranks, 1);
@@ -285,16 +285,23 @@ TEST_F(MpiTest, PlacesRanksOnTheirNode) {
 }
 
 TEST_F(MpiTest, AsksForEnoughGpus) {
-  if (std::ssize(visible_devices()) >= world_->size()) {
+  if (std::ssize(visible_devices().devices) >= world_->size()) {
     EXPECT_GE(place_rank(*world_, "cuda").device, 0);
     return;
   }
-  EXPECT_THROW(place_rank(*world_, "cuda"), ConfigError);
+  try {
+    place_rank(*world_, "cuda");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("device: cuda: node 0 ('"));
+    const VisibleDevices seen = visible_devices();
+    if (seen.devices.empty()) EXPECT_THAT(error.what(), HasSubstr(seen.problem));
+  }
 }
 
 // With GPUs NCCL does all calls; without enough of them it says so, on every rank.
 TEST_F(MpiTest, UsesNcclWhereEveryRankHasAGpu) {
-  const auto devices = std::ssize(visible_devices());
+  const auto devices = std::ssize(visible_devices().devices);
   if (devices >= world_->size()) {
     const auto nccl = make_nccl_communicator(*world_, place_rank(*world_, "cuda").device);
     EXPECT_EQ(nccl->name(), "nccl");

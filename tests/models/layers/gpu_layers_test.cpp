@@ -1,6 +1,8 @@
 // Every layer, and one network composed of several, on a real GPU against the CPU. GPUs contract
 // products and sums, so that numbers agree up to rounding; the bits of two runs are the same.
 
+#include <cstdlib>
+
 #include "core/error.hpp"
 #include "tests/models/layers/device_layer_case.hpp"
 
@@ -52,6 +54,24 @@ TEST(PlaceOnGpu, NeedsTheKernels) {
   EXPECT_THROW(place_on(0), ConfigError);
 }
 #endif
+
+TEST(PlaceOnGpu, NeedsComputeCapability80ForBf16) {
+  EXPECT_THROW(require_precision(Precision::bf16, 7, 5), ConfigError);
+  EXPECT_NO_THROW(require_precision(Precision::fp32, 7, 5));
+  EXPECT_NO_THROW(require_precision(Precision::bf16, 8, 0));
+  EXPECT_NO_THROW(require_precision(Precision::bf16, 10, 0));
+}
+
+TEST(PlaceOnGpu, TurnsTf32Off) {
+  at::globalContext().setAllowTF32CuBLAS(true);  // as TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 does
+  setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+  hold_to_fp32();
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
+  EXPECT_THROW(hold_to_fp32(), ConfigError);
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+  EXPECT_NO_THROW(hold_to_fp32());
+}
 
 TEST(PlaceOnGpu, IsTheCpuWithoutADevice) {
   EXPECT_FALSE(place_on(-1).is_device());
