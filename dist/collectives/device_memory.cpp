@@ -33,7 +33,7 @@ bool is_usable(const Device& device) {
 }
 
 std::string device_problem(int runtime, int driver, std::string_view error) {
-  if (driver == 0) return "no NVIDIA driver";
+  if (driver == 0) return std::string(kNoDriver);
   if (driver / 1000 < runtime / 1000) {
     return fmt::format("the NVIDIA driver is for CUDA {}, and this program needs one for CUDA {}",
                        version_text(driver), version_text(runtime));

@@ -30,6 +30,8 @@ struct VisibleDevices {
 };
 VisibleDevices visible_devices();
 
+inline constexpr std::string_view kNoDriver = "no NVIDIA driver";
+
 // The `problem` where CUDA counts no devices. Versions as CUDA gives them, 13010 is 13.1; `driver`
 // is 0 where there is none. `error`: CUDA's own words.
 std::string device_problem(int runtime, int driver, std::string_view error);

@@ -118,10 +118,11 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
   // All ranks or none: a rank on a CPU would delay the others.
   for (const std::string& reason : all_gather_text(world, missing)) {
     if (reason.empty()) continue;
-    auto devices = static_cast<std::int64_t>(seen.devices.size());
-    world.all_reduce(std::span(&devices, 1), ReduceOp::max);
+    // Without a driver on any node nobody expects a GPU.
+    std::int64_t expected = seen.problem == kNoDriver ? 0 : 1;
+    world.all_reduce(std::span(&expected, 1), ReduceOp::max);
     if (world.rank() == 0) {
-      spdlog::log(devices > 0 ? spdlog::level::warn : spdlog::level::info,
+      spdlog::log(expected > 0 ? spdlog::level::warn : spdlog::level::debug,
                   "device: auto takes the CPU: {}", reason);
     }
     return place;
