@@ -361,7 +361,7 @@ int main(int argc, char** argv) {
     tpudist::ThreadPool pool(arguments.threads, tpudist::use_one_thread_per_worker);
     tpudist::use_one_thread_per_worker();
     tpudist::NoProgress progress;
-    tpudist::JobContext context{*self, pool, {}, progress};
+    tpudist::JobContext context{*self, pool, tpudist::NodeTopology{}, progress};
     fmt::print("{}\n", tpudist::StepBench(arguments, context).run().dump());
   } catch (const tpudist::Error& error) {
     fmt::print(stderr, "step_bench: {}\n", error.what());

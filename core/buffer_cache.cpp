@@ -6,9 +6,7 @@
 #include <new>
 #include <utility>
 
-#ifdef __linux__
 #include <sys/mman.h>
-#endif
 
 namespace tpudist {
 namespace {
@@ -28,7 +26,6 @@ std::int64_t size_class(std::int64_t floats) {
   return (least + step - 1) / step * step;
 }
 
-#ifdef __linux__
 bool is_large(std::int64_t capacity) {
   return capacity * sizeof(float) >= kHugePage;
 }
@@ -45,26 +42,23 @@ float* map_pages(std::size_t bytes) {
       (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
   if (before > 0) munmap(begin, before);
   munmap(begin + before + bytes, kHugePage - before);
+#ifdef MADV_HUGEPAGE
   madvise(begin + before, bytes, MADV_HUGEPAGE);  // fewer page faults and TLB misses
+#endif
   return reinterpret_cast<float*>(begin + before);
 }
-#endif
 
 float* allocate(std::int64_t capacity) {
   const std::size_t bytes = capacity * sizeof(float);
-#ifdef __linux__
   if (is_large(capacity)) return map_pages(bytes);
-#endif
   return static_cast<float*>(::operator new (bytes, std::align_val_t{kLine}));
 }
 
 void deallocate(float* data, std::int64_t capacity) {
-#ifdef __linux__
   if (is_large(capacity)) {
     munmap(data, capacity * sizeof(float));
     return;
   }
-#endif
   ::operator delete (data, std::align_val_t{kLine});
 }
 

@@ -27,8 +27,8 @@ struct RunStart {
   std::string version, commit;
   std::string host, processor;
   std::int64_t ranks = 0, threads = 0;  // threads of each rank
-  // The version of LibTorch, cpu_kernels() and device_name(); empty: written by a version that did
-  // not record them.
+  // The version of LibTorch, cpu_kernels(), and the name of the GPU or "CPU"; empty: written by a
+  // version that did not record them.
   std::string libtorch, kernels, device;
 };
 

@@ -39,8 +39,7 @@ RunScore final_scores(const RunRecord& run) {
   score.members = mean_or_none(members, member_count);
   score.together = mean_or_none(together, together_count);
   score.out_of_fold = mean_or_none(held, held_count);
-  score.at = run.scores->most_rows > 0 ? fmt::format("at most {} rows", run.scores->most_rows)
-                                       : "all rows";
+  score.at = rows_text(run.scores->most_rows);
   return score;
 }
 

@@ -137,6 +137,10 @@ std::optional<double> known(double score) {
 
 }  // namespace
 
+std::string rows_text(std::int64_t most_rows) {
+  return most_rows == 0 ? "all rows" : fmt::format("at most {} rows", most_rows);
+}
+
 std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows) {
   std::vector<double> weights;
   for (std::size_t m = 0; m < rows.scores.size(); ++m)

@@ -50,6 +50,9 @@ struct MemberScores {
   std::uint64_t parameter_hash = 0;  // of the weights used for scoring; 0: unknown, or several runs
 };
 
+// "at most 100 rows", "all rows" for 0.
+std::string rows_text(std::int64_t most_rows);
+
 // [M] 1 of the members that were trained without the graph and scored all of it, else 0.
 std::vector<double> held_out_weights(const PredictionEntry& graph, const PredictionRows& rows);
 

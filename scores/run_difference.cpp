@@ -352,9 +352,6 @@ class RunComparison {
         rows[line.step].insert(line.rows);
       return rows;
     };
-    const auto text = [](std::int64_t rows) {
-      return rows == 0 ? std::string("all rows") : fmt::format("at most {} rows", rows);
-    };
     const auto others = rows_by_step(b_);
     for (const auto& [step, rows] : rows_by_step(a_)) {
       const auto other = others.find(step);
@@ -365,7 +362,7 @@ class RunComparison {
       const std::string key = a == 0 || b == 0 ? "train.last_evaluation" : "train.evaluate_rows";
       if (std::ranges::find(row_keys_, key) != row_keys_.end()) continue;
       row_keys_.push_back(key);
-      row(fmt::format("  step {}", step), text(a), text(b),
+      row(fmt::format("  step {}", step), rows_text(a), rows_text(b),
           fmt::format("{}: {} differs", kNotCompared, key));
     }
   }

@@ -14,10 +14,6 @@
 namespace tpudist {
 namespace {
 
-std::string rows_text(std::int64_t most_rows) {
-  return most_rows == 0 ? "all rows" : fmt::format("at most {} rows", most_rows);
-}
-
 [[noreturn]] void refuse(const RunRecord& a, const RunRecord& b, const std::string& what) {
   throw ConfigError(
       fmt::format("{} and {} cannot be compared: {}", a.path.string(), b.path.string(), what));

@@ -23,9 +23,10 @@ import subprocess
 import sys
 import time
 
+import check_rooms
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ["core", "schema", "statistics", "data", "records", "scores", "report", "models", "dist", "doctor", "experiment",
-         "train", "inference", "sweep", "launch"]
+ROOMS = list(dict.fromkeys(room.split("/")[0] for room in check_rooms.ROOMS))
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/",
          "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "true": "false", "false": "true"}
 OPERATORS = re.compile(r"(?<= )(?:" + "|".join(re.escape(o) for o in sorted(SWAPS, key=len, reverse=True)

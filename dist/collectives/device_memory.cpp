@@ -74,10 +74,6 @@ constexpr const char* kNoCuda =
 VisibleDevices visible_devices() {
   return {.devices = {}, .problem = kNoCuda};
 }
-std::string device_name(int device) {
-  if (device >= 0) no_cuda();
-  return "CPU";
-}
 std::vector<std::pair<std::string, std::string>> cuda_versions() {
   return {};
 }
@@ -110,13 +106,6 @@ VisibleDevices visible_devices() {
       own.id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
   return seen;
-}
-
-std::string device_name(int device) {
-  if (device < 0) return "CPU";
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  return properties.name;
 }
 
 std::vector<std::pair<std::string, std::string>> cuda_versions() {

@@ -39,9 +39,6 @@ std::string device_problem(int runtime, int driver, std::string_view error);
 // Why a rank that sees these devices has none of its own, on a node with so many ranks.
 std::string why_no_device(const VisibleDevices& seen, int ranks);
 
-// The kind of a device, such as "NVIDIA H100 80GB HBM3"; "CPU" for -1.
-std::string device_name(int device);
-
 // Versions of the loaded CUDA runtime and of the driver, by name; empty in a build without CUDA.
 std::vector<std::pair<std::string, std::string>> cuda_versions();
 

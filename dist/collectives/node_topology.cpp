@@ -10,7 +10,6 @@
 
 #include "core/error.hpp"
 #include "core/process.hpp"
-#include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/mpi_communicator.hpp"
 #include "dist/collectives/self_communicator.hpp"
 
@@ -128,6 +127,7 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
     return place;
   }
   place.device = own;
+  place.gpu = seen.devices[own];
   return place;
 }
 

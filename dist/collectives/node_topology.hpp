@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dist/collectives/communicator.hpp"
+#include "dist/collectives/device_memory.hpp"
 
 namespace tpudist {
 
@@ -14,6 +15,7 @@ struct NodeTopology {
                                         // ranks
   int local_rank = 0, local_ranks = 1;  // rank within the node
   int device = -1;                      // CUDA device index, -1 = CPU
+  Device gpu = {};                      // that device
 };
 
 // Collective. `device` is "auto", "cpu" or "cuda". With "cuda", or with "auto" when every node has

@@ -9,6 +9,7 @@
 
 #include "core/version.hpp"
 #include "git_commit.hpp"  // written by the build: TPUDIST_GIT_COMMIT
+#include "models/kernels/cpu_kernels.hpp"
 
 namespace tpudist {
 
@@ -41,7 +42,7 @@ std::vector<std::pair<std::string, std::string>> build_versions() {
   return {{"tpudist", std::string(version())},
           {"commit", source_commit()},
           {"compiler", TPUDIST_COMPILER},
-          {"LibTorch", TPUDIST_LIBTORCH},
+          {"LibTorch", libtorch_version()},
           {"MPI", mpi_library()},
           {"HDF5", hdf5_library()},
           {"CUDA", TPUDIST_CUDA}};

@@ -87,11 +87,10 @@ void require_same_work(Communicator& world, const JobOptions& options) {
 }
 
 // CPUs of one kind, and GPUs of one kind where GPUs are used.
-void require_same_kinds(Communicator& world, int device, bool only_warn) {
+void require_same_kinds(Communicator& world, const NodeTopology& place, bool only_warn) {
   if (world.size() == 1) return;
-  const AgreedValue kinds[] = {
-      {"the CPU's kernels", cpu_kernels()},
-      {"the GPU", device < 0 ? "none" : device_kind(visible_devices().devices.at(device))}};
+  const AgreedValue kinds[] = {{"the CPU's kernels", cpu_kernels()},
+                               {"the GPU", place.device < 0 ? "none" : device_kind(place.gpu)}};
   try {
     require_agreement(
         world, kinds,
@@ -132,7 +131,7 @@ void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& optio
   require_one_world(world);
   require_same_work(world, options);
   const NodeTopology place = place_rank(world, usable_device(world, options.device));
-  require_same_kinds(world, place.device, options.mixed_cpus);
+  require_same_kinds(world, place, options.mixed_cpus);
   const std::vector<std::string> cores = core_masks(world, place);
   const int threads =
       options.threads > 0 ? options.threads : share_of_cores(cores, place.local_rank);

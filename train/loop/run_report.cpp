@@ -20,7 +20,6 @@
 #include "core/process.hpp"
 #include "core/text.hpp"
 #include "core/version.hpp"
-#include "dist/collectives/device_memory.hpp"
 #include "dist/health/agreement.hpp"
 #include "models/kernels/cpu_kernels.hpp"
 #include "models/network/layer_table.hpp"
@@ -116,7 +115,7 @@ void RunReport::start(std::int64_t step) {
       .threads = context_.pool.threads(),
       .libtorch = libtorch_version(),
       .kernels = cpu_kernels(),
-      .device = device_name(context_.place.device)};
+      .device = context_.place.device < 0 ? "CPU" : context_.place.gpu.name};
   warn_of_other_program(now);
   append({{"kind", "start"},
           {"step", now.step},
