@@ -12,6 +12,7 @@
 #include "records/initial_and_final_loss.hpp"
 #include "records/run_folder.hpp"
 #include "schema/model_family.hpp"
+#include "scores/score_table.hpp"
 
 namespace tpudist {
 namespace {

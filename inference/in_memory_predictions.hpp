@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/loading/dataset.hpp"
+#include "inference/evaluation.hpp"
 #include "inference/scoring.hpp"
 #include "inference/trained_run.hpp"
 #include "records/predictions.hpp"
