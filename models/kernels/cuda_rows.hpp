@@ -108,8 +108,9 @@ template <int N, typename Work>
 void launch(std::int64_t rows, Columns columns, const Work& work, CUstream_st* stream) {
   const auto [width, members] = columns;
   if (rows == 0 || width == 0 || members == 0) return;
-  unsigned across = 1;
-  while (across < kThreads && across < width / N) across *= 2;
+  // As few threads as take a row in so many turns, so that none is idle in the last one.
+  const std::int64_t vectors = width / N, turns = (vectors + kThreads - 1) / kThreads;
+  const auto across = static_cast<unsigned>((vectors + turns - 1) / turns);
   const dim3 block(across, kThreads / across);
   const std::int64_t blocks = (rows + block.y - 1) / block.y;
   const dim3 grid(static_cast<unsigned>(std::min(blocks, kMaxBlocks)),
