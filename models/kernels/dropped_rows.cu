@@ -26,11 +26,10 @@ __device__ Words philox(Words counter, std::uint64_t key) {
 }
 
 // One thread for one lane, as a column, of one row.
-template <typename T>
+template <typename T, bool kWholeRows>
 struct Drop {
   std::int64_t channels;
   std::uint32_t layer, limit;
-  bool whole_rows;
   T scale;
   const std::uint64_t* row_keys;
   Planes<const T> x;
@@ -41,7 +40,7 @@ struct Drop {
   template <int N>
   __device__ void run(std::int64_t row, std::int64_t lane) const {
     const std::uint64_t row_key = __ldg(row_keys + row);
-    const auto counter = whole_rows ? 0u : static_cast<std::uint32_t>(lane);
+    const auto counter = kWholeRows ? 0u : static_cast<std::uint32_t>(lane);
     const Words bits = philox({{static_cast<std::uint32_t>(row_key),
                                 static_cast<std::uint32_t>(row_key >> 32), layer, counter}},
                               key);
@@ -50,7 +49,7 @@ struct Drop {
     for (int half = 0; half < 8; ++half) {
       const std::int64_t channel = begin + half * kLanes;
       if (channel >= channels) break;
-      const int word = whole_rows ? 0 : half / 2, shift = whole_rows ? 0 : 16 * (half % 2);
+      const int word = kWholeRows ? 0 : half / 2, shift = kWholeRows ? 0 : 16 * (half % 2);
       const std::uint32_t value = (bits.of[word] >> shift) & 0xFFFFu;
       // A product, so that dropping NaN or infinity gives NaN.
       y[own + channel] = x[own + channel] * (value < limit ? T{0} : scale);
@@ -58,19 +57,15 @@ struct Drop {
   }
 };
 
-}  // namespace
-
-template <typename T>
-void launch_drop(bool whole_rows, std::int64_t rows, Columns columns, double rate,
-                 const std::uint64_t* member_keys, std::uint32_t layer,
-                 const std::uint64_t* row_keys, Planes<const T> x, Planes<T> y,
+template <bool kWholeRows, typename T>
+void launch_draw(std::int64_t rows, Columns columns, double rate, const std::uint64_t* member_keys,
+                 std::uint32_t layer, const std::uint64_t* row_keys, Planes<const T> x, Planes<T> y,
                  CUstream_st* stream) {
-  Drop<T> work{};
+  Drop<T, kWholeRows> work{};
   work.channels = columns.width;
   work.layer = layer;
   work.limit = static_cast<std::uint32_t>(std::lround(rate * 65536));
-  work.whole_rows = whole_rows;
-  work.scale = whole_rows ? T{1} : static_cast<T>(1 / (1 - rate));
+  work.scale = kWholeRows ? T{1} : static_cast<T>(1 / (1 - rate));
   work.row_keys = row_keys;
   const std::int64_t lanes = (columns.width + kAtOnce - 1) / kAtOnce * kLanes;
   for (std::int64_t m = 0; m < columns.members; ++m) {
@@ -79,6 +74,17 @@ void launch_drop(bool whole_rows, std::int64_t rows, Columns columns, double rat
     work.y = y.data + m * y.distance;
     cuda_rows::launch<1>(rows, lanes, work, stream);
   }
+}
+
+}  // namespace
+
+template <typename T>
+void launch_drop(bool whole_rows, std::int64_t rows, Columns columns, double rate,
+                 const std::uint64_t* member_keys, std::uint32_t layer,
+                 const std::uint64_t* row_keys, Planes<const T> x, Planes<T> y,
+                 CUstream_st* stream) {
+  const auto draw = whole_rows ? launch_draw<true, T> : launch_draw<false, T>;
+  draw(rows, columns, rate, member_keys, layer, row_keys, x, y, stream);
 }
 
 #define TPUDIST_FOR(T)                                                                       \

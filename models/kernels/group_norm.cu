@@ -6,15 +6,47 @@
 namespace tpudist {
 namespace {
 
+using cuda_rows::AddedUp;
+using cuda_rows::Sums;
+
 // The value subtracted from every row of a group before scaling.
 template <typename T>
 __device__ double centre_of(const T* shift, std::int64_t column, double mean) {
   return (shift ? static_cast<double>(shift[column]) : 1.0) * mean;
 }
 
-// Each functor below is run for one column of one group, or of one row.
+// The steps and functors below are run for one column of one group, or of one row.
 template <typename T>
-struct Statistics {
+struct Mean : AddedUp<double, 1> {
+  GroupPointers groups;
+  std::int64_t width;
+  Planes<const T> x;
+  Planes<double> mean;
+
+  __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, mean); }
+  template <int N>
+  __device__ Sums<double, 1, N> start(std::int64_t, std::int64_t) const {
+    return {};
+  }
+  template <typename State>
+  __device__ void add(State& sum, float, std::int64_t row, std::int64_t column) const {
+    sum.of[0].at[0] +=
+        static_cast<double>(__ldg(groups.count + row)) * __ldg(x + row * width + column);
+  }
+  template <typename State>
+  __device__ void finish(const State& sum, std::int64_t group, std::int64_t column) const {
+    mean[group * width + column] = sum.of[0].at[0] / groups.size[group];
+  }
+};
+
+// Sums with the value that is subtracted from every row of the group.
+template <typename Centre, int kNumbers>
+struct Centred : Sums<double, kNumbers, 1> {
+  Centre centre;
+};
+
+template <typename T>
+struct Scale : AddedUp<double, 1> {
   GroupPointers groups;
   std::int64_t width;
   Planes<const T> x, shift;
@@ -23,19 +55,17 @@ struct Statistics {
 
   __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, shift, mean, scale); }
   template <int N>
-  __device__ void run(std::int64_t group, std::int64_t column) const {
-    double sum = 0, squares = 0;
-    cuda_rows::for_entries(groups.rows, group, [&](float, std::int64_t row) {
-      sum += static_cast<double>(__ldg(groups.count + row)) * __ldg(x + row * width + column);
-    });
-    sum /= groups.size[group];
-    const double centre = centre_of(shift.data, column, sum);
-    cuda_rows::for_entries(groups.rows, group, [&](float, std::int64_t row) {
-      const double o = __ldg(x + row * width + column) - centre;
-      squares += static_cast<double>(__ldg(groups.count + row)) * o * o;
-    });
-    mean[group * width + column] = sum;
-    scale[group * width + column] = 1 / sqrt(squares / groups.size[group] + eps);
+  __device__ Centred<double, 1> start(std::int64_t group, std::int64_t column) const {
+    return {{}, centre_of(shift.data, column, mean[group * width + column])};
+  }
+  template <typename State>
+  __device__ void add(State& squares, float, std::int64_t row, std::int64_t column) const {
+    const double o = __ldg(x + row * width + column) - squares.centre;
+    squares.of[0].at[0] += static_cast<double>(__ldg(groups.count + row)) * o * o;
+  }
+  template <typename State>
+  __device__ void finish(const State& squares, std::int64_t group, std::int64_t column) const {
+    scale[group * width + column] = 1 / sqrt(squares.of[0].at[0] / groups.size[group] + eps);
   }
 };
 
@@ -59,7 +89,7 @@ struct Normalise {
 };
 
 template <typename T>
-struct NormSums {
+struct NormSums : AddedUp<double, 2> {  // of d, and of d o
   GroupPointers groups;
   std::int64_t width;
   Planes<const T> x, d_y, shift;
@@ -71,15 +101,19 @@ struct NormSums {
                        gradient.shift);
   }
   template <int N>
-  __device__ void run(std::int64_t group, std::int64_t column) const {
+  __device__ Centred<T, 2> start(std::int64_t group, std::int64_t column) const {
+    return {{}, static_cast<T>(centre_of(shift.data, column, mean[group * width + column]))};
+  }
+  template <typename State>
+  __device__ void add(State& sums, float, std::int64_t row, std::int64_t column) const {
+    const T d = __ldg(d_y + row * width + column);
+    sums.of[0].at[0] += d;
+    sums.of[1].at[0] += static_cast<double>(d) * (__ldg(x + row * width + column) - sums.centre);
+  }
+  template <typename State>
+  __device__ void finish(const State& sums, std::int64_t group, std::int64_t column) const {
     const std::int64_t of = group * width + column;
-    const auto centre = static_cast<T>(centre_of(shift.data, column, mean[of]));
-    double sum = 0, with_o = 0;
-    cuda_rows::for_entries(groups.rows, group, [&](float, std::int64_t row) {
-      const T d = __ldg(d_y + row * width + column);
-      sum += d;
-      with_o += static_cast<double>(d) * (__ldg(x + row * width + column) - centre);
-    });
+    const double sum = sums.of[0].at[0], with_o = sums.of[1].at[0];
     const double a = shift ? static_cast<double>(shift[column]) : 1.0;
     const double cube = scale[of] * scale[of] * scale[of];
     // The sum of d o over the rows; the mean of o itself is (1 - a) * mean.
@@ -119,9 +153,10 @@ struct NormBackward {
 template <typename T>
 void launch_group_statistics(const GroupPointers& groups, Columns columns, Planes<const T> x,
                              Planes<const T> shift, double eps, Planes<double> mean,
-                             Planes<double> scale, CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.rows.rows, columns,
-                       Statistics<T>{groups, columns.width, x, shift, eps, mean, scale}, stream);
+                             Planes<double> scale, Planes<double> parts, CUstream_st* stream) {
+  cuda_rows::launch_walk_twice(groups.rows, columns, Mean<T>{{}, groups, columns.width, x, mean},
+                               Scale<T>{{}, groups, columns.width, x, shift, eps, mean, scale},
+                               parts, stream);
 }
 
 template <typename T>
@@ -136,10 +171,10 @@ template <typename T>
 void launch_norm_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
                       Planes<const T> d_y, Planes<const T> shift, Planes<const double> mean,
                       Planes<const double> scale, const NormGradient& gradient,
-                      CUstream_st* stream) {
-  cuda_rows::launch<1>(groups.rows.rows, columns,
-                       NormSums<T>{groups, columns.width, x, d_y, shift, mean, scale, gradient},
-                       stream);
+                      Planes<double> parts, CUstream_st* stream) {
+  cuda_rows::launch_walk(
+      groups.rows, columns, false,
+      NormSums<T>{{}, groups, columns.width, x, d_y, shift, mean, scale, gradient}, parts, stream);
 }
 
 template <typename T>
@@ -155,13 +190,13 @@ void launch_norm_gradient(const GroupPointers& groups, Columns columns, Planes<c
 #define TPUDIST_FOR(T)                                                                            \
   template void launch_group_statistics(const GroupPointers&, Columns, Planes<const T>,           \
                                         Planes<const T>, double, Planes<double>, Planes<double>,  \
-                                        CUstream_st*);                                            \
+                                        Planes<double>, CUstream_st*);                            \
   template void launch_normalise(const GroupPointers&, Columns, Planes<const T>, Planes<const T>, \
                                  Planes<const double>, Planes<const double>, Planes<T>,           \
                                  CUstream_st*);                                                   \
   template void launch_norm_sums(const GroupPointers&, Columns, Planes<const T>, Planes<const T>, \
                                  Planes<const T>, Planes<const double>, Planes<const double>,     \
-                                 const NormGradient&, CUstream_st*);                              \
+                                 const NormGradient&, Planes<double>, CUstream_st*);              \
   template void launch_norm_gradient(                                                             \
       const GroupPointers&, Columns, Planes<const T>, Planes<const T>, Planes<const T>,           \
       Planes<const double>, Planes<const double>, const NormGradient&, Planes<T>, CUstream_st*)

@@ -17,14 +17,15 @@ struct GroupPointers {
 };
 
 // The following is as in aggregate.hpp; T is float or double, and all planes are [row_count,
-// width] unless stated otherwise. Sums over a group are in double and in the order of its rows.
+// width] unless stated otherwise. Sums over a group are in double and in the order of its rows, or
+// of its chunks, whose sums are kept in `parts`.
 
 // The mean of every channel and 1 / sqrt(mean of (x - shift * mean)^2 + eps), in two passes over
 // each group: `mean` and `scale` are [groups, width]. A null `shift` [width] means 1.
 template <typename T>
 void launch_group_statistics(const GroupPointers& groups, Columns columns, Planes<const T> x,
                              Planes<const T> shift, double eps, Planes<double> mean,
-                             Planes<double> scale, CUstream_st* stream);
+                             Planes<double> scale, Planes<double> parts, CUstream_st* stream);
 
 // y = (x - shift * mean) * scale with the statistics of each row's group.
 template <typename T>
@@ -42,7 +43,7 @@ template <typename T>
 void launch_norm_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
                       Planes<const T> d_y, Planes<const T> shift, Planes<const double> mean,
                       Planes<const double> scale, const NormGradient& gradient,
-                      CUstream_st* stream);
+                      Planes<double> parts, CUstream_st* stream);
 // The second half: d_x = scale * d_y - count * (along * (x - shift * mean) + constant).
 template <typename T>
 void launch_norm_gradient(const GroupPointers& groups, Columns columns, Planes<const T> x,
@@ -56,7 +57,7 @@ void launch_norm_gradient(const GroupPointers& groups, Columns columns, Planes<c
 template <typename T>
 void launch_softmax_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
                          Planes<const T> temperature, Planes<T> top, Planes<double> sum,
-                         CUstream_st* stream);
+                         Planes<double> parts, CUstream_st* stream);
 // share = the softmax from these sums, and y = x * share.
 template <typename T>
 void launch_softmax_gate(const GroupPointers& groups, Columns columns, Planes<const T> x,
@@ -69,7 +70,8 @@ template <typename T>
 void launch_softmax_gradient_sums(const GroupPointers& groups, Columns columns, Planes<const T> x,
                                   Planes<const T> share, Planes<const T> d_y,
                                   Planes<const T> temperature, Planes<double> whole,
-                                  Planes<double> d_temperature, CUstream_st* stream);
+                                  Planes<double> d_temperature, Planes<double> parts,
+                                  CUstream_st* stream);
 template <typename T>
 void launch_softmax_gradient(const GroupPointers& groups, Columns columns, Planes<const T> x,
                              Planes<const T> share, Planes<const T> d_y,

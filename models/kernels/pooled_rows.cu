@@ -8,6 +8,7 @@ namespace tpudist {
 namespace {
 
 using cuda_rows::for_entries;
+using cuda_rows::Sums;
 
 // Each functor below computes one number of a row, a configuration, a cell or a slate.
 struct ReadOut {
@@ -78,25 +79,37 @@ __device__ void raise(double value, double& best) {
   if (value > best || isnan(value)) best = value;
 }
 
+// The largest value so far, and how many nodes reach it.
 template <typename T>
 struct PoolMax {
-  CsrPointers matrix;
+  using Number = double;
+  static constexpr int kNumbers = 2;
   std::int64_t width;
   Planes<const T> x;
   Planes<double> best, ties;
 
+  using State = Sums<double, 2, 1>;
   __device__ void select(std::int64_t member) { cuda_rows::move_to(member, x, best, ties); }
   template <int N>
-  __device__ void run(std::int64_t part, std::int64_t column) const {
-    double most = -INFINITY, reached = 0;
-    for_entries(matrix, part, [&](float, std::int64_t row) {
-      raise(static_cast<double>(__ldg(x + row * width + column)), most);
-    });
-    for_entries(matrix, part, [&](float weight, std::int64_t row) {
-      if (static_cast<double>(__ldg(x + row * width + column)) == most) reached += weight;
-    });
-    best[part * width + column] = most;
-    ties[part * width + column] = reached;
+  __device__ State start(std::int64_t, std::int64_t) const {
+    return {{{-INFINITY}, {0}}};
+  }
+  __device__ void add(State& most, float weight, std::int64_t row, std::int64_t column) const {
+    merge(most, {{{static_cast<double>(__ldg(x + row * width + column))}, {weight}}});
+  }
+  __device__ void merge(State& most, const State& part) const {
+    const double value = part.of[0].at[0], reach = part.of[1].at[0];
+    double& ties = most.of[1].at[0];
+    if (value == most.of[0].at[0]) {
+      ties += reach;
+    } else if (value > most.of[0].at[0] || isnan(value)) {
+      most.of[0].at[0] = value;
+      ties = isnan(value) ? 0 : reach;
+    }
+  }
+  __device__ void finish(const State& most, std::int64_t part, std::int64_t column) const {
+    best[part * width + column] = most.of[0].at[0];
+    ties[part * width + column] = most.of[1].at[0];
   }
 };
 
@@ -221,9 +234,10 @@ void launch_spread_parts(const ReadoutPointers& readout, Columns columns,
 
 template <typename T>
 void launch_pool_max(const CsrPointers& matrix, Columns columns, Planes<const T> x,
-                     Planes<double> best, Planes<double> ties, CUstream_st* stream) {
-  cuda_rows::launch<1>(matrix.rows, columns, PoolMax<T>{matrix, columns.width, x, best, ties},
-                       stream);
+                     Planes<double> best, Planes<double> ties, Planes<double> parts,
+                     CUstream_st* stream) {
+  cuda_rows::launch_walk(matrix, columns, false, PoolMax<T>{columns.width, x, best, ties}, parts,
+                         stream);
 }
 
 void launch_read_out_max(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
@@ -258,7 +272,7 @@ void launch_spread_shares(const ReadoutPointers& readout, Columns columns, Plane
   template void launch_spread_parts(const ReadoutPointers&, Columns, const ReadoutParts&,     \
                                     Planes<T>, CUstream_st*);                                 \
   template void launch_pool_max(const CsrPointers&, Columns, Planes<const T>, Planes<double>, \
-                                Planes<double>, CUstream_st*);                                \
+                                Planes<double>, Planes<double>, CUstream_st*);                \
   template void launch_spread_shares(const ReadoutPointers&, Columns, Planes<const T>,        \
                                      const ReadoutParts&, const ReadoutParts&, Planes<T>,     \
                                      CUstream_st*)

@@ -42,7 +42,8 @@ void launch_spread_parts(const ReadoutPointers& readout, Columns columns,
 // one is NaN; ties[i] = number of nodes that reach it.
 template <typename T>
 void launch_pool_max(const CsrPointers& matrix, Columns columns, Planes<const T> x,
-                     Planes<double> best, Planes<double> ties, CUstream_st* stream);
+                     Planes<double> best, Planes<double> ties, Planes<double> parts,
+                     CUstream_st* stream);
 // y[k] = the largest of k's cells and its slate's common rows.
 void launch_read_out_max(const ReadoutPointers& readout, Columns columns, const ReadoutParts& best,
                          Planes<double> y, CUstream_st* stream);

@@ -13,6 +13,18 @@ namespace {
 
 constexpr std::size_t kBoundary = 256;  // bytes; as cudaMalloc aligns at least
 
+std::vector<float> totals_of(const Csr& matrix) {
+  std::vector<float> totals;
+  totals.reserve(static_cast<std::size_t>(matrix.rows()));
+  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+    double total = 0;
+    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e)
+      total += matrix.weight_of(e);
+    totals.push_back(static_cast<float>(std::max(total, 1.0)));
+  }
+  return totals;
+}
+
 }  // namespace
 
 void DeviceArrays::add_bytes(const void* data, std::size_t bytes) {
@@ -29,11 +41,21 @@ void DeviceArrays::add(const Csr& matrix) {
   add(matrix.begin);
   add(matrix.source);
   add(matrix.weight);
+  LongRows split = split_long_rows(matrix, chunk_);
+  if (split.row.empty()) return;
+  const auto [kept, is_new] = long_rows_.try_emplace(&matrix, std::move(split));
+  if (!is_new) return;
+  add(kept->second.chunk_begin);
+  add(kept->second.chunk_row);
+  add(kept->second.row);
+  add(kept->second.begin);
 }
 
 void DeviceArrays::add(const SparseMatrix& matrix) {
   add(matrix.forward);
   add(matrix.transposed);
+  const auto [kept, is_new] = totals_.try_emplace(&matrix);
+  if (is_new) add(kept->second = totals_of(matrix.forward));
 }
 
 void DeviceArrays::add(const GatherIndex& gather) {
@@ -58,17 +80,18 @@ void DeviceArrays::add(const RowGroups& groups) {
 }
 
 void DeviceArrays::add(const Readout& readout) {
-  add(readout.cells);
-  add(readout.scores);
-  add(readout.common);
+  for (const SparseMatrix* matrix : {&readout.cells, &readout.scores, &readout.common}) {
+    add(matrix->forward);
+    add(matrix->transposed);
+  }
   add(readout.slate_of_config);
-  auto& derived = derived_[&readout];
-  if (derived) return;
-  derived = std::make_unique<const Derived>(
-      Derived{node_counts(readout),
-              transpose_index(readout.slate_of_config, readout.common.forward.rows())});
-  add(derived->nodes);
-  add(derived->configs_of_slate);
+  const auto [kept, is_new] = derived_.try_emplace(&readout);
+  if (!is_new) return;
+  Derived& derived = kept->second;
+  derived = {node_counts(readout),
+             transpose_index(readout.slate_of_config, readout.common.forward.rows())};
+  add(derived.nodes);
+  add(derived.configs_of_slate);
 }
 
 void DeviceArrays::upload(at::Device device) {
@@ -89,7 +112,25 @@ const void* DeviceArrays::find_bytes(const void* data, std::size_t bytes) const 
 }
 
 CsrPointers DeviceArrays::find(const Csr& matrix) const {
-  return {find(matrix.begin), find(matrix.source), find(matrix.weight), matrix.rows()};
+  CsrPointers found{find(matrix.begin), find(matrix.source), find(matrix.weight), matrix.rows()};
+  const auto split = long_rows_.find(&matrix);
+  if (split == long_rows_.end()) return found;
+  const LongRows& rows = split->second;
+  found.long_rows = {rows.length,
+                     find(rows.chunk_begin),
+                     find(rows.chunk_row),
+                     find(rows.row),
+                     find(rows.begin),
+                     static_cast<std::int64_t>(rows.chunk_row.size()),
+                     static_cast<std::int64_t>(rows.row.size())};
+  return found;
+}
+
+const float* DeviceArrays::find_totals(const SparseMatrix& matrix) const {
+  const auto totals = totals_.find(&matrix);
+  if (totals == totals_.end())
+    throw Error(ErrorKind::failed, "a mean takes a matrix that is not on the device");
+  return find(totals->second);
 }
 
 GroupPointers DeviceArrays::find(const RowGroups& groups) const {
@@ -107,9 +148,9 @@ ReadoutPointers DeviceArrays::find(const Readout& readout) const {
           find(readout.common.transposed),
           find(readout.scores.forward),
           find(readout.scores.transposed),
-          find(derived->second->configs_of_slate),
+          find(derived->second.configs_of_slate),
           find(readout.slate_of_config),
-          find(derived->second->nodes)};
+          find(derived->second.nodes)};
 }
 
 }  // namespace tpudist

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -22,9 +21,13 @@ namespace tpudist {
 // Copies of a unit's integer arrays on one device, for its operators. Operators find a copy by the
 // address of the host's array, so that they name arrays as they do on the CPU. The host's arrays
 // must outlive this object and must not change. First every array is added, then all are uploaded
-// in one copy.
+// in one copy. What only a device needs is made here, and plans do not have it: the chunks of long
+// rows, the totals of means.
 class DeviceArrays {
  public:
+  // Rows of more than `chunk` entries are long.
+  explicit DeviceArrays(std::int64_t chunk = 128) : chunk_(chunk) {}
+
   // Registers arrays for upload(). An array that was added before is not added again.
   template <typename T>
   void add(std::span<const T> values) {
@@ -56,11 +59,13 @@ class DeviceArrays {
     return find(std::span<const T>(values));
   }
   CsrPointers find(const Csr& matrix) const;
+  // For each row of matrix.forward the sum of its weights, at least 1.
+  const float* find_totals(const SparseMatrix& matrix) const;
   GroupPointers find(const RowGroups& groups) const;
   ReadoutPointers find(const Readout& readout) const;
 
  private:
-  // What is computed from a readout only for the device.
+  // Of a readout.
   struct Derived {
     std::vector<double> nodes;  // node_counts()
     Csr configs_of_slate;
@@ -71,8 +76,11 @@ class DeviceArrays {
   void add_bytes(const void* data, std::size_t bytes);
   const void* find_bytes(const void* data, std::size_t bytes) const;
 
+  std::int64_t chunk_;
   std::unordered_map<const void*, Place> places_;
-  std::unordered_map<const Readout*, std::unique_ptr<const Derived>> derived_;
+  std::unordered_map<const Csr*, LongRows> long_rows_;
+  std::unordered_map<const SparseMatrix*, std::vector<float>> totals_;
+  std::unordered_map<const Readout*, Derived> derived_;
   std::size_t bytes_ = 0;
   at::Tensor buffer_;  // uint8, undefined before upload()
 };

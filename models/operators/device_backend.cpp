@@ -37,8 +37,12 @@ class DeviceBackend : public Backend {
   at::Tensor aggregate(const SparseMatrix& matrix, const at::Tensor& x,
                        Aggregation aggregation) const override {
     if (aggregation == Aggregation::max) return largest(matrix, x);
-    const at::Tensor y = multiply(matrix.forward, matrix.replicas, x);
-    if (aggregation == Aggregation::mean) divide_by_totals(matrix, y, y);
+    if (aggregation == Aggregation::sum) return multiply(matrix.forward, matrix.replicas, x);
+    const at::Tensor y = rows_like(x, matrix.forward.rows() * matrix.replicas);
+    walk(matrix.forward, matrix.replicas, x, [&]<typename T>(const Walked<T>& on) {
+      launch_mean(on.matrix, arrays_.find_totals(matrix), on.columns, planes_of<T>(x),
+                  mutable_planes_of<T>(y), on.parts, stream_of(x));
+    });
     return y;
   }
   at::Tensor aggregate_gradient(const SparseMatrix& matrix, const at::Tensor& x,
@@ -46,9 +50,12 @@ class DeviceBackend : public Backend {
                                 Aggregation aggregation) const override {
     if (aggregation == Aggregation::max) return largest_gradient(matrix, x, y, d_y);
     if (aggregation == Aggregation::sum) return multiply(matrix.transposed, matrix.replicas, d_y);
-    const at::Tensor share = rows_like(d_y);
-    divide_by_totals(matrix, d_y, share);
-    return multiply(matrix.transposed, matrix.replicas, share);
+    const at::Tensor d_x = rows_like(d_y, matrix.transposed.rows() * matrix.replicas);
+    walk(matrix.transposed, matrix.replicas, d_y, [&]<typename T>(const Walked<T>& on) {
+      launch_mean_gradient(on.matrix, arrays_.find_totals(matrix), on.columns, planes_of<T>(d_y),
+                           mutable_planes_of<T>(d_x), on.parts, stream_of(d_y));
+    });
+    return d_x;
   }
 
   at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
@@ -61,11 +68,10 @@ class DeviceBackend : public Backend {
                             bool of_x, bool of_bias) const override {
     Gradients gradients{{}, rows_like(weight), {}};
     if (of_x) gradients.x = rows_like(x);
-    if (of_bias) gradients.bias = at::empty({x.size(0), d_y.size(2)}, x.options());
+    if (of_bias) gradients.bias = summed_rows(d_y);
     for (std::int64_t m = 0; m < x.size(0); ++m) {
       if (of_x) multiply(d_y[m], weight[m].t(), gradients.x[m]);
       multiply(x[m].t(), d_y[m], gradients.parameter[m]);
-      if (of_bias) gradients.bias[m].copy_(d_y[m].sum(0));
     }
     return gradients;
   }
@@ -145,30 +151,40 @@ class DeviceBackend : public Backend {
                         : at::mm(left.to(at::kFloat), right.to(at::kFloat)));
   }
 
+  // A matrix on the device, for rows of T that are `columns` wide.
+  template <typename T>
+  struct Walked {
+    CsrPointers matrix;
+    Columns columns;
+    Planes<T> parts;
+  };
+  // launch(walked) in the type of `x`.
+  template <typename Launch>
+  void walk(const Csr& matrix, std::int64_t replicas, const at::Tensor& x,
+            const Launch& launch) const {
+    const CsrPointers found = arrays_.find(matrix);
+    const Columns columns = columns_of(x, replicas);
+    const at::Tensor parts = parts_of(found, x, x.scalar_type(), replicas);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "walk", [&] {
+      launch(Walked<scalar_t>{found, columns, mutable_planes_of<scalar_t>(parts)});
+    });
+  }
+
   // The product of a matrix with dense rows.
   at::Tensor multiply(const Csr& matrix, std::int64_t replicas, const at::Tensor& x) const {
-    at::Tensor y = rows_like(x, matrix.rows() * replicas);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "multiply", [&] {
-      launch_aggregate(arrays_.find(matrix), columns_of(x, replicas), planes_of<scalar_t>(x),
-                       mutable_planes_of<scalar_t>(y), stream_of(x));
+    const at::Tensor y = rows_like(x, matrix.rows() * replicas);
+    walk(matrix, replicas, x, [&]<typename T>(const Walked<T>& on) {
+      launch_aggregate(on.matrix, on.columns, planes_of<T>(x), mutable_planes_of<T>(y), on.parts,
+                       stream_of(x));
     });
     return y;
   }
 
-  // `y` may be x.
-  void divide_by_totals(const SparseMatrix& matrix, const at::Tensor& x,
-                        const at::Tensor& y) const {
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "divide_by_totals", [&] {
-      launch_divide_by_totals(arrays_.find(matrix.forward), columns_of(x, matrix.replicas),
-                              planes_of<scalar_t>(x), mutable_planes_of<scalar_t>(y), stream_of(x));
-    });
-  }
-
   at::Tensor largest(const SparseMatrix& matrix, const at::Tensor& x) const {
-    at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest", [&] {
-      launch_max(arrays_.find(matrix.forward), columns_of(x, matrix.replicas),
-                 planes_of<scalar_t>(x), mutable_planes_of<scalar_t>(best), stream_of(x));
+    const at::Tensor best = rows_like(x, matrix.forward.rows() * matrix.replicas);
+    walk(matrix.forward, matrix.replicas, x, [&]<typename T>(const Walked<T>& on) {
+      launch_max(on.matrix, on.columns, planes_of<T>(x), mutable_planes_of<T>(best), on.parts,
+                 stream_of(x));
     });
     return best;
   }
@@ -176,14 +192,13 @@ class DeviceBackend : public Backend {
   at::Tensor largest_gradient(const SparseMatrix& matrix, const at::Tensor& x,
                               const at::Tensor& best, const at::Tensor& d_y) const {
     const at::Tensor share = rows_like(best), d_x = rows_like(x);
-    const Columns columns = columns_of(x, matrix.replicas);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "largest_gradient", [&] {
-      launch_max_shares(arrays_.find(matrix.forward), columns, planes_of<scalar_t>(x),
-                        planes_of<scalar_t>(best), planes_of<scalar_t>(d_y),
-                        mutable_planes_of<scalar_t>(share), stream_of(x));
-      launch_max_gradient(arrays_.find(matrix.transposed), columns, planes_of<scalar_t>(x),
-                          planes_of<scalar_t>(best), planes_of<scalar_t>(share),
-                          mutable_planes_of<scalar_t>(d_x), stream_of(x));
+    walk(matrix.forward, matrix.replicas, x, [&]<typename T>(const Walked<T>& on) {
+      launch_max_shares(on.matrix, on.columns, planes_of<T>(x), planes_of<T>(best),
+                        planes_of<T>(d_y), mutable_planes_of<T>(share), on.parts, stream_of(x));
+    });
+    walk(matrix.transposed, matrix.replicas, x, [&]<typename T>(const Walked<T>& on) {
+      launch_max_gradient(on.matrix, on.columns, planes_of<T>(x), planes_of<T>(best),
+                          planes_of<T>(share), mutable_planes_of<T>(d_x), on.parts, stream_of(x));
     });
     return d_x;
   }

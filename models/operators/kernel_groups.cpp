@@ -1,8 +1,6 @@
 #include "models/operators/kernel_groups.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/sum.h>
 
 #include "models/operators/backend.hpp"
 #include "models/operators/kernel_stream.hpp"
@@ -22,24 +20,18 @@ Planes<T> part(const GroupPointers& groups, const Columns& columns, Planes<T> al
   return {all.data + i * groups.rows.rows * columns.width, all.distance};
 }
 
-// Sums parts [M, groups, C] over `dims` of a member, into what looks like `parameter`. One call for
-// each member: one for more of them may add in another order.
-at::Tensor summed(const at::Tensor& parts, at::IntArrayRef dims, const at::Tensor& parameter) {
-  const at::Tensor sums = at::empty_like(parameter);
-  for (std::int64_t m = 0; m < parts.size(0); ++m) sums[m].copy_(parts[m].sum(dims));
-  return sums;
-}
-
 }  // namespace
 
 Backend::Result normalise_by_kernels(const GroupPointers& groups, const at::Tensor& x,
                                      const at::Tensor& shift, double eps) {
   const Columns columns = columns_of(x);
-  const at::Tensor y = rows_like(x), measured = of_groups(groups, x, at::kDouble, 2);
+  const at::Tensor y = rows_like(x), measured = of_groups(groups, x, at::kDouble, 2),
+                   parts = parts_of(groups.rows, x, at::kDouble);
   const auto mean = mutable_planes_of<double>(measured), scale = part(groups, columns, mean, 1);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise", [&] {
     const auto in = planes_of<scalar_t>(x), shifts = planes_of<scalar_t>(shift);
-    launch_group_statistics(groups, columns, in, shifts, eps, mean, scale, stream_of(x));
+    launch_group_statistics(groups, columns, in, shifts, eps, mean, scale,
+                            mutable_planes_of<double>(parts), stream_of(x));
     launch_normalise(groups, columns, in, shifts, planes_of<double>(measured),
                      part(groups, columns, planes_of<double>(measured), 1),
                      mutable_planes_of<scalar_t>(y), stream_of(x));
@@ -52,7 +44,8 @@ Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, co
                                                  const at::Tensor& d_y) {
   const Columns columns = columns_of(x);
   const at::Tensor d_x = rows_like(x),
-                   sums = of_groups(groups, x, at::kDouble, shift.defined() ? 3 : 2);
+                   sums = of_groups(groups, x, at::kDouble, shift.defined() ? 3 : 2),
+                   parts = parts_of(groups.rows, x, at::kDouble);
   const auto mean = planes_of<double>(kept), scale = part(groups, columns, mean, 1);
   NormGradient gradient;
   gradient.along = mutable_planes_of<double>(sums);
@@ -61,13 +54,14 @@ Backend::Gradients normalise_gradient_by_kernels(const GroupPointers& groups, co
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "normalise_gradient", [&] {
     const auto in = planes_of<scalar_t>(x), d = planes_of<scalar_t>(d_y),
                shifts = planes_of<scalar_t>(shift);
-    launch_norm_sums(groups, columns, in, d, shifts, mean, scale, gradient, stream_of(x));
+    launch_norm_sums(groups, columns, in, d, shifts, mean, scale, gradient,
+                     mutable_planes_of<double>(parts), stream_of(x));
     launch_norm_gradient(groups, columns, in, d, shifts, mean, scale, gradient,
                          mutable_planes_of<scalar_t>(d_x), stream_of(x));
   });
   if (!shift.defined()) return {d_x, {}};
   const std::int64_t count = groups.rows.rows;
-  return {d_x, summed(sums.narrow(1, 2 * count, count), {0}, shift)};
+  return {d_x, summed_rows(sums.narrow(1, 2 * count, count)).to(shift.scalar_type())};
 }
 
 Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::Tensor& x,
@@ -75,11 +69,13 @@ Backend::Result softmax_gate_by_kernels(const GroupPointers& groups, const at::T
   const Columns columns = columns_of(x);
   const at::Tensor y = rows_like(x), share = rows_like(x),
                    top = of_groups(groups, x, x.scalar_type()),
-                   sum = of_groups(groups, x, at::kDouble);
+                   sum = of_groups(groups, x, at::kDouble),
+                   parts = parts_of(groups.rows, x, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate", [&] {
     const auto in = planes_of<scalar_t>(x), divisor = planes_of<scalar_t>(temperature);
     launch_softmax_sums(groups, columns, in, divisor, mutable_planes_of<scalar_t>(top),
-                        mutable_planes_of<double>(sum), stream_of(x));
+                        mutable_planes_of<double>(sum), mutable_planes_of<double>(parts),
+                        stream_of(x));
     launch_softmax_gate(groups, columns, in, divisor, planes_of<scalar_t>(top),
                         planes_of<double>(sum), mutable_planes_of<scalar_t>(share),
                         mutable_planes_of<scalar_t>(y), stream_of(x));
@@ -93,17 +89,18 @@ Backend::Gradients softmax_gate_gradient_by_kernels(const GroupPointers& groups,
                                                     const at::Tensor& kept, const at::Tensor& d_y) {
   const Columns columns = columns_of(x);
   const at::Tensor d_x = rows_like(x), whole = of_groups(groups, x, at::kDouble),
-                   parts = rows_like(whole);
+                   of_temperature = rows_like(whole), parts = parts_of(groups.rows, x, at::kDouble);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax_gate_gradient", [&] {
     const auto in = planes_of<scalar_t>(x), share = planes_of<scalar_t>(kept),
                d = planes_of<scalar_t>(d_y), divisor = planes_of<scalar_t>(temperature);
-    launch_softmax_gradient_sums(groups, columns, in, share, d, divisor,
-                                 mutable_planes_of<double>(whole), mutable_planes_of<double>(parts),
-                                 stream_of(x));
+    launch_softmax_gradient_sums(
+        groups, columns, in, share, d, divisor, mutable_planes_of<double>(whole),
+        mutable_planes_of<double>(of_temperature), mutable_planes_of<double>(parts), stream_of(x));
     launch_softmax_gradient(groups, columns, in, share, d, divisor, planes_of<double>(whole),
                             mutable_planes_of<scalar_t>(d_x), stream_of(x));
   });
-  return {d_x, summed(parts, {0, 1}, temperature)};
+  const at::Tensor sums = summed_rows(of_temperature.view({x.size(0), -1, 1}));
+  return {d_x, sums.view_as(temperature).to(temperature.scalar_type())};
 }
 
 }  // namespace tpudist

@@ -28,11 +28,14 @@ struct Parts {
 struct Maxima {
   Maxima(const ReadoutPointers& readout, const at::Tensor& x) : best(readout, x), ties(readout, x) {
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "segment_max_of_parts", [&] {
-      const Planes<const scalar_t> in = planes_of<scalar_t>(x);
-      launch_pool_max(readout.cells, columns_of(x), in, best.pointers().cells,
-                      ties.pointers().cells, stream_of(x));
-      launch_pool_max(readout.common, columns_of(x), in, best.pointers().common,
-                      ties.pointers().common, stream_of(x));
+      const auto pool = [&](const CsrPointers& matrix, const at::Tensor& most,
+                            const at::Tensor& reached) {
+        launch_pool_max(matrix, columns_of(x), planes_of<scalar_t>(x),
+                        mutable_planes_of<double>(most), mutable_planes_of<double>(reached),
+                        mutable_planes_of<double>(parts_of(matrix, x, at::kDouble)), stream_of(x));
+      };
+      pool(readout.cells, best.cells, ties.cells);
+      pool(readout.common, best.common, ties.common);
     });
   }
   Parts best, ties;
@@ -51,9 +54,13 @@ at::Tensor pool_by_kernels(const ReadoutPointers& readout, const at::Tensor& x,
   }
   const Parts sums(readout, x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "pool", [&] {
-    const Planes<const scalar_t> in = planes_of<scalar_t>(x);
-    launch_aggregate(readout.cells, columns_of(x), in, sums.pointers().cells, stream_of(x));
-    launch_aggregate(readout.common, columns_of(x), in, sums.pointers().common, stream_of(x));
+    const auto add_up = [&](const CsrPointers& matrix, const at::Tensor& sum) {
+      launch_aggregate(matrix, columns_of(x), planes_of<scalar_t>(x),
+                       mutable_planes_of<double>(sum),
+                       mutable_planes_of<double>(parts_of(matrix, x, at::kDouble)), stream_of(x));
+    };
+    add_up(readout.cells, sums.cells);
+    add_up(readout.common, sums.common);
   });
   launch_read_out(readout, columns_of(x), sums.pointers(), aggregation == Aggregation::mean, out,
                   stream_of(x));

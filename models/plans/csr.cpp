@@ -46,4 +46,19 @@ Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size) {
   return result;
 }
 
+LongRows split_long_rows(const Csr& matrix, std::int64_t length) {
+  LongRows split{length, {}, {}, {}, {0}};
+  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+    const std::int64_t first = matrix.begin[row], last = matrix.begin[row + 1];
+    if (last - first <= length) continue;
+    for (std::int64_t entry = first; entry < last; entry += length) {
+      split.chunk_begin.push_back(entry);
+      split.chunk_row.push_back(to_index32(row));
+    }
+    split.row.push_back(to_index32(row));
+    split.begin.push_back(static_cast<std::int64_t>(split.chunk_begin.size()));
+  }
+  return split;
+}
+
 }  // namespace tpudist

@@ -26,6 +26,19 @@ Csr transpose(const Csr& matrix, std::int64_t columns);
 // weights 1. Rows with a negative index are omitted. `size`: number of values of the index.
 Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size);
 
+// The rows of a matrix that are longer than a chunk, cut into chunks of `length` entries, of which the
+// last may be shorter. So a row is summed in two steps: its entries by chunk, then its chunks.
+struct LongRows {
+  std::int64_t length = 0;
+  std::vector<std::int64_t> chunk_begin;  // [chunks] first entry of each
+  std::vector<std::int32_t> chunk_row;    // [chunks] row of each
+  std::vector<std::int32_t> row;          // [long rows]
+  std::vector<std::int64_t> begin;        // [long rows + 1] first chunk of each
+};
+
+// Finds the rows of more than `length` entries. How a row is cut depends on nothing but its length.
+LongRows split_long_rows(const Csr& matrix, std::int64_t length);
+
 // Throws Error: an index does not fit 32 bits.
 [[noreturn]] void refuse_index(std::int64_t value);
 

@@ -40,9 +40,10 @@ struct Groups {
   Csr matrix;
 };
 
+// Groups of more than 8 rows are long.
 struct DeviceGroups {
   explicit DeviceGroups(const Groups& groups)
-      : matrix(groups.matrix), of_row(groups.of_row), count(groups.count), size(groups.size) {}
+      : matrix(groups.matrix, 8), of_row(groups.of_row), count(groups.count), size(groups.size) {}
   GroupPointers pointers() const {
     return {matrix.pointers(), of_row.data(), count.data(), size.data(),
             static_cast<std::int64_t>(of_row.size())};
@@ -104,10 +105,11 @@ class NormCase {
     const auto wide = static_cast<std::size_t>(host_.number * width_);
     const test::GuardedArray<T> x(x_), d_y(d_y_), shift(shift_);
     const T* const shifts = shifted_ ? shift.data() : nullptr;
-    test::GuardedArray<double> mean(wide), scale(wide), along(wide), constant(wide), d_shift(wide);
+    test::GuardedArray<double> mean(wide), scale(wide), along(wide), constant(wide), d_shift(wide),
+        parts = device_.matrix.parts<double>(width_);
     test::run_both_ways(scale, [&](double* to) {
       launch_group_statistics<T>(device_.pointers(), width_, x.data(), shifts, kEps, mean.data(),
-                                 to, nullptr);
+                                 to, parts.data(), nullptr);
     });
     test::GuardedArray<T> y(x_.size()), d_x(x_.size());
     test::run_both_ways(y, [&](T* to) {
@@ -117,7 +119,7 @@ class NormCase {
     const NormGradient gradient{along.data(), constant.data(), shifted_ ? d_shift.data() : nullptr};
     test::run_both_ways(constant, [&](double*) {
       launch_norm_sums<T>(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
-                          scale.data(), gradient, nullptr);
+                          scale.data(), gradient, parts.data(), nullptr);
     });
     test::run_both_ways(d_x, [&](T* to) {
       launch_norm_gradient<T>(device_.pointers(), width_, x.data(), d_y.data(), shifts, mean.data(),
@@ -228,12 +230,14 @@ void expect_gated(std::int64_t group_count, std::int64_t rows, std::int64_t memb
   const test::GuardedArray<T> x(values), d_y(d_values), temperature(temperatures);
   const auto wide = static_cast<std::size_t>(members * of_groups);
   test::GuardedArray<T> top(wide), share(values.size()), y(values.size()), d_x(values.size());
-  test::GuardedArray<double> sum(wide), whole(wide), d_temperature(wide);
+  test::GuardedArray<double> sum(wide), whole(wide), d_temperature(wide),
+      parts = device.matrix.parts<double>(members * channels);
+  const auto plane_of_parts = static_cast<std::int64_t>(parts.size()) / members;
   const Columns columns{channels, members};
   const Planes<const T> in{x.data(), plane}, d{d_y.data(), plane}, divisor{temperature.data(), 1};
   test::run_both_ways(sum, [&](double* to) {
     launch_softmax_sums<T>(device.pointers(), columns, in, divisor, {top.data(), of_groups},
-                           {to, of_groups}, nullptr);
+                           {to, of_groups}, {parts.data(), plane_of_parts}, nullptr);
   });
   test::run_both_ways(y, [&](T* to) {
     launch_softmax_gate<T>(device.pointers(), columns, in, divisor, {top.data(), of_groups},
@@ -242,7 +246,7 @@ void expect_gated(std::int64_t group_count, std::int64_t rows, std::int64_t memb
   test::run_both_ways(whole, [&](double* to) {
     launch_softmax_gradient_sums<T>(device.pointers(), columns, in, {share.data(), plane}, d,
                                     divisor, {to, of_groups}, {d_temperature.data(), of_groups},
-                                    nullptr);
+                                    {parts.data(), plane_of_parts}, nullptr);
   });
   test::run_both_ways(d_x, [&](T* to) {
     launch_softmax_gradient<T>(device.pointers(), columns, in, {share.data(), plane}, d, divisor,

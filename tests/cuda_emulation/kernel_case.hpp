@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,17 +20,40 @@
 
 namespace tpudist::test {
 
-// A Csr in the memory of the emulated device.
+// A Csr in the memory of the emulated device, with rows of more than `length` entries in chunks.
 struct DeviceMatrix {
-  explicit DeviceMatrix(const Csr& matrix)
-      : begin(matrix.begin), source(matrix.source), weight(matrix.weight) {}
+  explicit DeviceMatrix(const Csr& matrix,
+                        std::int64_t length = std::numeric_limits<std::int64_t>::max())
+      : DeviceMatrix(matrix, split_long_rows(matrix, length)) {}
+  DeviceMatrix(const Csr& matrix, const LongRows& split)
+      : begin(matrix.begin),
+        source(matrix.source),
+        weight(matrix.weight),
+        length(split.length),
+        chunk_begin(split.chunk_begin),
+        chunk_row(split.chunk_row),
+        row(split.row),
+        row_begin(split.begin) {}
   CsrPointers pointers() const {
-    return {begin.data(), source.data(), weight.size() == 0 ? nullptr : weight.data(),
-            static_cast<std::int64_t>(begin.size()) - 1};
+    return {begin.data(),
+            source.data(),
+            weight.size() == 0 ? nullptr : weight.data(),
+            static_cast<std::int64_t>(begin.size()) - 1,
+            {length, chunk_begin.data(), chunk_row.data(), row.data(), row_begin.data(),
+             static_cast<std::int64_t>(chunk_row.size()), static_cast<std::int64_t>(row.size())}};
+  }
+  // What a launch over the matrix keeps for one member.
+  template <typename T>
+  GuardedArray<T> parts(std::int64_t width) const {
+    return GuardedArray<T>(2 * chunk_row.size() * static_cast<std::size_t>(width));
   }
   GuardedArray<std::int64_t> begin;
   GuardedArray<std::int32_t> source;
   GuardedArray<float> weight;
+  std::int64_t length;
+  GuardedArray<std::int64_t> chunk_begin;
+  GuardedArray<std::int32_t> chunk_row, row;
+  GuardedArray<std::int64_t> row_begin;
 };
 
 // Few different values, so that many sources tie for the maximum.

@@ -75,11 +75,12 @@ struct HostReadout {
   std::vector<double> nodes;
 };
 
+// Cells and common rows of more than two rows are long.
 struct DeviceReadout {
   explicit DeviceReadout(const HostReadout& host)
-      : cells(host.cells),
+      : cells(host.cells, 2),
         rows_of_cells(host.rows_of_cells),
-        common(host.common),
+        common(host.common, 2),
         rows_of_common(host.rows_of_common),
         scores(host.scores),
         configs_of_cell(host.configs_of_cell),
@@ -133,8 +134,12 @@ class PoolCase {
     const ReadoutPointers readout = device_.pointers();
     test::GuardedArray<double> cells(size(shape_.cells)), common(size(shape_.slates)),
         y(size(shape_.configs));
-    launch_aggregate(readout.cells, width_, device_x_.data(), cells.data(), nullptr);
-    launch_aggregate(readout.common, width_, device_x_.data(), common.data(), nullptr);
+    test::GuardedArray<double> cell_parts = device_.cells.parts<double>(width_),
+                               common_parts = device_.common.parts<double>(width_);
+    launch_aggregate(readout.cells, width_, device_x_.data(), cells.data(), cell_parts.data(),
+                     nullptr);
+    launch_aggregate(readout.common, width_, device_x_.data(), common.data(), common_parts.data(),
+                     nullptr);
     const ReadoutParts parts{cells.data(), common.data()};
     test::run_both_ways(
         y, [&](double* to) { launch_read_out(readout, width_, parts, mean, to, nullptr); });
@@ -165,12 +170,14 @@ class PoolCase {
     test::GuardedArray<double> best_cell(size(shape_.cells)), cell_ties(size(shape_.cells)),
         best_common(size(shape_.slates)), common_ties(size(shape_.slates)),
         cell_share(size(shape_.cells)), common_share(size(shape_.slates)), y(size(shape_.configs)),
-        part(size(shape_.configs));
+        part(size(shape_.configs)), cell_parts = device_.cells.parts<double>(width_),
+                                    common_parts = device_.common.parts<double>(width_);
     test::run_both_ways(best_cell, [&](double* to) {
-      launch_pool_max<T>(readout.cells, width_, device_x_.data(), to, cell_ties.data(), nullptr);
+      launch_pool_max<T>(readout.cells, width_, device_x_.data(), to, cell_ties.data(),
+                         cell_parts.data(), nullptr);
     });
     launch_pool_max<T>(readout.common, width_, device_x_.data(), best_common.data(),
-                       common_ties.data(), nullptr);
+                       common_ties.data(), common_parts.data(), nullptr);
     const ReadoutParts best{best_cell.data(), best_common.data()},
         ties{cell_ties.data(), common_ties.data()}, share{cell_share.data(), common_share.data()};
     test::run_both_ways(
@@ -236,15 +243,18 @@ TEST(PooledRows, EqualPoolingWrittenPlainly) {
 TEST(PooledRows, HandOnWhatIsNoNumber) {
   const Csr matrix =
       test::make_csr(2, std::vector<test::CsrEntry>{{0, 0, 1}, {0, 1, 2}, {1, 1, 1}, {1, 2, 1}});
-  const test::DeviceMatrix device(matrix);
   const test::GuardedArray<float> x(
       std::vector<float>{1, 3, std::numeric_limits<float>::quiet_NaN()});
-  test::GuardedArray<double> best(2), ties(2);
-  launch_pool_max<float>(device.pointers(), 1, x.data(), best.data(), ties.data(), nullptr);
-  EXPECT_EQ(best[0], 3);
-  EXPECT_EQ(ties[0], 2);
-  EXPECT_TRUE(std::isnan(best[1]));
-  EXPECT_EQ(ties[1], 0);
+  for (const std::int64_t length : {1, 2}) {
+    const test::DeviceMatrix device(matrix, length);
+    test::GuardedArray<double> best(2), ties(2), parts = device.parts<double>(1);
+    launch_pool_max<float>(device.pointers(), 1, x.data(), best.data(), ties.data(), parts.data(),
+                           nullptr);
+    EXPECT_EQ(best[0], 3);
+    EXPECT_EQ(ties[0], 2);
+    EXPECT_TRUE(std::isnan(best[1]));
+    EXPECT_EQ(ties[1], 0);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Every layer, and one network composed of several, on a real GPU against the CPU. GPUs contract
-// products and sums, so that numbers agree up to rounding; the bits of two runs are the same.
+// Every layer, and one network composed of several, on a real GPU against the CPU. Products and sums
+// over long rows are added in another order, so that numbers agree up to rounding; the bits of two
+// runs are the same.
 
 #include <cstdlib>
 
