@@ -54,7 +54,7 @@ class BlockScorer {
  public:
   BlockScorer(const Network& network, std::span<const float> flat, const UnitBuilder& units,
               const ScoringBlock& limit)
-      : network_(network), flat_(flat), units_(units), limit_(limit) {}
+      : network_(network), parameters_(network.place(flat)), units_(units), limit_(limit) {}
 
   // Writes the scores of a block into out, [members of block][count of block].
   void score(const DistinctRows& graph, const Block& block, double* out) const {
@@ -71,7 +71,7 @@ class BlockScorer {
     for (int done = 0; done < block.members; done += together) {
       const int members = std::min(together, block.members - done);
       const UnitScores result =
-          network_.scores(flat_, block.first_member + done, members, unit.input);
+          network_.scores(parameters_, block.first_member + done, members, unit.input);
       for (int m = 0; m < members; ++m) {
         double* of_member = out + (done + m) * block.count;
         for (std::int64_t k = 0; k < count; ++k) {
@@ -83,7 +83,7 @@ class BlockScorer {
   }
 
   const Network& network_;
-  const std::span<const float> flat_;
+  const Parameters parameters_;
   const UnitBuilder& units_;
   const ScoringBlock& limit_;
 };

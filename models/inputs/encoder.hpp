@@ -41,6 +41,7 @@ struct UnitTensors {
   std::unique_ptr<StateIndex> state;            // of the plan's first rows
   std::unique_ptr<StateIndex> state_of_config;  // of configurations with a single state for all
                                                 // nodes
+  at::Tensor node_counts;  // [configurations] in double; undefined where the head takes none
 };
 
 // Computes the states of the rows before the first layer from opcodes, node features and

@@ -14,8 +14,8 @@
 namespace tpudist {
 namespace {
 
-// 1 / sqrt(1 + number of neighbours) of each row after the layer, [1, rows, 1] like `x`.
-at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
+// 1 / sqrt(1 + number of neighbours) of each row after the layer, [1, rows, 1].
+at::Tensor degree_factors(const PlanLayer& step, at::ScalarType dtype) {
   const EdgeSet& edges = step.edges[0];
   const Csr& matrix = edges.aggregate.forward;
   std::vector<double> factors(static_cast<std::size_t>(step.rows_out));
@@ -26,7 +26,7 @@ at::Tensor degree_factors(const PlanLayer& step, const at::Tensor& x) {
       neighbours += matrix.weight_of(entry);
     factors[static_cast<std::size_t>(row)] = 1 / std::sqrt(1 + neighbours);
   }
-  return at::tensor(factors, at::kDouble).to(x.options()).view({1, -1, 1});
+  return at::tensor(factors, at::kDouble).to(dtype).view({1, -1, 1});
 }
 
 class Gcn : public Layer {
@@ -60,15 +60,20 @@ class Gcn : public Layer {
     network.steps.push_back({0, 0, 0, 2 * width_, 1});
   }
 
+  void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
+    for (const auto step : {static_cast<std::size_t>(step_), static_cast<std::size_t>(step_) + 1})
+      context.factors[step] = degree_factors(*plan.layers[step], dtype);
+  }
+
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
     const PlanLayer &counting = *call.plan.layers[step_], &adding = *call.plan.layers[step_ + 1];
+    const at::Tensor* const factors = &call.context.factors[step_];
     const at::Tensor product =
         linear_rows(x, weights[prefix_ + "lin.weight"], at::Tensor(), call.backend);
     const at::Tensor scaled =
         map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
-                 {gather_rows(product, counting.self, call.backend), degree_factors(counting, x)},
-                 {}, call.backend);
+                 {gather_rows(product, counting.self, call.backend), factors[0]}, {}, call.backend);
     const EdgeSet& edges = adding.edges[0];
     const at::Tensor around =
         aggregate_rows(edges.aggregate, scaled, Aggregation::sum, call.backend);
@@ -76,7 +81,7 @@ class Gcn : public Layer {
         sum_of_gathered({{scaled, adding.self}, {around, edges.neighbourhood}}, call.backend);
     const at::Tensor y =
         map_rows([](const auto& rows, const auto& bias) { return rows[0] * rows[1] + bias[0]; },
-                 {sum, degree_factors(adding, x)}, {weights[prefix_ + "bias"]}, call.backend);
+                 {sum, factors[1]}, {weights[prefix_ + "bias"]}, call.backend);
     return activate_rows(y, activation_, call.backend);
   }
 

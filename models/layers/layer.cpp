@@ -22,7 +22,10 @@ StateIndex::StateIndex(std::span<const std::int32_t> state, std::int64_t states)
 
 PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
                          std::vector<std::vector<std::uint64_t>> row_keys)
-    : groups(plan.layers.size()), state_index(plan.layers.size()), row_keys(std::move(row_keys)) {
+    : groups(plan.layers.size()),
+      state_index(plan.layers.size()),
+      row_keys(std::move(row_keys)),
+      factors(plan.layers.size()) {
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerShape& layer = shape.layers[i];
     if (layer.edge_kinds == std::vector{EdgeKind::nodes} ||

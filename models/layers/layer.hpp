@@ -52,6 +52,8 @@ struct PlanContext {
   std::vector<std::vector<std::uint64_t>> row_keys;      // [depth + 1][rows]
   // [rows of a dense plan] keys of (node, configuration), if the shape needs them; else empty.
   std::vector<std::uint64_t> element_keys;
+  // [plan layers] factors of the rows after it, [1, rows, 1], where a layer has made them.
+  std::vector<at::Tensor> factors;
 };
 
 // One call of a network: borrowed for the call and for its autograd graph.
@@ -96,6 +98,10 @@ class Layer {
   // Does not include inner layers.
   virtual bool per_element() const { return false; }
   virtual std::vector<ParameterEntry> parameters() const { return {}; }
+  // Adds what it needs of a unit besides the plan, in the dtype of the call's rows.
+  virtual void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const {
+    for (const auto& layer : inner()) layer->prepare(plan, dtype, context);
+  }
   // Adds its arithmetic to the last entry of `network`, the work at the current depth. A layer with
   // steps appends one entry for each.
   virtual void add_work(NetworkWork& network) const = 0;

@@ -7,20 +7,17 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/network/composed_network.hpp"
 #include "models/network/composed_pass.hpp"
-#include "models/operators/device_backend.hpp"
 #include "models/plans/needed_part.hpp"
-
-#ifdef TPUDIST_WITH_CUDA_KERNELS
-#include <c10/cuda/CUDAException.h>
-#endif
 
 namespace tpudist {
 namespace {
@@ -32,6 +29,48 @@ using Part = std::shared_ptr<const PreparedPlan>;
 // share of the rows below this one: with a backward pass of two forward ones, 1 + 3 share < 3.
 constexpr double kPayingShare = 0.6;
 
+class PlacedTensor : public PlacedParameters {
+ public:
+  explicit PlacedTensor(at::Tensor rows) : rows(std::move(rows)) {}
+  int members() const override { return static_cast<int>(rows.size(0)); }
+  std::shared_ptr<const PlacedParameters> some(std::span<const int> members) const override {
+    std::vector<at::Tensor> runs;
+    for (std::size_t begin = 0, end; begin < members.size(); begin = end) {
+      end = begin + 1;
+      while (end < members.size() && members[end] == members[end - 1] + 1) ++end;
+      runs.push_back(rows.narrow(0, members[begin], static_cast<std::int64_t>(end - begin)));
+    }
+    return std::make_shared<const PlacedTensor>(runs.size() == 1 ? runs[0] : at::cat(runs));
+  }
+
+  const at::Tensor rows;  // as ComposedNetwork::place returns them
+};
+
+class DeviceGradients : public GradientStore {
+ public:
+  DeviceGradients(int rows, std::int64_t length, DeviceCopies& copies, at::Device device)
+      : copies_(copies),
+        on_device_(at::zeros({rows, length}, at::TensorOptions(at::kFloat).device(device))),
+        on_host_(copies.page_locked_rows(rows, length)) {}
+
+  int rows() const override { return static_cast<int>(on_device_.size(0)); }
+  void fetch(int count) override {
+    copies_.fetch(on_device_.narrow(0, 0, count), on_host_.narrow(0, 0, count));
+  }
+  std::span<float> row(int index) override {
+    const std::int64_t length = on_host_.size(1);
+    return {on_host_.mutable_data_ptr<float>() + index * length, static_cast<std::size_t>(length)};
+  }
+  // [count, P]
+  at::Tensor gradients(int first, std::int64_t count, std::int64_t length) const {
+    return on_device_.narrow(0, first, count).narrow(1, 0, length);
+  }
+
+ private:
+  DeviceCopies& copies_;
+  const at::Tensor on_device_, on_host_;
+};
+
 class ComposedExecutor : public Executor {
  public:
   ComposedExecutor(const NetworkConfig& config, std::int64_t config_features, bool recompute,
@@ -39,16 +78,42 @@ class ComposedExecutor : public Executor {
       : network_(config, config_features, place),
         place_(place),
         recompute_(recompute),
-        pool_(pool) {}
+        pool_(pool) {
+    if (place.is_device())
+      zeros_ = at::zeros({1, network_.parameters().length()},
+                         at::TensorOptions(at::kFloat).device(place.device));
+  }
 
   std::shared_ptr<const PreparedUnit> prepare(const UnitInput& input) const override {
     use_one_thread_per_worker();
     const c10::OptionalDeviceGuard guard(place_.device);
     UnitInput kept = input;
-    kept.prepared = std::make_shared<const PreparedUnit>();
-    input.of_differences ? needed(kept) : whole(kept);
-    return kept.prepared;
+    const auto unit = std::make_shared<const PreparedUnit>();
+    kept.prepared = unit;
+    if (place_.is_device() && input.use == UnitUse::gradients && runs_again(*input.plan)) {
+      if (const auto plan = needed_part(*input.plan, network_.plan_shape())) {
+        const std::vector<Part> both =
+            network_.prepare(input, std::vector{input.plan, plan}, at::kFloat, pool_);
+        unit->whole([&] { return both[0]; });
+        unit->needed([&] { return both[1]; });
+        return unit;
+      }
+    }
+    input.use == UnitUse::differences ? needed(kept) : whole(kept);
+    return unit;
   }
+  std::shared_ptr<const PlacedParameters> place(std::span<const float> flat) const override {
+    if (!place_.is_device()) return nullptr;
+    const c10::OptionalDeviceGuard guard(place_.device);
+    return std::make_shared<const PlacedTensor>(network_.place(flat));
+  }
+  std::unique_ptr<GradientStore> make_store(int rows, std::int64_t length) const override {
+    if (!place_.is_device()) return nullptr;
+    const c10::OptionalDeviceGuard guard(place_.device);
+    return std::make_unique<DeviceGradients>(rows, length, network_.copies(), place_.device);
+  }
+  CopyCounts copies() const override { return network_.copies().counts(); }
+
   int members_together(const Plan&) const override {
     return place_.is_device() ? std::numeric_limits<int>::max() : 1;
   }
@@ -59,48 +124,45 @@ class ComposedExecutor : public Executor {
     const at::NoGradGuard no_graph;
     const Part unit = whole(input);
     UnitScores scores = no_scores(members, input);
-    for (const MemberGroup& some : passes_of(members))
-      write_scores(network_.scores(call_of(members, some, *unit, false)), some, scores);
+    if (place_.is_device()) {
+      write_scores(network_.scores(call_of(placed(members), members, *unit, false)), 0, scores);
+      return scores;
+    }
+    for (int m = 0; m < members.count; ++m)
+      write_scores(network_.scores(call_of(members, m, *unit, false)), m, scores);
     return scores;
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
-                const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
+                const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common) const override {
     use_one_thread_per_worker();
     const c10::OptionalDeviceGuard guard(place_.device);
     const Part unit = common ? whole(input) : needed(input);
     const bool again = common && runs_again(*input.plan);
+    if (place_.is_device()) {
+      gradient_on_device(members, input, *unit, again, loss_gradient, gradients);
+      return;
+    }
     UnitScores scores = no_scores(members, input);
     std::vector<std::optional<ComposedPass>> passes;
-    const std::vector<MemberGroup> groups = passes_of(members);
-    for (const MemberGroup& some : groups) {
-      passes.emplace_back(std::in_place, network_, call_of(members, some, *unit, true),
+    for (int m = 0; m < members.count; ++m) {
+      passes.emplace_back(std::in_place, network_, call_of(members, m, *unit, true),
                           recompute_ || again);
-      write_scores(passes.back()->forward(), some, scores);
+      write_scores(passes.back()->forward(), m, scores);
     }
     const ScoreGradient score_gradient = loss_gradient(scores);
     check_score_gradient(scores, score_gradient);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      const bool differences = again && ignores_shift(score_gradient, groups[i]);
-      backward(*passes[i], differences ? *needed(input) : *unit, score_gradient, groups[i],
-               gradients);
-      passes[i].reset();
+    for (int m = 0; m < members.count; ++m) {
+      const auto at = static_cast<std::size_t>(m);
+      const bool differences = again && score_gradient.is_translation_invariant(m);
+      const Part part = differences ? needed(input) : unit;
+      backward(*passes[at], *part, score_gradient, m, gradients.host[at]);
+      passes[at].reset();
     }
   }
 
  private:
-  // Members of a call that one pass computes together, counted from the call's first.
-  struct MemberGroup {
-    int first = 0, count = 0;
-  };
-  std::vector<MemberGroup> passes_of(const MemberRange& members) const {
-    if (place_.is_device() && members.count > 0) return {{0, members.count}};
-    std::vector<MemberGroup> each;
-    for (int m = 0; m < members.count; ++m) each.push_back({m, 1});
-    return each;
-  }
-
   // Whether the backward pass runs the needed rows again where the loss lets it. The same with and
   // without train.recompute, which does not change a bit.
   bool runs_again(const Plan& plan) const {
@@ -130,54 +192,140 @@ class ComposedExecutor : public Executor {
     return input.prepared ? input.prepared->needed(make) : make();
   }
 
-  NetworkCall call_of(const MemberRange& members, const MemberGroup& some, const PreparedPlan& unit,
+  // Of one member, on the CPU.
+  NetworkCall call_of(const MemberRange& members, int m, const PreparedPlan& unit,
                       bool trained) const {
-    const std::int64_t length = network_.parameters().length(), first = members.first + some.first;
+    const std::int64_t length = network_.parameters().length(), member = members.first + m;
+    std::span<const std::uint64_t> keys = members.dropout_keys;
+    if (!keys.empty()) keys = keys.subspan(static_cast<std::size_t>(member), 1);
+    const float* const flat = members.flat.data() + member * length;
+    if (reinterpret_cast<std::uintptr_t>(flat) % 64 == 0)
+      return {unit, network_.views(flat, trained), keys};
+    const std::span own(flat, static_cast<std::size_t>(length));
+    return {unit, network_.weights_of(network_.place(own), trained), keys};
+  }
+
+  // The parameters of a call's members on the device.
+  std::shared_ptr<const PlacedTensor> placed(const MemberRange& members) const {
+    const at::Tensor all = members.placed ? static_cast<const PlacedTensor&>(*members.placed).rows
+                                          : network_.place(members.flat);
+    return std::make_shared<const PlacedTensor>(all.narrow(0, members.first, members.count));
+  }
+  // Of all members of the call, on the device.
+  NetworkCall call_of(const std::shared_ptr<const PlacedTensor>& placed, const MemberRange& members,
+                      const PreparedPlan& unit, bool trained) const {
     std::span<const std::uint64_t> keys = members.dropout_keys;
     if (!keys.empty())
-      keys = keys.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(some.count));
-    const float* const flat = members.flat.data() + first * length;
-    const bool aligned = reinterpret_cast<std::uintptr_t>(flat) % 64 == 0;
-    if (!place_.is_device() && aligned) return {unit, network_.views(flat, trained), keys};
-    const at::Tensor host =
-        at::from_blob(const_cast<float*>(flat), {some.count, length}, at::kFloat);
-    return {unit, network_.weights_of(host.to(place_.device), trained), keys};
+      keys = keys.subspan(static_cast<std::size_t>(members.first),
+                          static_cast<std::size_t>(members.count));
+    return {unit, network_.weights_of(placed->rows, trained), keys};
   }
 
-  static void write_scores(const at::Tensor& scores, const MemberGroup& some, UnitScores& all) {
-    const at::Tensor values = scores.detach().contiguous().cpu();
-    std::copy_n(values.const_data_ptr<double>(), values.numel(),
-                all.delta.begin() + some.first * all.configs);
+  // Scores of members `first` and following.
+  void write_scores(const at::Tensor& scores, int first, UnitScores& all) const {
+    double* const to = all.delta.data() + first * all.configs;
+    const at::Tensor values = scores.detach().contiguous();
+    if (place_.is_device()) {
+      network_.copies().download(values, to);
+    } else {
+      std::copy_n(values.const_data_ptr<double>(), values.numel(), to);
+    }
   }
 
-  static bool ignores_shift(const ScoreGradient& gradient, const MemberGroup& some) {
-    bool all = true;
-    for (int m = some.first; m < some.first + some.count; ++m)
-      all = all && gradient.is_translation_invariant(m);
-    return all;
-  }
-
-  // Writes gradients[some.first] and following; on a device they come back in one copy.
+  // Of one member, on the CPU.
   void backward(ComposedPass& pass, const PreparedPlan& unit, const ScoreGradient& score_gradient,
-                const MemberGroup& some, std::span<const std::span<float>> gradients) const {
-    const std::int64_t configs = unit.plan->configs, length = network_.parameters().length();
-    const at::Tensor host =
-        at::from_blob(const_cast<double*>(score_gradient.values.data()) + some.first * configs,
-                      {some.count, configs}, at::kDouble);
-    const at::Tensor d_scores = host.to(place_.device);
-    const bool on_device = place_.is_device();
+                int member, std::span<float> gradient) const {
+    const std::int64_t configs = unit.plan->configs;
+    const at::Tensor d_scores =
+        at::from_blob(const_cast<double*>(score_gradient.values.data()) + member * configs,
+                      {1, configs}, at::kDouble);
     const at::Tensor flat =
-        on_device ? at::zeros({some.count, length}, d_scores.options().dtype(at::kFloat))
-                  : at::from_blob(gradients[some.first].data(), {1, length}, at::kFloat).zero_();
+        at::from_blob(gradient.data(), {network_.parameters().length()}, at::kFloat).zero_();
     pass.backward(unit, d_scores, [&](const ParameterEntry& entry, const at::Tensor& given) {
-      if (given.defined())
-        flat.narrow(1, entry.offset, entry.size()).copy_(given.reshape({some.count, entry.size()}));
+      if (given.defined()) flat.narrow(0, entry.offset, entry.size()).copy_(given.reshape({-1}));
     });
-    if (!on_device) return;
-    const at::Tensor made = flat.cpu();
-    for (int m = 0; m < some.count; ++m) {
-      std::copy_n(made.const_data_ptr<float>() + m * length, length,
-                  gradients[static_cast<std::size_t>(some.first + m)].begin());
+  }
+
+  void gradient_on_device(const MemberRange& members, const UnitInput& input,
+                          const PreparedPlan& unit, bool again, const LossGradient& loss_gradient,
+                          const GradientRows& gradients) const {
+    const auto placed = this->placed(members);
+    const NetworkCall call = call_of(placed, members, unit, true);
+    ComposedPass pass(network_, call, recompute_ || again);
+    UnitScores scores = no_scores(members, input);
+    write_scores(pass.forward(), 0, scores);
+    const ScoreGradient score_gradient = loss_gradient(scores);
+    check_score_gradient(scores, score_gradient);
+    std::vector<int> kinds[2];  // whether only differences between scores matter
+    for (int m = 0; m < members.count; ++m)
+      kinds[again && score_gradient.is_translation_invariant(m)].push_back(m);
+    for (const bool differences : {false, true}) {
+      const std::vector<int>& some = kinds[differences];
+      if (some.empty()) continue;
+      const Part part = differences ? needed(input) : nullptr;
+      const PreparedPlan& rows = part ? *part : unit;
+      if (static_cast<int>(some.size()) == members.count) {
+        backward_on_device(pass, rows, score_gradient, some, gradients);
+        continue;
+      }
+      // What one member's loss needs must not change the bits of another.
+      std::vector<std::uint64_t> keys;
+      for (const int m : some) {
+        if (!call.dropout_keys.empty())
+          keys.push_back(call.dropout_keys[static_cast<std::size_t>(m)]);
+      }
+      const auto own = std::static_pointer_cast<const PlacedTensor>(placed->some(some));
+      ComposedPass apart(network_, {unit, network_.weights_of(own->rows, true), keys}, true);
+      apart.forward();
+      backward_on_device(apart, rows, score_gradient, some, gradients);
+    }
+  }
+
+  // Of all members of a pass, which are `members` of the call; one operation puts a row together.
+  void backward_on_device(ComposedPass& pass, const PreparedPlan& unit,
+                          const ScoreGradient& score_gradient, const std::vector<int>& members,
+                          const GradientRows& gradients) const {
+    const auto configs = static_cast<std::size_t>(unit.plan->configs);
+    const auto count = static_cast<std::int64_t>(members.size());
+    std::vector<HostPart> values;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      values.push_back(
+          {score_gradient.values.data() + static_cast<std::size_t>(members[i]) * configs,
+           i * configs * sizeof(double), configs * sizeof(double)});
+    const at::Tensor d_scores = network_.copies()
+                                    .upload(values, members.size() * configs * sizeof(double))
+                                    .view(at::kDouble)
+                                    .view({count, unit.plan->configs});
+    std::map<std::int64_t, at::Tensor> parts;  // [count, ...] by their offset
+    pass.backward(unit, d_scores, [&](const ParameterEntry& entry, const at::Tensor& given) {
+      if (given.defined()) parts[entry.offset] = given.reshape({count, entry.size()});
+    });
+    const std::int64_t length = network_.parameters().length();
+    std::vector<at::Tensor> row;
+    std::int64_t end = 0;
+    const auto fill = [&](std::int64_t begin) {
+      if (begin > end) row.push_back(zeros_.narrow(1, 0, begin - end).expand({count, -1}));
+    };
+    for (const auto& [offset, given] : parts) {
+      fill(offset);
+      row.push_back(given);
+      end = offset + given.size(1);
+    }
+    fill(length);
+    const auto* const store = static_cast<const DeviceGradients*>(gradients.store);
+    if (store && members.back() - members.front() + 1 == count) {
+      at::Tensor to = store->gradients(gradients.first + members.front(), count, length);
+      at::cat_out(to, row, 1);
+      return;
+    }
+    const at::Tensor all = at::cat(row, 1);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const int member = members[static_cast<std::size_t>(i)];
+      if (store) {
+        store->gradients(gradients.first + member, 1, length).copy_(all.narrow(0, i, 1));
+      } else {
+        network_.copies().download(all[i], gradients.host[static_cast<std::size_t>(member)].data());
+      }
     }
   }
 
@@ -185,6 +333,7 @@ class ComposedExecutor : public Executor {
   DeviceContext place_;
   bool recompute_;
   ThreadPool& pool_;
+  at::Tensor zeros_;  // [1, P] on a device
 };
 
 }  // namespace
@@ -212,24 +361,6 @@ void hold_to_fp32() {
         asked));
   }
   at::globalContext().setAllowTF32CuBLAS(false);
-}
-
-DeviceContext place_on(int device_index, [[maybe_unused]] Precision precision) {
-  if (device_index < 0) return {};
-#ifdef TPUDIST_WITH_CUDA_KERNELS
-  hold_to_fp32();
-  if (precision != Precision::fp32) {
-    int major = 0, minor = 0;
-    C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_index));
-    C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device_index));
-    require_precision(precision, major, minor);
-  }
-  return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_device_backend};
-#else
-  throw ConfigError(
-      "a GPU needs the project's CUDA kernels, and this program was built without nvcc: set "
-      "dist.device to cpu");
-#endif
 }
 
 ParameterTable composed_parameters(const NetworkConfig& config, std::int64_t config_features) {

@@ -17,6 +17,8 @@
 namespace tpudist {
 namespace {
 
+constexpr std::int64_t kBoundary = 64;  // floats; planes begin at its multiples
+
 // A hash of each row's floats, with -0.0 as 0.
 std::vector<std::uint64_t> hashes_of_rows(std::span<const float> values, std::int64_t width) {
   std::vector<std::uint64_t> hashes;
@@ -46,6 +48,7 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
     : config_(config),
       shape_(config.plan_shape()),
       place_(place),
+      copies_(std::make_unique<DeviceCopies>(place.device)),
       encoder_(config.encoder, config_features),
       blocks_(config.blocks),
       pools_(config.pools) {
@@ -88,6 +91,10 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
   table_.add(weight);
   table_.add(bias);
   first_entry_.push_back(table_.entries().size());
+  placed_at_.push_back(0);
+  for (const ParameterEntry& entry : table_.entries())
+    placed_at_.push_back(placed_at_.back() +
+                         (entry.size() + kBoundary - 1) / kBoundary * kBoundary);
 }
 
 void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
@@ -101,32 +108,43 @@ void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,
   }
 }
 
-std::shared_ptr<const PreparedPlan> ComposedNetwork::prepare(const UnitInput& input,
-                                                             std::shared_ptr<const Plan> plan,
-                                                             at::ScalarType dtype,
-                                                             ThreadPool& pool) const {
+std::unique_ptr<PreparedPlan> ComposedNetwork::part_of(const UnitInput& input,
+                                                       std::shared_ptr<const Plan> plan,
+                                                       at::ScalarType dtype) const {
   if (plan != input.plan) {
     UnitInput part = input;
     part.plan = plan;
-    return prepare(part, plan, dtype, pool);
+    return part_of(part, plan, dtype);
   }
   std::vector<std::vector<std::uint64_t>> keys;
   if (drops_) {
     const std::int64_t states = std::max<std::int64_t>(plan->states, 1);
     keys = keys_of_unit(input, static_cast<std::int64_t>(input.states.size()) / states);
   }
-  auto part = std::make_shared<PreparedPlan>(PreparedPlan{
+  auto part = std::make_unique<PreparedPlan>(PreparedPlan{
       plan, encoder_.prepare(input, dtype), PlanContext(*plan, shape_, std::move(keys)), nullptr});
-  if (!place_.is_device()) {
-    part->backend = std::make_unique<const CpuBackend>(pool, config_.precision);
-    return part;
-  }
-  DeviceArrays arrays = arrays_of(*part);
-  arrays.upload(place_.device);
-  part->backend = place_.make_backend(std::move(arrays), config_.precision);
-  for (at::Tensor* const tensor : {&part->tensors.node_features, &part->tensors.state_features})
-    *tensor = tensor->to(place_.device);
+  for (const auto& block : blocks_) block->prepare(*plan, dtype, part->context);
+  if (config_.has_head_of_nodes())
+    part->tensors.node_counts = at::tensor(node_counts(plan->readout), at::kDouble);
   return part;
+}
+
+std::vector<std::shared_ptr<const PreparedPlan>> ComposedNetwork::prepare(
+    const UnitInput& input, const std::vector<std::shared_ptr<const Plan>>& plans,
+    at::ScalarType dtype, ThreadPool& pool) const {
+  std::vector<std::shared_ptr<PreparedPlan>> parts;
+  for (const auto& plan : plans) parts.push_back(part_of(input, plan, dtype));
+  std::shared_ptr<const Backend> backend;
+  if (!place_.is_device()) {
+    backend = std::make_shared<const CpuBackend>(pool, config_.precision);
+  } else {
+    DeviceArrays arrays;
+    for (const auto& part : parts) add_arrays(*part, arrays);
+    arrays.upload(*copies_);
+    backend = place_.make_backend(std::move(arrays), config_.precision);
+  }
+  for (const auto& part : parts) part->backend = backend;
+  return {parts.begin(), parts.end()};
 }
 
 bool ComposedNetwork::adds_up_rows() const {
@@ -151,15 +169,31 @@ LayerWeights ComposedNetwork::views(const float* member, bool trained) const {
   return weights;
 }
 
-LayerWeights ComposedNetwork::weights_of(const at::Tensor& flat, bool trained) const {
+at::Tensor ComposedNetwork::place(std::span<const float> flat) const {
+  const std::int64_t length = table_.length(), placed = placed_at_.back(),
+                     members = static_cast<std::int64_t>(flat.size()) / length;
+  std::vector<HostPart> parts;
+  for (std::int64_t m = 0; m < members; ++m) {
+    for (std::size_t i = 0; i < table_.entries().size(); ++i) {
+      const ParameterEntry& entry = table_.entries()[i];
+      const auto begin = static_cast<std::size_t>(m * placed + placed_at_[i]);
+      parts.push_back({flat.data() + m * length + entry.offset, begin * sizeof(float),
+                       static_cast<std::size_t>(entry.size()) * sizeof(float)});
+    }
+  }
+  const auto bytes = static_cast<std::size_t>(members * placed) * sizeof(float);
+  return copies_->upload(parts, bytes).view(at::kFloat).view({members, placed});
+}
+
+LayerWeights ComposedNetwork::weights_of(const at::Tensor& placed, bool trained) const {
   LayerWeights weights;
-  for (const ParameterEntry& entry : table_.entries()) {
-    std::vector<std::int64_t> sizes{flat.size(0)};
+  for (std::size_t i = 0; i < table_.entries().size(); ++i) {
+    const ParameterEntry& entry = table_.entries()[i];
+    std::vector<std::int64_t> sizes{placed.size(0)};
     sizes.insert(sizes.end(), entry.shape.begin(), entry.shape.end());
-    const at::Tensor given = flat.detach().narrow(1, entry.offset, entry.size()).view(sizes);
-    const at::Tensor own = sizes.size() == 3 ? rows_like(given).copy_(given) : given.clone();
+    const at::Tensor view = placed.detach().narrow(1, placed_at_[i], entry.size()).view(sizes);
     weights.add(entry.name,
-                own.set_requires_grad(trained && entry.group != ParameterGroup::statistics));
+                view.set_requires_grad(trained && entry.group != ParameterGroup::statistics));
   }
   return weights;
 }
@@ -191,8 +225,7 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& ca
   at::Tensor scores = linear(x, "head").squeeze(2);
   if (config_.has_head_of_nodes()) {
     // The Linear stands before the sum over the nodes: its bias counts once for each of them.
-    const at::Tensor counts = at::tensor(node_counts(call.unit.plan->readout), at::kDouble);
-    const at::Tensor more = counts.to(pooled.device()) - 1;
+    const at::Tensor more = call.unit.tensors.node_counts - 1;
     scores = scores + more.unsqueeze(0) * weights["head.bias"].to(at::kDouble);
   }
   return scores * config_.output_scale;

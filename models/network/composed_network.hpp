@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/thread_pool.hpp"
@@ -46,20 +47,28 @@ class ComposedNetwork {
   const ParameterTable& parameters() const { return table_; }
   const PlanShape& plan_shape() const { return shape_; }
 
-  // Prepares a unit on `plan`, which is the unit's own plan or a part of it. On the CPU the
-  // operators of its calls run in `pool`, which must outlive it.
+  // Prepares a unit on each of `plans`, which are the unit's own plan or parts of it; a device gets
+  // all in one copy. On the CPU the operators of its calls run in `pool`, which must outlive it.
+  std::vector<std::shared_ptr<const PreparedPlan>> prepare(
+      const UnitInput& input, const std::vector<std::shared_ptr<const Plan>>& plans,
+      at::ScalarType dtype, ThreadPool& pool) const;
   std::shared_ptr<const PreparedPlan> prepare(const UnitInput& input,
                                               std::shared_ptr<const Plan> plan,
-                                              at::ScalarType dtype, ThreadPool& pool) const;
+                                              at::ScalarType dtype, ThreadPool& pool) const {
+    return prepare(input, std::vector{std::move(plan)}, dtype, pool).front();
+  }
   // Whether scores are sums over rows. Then a part of the plan gives the differences between scores
   // (models/plans/needed_part.hpp).
   bool adds_up_rows() const;
   // The weights of one member of a flat buffer [P], float32, as views of it. They take gradients
   // where `trained` is set. The buffer must outlive them.
   LayerWeights views(const float* member, bool trained) const;
-  // The weights of all members of `flat` [M, P], copied out of it, on its device and in its dtype.
-  // Matrices lie like rows (models/operators/backend.hpp).
-  LayerWeights weights_of(const at::Tensor& flat, bool trained) const;
+  // A copy of the parameters of `flat` [M, P] on the network's device, [M, Q]: each entry begins at
+  // a multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
+  at::Tensor place(std::span<const float> flat) const;
+  // The weights of the members of `placed`, rows of what place() returned, as views of it.
+  LayerWeights weights_of(const at::Tensor& placed, bool trained) const;
+  DeviceCopies& copies() const { return *copies_; }
 
   // The scores [M, configurations] in double.
   at::Tensor scores(const NetworkCall& call) const;
@@ -80,6 +89,8 @@ class ComposedNetwork {
   Flow run(int segment, const Flow& before, const NetworkCall& call) const;
 
  private:
+  std::unique_ptr<PreparedPlan> part_of(const UnitInput& input, std::shared_ptr<const Plan> plan,
+                                        at::ScalarType dtype) const;
   at::Tensor head(const at::Tensor& pooled, const NetworkCall& call) const;
   at::Tensor config_branch(const at::Tensor& states, const NetworkCall& call) const;
   at::Tensor pooled(const Flow& before, const NetworkCall& call) const;
@@ -89,11 +100,13 @@ class ComposedNetwork {
   NetworkConfig config_;
   PlanShape shape_;
   DeviceContext place_;
+  std::unique_ptr<DeviceCopies> copies_;
   Encoder encoder_;
   std::vector<std::shared_ptr<const Layer>> blocks_;
   std::vector<Aggregation> pools_;
   bool drops_ = false;
   ParameterTable table_;
+  std::vector<std::int64_t> placed_at_;   // [entries + 1] offsets in a row of place()
   std::vector<std::size_t> first_entry_;  // [segments + 1]
   std::vector<int> depth_;                // [segments]
 };

@@ -31,7 +31,8 @@ void check_call(const CallShape& shape, const MemberRange& members, const UnitIn
   }
   require(static_cast<std::int64_t>(members.flat.size()) % shape.parameters == 0,
           "parameters are not [members, P]");
-  const std::int64_t held = members.flat.size() / shape.parameters;
+  const std::int64_t held =
+      members.placed ? members.placed->members() : members.flat.size() / shape.parameters;
   require(members.first >= 0 && members.count >= 0 && members.first + members.count <= held,
           "members out of range");
 }

@@ -7,7 +7,9 @@
 
 #include "core/thread_pool.hpp"
 #include "models/inputs/unit_input.hpp"
+#include "models/network/placed_parameters.hpp"
 #include "models/network/unit_scores.hpp"
+#include "models/operators/device_copies.hpp"
 #include "models/operators/sum_readout.hpp"
 
 namespace tpudist {
@@ -18,6 +20,8 @@ struct MemberRange {
   int first = 0, count = 0;
   // [members of `flat`] the keys from which their dropout is drawn; empty: nothing is dropped.
   std::span<const std::uint64_t> dropout_keys = {};
+  // A copy of `flat` that place() made; null: the call makes its own where it needs one.
+  const PlacedParameters* placed = nullptr;
 };
 
 // Computes the scores and gradients of a network: by layers that autograd differentiates
@@ -28,12 +32,20 @@ class Executor {
   virtual ~Executor() = default;
   // Returns what layers need of the unit (UnitInput::prepared); null where they need nothing.
   virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
+  // Network::place, make_store and copies: of an executor on the CPU nothing.
+  virtual std::shared_ptr<const PlacedParameters> place(std::span<const float>) const {
+    return nullptr;
+  }
+  virtual std::unique_ptr<GradientStore> make_store(int /*rows*/, std::int64_t /*length*/) const {
+    return nullptr;
+  }
+  virtual CopyCounts copies() const { return {}; }
   // The number of members with which a call on this plan takes the least time for each member.
   virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;
   virtual void gradient(const MemberRange& members, const UnitInput& input,
-                        const LossGradient& loss_gradient,
-                        std::span<const std::span<float>> gradients, bool common) const = 0;
+                        const LossGradient& loss_gradient, const GradientRows& gradients,
+                        bool common) const = 0;
 };
 
 // What the arguments of a call must fit: the network's number of parameters, and the layers and

@@ -31,8 +31,9 @@ class FusedExecutor : public Executor {
   }
 
   void gradient(const MemberRange& members, const UnitInput& input,
-                const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
+                const LossGradient& loss_gradient, const GradientRows& rows,
                 bool common) const override {
+    const std::span<const std::span<float>> gradients = rows.host;
     FusedPass pass =
         this->pass(members, input, common ? PassKind::gradient : PassKind::gradient_of_differences);
     const UnitScores scores = pass.forward();

@@ -167,23 +167,41 @@ int Network::members_together(const Plan& plan) const {
   return impl_->executor->members_together(plan);
 }
 
-UnitScores Network::scores(std::span<const float> flat, int first_member, int count,
+Parameters Network::place(std::span<const float> flat) const {
+  Parameters parameters = flat;
+  parameters.placed = impl_->executor->place(flat);
+  return parameters;
+}
+
+std::unique_ptr<GradientStore> Network::make_gradient_store(int rows, std::int64_t length) const {
+  return impl_->executor->make_store(rows, length);
+}
+
+CopyCounts Network::copies() const {
+  return impl_->executor->copies();
+}
+
+UnitScores Network::scores(const Parameters& parameters, int first_member, int count,
                            const UnitInput& input,
                            std::span<const std::uint64_t> dropout_keys) const {
-  const MemberRange members{flat, first_member, count, dropout_keys};
+  const MemberRange members{parameters.flat, first_member, count, dropout_keys,
+                            parameters.placed.get()};
   check_call(impl_->call_shape, members, input);
   return impl_->executor->scores(members, input);
 }
 
-void Network::gradient(std::span<const float> flat, int first_member, int count,
+void Network::gradient(const Parameters& parameters, int first_member, int count,
                        const UnitInput& input, const LossGradient& loss_gradient,
-                       std::span<const std::span<float>> gradients, bool common,
+                       const GradientRows& gradients, bool common,
                        std::span<const std::uint64_t> dropout_keys) const {
-  const MemberRange members{flat, first_member, count, dropout_keys};
+  const MemberRange members{parameters.flat, first_member, count, dropout_keys,
+                            parameters.placed.get()};
   check_call(impl_->call_shape, members, input);
-  bool fits = static_cast<int>(gradients.size()) == count;
-  for (const std::span<float> gradient : gradients) {
-    fits = fits && static_cast<std::int64_t>(gradient.size()) == parameters().length();
+  bool fits = gradients.store
+                  ? gradients.first >= 0 && gradients.first + count <= gradients.store->rows()
+                  : static_cast<int>(gradients.host.size()) == count;
+  for (const std::span<float> gradient : gradients.host) {
+    fits = fits && static_cast<std::int64_t>(gradient.size()) == this->parameters().length();
   }
   if (!fits) throw Error(ErrorKind::failed, "network call: gradients are not [count, P]");
   impl_->executor->gradient(members, input, loss_gradient, gradients, common);

@@ -11,7 +11,9 @@
 #include "models/inputs/graph_input.hpp"
 #include "models/inputs/unit_input.hpp"
 #include "models/network/network_config.hpp"
+#include "models/network/placed_parameters.hpp"
 #include "models/network/unit_scores.hpp"
+#include "models/operators/device_copies.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
 
@@ -81,22 +83,29 @@ class Network {
   // the processor's caches, or all. Scores and gradients do not depend on it.
   int members_together(const Plan& plan) const;
 
-  // Both calls below copy `flat` where it does not lie on a 64-byte boundary (core/aligned.hpp).
+  // `flat` [M, P] with a copy on the network's device, for all calls until `flat` changes. On the
+  // CPU only `flat`.
+  Parameters place(std::span<const float> flat) const;
+  // Rows for gradients on the network's device, each of `length` >= P floats; null on the CPU.
+  std::unique_ptr<GradientStore> make_gradient_store(int rows, std::int64_t length) const;
+  // What this network copied to and from its device so far.
+  CopyCounts copies() const;
+
+  // Both calls below copy parameters that do not lie on a 64-byte boundary (core/aligned.hpp).
   // They throw Error when plan, graphs, states and parameters do not fit together.
   //
-  // Returns the scores without a gradient, for members first .. first + count - 1 of `flat` [M, P].
-  // `dropout_keys`: one for each member of `flat`; empty: nothing is dropped.
-  UnitScores scores(std::span<const float> flat, int first_member, int count,
+  // Returns the scores without a gradient, for members first .. first + count - 1.
+  // `dropout_keys`: one for each member of `parameters`; empty: nothing is dropped.
+  UnitScores scores(const Parameters& parameters, int first_member, int count,
                     const UnitInput& input, std::span<const std::uint64_t> dropout_keys = {}) const;
 
   // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
-  // pass. Writes the gradient of each member into gradients[m] (flat [P], overwritten, padding
-  // zero). If the loss of a member is translation-invariant at these scores, its backward pass
+  // pass. Writes the gradient of each member into its row (flat [P], overwritten, padding zero). If the loss of a member is translation-invariant at these scores, its backward pass
   // leaves out the rows that only shift a slate's scores. With `common` false both passes leave
   // those rows out, and scores.common is 0. That is for losses that are translation-invariant at
   // all scores.
-  void gradient(std::span<const float> flat, int first_member, int count, const UnitInput& input,
-                const LossGradient& loss_gradient, std::span<const std::span<float>> gradients,
+  void gradient(const Parameters& parameters, int first_member, int count, const UnitInput& input,
+                const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;
 
  private:

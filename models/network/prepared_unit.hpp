@@ -18,7 +18,7 @@ struct PreparedPlan {
   std::shared_ptr<const Plan> plan;
   UnitTensors tensors;
   PlanContext context;
-  std::unique_ptr<const Backend> backend;
+  std::shared_ptr<const Backend> backend;  // of all plans that were prepared together
 };
 
 // What a composed network needs of a unit besides its weights, for all members. It holds the unit

@@ -11,8 +11,7 @@ void add_index(const std::unique_ptr<StateIndex>& index, DeviceArrays& arrays) {
 
 }  // namespace
 
-DeviceArrays arrays_of(const PreparedPlan& part) {
-  DeviceArrays arrays;
+void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
   const Plan& plan = *part.plan;
   arrays.add(plan.node);
   arrays.add(plan.rows_of_node);
@@ -28,7 +27,13 @@ DeviceArrays arrays_of(const PreparedPlan& part) {
        {&part.tensors.opcode, &part.tensors.node_codes, &part.tensors.state_codes,
         &part.tensors.state, &part.tensors.state_of_config})
     add_index(*index, arrays);
-  return arrays;
+  for (at::Tensor* const tensor :
+       {&part.tensors.node_features, &part.tensors.state_features, &part.tensors.node_counts}) {
+    if (tensor->defined()) arrays.add(*tensor);
+  }
+  for (at::Tensor& factors : part.context.factors) {
+    if (factors.defined()) arrays.add(factors);
+  }
 }
 
 }  // namespace tpudist

@@ -7,8 +7,8 @@
 
 namespace tpudist {
 
-// Collects all integer arrays that the operators of a network read from a unit. `part` must outlive
-// the result.
-DeviceArrays arrays_of(const PreparedPlan& part);
+// Adds all arrays that a network reads from a unit. upload() puts the tensors of `part` on the
+// device. `part` must outlive `arrays`.
+void add_arrays(PreparedPlan& part, DeviceArrays& arrays);
 
 }  // namespace tpudist

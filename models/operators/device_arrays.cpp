@@ -1,9 +1,6 @@
 #include "models/operators/device_arrays.hpp"
 
-#include <ATen/ops/empty.h>
-
-#include <algorithm>
-#include <cstring>
+#include <ATen/ATen.h>
 
 #include "core/error.hpp"
 #include "models/operators/pool_rows.hpp"
@@ -29,10 +26,11 @@ std::vector<float> totals_of(const Csr& matrix) {
 
 void DeviceArrays::add_bytes(const void* data, std::size_t bytes) {
   if (bytes == 0) return;
-  const auto [place, is_new] = places_.try_emplace(data, Place{bytes_, bytes});
+  const auto [part, is_new] = part_of_.try_emplace(data, parts_.size());
   if (is_new) {
+    parts_.push_back({data, bytes_, bytes});
     bytes_ += (bytes + kBoundary - 1) / kBoundary * kBoundary;
-  } else if (place->second.bytes != bytes) {
+  } else if (parts_[part->second].bytes != bytes) {
     throw Error(ErrorKind::failed, "two arrays of a plan lie at one place");
   }
 }
@@ -94,21 +92,30 @@ void DeviceArrays::add(const Readout& readout) {
   add(derived.configs_of_slate);
 }
 
-void DeviceArrays::upload(at::Device device) {
-  const at::Tensor packed = at::empty({static_cast<std::int64_t>(bytes_)},
-                                      at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()));
-  for (const auto& [data, place] : places_)
-    std::memcpy(packed.mutable_data_ptr<std::uint8_t>() + place.begin, data, place.bytes);
-  buffer_ = packed.to(device, /*non_blocking=*/true);
+void DeviceArrays::add(at::Tensor& tensor) {
+  add_bytes(tensor.const_data_ptr(), tensor.nbytes());
+  tensors_.push_back(&tensor);
+}
+
+void DeviceArrays::upload(DeviceCopies& copies) {
+  buffer_ = copies.upload(parts_, bytes_);
+  for (at::Tensor* const tensor : tensors_) {
+    const auto bytes = static_cast<std::int64_t>(tensor->nbytes());
+    const std::size_t begin = bytes ? parts_[part_of_.at(tensor->const_data_ptr())].begin : 0;
+    *tensor = buffer_.narrow(0, static_cast<std::int64_t>(begin), bytes)
+                  .view(tensor->scalar_type())
+                  .view(tensor->sizes());
+  }
+  tensors_.clear();
 }
 
 const void* DeviceArrays::find_bytes(const void* data, std::size_t bytes) const {
   if (bytes == 0) return nullptr;
-  const auto found = places_.find(data);
-  if (found == places_.end() || found->second.bytes != bytes || !buffer_.defined())
+  const auto found = part_of_.find(data);
+  if (found == part_of_.end() || parts_[found->second].bytes != bytes || !buffer_.defined())
     throw Error(ErrorKind::failed,
                 "an operator takes an array of a plan that is not on the device");
-  return buffer_.const_data_ptr<std::uint8_t>() + found->second.begin;
+  return buffer_.const_data_ptr<std::uint8_t>() + parts_[found->second].begin;
 }
 
 CsrPointers DeviceArrays::find(const Csr& matrix) const {

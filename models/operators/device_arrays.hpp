@@ -11,6 +11,7 @@
 #include "models/kernels/aggregate.hpp"
 #include "models/kernels/group_rows.hpp"
 #include "models/kernels/pooled_rows.hpp"
+#include "models/operators/device_copies.hpp"
 #include "models/operators/row_groups.hpp"
 #include "models/plans/plan.hpp"
 
@@ -18,10 +19,10 @@
 
 namespace tpudist {
 
-// Copies of a unit's integer arrays on one device, for its operators. Operators find a copy by the
-// address of the host's array, so that they name arrays as they do on the CPU. The host's arrays
-// must outlive this object and must not change. First every array is added, then all are uploaded
-// in one copy. What only a device needs is made here, and plans do not have it: the chunks of long
+// Copies of a unit's arrays on one device, for its operators. Operators find a copy by the address
+// of the host's array, so that they name arrays as they do on the CPU. The host's arrays must
+// outlive this object and must not change. First every array is added, then all are uploaded in
+// one copy. What only a device needs is made here, and plans do not have it: the chunks of long
 // rows, the totals of means.
 class DeviceArrays {
  public:
@@ -43,10 +44,11 @@ class DeviceArrays {
   void add(const PlanLayer& layer);
   void add(const RowGroups& groups);
   void add(const Readout& readout);
+  // upload() puts the copy into `tensor`, which is contiguous and borrowed until then.
+  void add(at::Tensor& tensor);
 
-  // Copies all added arrays to `device`: to a CUDA device from page-locked memory, on the current
-  // stream.
-  void upload(at::Device device);
+  // Copies all added arrays to the device at once.
+  void upload(DeviceCopies& copies);
 
   // The copies, borrowed; null where an array is empty. They throw Error for an array that was not
   // uploaded.
@@ -70,14 +72,13 @@ class DeviceArrays {
     std::vector<double> nodes;  // node_counts()
     Csr configs_of_slate;
   };
-  struct Place {
-    std::size_t begin = 0, bytes = 0;
-  };
   void add_bytes(const void* data, std::size_t bytes);
   const void* find_bytes(const void* data, std::size_t bytes) const;
 
   std::int64_t chunk_;
-  std::unordered_map<const void*, Place> places_;
+  std::vector<HostPart> parts_;
+  std::unordered_map<const void*, std::size_t> part_of_;  // index by the address
+  std::vector<at::Tensor*> tensors_;
   std::unordered_map<const Csr*, LongRows> long_rows_;
   std::unordered_map<const SparseMatrix*, std::vector<float>> totals_;
   std::unordered_map<const Readout*, Derived> derived_;

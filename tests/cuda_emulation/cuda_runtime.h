@@ -9,6 +9,7 @@
 // GuardedArray (guarded_array.hpp), and threads that write what others read by running them in both
 // orders (emulation::Order).
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -45,8 +46,7 @@ namespace emulation {
 enum class Order { forward, backward };
 inline thread_local Order order = Order::forward;
 inline thread_local cudaError_t last_error = cudaSuccess;
-// Launches of this thread so far.
-inline thread_local std::int64_t launches = 0;
+inline std::atomic<std::int64_t> launches = 0;  // of all threads
 
 [[noreturn]] inline void fail(const char* what) {
   std::fprintf(stderr, "emulated CUDA: %s\n", what);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 
@@ -22,6 +24,14 @@ inline TrainOutcome run(
   NoProgress progress;
   JobContext context{*world, pool, NodeTopology{}, progress, nullptr, nullptr, files};
   return train(experiment, folder, resume, context, stop);
+}
+
+// The path that rank 0 names, on all ranks.
+inline std::filesystem::path path_of_first(Communicator& world, const std::filesystem::path& own) {
+  std::array<char, 4096> text{};
+  std::strncpy(text.data(), own.c_str(), text.size() - 1);
+  world.broadcast(std::span<char>(text), 0);
+  return text.data();
 }
 
 inline TrainOutcome resume(const Experiment& experiment, const std::filesystem::path& folder) {

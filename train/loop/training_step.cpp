@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -48,6 +50,25 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
+// What a call of the network takes for its members.
+struct TrainingStep::Members {
+  Members(const Shared& step, const Call& call)
+      : parameters(step.parameters),
+        first(call.members.front()),
+        count(static_cast<int>(call.members.size())),
+        dropout_keys(step.dropout_keys) {
+    if (call.members.back() - first + 1 == count) return;
+    parameters.placed = step.parameters.placed->some(call.members);
+    first = 0;
+    dropout_keys.clear();
+    for (const int m : call.members)
+      dropout_keys.push_back(step.dropout_keys[static_cast<std::size_t>(m)]);
+  }
+  Parameters parameters;
+  int first, count;
+  std::vector<std::uint64_t> dropout_keys;
+};
+
 TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
                            JobContext& context)
     : experiment_(experiment),
@@ -73,9 +94,7 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
   {
     const TraceSpan span(context_.trace, "compute", step);
     reducer_->begin(work.batch.owners);
-    context_.pool.parallel_for(static_cast<std::int64_t>(work.passes.size()), [&](std::int64_t i) {
-      run_pass(work, work.passes[static_cast<std::size_t>(i)], state);
-    });
+    run_calls({work, network_.place(state.flat), dropout_keys(state)});
   }
   const auto computed = Clock::now();
   TraceSpan reduction(context_.trace, "reduction", step);
@@ -92,12 +111,70 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
   return result;
 }
 
+// On a device all members that learn from a unit are one call, unless calls are limited.
+std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work, bool of_neighbours) {
+  std::vector<Call> calls;
+  for (const UnitPass& pass : work.passes) {
+    const auto same = std::ranges::find_if(calls, [&](const Call& call) {
+      return call.unit == pass.unit && call.data == pass.data.get();
+    });
+    const bool extends = !of_neighbours && same != calls.end();
+    Call& call = extends ? *same : calls.emplace_back(Call{pass.unit, pass.data.get(), {}, {}});
+    for (int m = 0; m < pass.members; ++m) call.members.push_back(pass.first_member + m);
+  }
+  return calls;
+}
+
+void TrainingStep::run_calls(const Shared& step) {
+  const bool on_device = step.parameters.placed != nullptr;
+  std::vector<Call> calls = calls_of(step.work, !on_device || experiment_.batch.member_chunk > 0);
+  if (on_device) return run_calls_on_device(step, calls);
+  context_.pool.parallel_for(std::ssize(calls), [&](std::int64_t i) {
+    run_call(step, calls[static_cast<std::size_t>(i)]);
+  });
+}
+
+// Gradients stay on the device until all are there. Two threads take one call after the other, so
+// that the device has the forward pass of one while the host works out the loss of the other.
+void TrainingStep::run_calls_on_device(const Shared& step, std::vector<Call>& calls) {
+  std::vector<int> first_row{0};
+  for (const Call& call : calls)
+    first_row.push_back(first_row.back() + static_cast<int>(call.members.size()));
+  if (first_row.back() == 0) return;
+  // For all units, so that it never grows: which of them this rank has changes from step to step.
+  const int most = step.work.batch.units() * experiment_.ensemble.members;
+  if (!store_ || store_->rows() < most) {
+    store_.reset();
+    store_ = network_.make_gradient_store(most, row_length_);
+  }
+  std::atomic<std::size_t> next = 0;
+  context_.pool.parallel_for(2, [&](std::int64_t) {
+    for (std::size_t i = next++; i < calls.size(); i = next++) {
+      Call& call = calls[i];
+      if (!call.data->chunks.empty()) {
+        run_call(step, call);
+        continue;
+      }
+      run_gradient(step, call, call.data->input,
+                   [&](const UnitScores& scores) { return loss_gradient(step.work, call, scores); },
+                   {*store_, first_row[i]});
+    }
+  });
+  store_->fetch(first_row.back());
+  context_.pool.parallel_for(std::ssize(calls), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (!calls[at].data->chunks.empty()) return;
+    std::vector<std::span<float>> rows;
+    for (int row = first_row[at]; row < first_row[at + 1]; ++row) rows.push_back(store_->row(row));
+    add_rows(step, calls[at], rows);
+  });
+}
+
 // Forward and backward pass of a unit or a chunk, with the loss between them.
-void TrainingStep::run_gradient(const UnitPass& pass, const UnitInput& input,
-                                const TrainingState& state, const LossGradient& loss,
-                                std::span<const std::span<float>> gradients) {
+void TrainingStep::run_gradient(const Shared& step, const Call& call, const UnitInput& input,
+                                const LossGradient& loss, const GradientRows& gradients) {
   const auto begin_span = [&](std::optional<TraceSpan>& span, const char* name) {
-    span.emplace(context_.trace, name, state.step + 1, pass.unit, pass.data->label);
+    span.emplace(context_.trace, name, step.work.batch.step + 1, call.unit, call.data->label);
   };
   std::optional<TraceSpan> span;
   begin_span(span, "forward");
@@ -107,55 +184,59 @@ void TrainingStep::run_gradient(const UnitPass& pass, const UnitInput& input,
     begin_span(span, "backward");
     return gradient;
   };
-  network_.gradient(state.flat, pass.first_member, pass.members, input, between, gradients,
-                    !experiment_.loss->is_translation_invariant(), dropout_keys(state));
+  const Members members(step, call);
+  network_.gradient(members.parameters, members.first, members.count, input, between, gradients,
+                    !experiment_.loss->is_translation_invariant(), members.dropout_keys);
 }
 
-void TrainingStep::run_pass(const StepWork& work, const UnitPass& pass,
-                            const TrainingState& state) {
-  const auto rows = static_cast<std::size_t>(pass.members);
+void TrainingStep::run_call(const Shared& step, Call& call) {
+  const std::size_t members = call.members.size();
   const auto stride = static_cast<std::size_t>(row_length_);
-  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(rows * stride));
-  const std::span<float> flat = buffer.first(rows * stride);
-  std::vector<std::span<float>> gradients;
-  for (std::size_t m = 0; m < rows; ++m) {
-    gradients.push_back(flat.subspan(m * stride, static_cast<std::size_t>(length_)));
+  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(members * stride));
+  std::vector<std::span<float>> rows, gradients;
+  for (std::size_t m = 0; m < members; ++m) {
+    rows.push_back(buffer.first(members * stride).subspan(m * stride, stride));
+    gradients.push_back(rows.back().first(static_cast<std::size_t>(length_)));
   }
-  std::vector<double> losses;
-  if (pass.data->chunks.empty()) {
+  if (call.data->chunks.empty()) {
     run_gradient(
-        pass, pass.data->input, state,
-        [&](const UnitScores& scores) { return loss_gradient(work, pass, scores, losses); },
+        step, call, call.data->input,
+        [&](const UnitScores& scores) { return loss_gradient(step.work, call, scores); },
         gradients);
   } else {
-    run_chunks(work, pass, state, gradients, losses);
+    run_chunks(step, call, gradients);
   }
-  const TraceSpan span(context_.trace, "add gradients", state.step + 1, pass.unit,
-                       pass.data->label);
-  for (std::size_t m = 0; m < rows; ++m) {
-    const std::span<float> row = flat.subspan(m * stride, stride);
+  add_rows(step, call, rows);
+}
+
+// `rows` [members of the call] begin with their gradients.
+void TrainingStep::add_rows(const Shared& step, const Call& call,
+                            std::span<const std::span<float>> rows) {
+  const TraceSpan span(context_.trace, "add gradients", step.work.batch.step + 1, call.unit,
+                       call.data->label);
+  for (std::size_t m = 0; m < rows.size(); ++m) {
+    const std::span<float> row = rows[m];
     std::fill(row.begin() + length_, row.end(), 0.0f);
-    row[static_cast<std::size_t>(length_)] = static_cast<float>(losses[m]);
-    reducer_->add(pass.first_member + static_cast<int>(m), pass.unit, row);
+    row[static_cast<std::size_t>(length_)] = static_cast<float>(call.losses[m]);
+    reducer_->add(call.members[m], call.unit, row);
   }
 }
 
 // A slate in two passes: the scores of all chunks, then the gradient chunk by chunk.
-void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
-                              const TrainingState& state,
-                              std::span<const std::span<float>> gradients,
-                              std::vector<double>& losses) {
-  const std::vector<UnitInput>& chunks = pass.data->chunks;
-  const auto members = static_cast<std::size_t>(pass.members);
-  const std::size_t configs = pass.data->slates[0].configs.size();
-  UnitScores all{pass.members, static_cast<std::int64_t>(configs),
+void TrainingStep::run_chunks(const Shared& step, Call& call,
+                              std::span<const std::span<float>> gradients) {
+  const std::vector<UnitInput>& chunks = call.data->chunks;
+  const std::size_t members = call.members.size();
+  const Members own_members(step, call);
+  const std::size_t configs = call.data->slates[0].configs.size();
+  UnitScores all{static_cast<int>(members), static_cast<std::int64_t>(configs),
                  std::vector<double>(members * configs), std::vector<double>(members, 0.0)};
   std::size_t next = 1;  // the first configuration of the slate that is not in an earlier chunk
   for (const UnitInput& chunk : chunks) {
-    const TraceSpan span(context_.trace, "scores of chunk", state.step + 1, pass.unit,
-                         pass.data->label);
-    const UnitScores scores =
-        network_.scores(state.flat, pass.first_member, pass.members, chunk, dropout_keys(state));
+    const TraceSpan span(context_.trace, "scores of chunk", step.work.batch.step + 1, call.unit,
+                         call.data->label);
+    const UnitScores scores = network_.scores(own_members.parameters, own_members.first,
+                                              own_members.count, chunk, own_members.dropout_keys);
     const auto count = static_cast<std::size_t>(scores.configs);
     for (std::size_t m = 0; m < members; ++m) {
       const auto score = [&](std::size_t k) {
@@ -166,7 +247,7 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
     }
     next += count - 1;
   }
-  const ScoreGradient whole = loss_gradient(work, pass, all, losses);
+  const ScoreGradient whole = loss_gradient(step.work, call, all);
 
   const auto length = static_cast<std::size_t>(length_);
   const auto stride = static_cast<std::size_t>(row_length_);
@@ -182,7 +263,7 @@ void TrainingStep::run_chunks(const StepWork& work, const UnitPass& pass,
       return gradient_of_chunk(whole, members, next, others);
     };
     const bool fresh = next == 1;
-    run_gradient(pass, chunk, state, own,
+    run_gradient(step, call, chunk, own,
                  fresh ? gradients : std::span<const std::span<float>>(parts));
     for (std::size_t m = 0; !fresh && m < members; ++m) {
       for (std::size_t i = 0; i < length; ++i) gradients[m][i] += parts[m][i];
@@ -202,38 +283,35 @@ std::vector<std::uint64_t> TrainingStep::dropout_keys(const TrainingState& state
   return keys;
 }
 
-// Weighted d loss / d score of a pass, [members, configs], and each member's weighted loss.
-ScoreGradient TrainingStep::loss_gradient(const StepWork& work, const UnitPass& pass,
-                                          const UnitScores& scores,
-                                          std::vector<double>& losses) const {
+// Weighted d loss / d score of a call, [members, configs]. Sets each member's weighted loss.
+ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
+                                          const UnitScores& scores) const {
   ScoreGradient gradient{std::vector<double>(scores.delta.size(), 0.0),
-                         std::vector<bool>(static_cast<std::size_t>(pass.members), true)};
-  losses.assign(static_cast<std::size_t>(pass.members), 0.0);
-  const std::size_t slates = pass.data->slates.size();
-  for (int i = 0; i < pass.members; ++i) {
-    const int m = pass.first_member + i;
-    std::size_t at = static_cast<std::size_t>(i) * static_cast<std::size_t>(scores.configs);
+                         std::vector<bool>(call.members.size(), true)};
+  call.losses.assign(call.members.size(), 0.0);
+  const std::size_t slates = call.data->slates.size();
+  for (std::size_t i = 0; i < call.members.size(); ++i) {
+    const int m = call.members[i];
+    std::size_t at = i * static_cast<std::size_t>(scores.configs);
     for (std::size_t s = 0; s < slates; ++s) {
-      const Slate& slate = pass.data->slates[s];
+      const Slate& slate = call.data->slates[s];
       const std::size_t count = slate.targets.size();
       const std::size_t index =
-          static_cast<std::size_t>(work.batch.unit_begin[static_cast<std::size_t>(pass.unit)]) + s;
+          static_cast<std::size_t>(work.batch.unit_begin[static_cast<std::size_t>(call.unit)]) + s;
       const double weight = work.batch.weights[static_cast<std::size_t>(m)][index];
       if (weight > 0) {
         std::vector<double> values(scores.delta.begin() + static_cast<std::ptrdiff_t>(at),
                                    scores.delta.begin() + static_cast<std::ptrdiff_t>(at + count));
         if (!experiment_.loss->is_translation_invariant()) {
-          for (double& value : values)
-            value += scores.common[static_cast<std::size_t>(i) * slates + s];
+          for (double& value : values) value += scores.common[i * slates + s];
         }
         const auto number = static_cast<std::uint64_t>(experiment_.ensemble.number_of(m));
         const std::uint64_t ties = mix_key(
             {experiment_.order_seed, number, static_cast<std::uint64_t>(work.batch.step), index});
         const std::span<double> out = std::span(gradient.values).subspan(at, count);
         const SlateLoss::Value value = experiment_.loss->evaluate(values, slate.targets, ties, out);
-        losses[static_cast<std::size_t>(i)] += weight * value.loss;
-        if (!value.translation_invariant)
-          gradient.translation_invariant[static_cast<std::size_t>(i)] = false;
+        call.losses[i] += weight * value.loss;
+        if (!value.translation_invariant) gradient.translation_invariant[i] = false;
         for (double& value : out) value *= weight;
       }
       at += count;

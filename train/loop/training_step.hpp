@@ -41,13 +41,29 @@ class TrainingStep {
   const StepTimes& times() const { return times_; }
 
  private:
-  void run_pass(const StepWork& work, const UnitPass& pass, const TrainingState& state);
-  void run_chunks(const StepWork& work, const UnitPass& pass, const TrainingState& state,
-                  std::span<const std::span<float>> gradients, std::vector<double>& losses);
-  void run_gradient(const UnitPass& pass, const UnitInput& input, const TrainingState& state,
-                    const LossGradient& loss, std::span<const std::span<float>> gradients);
-  ScoreGradient loss_gradient(const StepWork& work, const UnitPass& pass, const UnitScores& scores,
-                              std::vector<double>& losses) const;
+  // What all passes of a step share.
+  struct Shared {
+    const StepWork& work;
+    const Parameters parameters;
+    const std::vector<std::uint64_t> dropout_keys;
+  };
+  // Members that learn from one unit, in one call of the network.
+  struct Call {
+    int unit = 0;
+    const Unit* data = nullptr;
+    std::vector<int> members;    // ascending
+    std::vector<double> losses;  // [members]
+  };
+  struct Members;
+  static std::vector<Call> calls_of(const StepWork& work, bool of_neighbours);
+  void run_calls(const Shared& step);
+  void run_calls_on_device(const Shared& step, std::vector<Call>& calls);
+  void run_call(const Shared& step, Call& call);
+  void run_chunks(const Shared& step, Call& call, std::span<const std::span<float>> gradients);
+  void run_gradient(const Shared& step, const Call& call, const UnitInput& input,
+                    const LossGradient& loss, const GradientRows& gradients);
+  void add_rows(const Shared& step, const Call& call, std::span<const std::span<float>> rows);
+  ScoreGradient loss_gradient(const StepWork& work, Call& call, const UnitScores& scores) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
   StepVerdict judge(std::size_t m, const StepResult& result, TrainingState& state);
   void take_step(std::span<const float> sums, const StepResult& result, double factor,
@@ -60,7 +76,8 @@ class TrainingStep {
   std::int64_t length_, row_length_;  // P, and P plus the loss after it (padded)
   std::unique_ptr<Communicator> nccl_;
   std::unique_ptr<GradientReducer> reducer_;
-  BufferCache buffers_;  // gradients of units
+  BufferCache buffers_;                   // gradients of units
+  std::unique_ptr<GradientStore> store_;  // those on a device
   StepTimes times_;
 };
 

@@ -55,8 +55,9 @@ PlanMode training_plan(const Experiment& experiment) {
 
 UnitBuilder training_units(const Experiment& experiment, const Dataset& data,
                            const Network& network, ThreadPool& pool) {
-  UnitBuilder units(data, network, training_plan(experiment), experiment.batch.config_chunk,
-                    experiment.loss->is_translation_invariant());
+  UnitBuilder units(
+      data, network, training_plan(experiment), experiment.batch.config_chunk,
+      experiment.loss->is_translation_invariant() ? UnitUse::differences : UnitUse::gradients);
   units.share_graphs(experiment.batch.edge_dropout > 0, pool);
   return units;
 }

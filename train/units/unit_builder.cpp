@@ -83,12 +83,12 @@ bool PlanComparison::refined_pays() const {
 }
 
 UnitBuilder::UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode,
-                         int config_chunk, bool of_differences)
+                         int config_chunk, UnitUse use)
     : dataset_(dataset),
       network_(network),
       mode_(mode),
       config_chunk_(static_cast<std::size_t>(config_chunk)),
-      of_differences_(of_differences),
+      use_(use),
       shape_(network.plan_shape()),
       config_features_(dataset.options().collection.config_features()),
       work_(network.config().work(config_features_)),
@@ -219,7 +219,7 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Graphs& graphs) c
     if (seen.insert(slate.graph).second) input.graphs.push_back(prepared_.of(slate.graph).input);
   }
   input.plan = std::make_shared<const Plan>(chosen_plan(slates, graphs));
-  input.of_differences = of_differences_;
+  input.use = use_;
   network_.prepare_unit(input);
   return input;
 }

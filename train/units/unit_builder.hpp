@@ -65,10 +65,9 @@ struct UnitEstimate {
 class UnitBuilder {
  public:
   // Borrows both; they must outlive the builder. Slates of more than `config_chunk` configurations
-  // (0: no limit; at least 2) are cut into chunks of that size. `of_differences`: the units are for
-  // losses that ignore a shift at all scores (UnitInput::of_differences).
+  // (0: no limit; at least 2) are cut into chunks of that size.
   UnitBuilder(const Dataset& dataset, const Network& network, PlanMode mode, int config_chunk = 0,
-              bool of_differences = false);
+              UnitUse use = UnitUse::scores);
 
   // Prepares all graphs now, in files that the processes of the node share, if they share the data
   // (data.cache_dir). `draws_edges`: all units will have randomly dropped edges. Call it before the
@@ -115,7 +114,7 @@ class UnitBuilder {
   const Network& network_;
   PlanMode mode_;
   std::size_t config_chunk_;
-  bool of_differences_;
+  UnitUse use_;
   PlanShape shape_;
   int config_features_;
   NetworkWork work_;

@@ -101,10 +101,12 @@ inline void expect_equal_in_double(const LayerSpelling& spelling, const DeviceCo
 }
 
 // The scores and gradients of one call of an executor for some members; `shift`: whether the loss
-// says that it ignores one, and `common` whether the caller still wants all scores.
+// says that it ignores one (that of members below `shifting`), and `common` whether the caller
+// still wants all scores.
 struct FloatCall {
   FloatCall(const Executor& executor, const DeviceCase& made, UnitInput input, bool shift,
-            bool common, const std::vector<int>& whose = kAllMembers) {
+            bool common, const std::vector<int>& whose = kAllMembers,
+            int shifting = kDeviceMembers) {
     AlignedFloats flat;
     std::vector<std::uint64_t> keys;
     for (const int m : whose) {
@@ -113,7 +115,7 @@ struct FloatCall {
     }
     const int count = static_cast<int>(whose.size());
     const MemberRange members{flat, 0, count, keys};
-    input.of_differences = !common;
+    input.use = common ? UnitUse::gradients : UnitUse::differences;
     input.prepared = executor.prepare(input);
     gradients.assign(whose.size(), std::vector<float>(made.member(0).size(), 5.0f));
     const std::vector<std::span<float>> spans(gradients.begin(), gradients.end());
@@ -125,7 +127,7 @@ struct FloatCall {
           const auto numbers = loss_numbers(input.plan->readout, shift);
           for (int m = 0; m < count; ++m)
             gradient.values.insert(gradient.values.end(), numbers.begin(), numbers.end());
-          gradient.translation_invariant.assign(whose.size(), shift);
+          for (const int m : whose) gradient.translation_invariant.push_back(shift && m < shifting);
           return gradient;
         },
         spans, common);
@@ -185,14 +187,16 @@ inline void expect_members_apart(const LayerSpelling& spelling, const DeviceCont
         make_composed_executor(made.network.network().config(),
                                made.network.network().config_features(), false, made.pool, place);
     const UnitInput input = made.input(variant % 2 == 0);
-    const FloatCall together(*device, made, input, false, true);
-    for (const std::vector<int>& whose :
-         std::vector<std::vector<int>>{{0}, {1}, {2}, {3}, {4}, {3, 0, 4, 2, 1}, {4, 1}}) {
-      const FloatCall call(*device, made, input, false, true, whose);
-      for (std::size_t i = 0; i < whose.size(); ++i) {
-        const auto m = static_cast<std::size_t>(whose[i]);
-        EXPECT_EQ(call.scores_of(i), together.scores_of(m)) << "member " << m;
-        EXPECT_EQ(call.gradients[i], together.gradients[m]) << "member " << m;
+    for (const bool shift : {false, true}) {
+      const FloatCall together(*device, made, input, shift, true, kAllMembers, 2);
+      for (const std::vector<int>& whose :
+           std::vector<std::vector<int>>{{0}, {1}, {2}, {3}, {4}, {3, 0, 4, 2, 1}, {4, 1}}) {
+        const FloatCall call(*device, made, input, shift, true, whose, 2);
+        for (std::size_t i = 0; i < whose.size(); ++i) {
+          const auto m = static_cast<std::size_t>(whose[i]);
+          EXPECT_EQ(call.scores_of(i), together.scores_of(m)) << "member " << m;
+          EXPECT_EQ(call.gradients[i], together.gradients[m]) << "member " << m;
+        }
       }
     }
   }

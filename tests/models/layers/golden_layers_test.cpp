@@ -190,7 +190,8 @@ class GoldenLayer {
     SCOPED_TRACE(std::to_string(plan.total_rows()) + " rows");
     const CaseRows inputs(golden_, graph_, plan, backend_);
     RowStates x = inputs.rows;
-    const PlanContext context(plan, shape_, {});
+    PlanContext context(plan, shape_, {});
+    for (const auto& layer : layers_) layer->prepare(plan, at::kDouble, context);
     const LayerCall call{plan, context, backend_, at::Tensor()};
     for (const auto& layer : layers_) x = layer->forward(x, weights_, call);
     const at::Tensor output = x.squeeze(0).index_select(

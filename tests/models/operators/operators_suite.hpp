@@ -83,7 +83,8 @@ class OperatorCase {
   DeviceArrays& arrays() { return arrays_; }
   void start() {
     if (where_ == Where::cpu) return;
-    arrays_.upload(device());
+    DeviceCopies copies(device());
+    arrays_.upload(copies);
     device_ = make_device_backend(std::move(arrays_), precision_);
   }
 

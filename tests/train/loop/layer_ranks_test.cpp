@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstring>
-
 #include "dist/collectives/mpi_session.hpp"
 #include "tests/models/layers/layer_spellings.hpp"
 #include "tests/train/tiny_data.hpp"
@@ -25,14 +22,6 @@ Experiment experiment_around(const LayerSpelling& spelling, bool recompute) {
            (recompute ? "true}" : "false}"),
        "ensemble={members: 2, vary: [init]}", "batch={slates: 3, configs: 4, edge_dropout: 0.2}",
        "evaluate.slate={configs: 4}"});
-}
-
-// The path that rank 0 names, on all ranks.
-std::filesystem::path path_of_first(Communicator& world, const std::filesystem::path& own) {
-  std::array<char, 4096> text{};
-  std::strncpy(text.data(), own.c_str(), text.size() - 1);
-  world.broadcast(std::span<char>(text), 0);
-  return text.data();
 }
 
 TEST(LayerRanks, TrainTheSameParametersWhateverTheirNumber) {

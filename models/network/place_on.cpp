@@ -1,0 +1,29 @@
+#include "core/error.hpp"
+#include "models/network/composed_executor.hpp"
+#include "models/operators/device_backend.hpp"
+
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+#include <c10/cuda/CUDAException.h>
+#endif
+
+namespace tpudist {
+
+DeviceContext place_on(int device_index, [[maybe_unused]] Precision precision) {
+  if (device_index < 0) return {};
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  hold_to_fp32();
+  if (precision != Precision::fp32) {
+    int major = 0, minor = 0;
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_index));
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device_index));
+    require_precision(precision, major, minor);
+  }
+  return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_device_backend};
+#else
+  throw ConfigError(
+      "a GPU needs the project's CUDA kernels, and this program was built without nvcc: set "
+      "dist.device to cpu");
+#endif
+}
+
+}  // namespace tpudist

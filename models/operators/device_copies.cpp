@@ -1,0 +1,166 @@
+#include "models/operators/device_copies.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace tpudist {
+namespace {
+
+// Staging buffers of two sizes: scores and their gradients need not wait behind units.
+constexpr std::size_t kSmall = std::size_t{64} << 10, kLarge = std::size_t{32} << 20;
+constexpr std::size_t kBuffers = 3;  // of each size
+
+// Threads that prepare units need the processor more than a thread that waits for the device.
+void pause() {
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+// A point of the device's current stream; nothing where the CPU is taken for a device.
+class StreamPoint {
+ public:
+  explicit StreamPoint(c10::Device device) {
+    if (device.is_cpu()) return;
+    event_.emplace(device.type());
+    event_->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  }
+  bool is_reached() const { return !event_ || event_->query(); }
+  void wait() const {
+    while (!is_reached()) pause();
+  }
+
+ private:
+  std::optional<c10::Event> event_;
+};
+
+}  // namespace
+
+struct DeviceCopies::Impl {
+  struct Staging {
+    at::Tensor memory;
+    std::optional<StreamPoint> copied;  // when it may be written again
+    bool in_use = false;
+  };
+
+  explicit Impl(c10::Device device) : device(device) {}
+
+  at::Tensor page_locked(at::IntArrayRef sizes, at::ScalarType type) {
+    ++counts.page_locked;
+    return at::empty(sizes, at::TensorOptions(type).pinned_memory(device.is_cuda()));
+  }
+
+  // `to` and `from` have one shape, and one of them is on the device.
+  void copy(const at::Tensor& from, const at::Tensor& to) {
+    if (device.is_cpu()) {
+      std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
+    } else {
+      to.copy_(from, /*non_blocking=*/true);
+    }
+  }
+
+  Staging& take(std::size_t bytes) {
+    std::unique_lock lock(mutex);
+    std::vector<Staging>& buffers = bytes <= kSmall ? small : large;
+    if (buffers.empty()) {
+      const auto size = static_cast<std::int64_t>(bytes <= kSmall ? kSmall : kLarge);
+      for (std::size_t i = 0; i < kBuffers; ++i)
+        buffers.push_back({page_locked({size}, at::kByte), std::nullopt});
+    }
+    for (;;) {
+      for (Staging& staging : buffers) {
+        if (staging.in_use || (staging.copied && !staging.copied->is_reached())) continue;
+        staging.in_use = true;
+        return staging;
+      }
+      lock.unlock();
+      pause();
+      lock.lock();
+    }
+  }
+
+  void give_back(Staging& staging) {
+    StreamPoint copied(device);
+    const std::scoped_lock lock(mutex);
+    staging.copied = std::move(copied);
+    staging.in_use = false;
+  }
+
+  const c10::Device device;
+  std::mutex mutex;  // of all below
+  std::vector<Staging> small, large;
+  CopyCounts counts;
+};
+
+DeviceCopies::DeviceCopies(const c10::Device& device) : impl_(std::make_unique<Impl>(device)) {}
+DeviceCopies::~DeviceCopies() = default;
+
+at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t bytes) {
+  const at::Tensor made = at::empty({static_cast<std::int64_t>(bytes)},
+                                    at::TensorOptions(at::kByte).device(impl_->device));
+  for (std::size_t begin = 0; begin < bytes; begin += kLarge) {
+    const std::size_t end = std::min(bytes, begin + kLarge);
+    Impl::Staging& staging = impl_->take(end - begin);
+    auto* const memory = staging.memory.mutable_data_ptr<std::uint8_t>();
+    for (; !parts.empty(); parts = parts.subspan(1)) {
+      const HostPart& part = parts.front();
+      const std::size_t first = std::max(part.begin, begin),
+                        last = std::min(part.begin + part.bytes, end);
+      if (first < last)
+        std::memcpy(memory + (first - begin),
+                    static_cast<const std::uint8_t*>(part.data) + (first - part.begin),
+                    last - first);
+      if (part.begin + part.bytes > end) break;
+    }
+    const auto size = static_cast<std::int64_t>(end - begin);
+    impl_->copy(staging.memory.narrow(0, 0, size),
+                made.narrow(0, static_cast<std::int64_t>(begin), size));
+    impl_->give_back(staging);
+    const std::scoped_lock lock(impl_->mutex);
+    ++impl_->counts.uploads;
+    impl_->counts.uploaded_bytes += size;
+  }
+  return made;
+}
+
+void DeviceCopies::download(const at::Tensor& from, void* to) {
+  const at::Tensor flat = from.view({-1});
+  const auto most = static_cast<std::int64_t>(kLarge / from.element_size());
+  for (std::int64_t begin = 0; begin < flat.numel(); begin += most) {
+    const at::Tensor part = flat.narrow(0, begin, std::min(most, flat.numel() - begin));
+    Impl::Staging& staging = impl_->take(part.nbytes());
+    const auto bytes = static_cast<std::int64_t>(part.nbytes());
+    fetch(part, staging.memory.narrow(0, 0, bytes).view(part.scalar_type()));
+    std::memcpy(
+        static_cast<std::uint8_t*>(to) + static_cast<std::size_t>(begin) * from.element_size(),
+        staging.memory.const_data_ptr<std::uint8_t>(), part.nbytes());
+    impl_->give_back(staging);
+  }
+}
+
+at::Tensor DeviceCopies::page_locked_rows(std::int64_t rows, std::int64_t length) {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->page_locked({rows, length}, at::kFloat);
+}
+
+void DeviceCopies::fetch(const at::Tensor& from, const at::Tensor& page_locked) {
+  impl_->copy(from, page_locked);
+  StreamPoint(impl_->device).wait();
+  const std::scoped_lock lock(impl_->mutex);
+  ++impl_->counts.downloads;
+  ++impl_->counts.waits;
+  impl_->counts.downloaded_bytes += static_cast<std::int64_t>(from.nbytes());
+}
+
+CopyCounts DeviceCopies::counts() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->counts;
+}
+
+}  // namespace tpudist

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+
+namespace at {
+class Tensor;
+}
+namespace c10 {
+struct Device;
+}
+
+namespace tpudist {
+
+// What was copied so far between a process and its device.
+struct CopyCounts {
+  std::int64_t uploads = 0, uploaded_bytes = 0;
+  std::int64_t downloads = 0, downloaded_bytes = 0;
+  std::int64_t waits = 0;        // of the host for the device; every download is one
+  std::int64_t page_locked = 0;  // allocations of page-locked memory
+};
+
+// Bytes of the host that go to byte `begin` of a copy on the device.
+struct HostPart {
+  const void* data = nullptr;
+  std::size_t begin = 0, bytes = 0;
+};
+
+// All copies between the memory of this process and that of one device. They go through page-locked
+// memory on the device's current stream, which must be the same for all threads. The staging
+// buffers of uploads are few and of fixed size; one is written again only after an event says that
+// its copy is done. Tests take the CPU for a device, whose memory is the host's. Thread-safe.
+class DeviceCopies {
+ public:
+  explicit DeviceCopies(const c10::Device& device);
+  ~DeviceCopies();
+  DeviceCopies(const DeviceCopies&) = delete;
+  DeviceCopies& operator=(const DeviceCopies&) = delete;
+
+  // Returns uint8 [bytes] on the device, filled from `parts`, which are sorted by `begin` and do
+  // not overlap. Bytes between them are undefined. One copy, or several of at most 32 MiB. The
+  // parts may change when it returns.
+  at::Tensor upload(std::span<const HostPart> parts, std::size_t bytes);
+  // Copies a contiguous tensor of the device to host memory of its size, and waits for it.
+  void download(const at::Tensor& from, void* to);
+
+  // Numbers in page-locked memory, uninitialised, float32 [rows, length].
+  at::Tensor page_locked_rows(std::int64_t rows, std::int64_t length);
+  // Copies a contiguous tensor of the device to page-locked memory of its shape, and waits for it.
+  void fetch(const at::Tensor& from, const at::Tensor& page_locked);
+
+  CopyCounts counts() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tpudist
