@@ -26,6 +26,10 @@ Csr transpose(const Csr& matrix, std::int64_t columns);
 // weights 1. Rows with a negative index are omitted. `size`: number of values of the index.
 Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size);
 
+// Turns begin[i + 1], the number of entries of row i, into the place where row i begins, and returns
+// the number of all entries. Who then fills the rows counts begin[i + 1] up to where row i ends.
+std::int64_t starts_of_rows(std::span<std::int64_t> begin);
+
 // Throws Error: an index does not fit 32 bits.
 [[noreturn]] void refuse_index(std::int64_t value);
 
