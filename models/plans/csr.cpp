@@ -28,18 +28,19 @@ void refuse_index(std::int64_t value) {
                                      "configurations in a slate or fewer slates in a unit");
 }
 
-std::int64_t starts_of_rows(std::span<std::int64_t> begin) {
+std::int32_t starts_of_rows(std::span<std::int32_t> begin) {
   std::int64_t entries = 0;
-  for (std::int64_t& count : begin.subspan(1)) entries += std::exchange(count, entries);
-  return entries;
+  for (std::int32_t& count : begin.subspan(1))
+    entries += std::exchange(count, static_cast<std::int32_t>(entries));
+  return to_index32(entries);
 }
 
 Csr transpose(const Csr& matrix, std::int64_t columns) {
   Csr result = empty_rows(matrix.source, columns);
   result.weight.resize(matrix.weight.size());
   for (std::int64_t row = 0; row < matrix.rows(); ++row) {
-    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e) {
-      const std::int64_t place = result.begin[matrix.source[e] + 1]++;
+    for (std::int32_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e) {
+      const std::int32_t place = result.begin[matrix.source[e] + 1]++;
       result.source[place] = static_cast<std::int32_t>(row);
       if (!matrix.weight.empty()) result.weight[place] = matrix.weight[e];
     }

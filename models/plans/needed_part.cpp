@@ -21,10 +21,10 @@ Csr leading(const Csr& matrix, std::int64_t rows, std::int64_t sources) {
   }
   part.source.resize(end);
   part.weight.resize(matrix.weight.empty() ? 0 : end);
-  std::int64_t size = 0;
+  std::int32_t size = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     // Entries are sorted by source.
-    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1] && all[e] < sources; ++e) {
+    for (std::int32_t e = matrix.begin[row]; e < matrix.begin[row + 1] && all[e] < sources; ++e) {
       part.source[size] = all[e];
       if (!part.weight.empty()) part.weight[size] = matrix.weight[e];
       ++size;

@@ -188,7 +188,7 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
       ++transposed.begin[place + 1];
     }
   }
-  const std::int64_t entries = starts_of_rows(forward.begin);
+  const std::int32_t entries = starts_of_rows(forward.begin);
   starts_of_rows(transposed.begin);
   forward.source.resize(entries);
   forward.weight.resize(entries);
@@ -197,7 +197,7 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
   for (std::int32_t row = 0; row < rows; ++row) {
     for (const std::int32_t column : lists[row].columns) {
       const std::int32_t place = columns.place[column];
-      std::int64_t& end = transposed.begin[place + 1];
+      std::int32_t& end = transposed.begin[place + 1];
       if (last[place] == rows + row) {
         ++transposed.weight[end - 1];
         continue;
@@ -208,9 +208,9 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
     }
   }
   for (std::size_t place = 0; place < width; ++place) {
-    for (std::int64_t e = transposed.begin[place]; e < transposed.begin[place + 1]; ++e) {
+    for (std::int32_t e = transposed.begin[place]; e < transposed.begin[place + 1]; ++e) {
       const std::int32_t row = transposed.source[e];
-      const std::int64_t at = forward.begin[row + 1]++;
+      const std::int32_t at = forward.begin[row + 1]++;
       const double count = transposed.weight[e];
       transposed.weight[e] = static_cast<float>(count * lists[row].weight);
       forward.source[at] = static_cast<std::int32_t>(place);
@@ -290,7 +290,7 @@ Readout make_readout(const UnorderedPlan& raw, std::span<const GraphSlates> grap
       for (const std::int32_t c : own.cells_of_config.of(places[s].config + k)) {
         readout.scores.forward.source.push_back(to_index32(places[s].cell + c));
       }
-      readout.scores.forward.begin.push_back(readout.scores.forward.entries());
+      readout.scores.forward.begin.push_back(to_index32(readout.scores.forward.entries()));
       readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
     }
     common.push_back({own.common.of(0), mean ? 1.0 / nodes : 1.0});

@@ -27,7 +27,7 @@ struct DeviceMatrix {
     return {begin.data(), source.data(), weight.size() == 0 ? nullptr : weight.data(),
             static_cast<std::int64_t>(begin.size()) - 1};
   }
-  GuardedArray<std::int64_t> begin;
+  GuardedArray<std::int32_t> begin;
   GuardedArray<std::int32_t> source;
   GuardedArray<float> weight;
 };
