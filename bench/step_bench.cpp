@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -145,6 +146,8 @@ class StepBench {
                  {"threads", context_.pool.threads()}};
     if (arguments_.mode == "infer") {
       infer(line);
+    } else if (arguments_.mode == "plan") {
+      plan(line);
     } else {
       train(line);
     }
@@ -176,12 +179,13 @@ class StepBench {
       StepWork work;
       double seconds = 0;
     };
-    Prefetcher<Planned> prefetcher(0, experiment_.train.prefetch, 1, [&](std::int64_t i) {
-      const Clock::time_point begin = Clock::now();
-      Planned planned{builder.build(i), 0};
-      planned.seconds = seconds_since(begin);
-      return planned;
-    });
+    Prefetcher<Planned> prefetcher(0, experiment_.train.prefetch, setup_.steps_at_once,
+                                   [&](std::int64_t i) {
+                                     const Clock::time_point begin = Clock::now();
+                                     Planned planned{builder.build(i), 0};
+                                     planned.seconds = seconds_since(begin);
+                                     return planned;
+                                   });
     for (std::int64_t i = 0; i < arguments_.steps + warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
       const auto [work, planned] = prefetcher.next();
@@ -254,6 +258,21 @@ class StepBench {
     return sum;
   }
 
+  // Prepares steps as training does, by a loader thread and the pool, and runs nothing beside it.
+  void plan(json& line) {
+    const StepBuilder builder = setup_.steps_of(0);
+    Prefetcher<StepWork> prefetcher(0, experiment_.train.prefetch, setup_.steps_at_once,
+                                    [&](std::int64_t i) { return builder.build(i); });
+    for (int i = 0; i < arguments_.warm_up; ++i) prefetcher.next();
+    const Clock::time_point begin = Clock::now();
+    const std::clock_t processor = std::clock();
+    for (std::int64_t i = 0; i < arguments_.steps; ++i) prefetcher.next();
+    const auto slates = static_cast<double>(arguments_.steps * arguments_.slates);
+    line["slate_processor_seconds"] =
+        static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC / slates;
+    line["slates_per_second"] = slates / seconds_since(begin);
+  }
+
   double validate() {
     if (!valid_)
       valid_.emplace(experiment_.data.evaluation("valid"), context_)
@@ -321,10 +340,11 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
   app.add_option("--aggregation", arguments.aggregation)
       ->check(CLI::IsMember({"mean", "max"}))
       ->capture_default_str();
-  app.add_option("--mode", arguments.mode,
-                 "train, infer (all runs of the graph) or tau (train until the valid split is "
-                 "ranked as well as --target)")
-      ->check(CLI::IsMember({"train", "infer", "tau"}))
+  app.add_option(
+         "--mode", arguments.mode,
+         "train, plan (prepare steps only), infer (all runs of the graph) or tau (train until the "
+         "valid split is ranked as well as --target)")
+      ->check(CLI::IsMember({"train", "plan", "infer", "tau"}))
       ->capture_default_str();
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
   app.add_option("--configs", arguments.configs, "Configurations of a slate")->check(positive);

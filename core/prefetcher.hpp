@@ -15,9 +15,14 @@
 
 namespace tpudist {
 
+// Marks this thread as one whose results are needed later: threads of a ThreadPool help with its
+// loops, and with loops inside of them, only while no other loop has indices.
+void mark_background_thread();
+
 // Makes items `first`, `first + 1`, ... in background threads; `next` returns them in the order of
 // their numbers. At most `depth` items are being made or waiting at any time, which bounds memory.
-// `make` is called from several threads at once, once per number. If it throws, the `next` for that
+// `make` is called from several background threads (mark_background_thread) at once, once per
+// number. If it throws, the `next` for that
 // item rethrows, and the `next` after it continues with the following item. The destructor waits
 // for running calls of `make` and starts no new ones. Call `next` from one thread.
 template <typename T>
@@ -85,6 +90,7 @@ T Prefetcher<T>::next() {
 
 template <typename T>
 void Prefetcher<T>::work() {
+  mark_background_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
     room_.wait(lock, [&] { return stopped_ || next_made_ < next_out_ + depth_; });

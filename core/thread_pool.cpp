@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/finished_work.hpp"
+#include "core/prefetcher.hpp"
 
 namespace tpudist {
 namespace {
@@ -33,12 +34,20 @@ void spin_until(const Ready& ready) {
   while (!ready() && std::chrono::steady_clock::now() < end) pause_briefly();
 }
 
+// Whether this thread has called mark_background_thread.
+thread_local bool background_thread = false;
+
 // One call of parallel_for. Lives on the caller's stack: the caller leaves only when `helpers` is
 // 0.
 struct Loop {
   Loop(std::int64_t count, std::int64_t chunk, const std::function<void(std::int64_t)>& body,
        Loop* parent, const void* pool)
-      : count(count), chunk(chunk), body(body), parent(parent), pool(pool) {}
+      : count(count),
+        chunk(chunk),
+        body(body),
+        parent(parent),
+        pool(pool),
+        background(parent ? parent->background : background_thread) {}
 
   bool has_indices() const { return next.load(std::memory_order_relaxed) < count; }
 
@@ -65,6 +74,7 @@ struct Loop {
   const std::function<void(std::int64_t)>& body;
   Loop* const parent;  // the loop whose task called parallel_for, of any pool; outlives this one
   const void* const pool;
+  const bool background;  // inner loops are what the outer one is
 
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> failed{false};
@@ -189,18 +199,20 @@ void ThreadPool::Impl::run_thread(const std::function<void()>& on_start) {
   }
 }
 
-// The most recent open loop with indices left; with `within`, among the loops that its tasks
-// opened.
+// The most recent open loop with indices left, else the oldest one of background threads, which is
+// needed first. With `within`, among the loops that its tasks opened.
 Loop* ThreadPool::Impl::innermost(const Loop* within) {
+  Loop* background = nullptr;
   for (std::size_t i = open_loops.size(); i-- > 0;) {
     Loop* loop = open_loops[i];
     if (!loop->has_indices()) {
       close(*loop);
     } else if (!within || loop->descends_from(*within)) {
-      return loop;
+      if (!loop->background) return loop;
+      background = loop;
     }
   }
-  return nullptr;
+  return background;
 }
 
 void ThreadPool::Impl::help(Loop& loop, std::unique_lock<std::mutex>& lock) {
@@ -260,6 +272,10 @@ void ThreadPool::Impl::run(Loop& loop) {
     loop.caller_wakes.wait(lock, [&] { return alone() || innermost(&loop); });
     loop.caller_sleeps = false;
   }
+}
+
+void mark_background_thread() {
+  background_thread = true;
 }
 
 void count_finished_work(std::atomic<std::uint64_t>* counter) {

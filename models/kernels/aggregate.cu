@@ -80,7 +80,7 @@ template <typename T>
 struct Max {
   using Number = T;
   static constexpr int kNumbers = 1;
-  const std::int64_t* begin;
+  const std::int32_t* begin;
   std::int64_t width;
   Planes<const T> x;
   Planes<T> best;

@@ -21,7 +21,7 @@ struct LongRowPointers {
 
 // The arrays of a Csr in the memory of the current CUDA device, borrowed for a launch.
 struct CsrPointers {
-  const std::int64_t* begin = nullptr;   // [rows + 1]
+  const std::int32_t* begin = nullptr;   // [rows + 1]
   const std::int32_t* source = nullptr;  // [entries]
   const float* weight = nullptr;         // [entries]; null when every weight is 1
   std::int64_t rows = 0;

@@ -10,7 +10,7 @@ namespace tpudist {
 TPUDIST_VECTORISED
 void spmm_rows(const Csr& matrix, std::int64_t first, std::int64_t count, ConstRows x,
                std::int64_t width, Rows y, const SpmmOptions& options) {
-  const std::int64_t* const begin = matrix.begin.data();
+  const std::int32_t* const begin = matrix.begin.data();
   const std::int32_t* const source = matrix.source.data();
   const float* const weight = matrix.weight.empty() ? nullptr : matrix.weight.data();
   const std::int64_t replicas = options.replicas;

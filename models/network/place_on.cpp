@@ -18,6 +18,9 @@ DeviceContext place_on(int device_index, [[maybe_unused]] Precision precision) {
     C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device_index));
     require_precision(precision, major, minor);
   }
+  // A thread that waits for the device sleeps: its core plans the next steps.
+  C10_CUDA_CHECK(
+      cudaInitDevice(device_index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
   return {at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device_index)), make_device_backend};
 #else
   throw ConfigError(

@@ -5,12 +5,15 @@
 namespace tpudist {
 
 std::int32_t ColourTable::colour(std::span<const std::uint32_t> key, bool& fresh) {
-  // One multiplication per word; the finaliser distributes the low bits.
+  // One multiplication for two words; the finaliser distributes the low bits.
   std::uint64_t hash = key.size();
-  for (const std::uint32_t word : key) {
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+  const auto add = [&](std::uint64_t words) {
+    hash = (hash ^ words) * 0x9e3779b97f4a7c15ull;
     hash ^= hash >> 32;
-  }
+  };
+  std::size_t at = 0;
+  for (; at + 1 < key.size(); at += 2) add(key[at] | static_cast<std::uint64_t>(key[at + 1]) << 32);
+  if (at < key.size()) add(key[at]);
   hash = mix_hash(hash) & mask_;
   const std::int32_t known = index_.find(
       hash, [&](std::int32_t colour) { return std::ranges::equal(this->key(colour), key); });

@@ -20,6 +20,13 @@ class ColourTable {
   // Returns the colour of a key, and sets `fresh` to whether the key is new.
   std::int32_t colour(std::span<const std::uint32_t> key, bool& fresh);
 
+  // Removes all colours and keeps the memory.
+  void clear() {
+    index_.clear();
+    words_.clear();
+    begin_.resize(1);
+  }
+
   // Number of colours.
   std::int32_t size() const { return static_cast<std::int32_t>(begin_.size()) - 1; }
   // The key of a colour, valid until the next call of `colour`.

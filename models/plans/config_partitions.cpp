@@ -16,19 +16,16 @@ ConfigPartitions::ConfigPartitions(std::int64_t configs) : configs_(configs) {
 }
 
 std::int32_t ConfigPartitions::of_labels(std::span<const std::int32_t> labels) {
-  std::vector<std::int32_t> label_of_class;
-  std::vector<std::int32_t> numbered(configs_);
+  label_of_class_.clear();
   for (std::int64_t k = 0; k < configs_; ++k) {
-    const auto known = std::find(label_of_class.begin(), label_of_class.end(), labels[k]);
-    numbered[k] = static_cast<std::int32_t>(known - label_of_class.begin());
-    if (known == label_of_class.end()) label_of_class.push_back(labels[k]);
+    const auto known = std::find(label_of_class_.begin(), label_of_class_.end(), labels[k]);
+    scratch_[k] = static_cast<std::int32_t>(known - label_of_class_.begin());
+    if (known == label_of_class_.end()) label_of_class_.push_back(labels[k]);
   }
-  return intern(numbered);
+  return intern(scratch_);
 }
 
-std::int32_t ConfigPartitions::refine(std::int32_t a, std::int32_t b) {
-  if (a == b || b == 0) return a;
-  if (a == 0) return b;
+std::int32_t ConfigPartitions::refine_further(std::int32_t a, std::int32_t b) {
   if (classes(a) == configs_) return a;
   if (classes(b) == configs_) return b;
   if (a > b) std::swap(a, b);

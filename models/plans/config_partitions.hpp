@@ -21,15 +21,18 @@ class ConfigPartitions {
   std::int32_t of_labels(std::span<const std::int32_t> labels);
 
   // Returns the common refinement: configurations are in one class if they are in both partitions.
-  std::int32_t refine(std::int32_t a, std::int32_t b);
+  std::int32_t refine(std::int32_t a, std::int32_t b) {
+    if (a == b || b == 0) return a;
+    return a == 0 ? b : refine_further(a, b);
+  }
 
   std::int32_t classes(std::int32_t partition) const {
     return static_cast<std::int32_t>(first_begin_[partition + 1] - first_begin_[partition]);
   }
   // [K] class of each configuration, numbered by first occurrence.
   std::span<const std::int32_t> class_of_config(std::int32_t partition) const {
-    const std::span<const std::uint32_t> words = contents_.key(partition);
-    return {reinterpret_cast<const std::int32_t*>(words.data()), words.size()};
+    const auto* const all = reinterpret_cast<const std::int32_t*>(contents_.key(0).data());
+    return {all + partition * configs_, static_cast<std::size_t>(configs_)};
   }
   // [classes] first configuration of each class.
   std::span<const std::int32_t> first_config(std::int32_t partition) const {
@@ -39,6 +42,7 @@ class ConfigPartitions {
 
  private:
   std::int32_t intern(std::span<const std::int32_t> classes);
+  std::int32_t refine_further(std::int32_t a, std::int32_t b);
   void number_pairs(std::int32_t a, std::int32_t b);
 
   std::int64_t configs_;
@@ -47,7 +51,7 @@ class ConfigPartitions {
   std::vector<std::int64_t> first_begin_{0};  // [partitions + 1]
   PairTable by_pair_, pairs_;
   std::vector<std::int32_t> pair_result_;  // [by_pair_.size()]
-  std::vector<std::int32_t> scratch_, table_;
+  std::vector<std::int32_t> scratch_, table_, label_of_class_;
 };
 
 }  // namespace tpudist

@@ -1,11 +1,26 @@
 #include "models/plans/csr.hpp"
 
-#include <numeric>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 
 namespace tpudist {
+namespace {
+
+// A matrix with room for an entry in row `index[i]` for each i where it is not negative.
+// begin[j + 1] is where row j begins: who fills the rows counts it up to where row j ends.
+Csr empty_rows(std::span<const std::int32_t> index, std::int64_t rows) {
+  Csr result;
+  result.begin.assign(rows + 1, 0);
+  for (const std::int32_t row : index) {
+    if (row >= 0) ++result.begin[row + 1];
+  }
+  result.source.resize(starts_of_rows(result.begin));
+  return result;
+}
+
+}  // namespace
 
 void refuse_index(std::int64_t value) {
   throw Error(ErrorKind::failed, "a plan needs " + std::to_string(value) +
@@ -13,17 +28,19 @@ void refuse_index(std::int64_t value) {
                                      "configurations in a slate or fewer slates in a unit");
 }
 
+std::int32_t starts_of_rows(std::span<std::int32_t> begin) {
+  std::int64_t entries = 0;
+  for (std::int32_t& count : begin.subspan(1))
+    entries += std::exchange(count, static_cast<std::int32_t>(entries));
+  return to_index32(entries);
+}
+
 Csr transpose(const Csr& matrix, std::int64_t columns) {
-  Csr result;
-  result.begin.assign(columns + 1, 0);
-  for (const std::int32_t source : matrix.source) ++result.begin[source + 1];
-  std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
-  result.source.resize(matrix.source.size());
+  Csr result = empty_rows(matrix.source, columns);
   result.weight.resize(matrix.weight.size());
-  std::vector<std::int64_t> next(result.begin.begin(), result.begin.end() - 1);
   for (std::int64_t row = 0; row < matrix.rows(); ++row) {
-    for (std::int64_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e) {
-      const std::int64_t place = next[matrix.source[e]]++;
+    for (std::int32_t e = matrix.begin[row]; e < matrix.begin[row + 1]; ++e) {
+      const std::int32_t place = result.begin[matrix.source[e] + 1]++;
       result.source[place] = static_cast<std::int32_t>(row);
       if (!matrix.weight.empty()) result.weight[place] = matrix.weight[e];
     }
@@ -32,16 +49,10 @@ Csr transpose(const Csr& matrix, std::int64_t columns) {
 }
 
 Csr transpose_index(std::span<const std::int32_t> index, std::int64_t size) {
-  Csr result;
-  result.begin.assign(size + 1, 0);
-  for (const std::int32_t value : index) {
-    if (value >= 0) ++result.begin[value + 1];
-  }
-  std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
-  result.source.resize(result.begin.back());
-  std::vector<std::int64_t> next(result.begin.begin(), result.begin.end() - 1);
-  for (std::size_t row = 0; row < index.size(); ++row) {
-    if (index[row] >= 0) result.source[next[index[row]]++] = to_index32(row);
+  Csr result = empty_rows(index, size);
+  const std::int32_t rows = to_index32(static_cast<std::int64_t>(index.size()));
+  for (std::int32_t row = 0; row < rows; ++row) {
+    if (index[row] >= 0) result.source[result.begin[index[row] + 1]++] = row;
   }
   return result;
 }

@@ -11,7 +11,7 @@ namespace tpudist {
 // y[i] = sum over e in [begin[i], begin[i + 1]) of weight[e] * x[source[e]]. The entries of a row
 // are sorted by source; equal ones are merged and their weights added.
 struct Csr {
-  std::vector<std::int64_t> begin;   // [rows + 1]
+  std::vector<std::int32_t> begin;   // [rows + 1]
   std::vector<std::int32_t> source;  // [entries]
   std::vector<float> weight;         // [entries]; empty when every weight is 1
   std::int64_t rows() const { return static_cast<std::int64_t>(begin.size()) - 1; }
@@ -38,6 +38,11 @@ struct LongRows {
 
 // Finds the rows of more than `length` entries. How a row is cut depends on nothing but its length.
 LongRows split_long_rows(const Csr& matrix, std::int64_t length);
+
+// Turns begin[i + 1], the number of entries of row i, into the place where row i begins, and returns
+// the number of all entries. Who then fills the rows counts begin[i + 1] up to where row i ends.
+// Throws Error when the number does not fit 32 bits.
+std::int32_t starts_of_rows(std::span<std::int32_t> begin);
 
 // Throws Error: an index does not fit 32 bits.
 [[noreturn]] void refuse_index(std::int64_t value);

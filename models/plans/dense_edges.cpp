@@ -34,7 +34,7 @@ EdgeSet make_graph_set(std::span<const PlanSlate> slates, EdgeKind direction,
         matrix.weight.push_back(static_cast<float>(static_cast<double>(end - i) / divisor));
         i = end;
       }
-      matrix.begin.push_back(matrix.entries());
+      matrix.begin.push_back(to_index32(matrix.entries()));
     }
   }
   set.aggregate.replicas = static_cast<std::int32_t>(rows.replicas());
@@ -58,7 +58,7 @@ EdgeSet make_nodes_set(std::span<const PlanSlate> slates, const DenseRows& rows)
     for (std::int64_t k = 0; k < slates[s].configs / rows.replicas(); ++k) {
       for (const std::int64_t row : first_rows[s])
         matrix.source.push_back(to_index32(row / rows.replicas() + k));
-      matrix.begin.push_back(matrix.entries());
+      matrix.begin.push_back(to_index32(matrix.entries()));
     }
   }
   set.aggregate.replicas = static_cast<std::int32_t>(rows.replicas());
@@ -82,7 +82,7 @@ EdgeSet make_configs_set(std::span<const PlanSlate> slates, const DenseRows& row
       matrix.source.push_back(to_index32(rows.first_row(place) + k));
       set.neighbourhood.index.push_back(to_index32(place));
     }
-    matrix.begin.push_back(matrix.entries());
+    matrix.begin.push_back(to_index32(matrix.entries()));
     ++place;
   }
   set.aggregate.transposed = transpose(matrix, rows.rows());

@@ -9,8 +9,8 @@ namespace tpudist {
 namespace {
 
 // 0, 1, ... n
-std::vector<std::int64_t> offsets_to(std::int64_t n) {
-  std::vector<std::int64_t> offsets(n + 1);
+std::vector<std::int32_t> offsets_to(std::int64_t n) {
+  std::vector<std::int32_t> offsets(n + 1);
   std::iota(offsets.begin(), offsets.end(), 0);
   return offsets;
 }
@@ -36,14 +36,14 @@ Readout make_dense_readout(std::span<const PlanSlate> slates, bool mean, const D
       for (const std::int64_t row : cell_rows[s]) {
         readout.cells.forward.source.push_back(to_index32(row + k));
       }
-      readout.cells.forward.begin.push_back(readout.cells.forward.entries());
+      readout.cells.forward.begin.push_back(to_index32(readout.cells.forward.entries()));
       readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
     }
     readout.cells.forward.weight.resize(readout.cells.forward.source.size(), weight);
     for (const std::int64_t row : common_rows[s]) {
       readout.common.forward.source.push_back(to_index32(row));
     }
-    readout.common.forward.begin.push_back(readout.common.forward.entries());
+    readout.common.forward.begin.push_back(to_index32(readout.common.forward.entries()));
     readout.common.forward.weight.resize(readout.common.forward.source.size(), weight);
   }
   readout.cells.transposed = transpose(readout.cells.forward, rows.rows());

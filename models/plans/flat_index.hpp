@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -35,6 +36,12 @@ class FlatIndex {
     if (2 * (count_ + 1) > slots_.size()) grow();
     place(static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32), item);
     ++count_;
+  }
+
+  // Removes all items and keeps the memory.
+  void clear() {
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+    count_ = 0;
   }
 
  private:

@@ -9,22 +9,30 @@ namespace {
 
 // The first `rows` rows of a matrix, with only the entries whose source is below `sources`.
 Csr leading(const Csr& matrix, std::int64_t rows, std::int64_t sources) {
+  const auto end = static_cast<std::size_t>(matrix.begin[rows]);
+  const std::span all(matrix.source.data(), end);
   Csr part;
-  part.begin.reserve(static_cast<std::size_t>(rows) + 1);
-  part.begin.push_back(0);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto first = matrix.source.begin() + matrix.begin[row],
-               last = matrix.source.begin() + matrix.begin[row + 1];
-    // Entries are sorted by source.
-    const auto end =
-        first == last || last[-1] < sources ? last : std::lower_bound(first, last, sources);
-    part.source.insert(part.source.end(), first, end);
-    if (!matrix.weight.empty()) {
-      const auto weights = matrix.weight.begin() + matrix.begin[row];
-      part.weight.insert(part.weight.end(), weights, weights + (end - first));
-    }
-    part.begin.push_back(part.entries());
+  part.begin.assign(matrix.begin.begin(), matrix.begin.begin() + rows + 1);
+  if (all.empty() || std::ranges::max(all) < sources) {
+    part.source.assign(all.begin(), all.end());
+    if (!matrix.weight.empty())
+      part.weight.assign(matrix.weight.begin(), matrix.weight.begin() + end);
+    return part;
   }
+  part.source.resize(end);
+  part.weight.resize(matrix.weight.empty() ? 0 : end);
+  std::int32_t size = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    // Entries are sorted by source.
+    for (std::int32_t e = matrix.begin[row]; e < matrix.begin[row + 1] && all[e] < sources; ++e) {
+      part.source[size] = all[e];
+      if (!part.weight.empty()) part.weight[size] = matrix.weight[e];
+      ++size;
+    }
+    part.begin[row + 1] = size;
+  }
+  part.source.resize(static_cast<std::size_t>(size));
+  if (!part.weight.empty()) part.weight.resize(part.source.size());
   return part;
 }
 

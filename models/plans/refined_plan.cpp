@@ -161,27 +161,63 @@ std::vector<std::int32_t> reorder(std::span<const std::int32_t> values, const Or
   return result;
 }
 
-// Appends one matrix row from a list of rows with repetitions, each of which counts `weight`.
-void append_row(std::span<const std::int32_t> list, const Order& rows, double weight,
-                std::vector<std::int32_t>& scratch, Csr& csr) {
-  if (list.size() == 1 || (list.size() == 2 && list[0] != list[1])) {
-    const std::int32_t first = rows.place[list.front()], second = rows.place[list.back()];
-    csr.source.push_back(std::min(first, second));
-    if (list.size() == 2) csr.source.push_back(std::max(first, second));
-    csr.weight.insert(csr.weight.end(), list.size(), static_cast<float>(weight));
-  } else {
-    scratch.clear();
-    for (const std::int32_t row : list) scratch.push_back(rows.place[row]);
-    std::sort(scratch.begin(), scratch.end());
-    for (std::size_t i = 0; i < scratch.size();) {
-      std::size_t end = i;
-      while (end < scratch.size() && scratch[end] == scratch[i]) ++end;
-      csr.source.push_back(scratch[i]);
-      csr.weight.push_back(static_cast<float>(static_cast<double>(end - i) * weight));
-      i = end;
+// One row of a matrix: columns in any order and with repetitions, each of which counts `weight`.
+struct WeightedList {
+  std::span<const std::int32_t> columns;
+  double weight = 1;
+};
+
+// Makes the matrix of these rows, with renumbered columns, and its transpose: the entries are
+// distributed to their columns and from there back to their rows, so that both are sorted.
+SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& columns) {
+  SparseMatrix matrix;
+  Csr &forward = matrix.forward, &transposed = matrix.transposed;
+  const auto rows = static_cast<std::int32_t>(lists.size());
+  to_index32(2 * static_cast<std::int64_t>(rows));  // the largest mark in `last`
+  const std::size_t width = columns.place.size();
+  forward.begin.assign(lists.size() + 1, 0);
+  transposed.begin.assign(width + 1, 0);
+  // The row that came to a column last; the second time rows are counted from `rows` on.
+  std::vector<std::int32_t> last(width, -1);
+  for (std::int32_t row = 0; row < rows; ++row) {
+    for (const std::int32_t column : lists[row].columns) {
+      const std::int32_t place = columns.place[column];
+      if (last[place] == row) continue;
+      last[place] = row;
+      ++forward.begin[row + 1];
+      ++transposed.begin[place + 1];
     }
   }
-  csr.begin.push_back(csr.entries());
+  const std::int32_t entries = starts_of_rows(forward.begin);
+  starts_of_rows(transposed.begin);
+  forward.source.resize(entries);
+  forward.weight.resize(entries);
+  transposed.source.resize(entries);
+  transposed.weight.resize(entries);
+  for (std::int32_t row = 0; row < rows; ++row) {
+    for (const std::int32_t column : lists[row].columns) {
+      const std::int32_t place = columns.place[column];
+      std::int32_t& end = transposed.begin[place + 1];
+      if (last[place] == rows + row) {
+        ++transposed.weight[end - 1];
+        continue;
+      }
+      last[place] = rows + row;
+      transposed.source[end] = row;
+      transposed.weight[end++] = 1;
+    }
+  }
+  for (std::size_t place = 0; place < width; ++place) {
+    for (std::int32_t e = transposed.begin[place]; e < transposed.begin[place + 1]; ++e) {
+      const std::int32_t row = transposed.source[e];
+      const std::int32_t at = forward.begin[row + 1]++;
+      const double count = transposed.weight[e];
+      transposed.weight[e] = static_cast<float>(count * lists[row].weight);
+      forward.source[at] = static_cast<std::int32_t>(place);
+      forward.weight[at] = transposed.weight[e];
+    }
+  }
+  return matrix;
 }
 
 GatherIndex make_gather(std::span<const std::int32_t> index, const Order& rows,
@@ -193,23 +229,16 @@ GatherIndex make_gather(std::span<const std::int32_t> index, const Order& rows,
   return gather;
 }
 
-EdgeSet make_edge_set(const RowLists& lists, const Order& neighbourhoods, const Order& rows_in,
+EdgeSet make_edge_set(const RowLists& raw, const Order& neighbourhoods, const Order& rows_in,
                       bool mean) {
-  EdgeSet set;
-  Csr& matrix = set.aggregate.forward;
-  matrix.begin.reserve(lists.size() + 1);
-  matrix.source.reserve(lists.row.size());
-  matrix.weight.reserve(lists.row.size());
-  matrix.begin.push_back(0);
-  std::vector<std::int32_t> scratch;
+  std::vector<WeightedList> lists;
+  lists.reserve(neighbourhoods.found.size());
   for (const std::int32_t found : neighbourhoods.found) {
-    const auto list = lists.of(found);
+    const auto list = raw.of(found);
     const bool divided = mean && !list.empty();
-    append_row(list, rows_in, divided ? 1.0 / static_cast<double>(list.size()) : 1.0, scratch,
-               matrix);
+    lists.push_back({list, divided ? 1.0 / static_cast<double>(list.size()) : 1.0});
   }
-  set.aggregate.transposed = transpose(matrix, static_cast<std::int64_t>(rows_in.place.size()));
-  return set;
+  return {make_matrix(lists, rows_in), {}};
 }
 
 std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShape& shape,
@@ -237,30 +266,23 @@ std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShap
 Readout make_readout(const UnorderedPlan& raw, std::span<const GraphSlates> graphs,
                      std::span<const RefinedSlate> slates, const Order& rows, bool mean) {
   Readout readout;
-  const auto row_count = static_cast<std::int64_t>(rows.place.size());
-  std::vector<std::int32_t> scratch;
   struct Place {
     std::size_t graph;
     std::int64_t config, cell;
   };
   std::vector<Place> places(slates.size());
-  std::int64_t cell = 0;
-  readout.cells.forward.begin.push_back(0);
+  std::vector<WeightedList> cells, common;
   for (std::size_t g = 0; g < graphs.size(); ++g) {
-    const double weight = mean ? 1.0 / static_cast<double>(graphs[g].graph->nodes()) : 1.0;
-    const RowLists& cells = raw.readouts[g].cells;
-    for (std::int64_t c = 0; c < cells.size(); ++c) {
-      append_row(cells.of(c), rows, weight, scratch, readout.cells.forward);
-    }
     std::int64_t config = 0;
     for (const std::size_t s : graphs[g].slates) {
-      places[s] = {g, config, cell};
+      places[s] = {g, config, static_cast<std::int64_t>(cells.size())};
       config += slates[s].configs;
     }
-    cell += cells.size();
+    const double weight = mean ? 1.0 / static_cast<double>(graphs[g].graph->nodes()) : 1.0;
+    const RowLists& own = raw.readouts[g].cells;
+    for (std::int64_t c = 0; c < own.size(); ++c) cells.push_back({own.of(c), weight});
   }
   readout.scores.forward.begin.push_back(0);
-  readout.common.forward.begin.push_back(0);
   for (std::size_t s = 0; s < slates.size(); ++s) {
     const RawReadout& own = raw.readouts[places[s].graph];
     const auto nodes = static_cast<double>(slates[s].graph->nodes());
@@ -268,14 +290,15 @@ Readout make_readout(const UnorderedPlan& raw, std::span<const GraphSlates> grap
       for (const std::int32_t c : own.cells_of_config.of(places[s].config + k)) {
         readout.scores.forward.source.push_back(to_index32(places[s].cell + c));
       }
-      readout.scores.forward.begin.push_back(readout.scores.forward.entries());
+      readout.scores.forward.begin.push_back(to_index32(readout.scores.forward.entries()));
       readout.slate_of_config.push_back(static_cast<std::int32_t>(s));
     }
-    append_row(own.common.of(0), rows, mean ? 1.0 / nodes : 1.0, scratch, readout.common.forward);
+    common.push_back({own.common.of(0), mean ? 1.0 / nodes : 1.0});
   }
-  readout.cells.transposed = transpose(readout.cells.forward, row_count);
-  readout.scores.transposed = transpose(readout.scores.forward, cell);
-  readout.common.transposed = transpose(readout.common.forward, row_count);
+  readout.cells = make_matrix(cells, rows);
+  readout.scores.transposed =
+      transpose(readout.scores.forward, static_cast<std::int64_t>(cells.size()));
+  readout.common = make_matrix(common, rows);
   return readout;
 }
 

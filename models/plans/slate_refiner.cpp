@@ -3,9 +3,25 @@
 #include <algorithm>
 
 #include "models/plans/csr.hpp"
-#include "models/plans/pair_table.hpp"
 
 namespace tpudist {
+namespace {
+
+// By insertion where they are few, as they nearly always are and nearly in order.
+void sort_rows(std::vector<std::uint32_t>& rows) {
+  if (rows.size() > 24) {
+    std::sort(rows.begin(), rows.end());
+    return;
+  }
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::uint32_t row = rows[i];
+    std::size_t at = i;
+    for (; at > 0 && rows[at - 1] > row; --at) rows[at] = rows[at - 1];
+    rows[at] = row;
+  }
+}
+
+}  // namespace
 
 SlateRefiner::SlateRefiner(const GraphSlates& graph_slates, std::span<const RefinedSlate> slates,
                            std::span<const SlateOffsets> offsets, int hash_bits)
@@ -15,45 +31,46 @@ SlateRefiner::SlateRefiner(const GraphSlates& graph_slates, std::span<const Refi
       offsets_(offsets),
       hash_bits_(hash_bits),
       partitions_(graph_slates.configs),
-      of_node_(graph_.nodes()) {
+      of_node_(graph_.nodes()),
+      next_of_node_(graph_.nodes()) {
   label_configs();
 }
 
+// Lists, for every configurable node and configuration, the class of the state and its row in the
+// plan.
 void SlateRefiner::label_configs() {
   const Array<std::int32_t>& config_nodes = graph_.config_nodes();
-  if (config_nodes.empty()) {
-    states_.push_back(label_configs(0));
-    return;
+  const std::size_t width = std::max<std::size_t>(config_nodes.size(), 1);
+  const auto configs = static_cast<std::size_t>(graph_slates_.configs);
+  label_.resize(width * configs);
+  state_.resize(width * configs);
+  states_.reserve(width + 1);
+  if (!config_nodes.empty()) {
+    states_.emplace_back();
+    node_states_.assign(graph_.nodes(), 0);
   }
-  states_.emplace_back();
-  node_states_.assign(graph_.nodes(), 0);
-  for (std::size_t j = 0; j < config_nodes.size(); ++j) {
-    node_states_[config_nodes[j]] = static_cast<std::int32_t>(states_.size());
-    states_.push_back(label_configs(j));
-  }
-}
-
-// Lists, for every configuration, the class of its state at one configurable node, and the state's
-// row in the plan.
-SlateRefiner::NodeStates SlateRefiner::label_configs(std::size_t config_index) {
-  const std::size_t width = std::max<std::size_t>(graph_.config_nodes().size(), 1);
-  NodeStates states;
-  for (const std::size_t s : graph_slates_.slates) {
-    for (std::int64_t k = 0; k < slates_[s].configs; ++k) {
-      const std::int32_t state = slates_[s].states[k * width + config_index];
-      states.label.push_back(slates_[s].state_class[state]);
-      states.state.push_back(to_index32(offsets_[s].state + state));
+  for (std::size_t j = 0; j < width; ++j) {
+    if (!config_nodes.empty())
+      node_states_[config_nodes[j]] = static_cast<std::int32_t>(states_.size());
+    std::size_t at = j * configs;
+    states_.push_back({0, label_.data() + at, state_.data() + at});
+    for (const std::size_t s : graph_slates_.slates) {
+      const RefinedSlate& slate = slates_[s];
+      for (std::int64_t k = 0; k < slate.configs; ++k, ++at) {
+        const std::int32_t state = slate.states[k * width + j];
+        label_[at] = slate.state_class[state];
+        state_[at] = to_index32(offsets_[s].state + state);
+      }
     }
+    states_.back().partition = partitions_.of_labels({states_.back().label, configs});
   }
-  states.partition = partitions_.of_labels(states.label);
-  return states;
 }
 
 void SlateRefiner::start(UnorderedPlan& plan) {
   PairTable table(hash_bits_);
   for (const std::int32_t node : graph_.reached(0)) {
     const NodeStates& states = states_of(node);
-    of_node_[node] = {states.partition, static_cast<std::int64_t>(colours_.size())};
+    of_node_.set(node, states.partition, to_index32(colours_.size()));
     for (const std::int32_t config : partitions_.first_config(states.partition)) {
       bool fresh = false;
       colours_.push_back(table.number(graph_.node_class()[node], states.label[config], fresh));
@@ -67,6 +84,21 @@ void SlateRefiner::start(UnorderedPlan& plan) {
     plan.node.push_back(to_index32(graph_slates_.first_node + graph_.node_class()[node]));
     plan.state.push_back(-1);
   }
+  number_unreached_rows();
+}
+
+// The rows of unreached nodes follow those of reached ones.
+void SlateRefiner::number_unreached_rows() {
+  const UnreachedLayer& unreached = graph_.unreached(layer_);
+  const std::int32_t begin = to_index32(colours_.size());
+  for (std::int64_t row = reached_rows_; row < rows(); ++row)
+    colours_.push_back(static_cast<std::int32_t>(row));
+  if (unreached.node.empty()) return;
+  std::int32_t* const begins = of_node_.begin.data();
+  for (std::int64_t node = 0; node < graph_.nodes(); ++node) {
+    const std::int32_t colour = unreached.colour[node];
+    begins[node] = colour >= 0 ? begin + colour : begins[node];
+  }
 }
 
 // The neighbourhoods of unreached nodes come first.
@@ -74,7 +106,7 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
                                         RowLists& lists) {
   first_neighbourhood_[set] = lists.size();
   single_[set].assign(rows(), -1);
-  several_[set] = ColourTable(hash_bits_);
+  several_[set].clear();
   neighbourhood_of_colour_[set].clear();
   const UnreachedNeighbourhoods& unreached = graph_.unreached_neighbourhoods(layer, set);
   const bool configs = graph_.shape().layers[layer].edge_kinds[set] == EdgeKind::configs;
@@ -88,40 +120,47 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
   }
 }
 
-// Returns the neighbourhood of the sorted rows in `key_`; creates it if it is new.
+// Returns the neighbourhood of a single row; creates it if it is new.
+std::int32_t SlateRefiner::neighbourhood_of_row(std::size_t set, std::int32_t row,
+                                                std::int64_t base, RowLists& lists) {
+  std::int32_t& neighbourhood = single_[set][row];
+  if (neighbourhood < 0) {
+    neighbourhood = to_index32(lists.size());
+    lists.row.push_back(to_index32(base + row));
+    lists.close();
+  }
+  return neighbourhood;
+}
+
+// The same of the rows in `key_`, which it sorts.
 std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::int64_t base,
                                                 RowLists& lists) {
-  const auto make = [&] {
-    for (const std::uint32_t row : key_) lists.row.push_back(to_index32(base + row));
-    lists.close();
-    return to_index32(lists.size() - 1);
-  };
-  if (key_.size() == 1) {
-    std::int32_t& neighbourhood = single_[set][key_[0]];
-    if (neighbourhood < 0) neighbourhood = make();
-    return neighbourhood;
-  }
+  if (key_.size() == 1)
+    return neighbourhood_of_row(set, static_cast<std::int32_t>(key_[0]), base, lists);
+  sort_rows(key_);
   bool fresh = false;
   const std::int32_t colour = several_[set].colour(key_, fresh);
-  if (fresh) neighbourhood_of_colour_[set].push_back(make());
+  if (fresh) {
+    neighbourhood_of_colour_[set].push_back(to_index32(lists.size()));
+    for (const std::uint32_t row : key_) lists.row.push_back(to_index32(base + row));
+    lists.close();
+  }
   return neighbourhood_of_colour_[set][colour];
 }
 
 // The neighbourhood that all nodes share: the rows of the whole graph in each configuration.
 void SlateRefiner::collect_whole_graph(int layer, std::size_t set, std::int64_t base,
                                        RowLists& lists, NodeNeighbourhoods& result) {
-  result = {};
   if (graph_.reached(layer).empty()) {
     result.neighbourhood.push_back(to_index32(first_neighbourhood_[set]));
     return;
   }
   for (const std::int32_t node : graph_.reached(layer))
-    result.partition = partitions_.refine(result.partition, of_node_[node].partition);
+    result.partition = partitions_.refine(result.partition, of_node_.partition[node]);
   for (const std::int32_t config : partitions_.first_config(result.partition)) {
     key_.clear();
     for (std::int32_t node = 0; node < graph_.nodes(); ++node)
-      key_.push_back(static_cast<std::uint32_t>(row_of(node, config)));
-    std::sort(key_.begin(), key_.end());
+      key_.push_back(static_cast<std::uint32_t>(rows_of(node)(config)));
     result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
   }
 }
@@ -139,29 +178,27 @@ void SlateRefiner::collect_neighbourhoods(int layer, std::size_t set, std::int32
   const EdgeKind kind = graph_.shape().layers[layer].edge_kinds[set];
   if (kind == EdgeKind::configs) {
     key_.clear();
-    for (std::int64_t config = 0; config < graph_slates_.configs; ++config) {
-      key_.push_back(static_cast<std::uint32_t>(row_of(node, static_cast<std::int32_t>(config))));
-    }
-    std::sort(key_.begin(), key_.end());
+    for (std::int64_t config = 0; config < graph_slates_.configs; ++config)
+      key_.push_back(static_cast<std::uint32_t>(rows_of(node)(config)));
     result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
     return;
   }
   const auto sources = graph_.adjacency(kind).of(node);
-  for (const std::int32_t source : sources) {
-    if (graph_.unreached(layer).colour[source] < 0) {
-      result.partition = partitions_.refine(result.partition, of_node_[source].partition);
-    }
+  if (sources.size() == 1) {
+    result.partition = of_node_.partition[sources[0]];
+    const std::int32_t* const row = rows_of(sources[0]).of_class;
+    for (std::int32_t c = 0; c < partitions_.classes(result.partition); ++c)
+      result.neighbourhood.push_back(neighbourhood_of_row(set, row[c], base, lists));
+    return;
   }
+  for (const std::int32_t source : sources)
+    result.partition = partitions_.refine(result.partition, of_node_.partition[source]);
+  sources_.clear();
+  for (const std::int32_t source : sources) sources_.push_back(rows_of(source));
+  key_.resize(sources.size());
   for (const std::int32_t config : partitions_.first_config(result.partition)) {
-    key_.clear();
-    for (const std::int32_t source : sources) {
-      key_.push_back(static_cast<std::uint32_t>(row_of(source, config)));
-    }
-    if (key_.size() == 2) {
-      if (key_[0] > key_[1]) std::swap(key_[0], key_[1]);
-    } else if (key_.size() > 2) {
-      std::sort(key_.begin(), key_.end());
-    }
+    for (std::size_t i = 0; i < key_.size(); ++i)
+      key_[i] = static_cast<std::uint32_t>(sources_[i](config));
     result.neighbourhood.push_back(neighbourhood_of_key(set, base, lists));
   }
 }
@@ -172,7 +209,7 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
   const std::size_t sets = shape.edge_kinds.size();
   first_neighbourhood_.resize(sets);
   single_.resize(sets);
-  several_.resize(sets);
+  several_.resize(sets, ColourTable(hash_bits_));
   neighbourhood_of_colour_.resize(sets);
   std::vector<NodeNeighbourhoods> around(sets);
   for (std::size_t set = 0; set < sets; ++set) {
@@ -181,17 +218,14 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
       collect_whole_graph(layer, set, base, raw_layer.neighbourhoods[set], around[set]);
   }
 
-  std::vector<NodeColours> next_of_node(graph_.nodes());
-  std::vector<std::int32_t> next_colours;
-  next_colours.reserve(2 * colours_.size());
+  next_colours_.clear();
   // A row is identified by its own row before the layer, a neighbourhood of each set, and the class
   // of the state that it joins.
   const std::size_t parts = sets + (shape.joins_states ? 1 : 0);
-  std::vector<PairTable> tables(std::max<std::size_t>(parts, 1),
-                                PairTable(hash_bits_, 2 * colours_.size()));
+  row_tables_.resize(std::max<std::size_t>(parts, 1), PairTable(hash_bits_));
+  for (PairTable& table : row_tables_) table.clear();
   for (const std::int32_t node : graph_.reached(layer + 1)) {
-    const bool unreached = graph_.unreached(layer).colour[node] >= 0;
-    std::int32_t partition = unreached ? 0 : of_node_[node].partition;
+    std::int32_t partition = of_node_.partition[node];
     for (std::size_t set = 0; set < sets; ++set) {
       if (shape.edge_kinds[set] != EdgeKind::nodes)
         collect_neighbourhoods(layer, set, node, base, raw_layer.neighbourhoods[set], around[set]);
@@ -199,39 +233,40 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
     }
     const NodeStates* const states = shape.joins_states ? &states_of(node) : nullptr;
     if (states) partition = partitions_.refine(partition, states->partition);
-    const bool configurable = states && !states->label.empty();
-    next_of_node[node] = {partition, static_cast<std::int64_t>(next_colours.size())};
+    const bool configurable = states && states->label;
+    next_of_node_.set(node, partition, to_index32(next_colours_.size()));
+    const NodeRows own_rows = rows_of(node);
+    around_.clear();
+    for (const NodeNeighbourhoods& its : around)
+      around_.push_back(
+          {its.neighbourhood.data(), partitions_.class_of_config(its.partition).data()});
     for (const std::int32_t config : partitions_.first_config(partition)) {
-      const auto neighbourhood_at = [&](std::size_t set) {
-        return around[set]
-            .neighbourhood[partitions_.class_of_config(around[set].partition)[config]];
-      };
-      const std::int32_t own = row_of(node, config);
+      const std::int32_t own = own_rows(config);
       bool fresh = false;
-      std::int32_t row = parts ? own : tables[0].number(own, 0, fresh);
-      for (std::size_t set = 0; set < sets; ++set) {
-        row = tables[set].number(row, neighbourhood_at(set), fresh);
-      }
+      std::int32_t row = parts ? own : row_tables_[0].number(own, 0, fresh);
+      for (std::size_t set = 0; set < sets; ++set)
+        row = row_tables_[set].number(row, around_[set](config), fresh);
       if (states)
-        row = tables[sets].number(row, configurable ? states->label[config] + 1 : 0, fresh);
-      next_colours.push_back(row);
+        row = row_tables_[sets].number(row, configurable ? states->label[config] + 1 : 0, fresh);
+      next_colours_.push_back(row);
       if (!fresh) continue;
       raw_layer.self.push_back(to_index32(base + own));
       if (states) raw_layer.state.push_back(configurable ? states->state[config] : -1);
       for (std::size_t set = 0; set < sets; ++set)
-        raw_layer.neighbourhood[set].push_back(neighbourhood_at(set));
+        raw_layer.neighbourhood[set].push_back(around_[set](config));
     }
   }
   add_unreached_rows(layer, base, raw_layer);
-  reached_rows_ = tables.back().size();
-  of_node_ = std::move(next_of_node);
-  colours_ = std::move(next_colours);
+  reached_rows_ = row_tables_.back().size();
+  std::swap(of_node_, next_of_node_);
+  colours_.swap(next_colours_);
   layer_ = layer + 1;
+  number_unreached_rows();
 }
 
 void SlateRefiner::add_unreached_rows(int layer, std::int64_t base, RawLayer& raw_layer) const {
   for (const std::int32_t node : graph_.unreached(layer + 1).node) {
-    raw_layer.self.push_back(to_index32(base + row_of(node, 0)));
+    raw_layer.self.push_back(to_index32(base + rows_of(node)(0)));
     if (graph_.shape().layers[layer].joins_states) raw_layer.state.push_back(-1);
     for (std::size_t set = 0; set < raw_layer.neighbourhood.size(); ++set) {
       const std::int32_t neighbourhood = graph_.unreached_neighbourhoods(layer, set).of_node[node];
@@ -247,10 +282,9 @@ RawReadout SlateRefiner::read_out(std::int64_t base) const {
   std::vector<std::vector<std::int32_t>> nodes_of;  // of each partition met
   std::vector<std::int32_t> place, met;             // [partitions] in nodes_of; and back
   for (std::int32_t node = 0; node < graph_.nodes(); ++node) {
-    const bool unreached = graph_.unreached(layer_).colour[node] >= 0;
-    const std::int32_t partition = unreached ? 0 : of_node_[node].partition;
+    const std::int32_t partition = of_node_.partition[node];
     if (partition == 0) {
-      readout.common.row.push_back(to_index32(base + row_of(node, 0)));
+      readout.common.row.push_back(to_index32(base + rows_of(node)(0)));
       continue;
     }
     if (partition >= static_cast<std::int32_t>(place.size())) place.resize(partition + 1, -1);
@@ -267,7 +301,7 @@ RawReadout SlateRefiner::read_out(std::int64_t base) const {
     first_cell.push_back(readout.cells.size());
     for (std::int32_t c = 0; c < partitions_.classes(met[p]); ++c) {
       for (const std::int32_t node : nodes_of[p]) {
-        readout.cells.row.push_back(to_index32(base + colours_[of_node_[node].begin + c]));
+        readout.cells.row.push_back(to_index32(base + colours_[of_node_.begin[node] + c]));
       }
       readout.cells.close();
     }

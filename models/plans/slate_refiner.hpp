@@ -6,6 +6,7 @@
 
 #include "models/plans/colour_table.hpp"
 #include "models/plans/config_partitions.hpp"
+#include "models/plans/pair_table.hpp"
 #include "models/plans/refined_graph.hpp"
 #include "models/plans/refined_plan.hpp"
 
@@ -80,10 +81,15 @@ class SlateRefiner {
   }
 
  private:
-  // The partition of the configurations at one node; each class has a colour.
+  // The partition of the configurations at each node, and where the rows of its classes begin in
+  // colours_.
   struct NodeColours {
-    std::int32_t partition = 0;
-    std::int64_t begin = 0;  // of the classes' colours in colours_
+    explicit NodeColours(std::int64_t nodes) : partition(nodes), begin(nodes) {}
+    void set(std::int32_t node, std::int32_t its_partition, std::int32_t its_begin) {
+      partition[node] = its_partition;
+      begin[node] = its_begin;
+    }
+    std::vector<std::int32_t> partition, begin;  // [n]
   };
   // The partition of the configurations by one node's neighbourhood in an edge set, and the
   // neighbourhood of each class.
@@ -95,26 +101,31 @@ class SlateRefiner {
   // The states that configurations give to one node.
   struct NodeStates {
     std::int32_t partition = 0;
-    std::vector<std::int32_t> label;  // [configurations] class of the state; empty: none has one
-    std::vector<std::int32_t> state;  // [configurations] the state's row in the plan
+    const std::int32_t* label = nullptr;  // [configurations] class of the state; null: none has one
+    const std::int32_t* state = nullptr;  // [configurations] the state's row in the plan
   };
   const NodeStates& states_of(std::int32_t node) const {
     return states_[node_states_.empty() ? 0 : node_states_[node]];
   }
   void label_configs();
-  NodeStates label_configs(std::size_t config_index);
-  // Row of a node and configuration before the current layer, relative to this graph's first row.
-  std::int32_t row_of(std::int32_t node, std::int32_t config) const {
-    const std::int32_t unreached = graph_.unreached(layer_).colour[node];
-    if (unreached >= 0) return static_cast<std::int32_t>(reached_rows_ + unreached);
-    const NodeColours& colours = of_node_[node];
-    return colours_[colours.begin + partitions_.class_of_config(colours.partition)[config]];
+  // The rows of a node before the current layer, relative to this graph's first row, or its
+  // neighbourhoods in an edge set. Valid until the next new partition.
+  struct NodeRows {
+    const std::int32_t *of_class, *class_of_config;
+    std::int32_t operator()(std::int64_t config) const { return of_class[class_of_config[config]]; }
+  };
+  NodeRows rows_of(std::int32_t node) const {
+    return {colours_.data() + of_node_.begin[node],
+            partitions_.class_of_config(of_node_.partition[node]).data()};
   }
+  void number_unreached_rows();
   void start_neighbourhoods(int layer, std::size_t set, std::int64_t base, RowLists& lists);
   void collect_whole_graph(int layer, std::size_t set, std::int64_t base, RowLists& lists,
                            NodeNeighbourhoods& result);
   void collect_neighbourhoods(int layer, std::size_t set, std::int32_t node, std::int64_t base,
                               RowLists& lists, NodeNeighbourhoods& result);
+  std::int32_t neighbourhood_of_row(std::size_t set, std::int32_t row, std::int64_t base,
+                                    RowLists& lists);
   std::int32_t neighbourhood_of_key(std::size_t set, std::int64_t base, RowLists& lists);
   void add_unreached_rows(int layer, std::int64_t base, RawLayer& raw_layer) const;
 
@@ -127,18 +138,22 @@ class SlateRefiner {
   // The states of nodes: number 0 is for nodes without any. In a tile graph all nodes have number
   // 0.
   std::vector<NodeStates> states_;
-  std::vector<std::int32_t> node_states_;  // [n], or empty
+  std::vector<std::int32_t> label_, state_;  // [configurable nodes][configurations]
+  std::vector<std::int32_t> node_states_;    // [n], or empty
   int layer_ = 0;
-  std::vector<NodeColours> of_node_;   // [n], valid for reached nodes
-  std::vector<std::int32_t> colours_;  // of the classes of all reached nodes: the current rows
-  std::int64_t reached_rows_ = 0;      // the rows of unreached nodes follow
+  NodeColours of_node_, next_of_node_;
+  std::vector<std::int32_t> colours_, next_colours_;  // of the classes of all nodes: their rows
+  std::int64_t reached_rows_ = 0;                     // the rows of unreached nodes follow
 
-  // The following belong to the layer that `advance` computes; each is [edge sets].
+  // The following belong to the layer that `advance` computes; the first four are [edge sets].
   std::vector<std::int64_t> first_neighbourhood_;  // of this graph
   std::vector<std::vector<std::int32_t>> single_;  // [rows before] neighbourhood of a single row
   std::vector<ColourTable> several_;               // neighbourhoods of several rows
   std::vector<std::vector<std::int32_t>> neighbourhood_of_colour_;  // [colours of several_]
-  // The sorted rows of the current neighbourhood, kept to reuse its memory.
+  std::vector<PairTable> row_tables_;  // [edge sets], and one more for states that join
+  // Of the current node: its sources, its neighbourhoods [edge sets], and the rows of one of them;
+  // kept to reuse the memory.
+  std::vector<NodeRows> sources_, around_;
   std::vector<std::uint32_t> key_;
 };
 

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/prefetcher.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -145,6 +147,56 @@ TEST(ThreadPool, NestsAcrossPools) {
     });
   }
   EXPECT_EQ(runs, 20 * 4 * 4 * 4);
+}
+
+// The pool's one thread is busy while others open loops of two tasks, of which they do the first.
+TEST(ThreadPool, HelpsBackgroundThreadsLast) {
+  ThreadPool pool(2);
+  std::atomic<bool> busy{false}, free{false};
+  std::vector<std::string> helped;  // by the pool's thread
+  std::atomic<int> helps{0}, opened{0};
+  const auto wait_for = [](const auto& holds) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!holds() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_TRUE(holds());
+  };
+  std::thread::id helper;
+  std::thread keeps_busy([&] {
+    const std::thread::id caller = std::this_thread::get_id();
+    pool.parallel_for(2, [&](std::int64_t) {
+      if (std::this_thread::get_id() != caller) {
+        helper = std::this_thread::get_id();
+        busy = true;
+      }
+      wait_for([&] { return free.load(); });
+    });
+  });
+  wait_for([&] { return busy.load(); });
+  const auto open = [&](const char* name, bool background) {
+    return std::thread([&, name, background] {
+      if (background) mark_background_thread();
+      pool.parallel_for(2, [&](std::int64_t) {
+        if (std::this_thread::get_id() == helper) {
+          helped.emplace_back(name);
+          ++helps;
+        } else {
+          ++opened;
+          wait_for([&] { return helps == 3; });
+        }
+      });
+    });
+  };
+  std::vector<std::thread> callers;
+  for (const auto& [name, background] :
+       {std::pair("awaited", false), std::pair("background", true), std::pair("later", true)}) {
+    callers.push_back(open(name, background));
+    const int count = static_cast<int>(callers.size());
+    wait_for([&] { return opened == count; });
+  }
+  free = true;
+  keeps_busy.join();
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(helped, (std::vector<std::string>{"awaited", "background", "later"}));
 }
 
 TEST(ThreadPool, RethrowsTheLowestFailure) {

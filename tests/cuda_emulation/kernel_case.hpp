@@ -47,7 +47,7 @@ struct DeviceMatrix {
   GuardedArray<T> parts(std::int64_t width) const {
     return GuardedArray<T>(2 * chunk_row.size() * static_cast<std::size_t>(width));
   }
-  GuardedArray<std::int64_t> begin;
+  GuardedArray<std::int32_t> begin;
   GuardedArray<std::int32_t> source;
   GuardedArray<float> weight;
   std::int64_t length;

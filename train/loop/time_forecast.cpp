@@ -59,7 +59,7 @@ class TimedSteps {
 
   void take() {
     const StepBuilder builder = setup_.steps_of(context_.world.rank());
-    Prefetcher<StepWork> work(0, experiment_.train.prefetch, 1,
+    Prefetcher<StepWork> work(0, experiment_.train.prefetch, setup_.steps_at_once,
                               [&](std::int64_t step) { return builder.build(step); });
     const auto start = Clock::now();
     std::int64_t goes_on = 1;  // decided by rank 0

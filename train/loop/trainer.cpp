@@ -132,11 +132,12 @@ class TrainingRun {
   // the members that train.
   void train_members(TrainOutcome& outcome) {
     const std::vector<bool> training = state_.training();
-    Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, 1, [&](std::int64_t step) {
-      if (context_.trace) context_.trace->name_thread("data and plans");
-      return builder_.build(
-          step, training, [&] { context_.advance(); }, context_.trace);
-    });
+    Prefetcher<StepWork> work(state_.step, experiment_.train.prefetch, setup_.steps_at_once,
+                              [&](std::int64_t step) {
+                                if (context_.trace) context_.trace->name_thread("data and plans");
+                                return builder_.build(
+                                    step, training, [&] { context_.advance(); }, context_.trace);
+                              });
     while (!is_done() && state_.training() == training) {
       context_.enter("training", state_.step + 1);
       const TraceSpan step_span(context_.trace, "step", state_.step + 1);

@@ -1,8 +1,9 @@
 #include "train/units/step_work.hpp"
-#include "core/duration.hpp"
 
 #include <algorithm>
 #include <chrono>
+
+#include "core/duration.hpp"
 
 namespace tpudist {
 namespace {
@@ -24,8 +25,14 @@ int drawn_by(const Experiment& experiment, int member) {
 }
 
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
-                         const SlateOrder& order, const UnitBuilder& units, int rank)
-    : experiment_(experiment), planner_(planner), order_(order), units_(units), rank_(rank) {}
+                         const SlateOrder& order, const UnitBuilder& units, ThreadPool& pool,
+                         int rank)
+    : experiment_(experiment),
+      planner_(planner),
+      order_(order),
+      units_(units),
+      pool_(pool),
+      rank_(rank) {}
 
 StepWork StepBuilder::build(std::int64_t step) const {
   return build(step,
@@ -37,10 +44,13 @@ StepWork StepBuilder::build(std::int64_t step, const std::vector<bool>& training
   const TraceSpan span(trace, "prepare step", step);
   StepWork work;
   work.batch = planner_.plan(step, training);
-  for (int unit = 0; unit < work.batch.units(); ++unit) {
-    add_passes(work, unit, trace);
+  std::vector<OwnUnit> units = own_units(work.batch);
+  pool_.parallel_for(static_cast<std::int64_t>(units.size()), [&](std::int64_t i) {
+    OwnUnit& own = units[static_cast<std::size_t>(i)];
+    own.data = build_unit(work.batch, own, trace);
     if (on_unit) on_unit();
-  }
+  });
+  for (const OwnUnit& own : units) add_passes(work, own);
   // A member's gradients are then summed while they are in the caches.
   std::ranges::stable_sort(work.passes, {}, &UnitPass::first_member);
   return work;
@@ -61,42 +71,52 @@ std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& or
   return slates;
 }
 
-std::shared_ptr<const Unit> StepBuilder::build_unit(StepWork& work, int unit, int member,
+std::vector<StepBuilder::OwnUnit> StepBuilder::own_units(const BatchPlan& batch) const {
+  const bool shared = shares_slates(experiment_);
+  std::vector<OwnUnit> units;
+  for (int unit = 0; unit < batch.units(); ++unit) {
+    for (int m = 0; m < experiment_.ensemble.members; ++m) {
+      if (batch.owners.of(m, unit) != rank_) continue;
+      units.push_back({unit, m, nullptr});
+      if (shared) break;
+    }
+  }
+  return units;
+}
+
+std::shared_ptr<const Unit> StepBuilder::build_unit(const BatchPlan& batch, const OwnUnit& own,
                                                     Trace* trace) const {
   auto built = std::make_shared<Unit>(
-      units_.build(rows_of_unit(work.batch, order_, unit, drawn_by(experiment_, member)),
-                   edge_draw(experiment_, work.batch.step, slates_of_unit(work.batch, unit))));
-  work.read_seconds += seconds_between(built->begin, built->read);
-  work.plan_seconds += seconds_between(built->read, built->planned);
+      units_.build(rows_of_unit(batch, order_, own.unit, drawn_by(experiment_, own.member)),
+                   edge_draw(experiment_, batch.step, slates_of_unit(batch, own.unit))));
   if (trace) {
-    const std::int64_t step = work.batch.step, read = nanoseconds(built->read);
+    const std::int64_t read = nanoseconds(built->read);
     built->label = trace->keep(units_.graph_name(built->slates.front().graph));
-    trace->add({"data", built->label, step, unit, nanoseconds(built->begin), read});
-    trace->add({"plan", built->label, step, unit, read, nanoseconds(built->planned)});
+    trace->add({"data", built->label, batch.step, own.unit, nanoseconds(built->begin), read});
+    trace->add({"plan", built->label, batch.step, own.unit, read, nanoseconds(built->planned)});
   }
   return built;
 }
 
 // Members that see the same rows share the unit's data; consecutive members are one pass.
-void StepBuilder::add_passes(StepWork& work, int unit, Trace* trace) const {
-  const bool shared = shares_slates(experiment_);
-  std::shared_ptr<const Unit> data;
-  int most = experiment_.batch.member_chunk;  // members of a pass; 0: not known yet
-  for (int m = 0; m < experiment_.ensemble.members; ++m) {
-    if (work.batch.owners.of(m, unit) != rank_) continue;
-    const bool extends = shared && !work.passes.empty() && work.passes.back().unit == unit &&
-                         work.passes.back().first_member + work.passes.back().members == m &&
-                         work.passes.back().members != most;
-    if (extends) {
-      ++work.passes.back().members;
-      continue;
+void StepBuilder::add_passes(StepWork& work, const OwnUnit& own) const {
+  work.read_seconds += seconds_between(own.data->begin, own.data->read);
+  work.plan_seconds += seconds_between(own.data->read, own.data->planned);
+  const int chunk = experiment_.batch.member_chunk;
+  const int most = chunk > 0 ? chunk : units_.members_together(*own.data);
+  const int end = shares_slates(experiment_) ? experiment_.ensemble.members : own.member + 1;
+  UnitPass pass{own.unit, own.member, 0, own.data};
+  for (int m = own.member; m < end; ++m) {
+    const bool owned = work.batch.owners.of(m, own.unit) == rank_;
+    if (pass.members > 0 && (!owned || pass.members == most)) {
+      work.passes.push_back(pass);
+      pass.members = 0;
     }
-    if (!data || !shared) {
-      data = build_unit(work, unit, m, trace);
-      if (most == 0) most = units_.members_together(*data);
-    }
-    work.passes.push_back({unit, m, 1, data});
+    if (!owned) continue;
+    if (pass.members == 0) pass.first_member = m;
+    ++pass.members;
   }
+  if (pass.members > 0) work.passes.push_back(pass);
 }
 
 }  // namespace tpudist

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/thread_pool.hpp"
 #include "core/trace.hpp"
 #include "train/units/batch_plan.hpp"
 #include "train/units/unit_builder.hpp"
@@ -22,7 +23,7 @@ struct UnitPass {
 struct StepWork {
   BatchPlan batch;
   std::vector<UnitPass> passes;
-  double read_seconds = 0, plan_seconds = 0;  // spent on reading slates and planning units
+  double read_seconds = 0, plan_seconds = 0;  // of all threads, to read slates and plan units
 };
 
 // Whether all members learn from the same slates; otherwise each draws its own rows of the same
@@ -44,22 +45,31 @@ std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& or
 class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,
-              const UnitBuilder& units, int rank);
-  // Reads and plans this rank's units of a step, for the members of this run with training[m].
-  // Throws DataError or IoError when reading fails. Calls `on_unit` after each unit; `trace` may be
+              const UnitBuilder& units, ThreadPool& pool, int rank);
+  // Reads and plans this rank's units of a step, for the members of this run with training[m]. The
+  // pool's threads take whole units; the work does not depend on their number. Throws DataError or
+  // IoError when reading fails. Calls `on_unit` after each unit, in any thread; `trace` may be
   // null.
   StepWork build(std::int64_t step, const std::vector<bool>& training,
                  const std::function<void()>& on_unit = {}, Trace* trace = nullptr) const;
   StepWork build(std::int64_t step) const;  // for all members
 
  private:
-  void add_passes(StepWork& work, int unit, Trace* trace) const;
-  std::shared_ptr<const Unit> build_unit(StepWork& work, int unit, int member, Trace* trace) const;
+  // A unit as the members see it that share rows; `member` is the first of them on this rank.
+  struct OwnUnit {
+    int unit = 0, member = 0;
+    std::shared_ptr<const Unit> data;
+  };
+  std::vector<OwnUnit> own_units(const BatchPlan& batch) const;
+  std::shared_ptr<const Unit> build_unit(const BatchPlan& batch, const OwnUnit& own,
+                                         Trace* trace) const;
+  void add_passes(StepWork& work, const OwnUnit& own) const;
 
   const Experiment& experiment_;
   const BatchPlanner& planner_;
   const SlateOrder& order_;
   const UnitBuilder& units_;
+  ThreadPool& pool_;
   int rank_;
 };
 

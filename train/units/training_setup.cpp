@@ -69,6 +69,8 @@ constexpr int kSteps = 20;  // among whose units the largest is sought
 TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions& options,
                              ThreadPool& pool, int device, int ranks, Communicator& world)
     : experiment(experiment),
+      pool(pool),
+      steps_at_once(device < 0 ? 1 : std::min({2, experiment.train.prefetch, pool.threads()})),
       data(open_same_data(options, pool, world)),
       folds(same_folds(experiment, data, world)),
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
@@ -81,7 +83,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
               graph_folds(folds, data), ranks) {}
 
 StepBuilder TrainingSetup::steps_of(int rank) const {
-  return StepBuilder(experiment, planner, order, units, rank);
+  return StepBuilder(experiment, planner, order, units, pool, rank);
 }
 
 std::vector<SlateRows> computed_together(const Experiment& experiment,

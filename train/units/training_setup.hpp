@@ -33,6 +33,10 @@ struct TrainingSetup {
   StepBuilder steps_of(int rank) const;
 
   const Experiment& experiment;
+  ThreadPool& pool;
+  // How many steps are prepared at a time: on a GPU two, if there are threads for it, so that the
+  // last unit of a step does not keep the pool's idle threads waiting; on a CPU one.
+  const int steps_at_once;
   const Dataset data;
   const FoldTable folds;
   const Network network;

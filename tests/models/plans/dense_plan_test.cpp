@@ -64,7 +64,7 @@ TEST(DensePlan, ProducersTakeTheMeanOfTheirConsumers) {
   const Plan plan = build_dense_plan(std::span(&slate, 1), {{kForth, kBack}, true});
   const SparseMatrix& forth = plan.layers[0]->edges[0].aggregate;
   EXPECT_EQ(forth.replicas, 2);
-  EXPECT_EQ(forth.forward.begin, (std::vector<std::int64_t>{0, 2, 3, 3}));
+  EXPECT_EQ(forth.forward.begin, (std::vector<std::int32_t>{0, 2, 3, 3}));
   EXPECT_EQ(forth.forward.source, (Ints{1, 2, 2}));
   EXPECT_EQ(forth.forward.weight, (Floats{1.0f / 3, 2.0f / 3, 1}));  // parallel edges count twice
   const SparseMatrix& back = plan.layers[1]->edges[0].aggregate;
@@ -155,15 +155,15 @@ RC_GTEST_PROP(DensePlan, HoldsItsInvariants, (std::uint64_t key)) {
 TEST(Csr, MergesAndTransposes) {
   const std::vector<test::CsrEntry> entries = {{1, 2, 0.5f}, {0, 1, 1}, {1, 0, 2}, {1, 2, 0.25f}};
   const Csr csr = test::make_csr(3, entries);
-  EXPECT_EQ(csr.begin, (std::vector<std::int64_t>{0, 1, 3, 3}));
+  EXPECT_EQ(csr.begin, (std::vector<std::int32_t>{0, 1, 3, 3}));
   EXPECT_EQ(csr.source, (Ints{1, 0, 2}));
   EXPECT_EQ(csr.weight, (Floats{1, 2, 0.75f}));
   const Csr back = transpose(csr, 4);
-  EXPECT_EQ(back.begin, (std::vector<std::int64_t>{0, 1, 2, 3, 3}));
+  EXPECT_EQ(back.begin, (std::vector<std::int32_t>{0, 1, 2, 3, 3}));
   EXPECT_EQ(back.source, (Ints{1, 0, 1}));
   EXPECT_EQ(transpose(back, 3).source, csr.source);
   const Csr rows = transpose_index(Ints{1, -1, 0, 1}, 3);
-  EXPECT_EQ(rows.begin, (std::vector<std::int64_t>{0, 1, 3, 3}));
+  EXPECT_EQ(rows.begin, (std::vector<std::int32_t>{0, 1, 3, 3}));
   EXPECT_EQ(rows.source, (Ints{2, 0, 3}));
   EXPECT_THROW(to_index32(std::int64_t{1} << 31), Error);
 }

@@ -38,7 +38,7 @@ TEST(GlossaryExample, DensePlanHasARowForEachNodeAndConfiguration) {
   EXPECT_TRUE(layer.self.is_identity());
   EXPECT_EQ(layer.rows_out, 8);
   EXPECT_EQ(layer.edges[0].aggregate.replicas, 2);
-  EXPECT_EQ(layer.edges[0].aggregate.forward.begin, (Offsets{0, 1, 2, 3, 3}));
+  EXPECT_EQ(layer.edges[0].aggregate.forward.begin, (Ints{0, 1, 2, 3, 3}));
   EXPECT_EQ(layer.edges[0].aggregate.forward.source, (Ints{1, 3, 1}));
   EXPECT_EQ(plan.needed_counts[0].rows, 6);
   EXPECT_EQ(plan.readout.cells.forward.source, (Ints{0, 2, 4, 1, 3, 5}));
@@ -61,7 +61,7 @@ TEST(GlossaryExample, RefinedPlanHasARowForEachColour) {
   EXPECT_EQ(layer.self.index, (Ints{2, 2, 0, 1, 3}));
   EXPECT_EQ(layer.edges[0].neighbourhood.index, (Ints{1, 2, 0, 0, 3}));
   // The neighbourhoods: node 2 alone, node 1 in either state, nothing.
-  EXPECT_EQ(layer.edges[0].aggregate.forward.begin, (Offsets{0, 1, 2, 3, 3}));
+  EXPECT_EQ(layer.edges[0].aggregate.forward.begin, (Ints{0, 1, 2, 3, 3}));
   EXPECT_EQ(layer.edges[0].aggregate.forward.source, (Ints{3, 0, 1}));
   EXPECT_EQ(plan.needed_counts[0].rows, 4);
   EXPECT_EQ(plan.needed_counts[0].self_rows, 3);

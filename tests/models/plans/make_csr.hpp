@@ -44,7 +44,7 @@ inline Csr make_csr(std::int64_t rows, std::span<const CsrEntry> entries) {
       csr.source.push_back(source);
       csr.weight.push_back(static_cast<float>(weight));
     }
-    csr.begin.push_back(csr.entries());
+    csr.begin.push_back(to_index32(csr.entries()));
   }
   return csr;
 }
