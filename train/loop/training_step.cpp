@@ -57,7 +57,10 @@ TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
       row_length_(length_ + kRowExtra) {
   if (experiment.dist.reduce == ReduceMode::all_reduce) {
     if (context.place.device >= 0 && context.world.size() > 1) {
-      nccl_ = make_nccl_communicator(context.world, context.place.device);
+      nccl_ = make_nccl_communicator(
+          context.world, context.place.device,
+          {.activity = context.watchdog ? &context.watchdog->activity() : nullptr,
+           .timeout = experiment.dist.timeout});
     }
     reducer_ = make_all_reduce_reducer(nccl_ ? *nccl_ : context.world, row_length_, context.pool);
   } else {
