@@ -67,7 +67,7 @@ class NcclComm final : public Communicator {
   // Collective over the ranks that have the same id.
   NcclComm(const ncclUniqueId& id, int rank, int size, int device, const NcclOptions& options)
       : device_(device), rank_(rank), size_(size), options_(options), token_(sizeof(float)) {
-    check_cuda(cudaMemsetAsync(token_.as<std::byte>().data(), 0, token_.bytes(), cudaStreamLegacy),
+    check_cuda(cudaMemsetAsync(token_.as<std::byte>().data(), 0, token_.bytes(), kStream),
                "cudaMemsetAsync");
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -224,7 +224,7 @@ class NcclComm final : public Communicator {
     check(ncclCommDestroy(handle_), "ncclCommDestroy");
   }
 
-  static inline const cudaStream_t kStream = cudaStreamLegacy;
+  static constexpr cudaStream_t kStream = nullptr;  // the default one
 
   const int device_, rank_, size_;
   const NcclOptions options_;

@@ -123,7 +123,6 @@ struct ThrowsWhenDestroyed {
 };
 
 TEST(PrintUncaughtErrorsDeathTest, TellsTheErrorOfADestructor) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto end = [] {
     print_uncaught_errors();
     const ThrowsWhenDestroyed fails;
