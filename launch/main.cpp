@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tpudist::prepare_standard_streams();
+  tpudist::print_uncaught_errors();
   tpudist::keep_tensor_memory();
   const int rank = tpudist::launched_rank();
   tpudist::set_up_logging(rank, rank + 1);  // until MPI says how many there are

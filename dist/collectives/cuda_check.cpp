@@ -4,18 +4,73 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <exception>
 #include <filesystem>
+#include <thread>
 
+#include "core/duration.hpp"
 #include "core/error.hpp"
 
 namespace tpudist {
+namespace {
+
+constexpr double kAfterWatchdog = 3;  // seconds, or the timeout
+
+// Of this thread, which is the one that owns the handles of CUDA and NCCL.
+thread_local bool left = false;
+
+}  // namespace
+
+bool device_is_left() {
+  return left || std::uncaught_exceptions() > 0;
+}
+
+void leave_device() {
+  left = true;
+}
 
 void check_cuda(cudaError_t code, std::string_view call, std::source_location place) {
   if (code == cudaSuccess) return;
+  leave_device();
   cudaGetLastError();  // forget it, so that it is not reported by the next call again
   throw DistError(fmt::format("{} failed: {} ({}:{})", call, cudaGetErrorString(code),
                               std::filesystem::path(place.file_name()).filename().string(),
                               place.line()));
+}
+
+void poll(std::string_view call, double timeout, const std::function<bool()>& done) {
+  constexpr std::chrono::microseconds kShortest{20}, kLongest{1000};
+  const double limit = timeout + std::min(timeout, kAfterWatchdog);
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto pause = kShortest; !done(); pause = std::min(2 * pause, kLongest)) {
+    if (timeout > 0 && seconds_since(begin) > limit) {
+      leave_device();
+      throw DistError(fmt::format("{} has not finished within {} (dist.timeout)", call,
+                                  format_duration(timeout)));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+// The event is lost after an error: destroying it would be one more call.
+void finish_default_stream(std::string_view call, double timeout,
+                           const std::function<void()>& healthy) {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check_cuda(cudaEventRecord(event, cudaStreamLegacy), "cudaEventRecord");
+  poll(call, timeout, [&] {
+    if (healthy) healthy();
+    const cudaError_t code = cudaEventQuery(event);
+    if (code == cudaErrorNotReady) {
+      cudaGetLastError();  // forget it: it is no error
+      return false;
+    }
+    check_cuda(code, call);
+    return true;
+  });
+  check_cuda(cudaEventDestroy(event), "cudaEventDestroy");
 }
 
 }  // namespace tpudist

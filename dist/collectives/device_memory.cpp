@@ -53,11 +53,14 @@ std::string why_no_device(const VisibleDevices& seen, int ranks) {
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      page_locked_(other.page_locked_) {}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(page_locked_, other.page_locked_);
   return *this;
 }
 
@@ -81,6 +84,9 @@ void copy_device_bytes(void*, const void*, std::size_t) {
   no_cuda();
 }
 DeviceBuffer::DeviceBuffer(std::size_t) {
+  no_cuda();
+}
+DeviceBuffer DeviceBuffer::page_locked(std::size_t) {
   no_cuda();
 }
 DeviceBuffer::~DeviceBuffer() = default;
@@ -131,8 +137,21 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   check_cuda(cudaMalloc(&data_, bytes), fmt::format("cudaMalloc of {} bytes", bytes));
 }
 
+DeviceBuffer DeviceBuffer::page_locked(std::size_t bytes) {
+  DeviceBuffer buffer;
+  check_cuda(cudaMallocHost(&buffer.data_, bytes),
+             fmt::format("cudaMallocHost of {} bytes", bytes));
+  buffer.bytes_ = bytes;
+  buffer.page_locked_ = true;
+  return buffer;
+}
+
 DeviceBuffer::~DeviceBuffer() {
-  if (data_ && cudaFree(data_) != cudaSuccess) spdlog::warn("cudaFree failed");
+  if (!data_ || device_is_left()) return;
+  const cudaError_t code = page_locked_ ? cudaFreeHost(data_) : cudaFree(data_);
+  if (code == cudaSuccess) return;
+  leave_device();
+  spdlog::warn("freeing CUDA memory failed: {}", cudaGetErrorString(code));
 }
 
 #endif

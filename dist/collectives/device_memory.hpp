@@ -46,11 +46,14 @@ std::vector<std::pair<std::string, std::string>> cuda_versions();
 // it is done.
 void copy_device_bytes(void* to, const void* from, std::size_t bytes);
 
-// Owns uninitialised memory of the current device.
+// Owns uninitialised memory of the current device, or of the host for copies to and from it. After an
+// error it is left to the end of the process (device_is_left).
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   explicit DeviceBuffer(std::size_t bytes);
+  // Page-locked memory of the host.
+  static DeviceBuffer page_locked(std::size_t bytes);
   ~DeviceBuffer();
   DeviceBuffer(DeviceBuffer&& other) noexcept;
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
@@ -65,6 +68,7 @@ class DeviceBuffer {
  private:
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
+  bool page_locked_ = false;
 };
 
 }  // namespace tpudist

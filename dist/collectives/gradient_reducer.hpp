@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -55,5 +56,25 @@ std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communica
 // additions. Host memory.
 std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length,
                                                    ThreadPool& pool);
+
+// Adds up leaves on the default stream of the current device: launch_leaf_sums
+// (models/kernels/leaf_sums.hpp) without its stream.
+using AddLeaves = std::function<void(int members, std::int64_t length, const std::int32_t* plan,
+                                     float* leaves, float* sums)>;
+
+// What make_device_tree_reducer works with.
+struct ReducingDevices {
+  Communicator& world;   // host memory
+  Communicator& device;  // device memory; the same ranks
+  int number = 0;        // of this rank's device
+  AddLeaves add;
+  double timeout = 0;  // dist.timeout, in seconds; 0: waits for ever
+};
+
+// The sums of make_tree_reducer, with its bits, on the ranks' devices. Rows go through page-locked
+// memory. A rank sends slices of each of its leaves to the ranks that work on them (all_to_all);
+// one kernel adds all leaves of an element; the sums are gathered and copied to the host.
+std::unique_ptr<GradientReducer> make_device_tree_reducer(const ReducingDevices& devices,
+                                                          std::int64_t length, ThreadPool& pool);
 
 }  // namespace tpudist

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/error.hpp"
+#include "core/hash.hpp"
 
 namespace tpudist {
 
@@ -52,6 +55,25 @@ void LeafLedger::claim(int member, int leaf, std::size_t row_length) {
 void LeafLedger::end() {
   if (!begun_) throw DistError("a reduction was finished that had not begun");
   begun_ = false;
+}
+
+void LeafLedger::end_on_all_ranks(Communicator& world) {
+  end();
+  Hasher hasher;
+  hasher.update(row_length_);
+  hasher.update(owners_.members);
+  hasher.update(std::span<const int>(owners_.owner));
+  const auto hash = static_cast<std::int64_t>(hasher.digest());
+  const std::string missing = this->missing();
+  std::array<std::int64_t, 3> lowest = {missing.empty(), hash, ~hash};
+  world.all_reduce(std::span<std::int64_t>(lowest), ReduceOp::min);
+  if (lowest[1] != ~lowest[2]) {
+    throw DistError("the ranks disagree on who owns which leaf, or on the length of a row");
+  }
+  if (lowest[0]) return;
+  run_on_all_ranks(world, [&] {
+    if (!missing.empty()) throw DistError(missing);
+  });
 }
 
 std::string LeafLedger::missing() const {

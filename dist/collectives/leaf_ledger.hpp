@@ -22,6 +22,9 @@ class LeafLedger {
 
   // Ends the step. Throws DistError when none has begun.
   void end();
+  // The same on all ranks, by one small all_reduce, so that nobody waits for a rank that misses a
+  // leaf. Throws DistError on all of them then, or when they differ in owners or length.
+  void end_on_all_ranks(Communicator& world);
 
   // Describes this rank's first missing leaf; "" when none is missing.
   std::string missing() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "core/error.hpp"
 #include "dist/collectives/counts.hpp"
@@ -23,7 +24,7 @@ namespace tpudist {
 
 #ifdef TPUDIST_NO_CUDA
 
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, const NcclOptions&) {
   throw DistError("this tpudist was built with a CPU-only LibTorch and has no NCCL");
 }
 
@@ -40,44 +41,11 @@ namespace {
 void check_nccl(ncclResult_t code, std::string_view call, ncclComm_t comm,
                 std::source_location place = std::source_location::current()) {
   if (code == ncclSuccess) return;
+  leave_device();
   throw DistError(fmt::format("{} failed: {}; {} ({}:{}); NCCL_DEBUG=WARN tells more", call,
                               ncclGetErrorString(code), ncclGetLastError(comm),
                               std::filesystem::path(place.file_name()).filename().string(),
                               place.line()));
-}
-
-// Owners of CUDA and NCCL objects of the current device. Destructors log failures.
-struct StreamDeleter {
-  void operator()(cudaStream_t stream) const {
-    if (cudaStreamDestroy(stream) != cudaSuccess) spdlog::warn("cudaStreamDestroy failed");
-  }
-};
-struct EventDeleter {
-  void operator()(cudaEvent_t event) const {
-    if (cudaEventDestroy(event) != cudaSuccess) spdlog::warn("cudaEventDestroy failed");
-  }
-};
-struct NcclDeleter {
-  void operator()(ncclComm_t comm) const {
-    if (ncclCommDestroy(comm) != ncclSuccess) spdlog::warn("ncclCommDestroy failed");
-  }
-};
-using Stream = std::unique_ptr<CUstream_st, StreamDeleter>;
-using Event = std::unique_ptr<CUevent_st, EventDeleter>;
-using NcclHandle = std::unique_ptr<ncclComm, NcclDeleter>;
-
-// Non-blocking: the default stream does not wait for it.
-Stream make_stream() {
-  cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-             "cudaStreamCreateWithFlags");
-  return Stream(stream);
-}
-
-Event make_event() {
-  cudaEvent_t event = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-  return Event(event);
 }
 
 ncclRedOp_t to_nccl(ReduceOp op) {
@@ -92,19 +60,33 @@ ncclRedOp_t to_nccl(ReduceOp op) {
   return ncclSum;
 }
 
-// Device memory over NCCL; see make_nccl_communicator. One thread at a time.
+// Device memory over NCCL; see make_nccl_communicator. One thread at a time, and no call of CUDA or
+// NCCL after one that has failed.
 class NcclComm final : public Communicator {
  public:
-  NcclComm(NcclHandle handle, int device)
-      : device_(device),
-        handle_(std::move(handle)),
-        stream_(make_stream()),
-        ready_(make_event()),
-        token_(sizeof(float)) {
-    check_nccl(ncclCommUserRank(handle_.get(), &rank_), "ncclCommUserRank", handle_.get());
-    check_nccl(ncclCommCount(handle_.get(), &size_), "ncclCommCount", handle_.get());
-    check_cuda(cudaMemset(token_.as<std::byte>().data(), 0, token_.bytes()), "cudaMemset");
+  // Collective over the ranks that have the same id.
+  NcclComm(const ncclUniqueId& id, int rank, int size, int device, const NcclOptions& options)
+      : device_(device), rank_(rank), size_(size), options_(options), token_(sizeof(float)) {
+    check_cuda(cudaMemsetAsync(token_.as<std::byte>().data(), 0, token_.bytes(), kStream),
+               "cudaMemsetAsync");
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const char* const call = "ncclCommInitRankConfig";
+    const RankActivity::Collective told(options_.activity, call, 0);
+    start(ncclCommInitRankConfig(&handle_, size, id, rank, &config), call);
   }
+
+  ~NcclComm() override {
+    if (device_is_left()) return;
+    try {
+      close();
+    } catch (const std::exception& error) {
+      leave_device();
+      spdlog::warn("{}", error.what());
+    }
+  }
+  NcclComm(const NcclComm&) = delete;
+  NcclComm& operator=(const NcclComm&) = delete;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -113,22 +95,16 @@ class NcclComm final : public Communicator {
 
   void barrier() override { all_reduce_any(token_.as<float>(), ncclFloat32, ReduceOp::sum); }
 
-  std::unique_ptr<Communicator> split(int color) override {
-    check_color(color);
-    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
-    ncclComm_t part = nullptr;
-    check_nccl(ncclCommSplit(handle_.get(), color, rank_, &part, nullptr), "ncclCommSplit",
-               handle_.get());
-    return std::make_unique<NcclComm>(NcclHandle(part), device_);
+  std::unique_ptr<Communicator> split(int) override {
+    throw DistError("an NCCL communicator cannot be split");
   }
 
  private:
   void broadcast_bytes(std::span<std::byte> data, int root) override {
     check_root(root, size_);
-    on_stream([&](cudaStream_t stream) {
-      check_nccl(ncclBroadcast(data.data(), data.data(), data.size(), ncclUint8, root,
-                               handle_.get(), stream),
-                 "ncclBroadcast", handle_.get());
+    run("ncclBroadcast", data.size(), [&] {
+      return ncclBroadcast(data.data(), data.data(), data.size(), ncclUint8, root, handle_,
+                           kStream);
     });
   }
 
@@ -144,10 +120,9 @@ class NcclComm final : public Communicator {
 
   template <typename T>
   void all_reduce_any(std::span<T> data, ncclDataType_t type, ReduceOp op) {
-    on_stream([&](cudaStream_t stream) {
-      check_nccl(ncclAllReduce(data.data(), data.data(), data.size(), type, to_nccl(op),
-                               handle_.get(), stream),
-                 "ncclAllReduce", handle_.get());
+    run("ncclAllReduce", data.size_bytes(), [&] {
+      return ncclAllReduce(data.data(), data.data(), data.size(), type, to_nccl(op), handle_,
+                           kStream);
     });
   }
 
@@ -156,18 +131,15 @@ class NcclComm final : public Communicator {
                         std::int64_t element_bytes) override {
     const Exchange parts =
         exchange_of(send, send_counts, recv, recv_counts, element_bytes, rank_, size_);
-    on_stream([&](cudaStream_t stream) {
-      as_one_call([&] {
-        for (int rank = 0; rank < size_; ++rank) {
-          if (rank == rank_) continue;
-          give(send.data() + parts.send.offset[rank], parts.send.size(rank), rank, stream);
-          take(recv.data() + parts.recv.offset[rank], parts.recv.size(rank), rank, stream);
-        }
-      });
+    run("ncclSend, ncclRecv", std::max(send.size(), recv.size()), [&] {
       if (parts.copies_own) {
         copy_own(recv.data() + parts.recv.offset[rank_], send.data() + parts.send.offset[rank_],
-                 parts.send.size(rank_), stream);
+                 parts.send.size(rank_));
       }
+      return as_one_call([&](int rank) {
+        give(send.data() + parts.send.offset[rank], parts.send.size(rank), rank);
+        take(recv.data() + parts.recv.offset[rank], parts.recv.size(rank), rank);
+      });
     });
   }
 
@@ -177,96 +149,110 @@ class NcclComm final : public Communicator {
     const Parts parts = gather_parts_of(send, recv, counts, element_bytes, rank_, size_);
     const bool equal =
         std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
-    on_stream([&](cudaStream_t stream) {
+    run("ncclAllGather", recv.size(), [&] {
       if (equal) {
-        check_nccl(
-            ncclAllGather(send.data(), recv.data(), send.size(), ncclUint8, handle_.get(), stream),
-            "ncclAllGather", handle_.get());
-        return;
+        return ncclAllGather(send.data(), recv.data(), send.size(), ncclUint8, handle_, kStream);
       }
-      as_one_call([&] {
-        for (int rank = 0; rank < size_; ++rank) {
-          if (rank == rank_) continue;
-          give(send.data(), send.size(), rank, stream);
-          take(recv.data() + parts.offset[rank], parts.size(rank), rank, stream);
-        }
+      copy_own(recv.data() + parts.offset[rank_], send.data(), send.size());
+      return as_one_call([&](int rank) {
+        give(send.data(), send.size(), rank);
+        take(recv.data() + parts.offset[rank], parts.size(rank), rank);
       });
-      copy_own(recv.data() + parts.offset[rank_], send.data(), send.size(), stream);
     });
   }
 
-  void give(const std::byte* data, std::size_t bytes, int rank, cudaStream_t stream) {
+  void give(const std::byte* data, std::size_t bytes, int rank) {
     if (bytes == 0) return;  // both sides know the size
-    check_nccl(ncclSend(data, bytes, ncclUint8, rank, handle_.get(), stream), "ncclSend",
-               handle_.get());
+    check(ncclSend(data, bytes, ncclUint8, rank, handle_, kStream), "ncclSend");
   }
 
-  void take(std::byte* data, std::size_t bytes, int rank, cudaStream_t stream) {
+  void take(std::byte* data, std::size_t bytes, int rank) {
     if (bytes == 0) return;
-    check_nccl(ncclRecv(data, bytes, ncclUint8, rank, handle_.get(), stream), "ncclRecv",
-               handle_.get());
+    check(ncclRecv(data, bytes, ncclUint8, rank, handle_, kStream), "ncclRecv");
   }
 
-  static void copy_own(std::byte* to, const std::byte* from, std::size_t bytes,
-                       cudaStream_t stream) {
+  static void copy_own(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes == 0 || to == from) return;
-    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream),
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, kStream),
                "cudaMemcpyAsync");
   }
 
+  // The calls with all other ranks, in one group.
   template <typename Calls>
-  void as_one_call(const Calls& calls) {
-    check_nccl(ncclGroupStart(), "ncclGroupStart", nullptr);
-    try {
-      calls();
-    } catch (...) {
-      ncclGroupEnd();
-      throw;
+  ncclResult_t as_one_call(const Calls& calls) {
+    check(ncclGroupStart(), "ncclGroupStart");
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank != rank_) calls(rank);
     }
-    check_nccl(ncclGroupEnd(), "ncclGroupEnd", handle_.get());
+    return ncclGroupEnd();
   }
 
-  // Runs `calls` on this object's stream after the work of the default stream, and waits for them.
-  template <typename Calls>
-  void on_stream(const Calls& calls) {
+  // Queues a collective and waits for its end. `queue` returns what NCCL returned.
+  template <typename Queue>
+  void run(const char* call, std::size_t bytes, const Queue& queue) {
+    const RankActivity::Collective told(options_.activity, call, bytes);
     check_cuda(cudaSetDevice(device_), "cudaSetDevice");
-    check_cuda(cudaEventRecord(ready_.get(), cudaStreamLegacy), "cudaEventRecord");
-    check_cuda(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0), "cudaStreamWaitEvent");
-    calls(stream_.get());
-    check_cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
-    ncclResult_t later = ncclSuccess;
-    check_nccl(ncclCommGetAsyncError(handle_.get(), &later), "ncclCommGetAsyncError",
-               handle_.get());
-    check_nccl(later, "an NCCL collective", handle_.get());
+    start(queue(), call);
+    finish_default_stream(call, options_.timeout, [&] { is_in_progress(call); });
   }
 
-  int device_, rank_ = 0, size_ = 1;
-  NcclHandle handle_;
-  Stream stream_;
-  Event ready_;
+  // A call may go on in the background. Only when that has ended its work is on the stream.
+  void start(ncclResult_t code, const char* call) {
+    check(code, call);
+    poll(call, options_.timeout, [&] { return !is_in_progress(call); });
+  }
+
+  // Throws when NCCL has met an error, for instance of the network.
+  bool is_in_progress(const char* call) {
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(handle_, &state), "ncclCommGetAsyncError");
+    check(state, call);
+    return state == ncclInProgress;
+  }
+
+  void check(ncclResult_t code, std::string_view call,
+             std::source_location place = std::source_location::current()) {
+    if (code != ncclInProgress) check_nccl(code, call, handle_, place);
+  }
+
+  // Waits for the other ranks.
+  void close() {
+    const char* const call = "ncclCommFinalize";
+    const RankActivity::Collective told(options_.activity, call, 0);
+    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
+    start(ncclCommFinalize(handle_), call);
+    check(ncclCommDestroy(handle_), "ncclCommDestroy");
+  }
+
+  static constexpr cudaStream_t kStream = nullptr;  // the default one
+
+  const int device_, rank_, size_;
+  const NcclOptions options_;
   DeviceBuffer token_;  // what a barrier adds up
+  ncclComm_t handle_ = nullptr;
 };
 
 // The id of the device. Throws where there is no such device.
 std::string select_device(int device) {
-  const std::vector<Device> devices = visible_devices().devices;
+  const auto [devices, problem] = visible_devices();
   if (device < 0 || device >= std::ssize(devices)) {
     throw DistError(fmt::format(
-        "NCCL needs a GPU for every rank, but CUDA device {} is not there ({} visible); choose "
+        "NCCL needs a GPU for every rank, but CUDA device {} is not there ({} visible{}{}); choose "
         "device: cpu, or reduce: tree over MPI",
-        device, devices.size()));
+        device, devices.size(), problem.empty() ? "" : ": ", problem));
   }
   check_cuda(cudaSetDevice(device), "cudaSetDevice");
   return devices[device].id;
 }
 
-std::string version_text(int code) {
+std::string nccl_version(int code) {
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int device) {
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int device,
+                                                     const NcclOptions& options) {
   std::string own;
   run_on_all_ranks(world, [&] { own = select_device(device); });
   const std::vector<std::string> ids = all_gather_text(world, own);
@@ -282,22 +268,16 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int de
     if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr);
   });
   world.broadcast(std::span<char>(id.internal), 0);
-  std::unique_ptr<Communicator> made;
-  run_on_all_ranks(world, [&] {
-    ncclComm_t comm = nullptr;
-    check_nccl(ncclCommInitRank(&comm, world.size(), id, world.rank()), "ncclCommInitRank",
-               nullptr);
-    made = std::make_unique<NcclComm>(NcclHandle(comm), device);
-  });
-  return made;
+  // Whoever fails from here on must not wait for the others, who wait for it.
+  return std::make_unique<NcclComm>(id, world.rank(), world.size(), device, options);
 }
 
 std::string nccl_version_report() {
   int library = 0;
   const ncclResult_t code = ncclGetVersion(&library);
   if (code != ncclSuccess) return fmt::format("NCCL: {}", ncclGetErrorString(code));
-  return fmt::format("NCCL: header {}, library {}, {}", version_text(NCCL_VERSION_CODE),
-                     version_text(library),
+  return fmt::format("NCCL: header {}, library {}, {}", nccl_version(NCCL_VERSION_CODE),
+                     nccl_version(library),
                      library == NCCL_VERSION_CODE
                          ? "equal"
                          : "NOT EQUAL: build again where include and library folders belong "

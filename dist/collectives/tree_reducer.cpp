@@ -1,101 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "dist/collectives/leaf_ledger.hpp"
+#include "dist/collectives/reduction_tree.hpp"
 #include "dist/collectives/row_math.hpp"
 
 namespace tpudist {
 namespace {
-
-// The fixed binary trees of all members over leaf numbers, padded to a power of two, without the
-// absent leaves: each inner node has two children, each with at least one leaf. The trees do not
-// depend on the number of ranks; only the owners do. Children come before their parents.
-struct ReductionTree {
-  static constexpr int none = -1;   // no such node
-  static constexpr int mixed = -2;  // owner of a node whose leaves lie on several ranks
-
-  struct Node {
-    int parent = none, left = none, right = none;
-    int owner = none;  // the rank that holds all leaves below it, or mixed
-    int member = 0;
-  };
-
-  std::vector<Node> nodes;
-  std::vector<int> root;        // [members], none for a member without leaves
-  std::vector<int> first_leaf;  // [members], its leaf number; none for a member without leaves
-  std::vector<int> leaf_node;   // [members, leaves], none where the leaf is absent
-
-  // For each rank the largest sub-trees that it holds completely, by member and leaf.
-  std::vector<std::vector<int>> held;
-};
-
-class TreeBuilder {
- public:
-  TreeBuilder(const LeafOwners& owners, ReductionTree& tree) : owners_(owners), tree_(tree) {}
-
-  // The node over leaves [first, first + width) of the member, or none.
-  int build(int member, std::int64_t first, std::int64_t width) {
-    if (first >= owners_.leaves) return ReductionTree::none;
-    if (width == 1) return add_leaf(member, static_cast<int>(first));
-    const int left = build(member, first, width / 2);
-    const int right = build(member, first + width / 2, width / 2);
-    if (left == ReductionTree::none) return right;
-    if (right == ReductionTree::none) return left;
-    const int parent = static_cast<int>(tree_.nodes.size());
-    const int owner = tree_.nodes[left].owner;
-    tree_.nodes[left].parent = tree_.nodes[right].parent = parent;
-    tree_.nodes.push_back(
-        {.left = left,
-         .right = right,
-         .owner = owner == tree_.nodes[right].owner ? owner : ReductionTree::mixed,
-         .member = member});
-    return parent;
-  }
-
- private:
-  int add_leaf(int member, int leaf) {
-    if (owners_.of(member, leaf) < 0) return ReductionTree::none;
-    const int node = static_cast<int>(tree_.nodes.size());
-    tree_.nodes.push_back({.owner = owners_.of(member, leaf), .member = member});
-    tree_.leaf_node[static_cast<std::size_t>(member) * owners_.leaves + leaf] = node;
-    if (tree_.first_leaf[member] == ReductionTree::none) tree_.first_leaf[member] = leaf;
-    return node;
-  }
-
-  const LeafOwners& owners_;
-  ReductionTree& tree_;
-};
-
-// A LeafLedger must have checked `owners`.
-ReductionTree make_reduction_tree(const LeafOwners& owners, int ranks) {
-  ReductionTree tree;
-  tree.first_leaf.assign(owners.members, ReductionTree::none);
-  tree.leaf_node.assign(owners.owner.size(), ReductionTree::none);
-  TreeBuilder builder(owners, tree);
-  const auto width = static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(owners.leaves)));
-  for (int member = 0; member < owners.members; ++member) {
-    tree.root.push_back(builder.build(member, 0, width));
-  }
-  tree.held.resize(ranks);
-  for (int i = 0; i < std::ssize(tree.nodes); ++i) {
-    const ReductionTree::Node& node = tree.nodes[i];
-    if (node.owner == ReductionTree::mixed) continue;
-    const bool maximal =
-        node.parent == ReductionTree::none || tree.nodes[node.parent].owner == ReductionTree::mixed;
-    if (maximal) tree.held[node.owner].push_back(i);
-  }
-  return tree;
-}
 
 // See make_tree_reducer. Ranks exchange slices: rank r of R finishes the tree on elements
 // [r L / R, (r + 1) L / R) (whole multiples of 16) of every row.
@@ -111,16 +29,15 @@ class TreeReducer final : public GradientReducer {
 
  private:
   float* swap_with_sibling(int node, float* value);
-  void agree();
   void exchange();
   void merge_slices();
   void gather();
-  std::int64_t slice_begin(int rank) const;
   std::vector<std::int64_t> slice_lengths() const;
   float* result_row(int member) { return result_.data() + member * length_; }
 
   Communicator& communicator_;
   const std::int64_t length_;
+  const std::vector<std::int64_t> slice_begin_;  // [ranks + 1]
   ThreadPool& pool_;
 
   LeafLedger ledger_;
@@ -138,6 +55,7 @@ class TreeReducer final : public GradientReducer {
 TreeReducer::TreeReducer(Communicator& communicator, std::int64_t length, ThreadPool& pool)
     : communicator_(communicator),
       length_(length),
+      slice_begin_(slice_begins(length, communicator.size())),
       pool_(pool),
       ledger_(communicator.rank(), communicator.size(), length),
       rows_(length) {
@@ -202,28 +120,8 @@ void TreeReducer::add(int member, int leaf, std::span<const float> row) {
   }
 }
 
-// One small all_reduce, so that a leaf missing on one rank is an error on all and nobody waits.
-void TreeReducer::agree() {
-  Hasher hasher;
-  hasher.update(length_);
-  hasher.update(ledger_.owners().members);
-  hasher.update(std::span<const int>(ledger_.owners().owner));
-  const auto hash = static_cast<std::int64_t>(hasher.digest());
-  const std::string missing = ledger_.missing();
-  std::array<std::int64_t, 3> lowest = {missing.empty(), hash, ~hash};
-  communicator_.all_reduce(std::span<std::int64_t>(lowest), ReduceOp::min);
-  if (lowest[1] != ~lowest[2]) {
-    throw DistError("the ranks disagree on who owns which leaf, or on the length of a row");
-  }
-  if (lowest[0]) return;
-  run_on_all_ranks(communicator_, [&] {
-    if (!missing.empty()) throw DistError(missing);
-  });
-}
-
 std::span<const float> TreeReducer::finalize() {
-  ledger_.end();
-  agree();
+  ledger_.end_on_all_ranks(communicator_);
   if (communicator_.size() > 1) {
     exchange();
     merge_slices();
@@ -237,15 +135,10 @@ std::span<const float> TreeReducer::finalize() {
   return {result_.data(), tree_.root.size() * static_cast<std::size_t>(length_)};
 }
 
-std::int64_t TreeReducer::slice_begin(int rank) const {
-  if (rank == communicator_.size()) return length_;
-  return length_ * rank / communicator_.size() / 16 * 16;
-}
-
 std::vector<std::int64_t> TreeReducer::slice_lengths() const {
   std::vector<std::int64_t> lengths(communicator_.size());
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    lengths[rank] = slice_begin(rank + 1) - slice_begin(rank);
+    lengths[rank] = slice_begin_[rank + 1] - slice_begin_[rank];
   }
   return lengths;
 }
@@ -254,7 +147,7 @@ std::vector<std::int64_t> TreeReducer::slice_lengths() const {
 void TreeReducer::exchange() {
   const int ranks = communicator_.size(), own = communicator_.rank();
   const std::vector<std::int64_t> slices = slice_lengths();
-  const std::int64_t begin = slice_begin(own), length = slices[own];
+  const std::int64_t begin = slice_begin_[own], length = slices[own];
   std::size_t rounds = 0, others = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     rounds = std::max(rounds, tree_.held[rank].size());
@@ -285,7 +178,7 @@ void TreeReducer::exchange() {
 
 // Finishes all trees on the own slice; each thread computes one range of it through the whole tree.
 void TreeReducer::merge_slices() {
-  const std::int64_t begin = slice_begin(communicator_.rank());
+  const std::int64_t begin = slice_begin_[communicator_.rank()];
   std::vector<int> mixed;
   for (int i = 0; i < std::ssize(tree_.nodes); ++i) {
     const ReductionTree::Node& node = tree_.nodes[i];
@@ -294,7 +187,7 @@ void TreeReducer::merge_slices() {
     slice_[i] =
         node.parent == ReductionTree::none ? result_row(node.member) + begin : slice_[node.left];
   }
-  const std::int64_t length = slice_begin(communicator_.rank() + 1) - begin;
+  const std::int64_t length = slice_begin_[communicator_.rank() + 1] - begin;
   for_row_ranges(pool_, length, [&](std::int64_t first, std::int64_t count) {
     for (const int i : mixed) {
       const ReductionTree::Node& node = tree_.nodes[i];
@@ -316,7 +209,7 @@ void TreeReducer::gather() {
   for (const int root : tree_.root) {
     if (root == ReductionTree::none) continue;
     const std::span<float> row(result_row(tree_.nodes[root].member), length_);
-    communicator_.all_gather(std::span<const float>(row.subspan(slice_begin(own), slices[own])),
+    communicator_.all_gather(std::span<const float>(row.subspan(slice_begin_[own], slices[own])),
                              row, slices);
     bytes_sent_ += slices[own] * (ranks - 1) * static_cast<std::int64_t>(sizeof(float));
   }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,12 +21,15 @@
 #include "launch/commands/commands.hpp"
 #include "launch/program/build_info.hpp"
 #include "launch/program/cores.hpp"
+#include "launch/program/job.hpp"
 #include "launch/program/output.hpp"
 #include "models/kernels/cpu_kernels.hpp"
 #include "models/network/network.hpp"
 
 namespace tpudist {
 namespace {
+
+constexpr double kNcclTimeout = 60;  // seconds for one call
 
 struct DoctorArguments {
   std::filesystem::path run_dir = "runs";
@@ -54,7 +58,8 @@ RankFacts own_facts(Communicator& world, const NodeTopology& place) {
 
 void time_nccl(Communicator& world, const NodeTopology& place, JobFacts& facts) {
   if (place.device < 0 || world.size() == 1) return;
-  const auto nccl = make_nccl_communicator(world, place.device);
+  const auto nccl =
+      make_nccl_communicator(world, place.device, {.activity = nullptr, .timeout = kNcclTimeout});
   for (AllReduceSpeed& speed : time_all_reduce(*nccl)) facts.all_reduce.push_back(speed);
 }
 
@@ -82,7 +87,13 @@ void run(const DoctorArguments& arguments) {
     const MpiSession session(nullptr, nullptr);
     const auto world = session.world();
     set_up_logging(world->rank(), world->size());
-    const JobFacts facts = examine(*world, arguments.run_dir);
+    JobFacts facts;
+    try {
+      facts = examine(*world, arguments.run_dir);
+    } catch (const std::exception& error) {  // perhaps of one rank alone
+      if (world->size() > 1) end_all_ranks(error);
+      throw;
+    }
     if (world->rank() == 0) {
       const std::vector<DoctorWarning> warnings = doctor_warnings(facts);
       print("{}", arguments.json ? doctor_json(facts, warnings).dump(2) + "\n"

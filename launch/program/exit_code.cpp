@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <exception>
 #include <initializer_list>
 #include <new>
 #include <string_view>
@@ -63,6 +64,20 @@ int print_failure(const Failure& failure) {
   const std::string place = launched_ranks() > 1 ? fmt::format(" (rank {})", launched_rank()) : "";
   print_error_text(fmt::format("tpudist: error{}: {}\n", place, failure.message));
   return failure.exit_code;
+}
+
+void print_uncaught_errors() {
+  std::set_terminate([] {
+    const std::exception_ptr error = std::current_exception();
+    if (!error) std::abort();
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& uncaught) {
+      std::_Exit(print_failure(describe_failure(uncaught)));
+    } catch (...) {
+      std::abort();
+    }
+  });
 }
 
 }  // namespace tpudist

@@ -28,4 +28,8 @@ using PrintFailure = std::function<int(const Failure&)>;
 // Prints "tpudist: error: MESSAGE" to standard error, with the rank if there are several.
 int print_failure(const Failure& failure);
 
+// From now on an error that nothing can catch, such as one of a destructor while a GPU that has
+// failed is given up, is printed before it ends the process with exit code 1.
+void print_uncaught_errors();
+
 }  // namespace tpudist

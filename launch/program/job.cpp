@@ -51,20 +51,13 @@ std::vector<RankError> told_errors(std::span<const RankError> errors) {
 }
 
 // Prints the errors of all ranks that have one, and kills all ranks. Needs a running MPI.
-[[noreturn]] void end_all_ranks(RankError mine) {
+[[noreturn]] void end_with(RankError mine) {
   ErrorExchange exchange(std::move(mine));
   const std::vector<RankError> errors = exchange.wait(kPatience);
   const RankError teller = told_errors(errors).front();
   if (teller.rank != exchange.rank()) std::this_thread::sleep_for(kLastResort);
   print_error_text(error_lines(errors, exchange.ranks()));
   MpiSession::abort(teller.exit_code);
-}
-
-RankError describe(const std::exception& error) {
-  Failure failure = describe_failure(error);
-  return {.exit_code = failure.exit_code,
-          .heard = dynamic_cast<const HeardFromOtherRank*>(&error) != nullptr,
-          .message = std::move(failure.message)};
 }
 
 // Under srun without PMIx every task is an MPI world of its own, and all would train the same run.
@@ -164,8 +157,15 @@ void run_job(const JobOptions& options, const std::function<void(JobContext&)>& 
   try {
     run_placed(*world, *watchdog, options, body);
   } catch (const std::exception& error) {
-    end_all_ranks(describe(error));
+    end_all_ranks(error);
   }
+}
+
+void end_all_ranks(const std::exception& error) {
+  Failure failure = describe_failure(error);
+  end_with({.exit_code = failure.exit_code,
+            .heard = dynamic_cast<const HeardFromOtherRank*>(&error) != nullptr,
+            .message = std::move(failure.message)});
 }
 
 int report_to_all_ranks(const Failure& failure) {
@@ -176,7 +176,7 @@ int report_to_all_ranks(const Failure& failure) {
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks == 1) return print_failure(failure);
-  end_all_ranks({.exit_code = failure.exit_code, .message = failure.message});
+  end_with({.exit_code = failure.exit_code, .message = failure.message});
 }
 
 std::string error_lines(std::span<const RankError> errors, int ranks) {

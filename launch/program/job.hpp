@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -34,6 +35,9 @@ struct JobOptions {
 // with its exit code. The errors of all ranks are printed once each, with their ranks, and no rank
 // waits for one that failed. On a single rank the error is passed on.
 void run_job(const JobOptions& options, const std::function<void(JobContext&)>& body);
+
+// Ends all ranks with this error of one of several ranks, as `run_job` does. Needs a running MPI.
+[[noreturn]] void end_all_ranks(const std::exception& error);
 
 // Reports a failure outside of `run_job`, and returns its exit code. On one of several ranks it
 // starts MPI first, so that equal failures of all ranks are printed once and ranks that wait for

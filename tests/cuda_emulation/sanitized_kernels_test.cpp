@@ -4,4 +4,5 @@
 #include "tests/cuda_emulation/emulation_test.cpp"
 #include "tests/cuda_emulation/gather_rows_test.cpp"
 #include "tests/cuda_emulation/group_rows_test.cpp"
+#include "tests/cuda_emulation/leaf_sums_test.cpp"
 #include "tests/cuda_emulation/pooled_rows_test.cpp"

@@ -116,5 +116,21 @@ TEST(RunCommandLine, AWrongLineIsToldInOneLineOfPlainWords) {
   EXPECT_EQ(complaint({}), "a command is required; see `program --help`");
 }
 
+struct ThrowsWhenDestroyed {
+  ~ThrowsWhenDestroyed() noexcept(false) {
+    throw std::runtime_error("CUDA error: unspecified launch failure\nstack");
+  }
+};
+
+TEST(PrintUncaughtErrorsDeathTest, TellsTheErrorOfADestructor) {
+  const auto end = [] {
+    print_uncaught_errors();
+    const ThrowsWhenDestroyed fails;
+    throw DataError("while this one is on its way");
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(1),
+              "tpudist: error: CUDA error: unspecified launch failure\n$");
+}
+
 }  // namespace
 }  // namespace tpudist

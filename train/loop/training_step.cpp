@@ -17,6 +17,7 @@
 #include "core/random.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
+#include "models/kernels/leaf_sums.hpp"
 
 namespace tpudist {
 namespace {
@@ -48,6 +49,16 @@ ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members,
 
 using Clock = std::chrono::steady_clock;
 
+// Without kernels no rank has a device.
+AddLeaves leaf_adder() {
+#ifdef TPUDIST_WITH_CUDA_KERNELS
+  return [](int members, std::int64_t length, const std::int32_t* plan, float* leaves,
+            float* sums) { launch_leaf_sums(members, length, plan, leaves, sums, nullptr); };
+#else
+  return {};
+#endif
+}
+
 }  // namespace
 
 // What a call of the network takes for its members.
@@ -76,11 +87,18 @@ TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
       context_(context),
       length_(network.parameters().length()),
       row_length_(length_ + kRowExtra) {
+  const double timeout = experiment.dist.timeout;
+  const int device = context.place.device;
+  if (device >= 0 && context.world.size() > 1) {
+    RankActivity* const activity = context.watchdog ? &context.watchdog->activity() : nullptr;
+    nccl_ = make_nccl_communicator(context.world, device, {activity, timeout});
+  }
+  Communicator& communicator = nccl_ ? *nccl_ : context.world;
   if (experiment.dist.reduce == ReduceMode::all_reduce) {
-    if (context.place.device >= 0 && context.world.size() > 1) {
-      nccl_ = make_nccl_communicator(context.world, context.place.device);
-    }
-    reducer_ = make_all_reduce_reducer(nccl_ ? *nccl_ : context.world, row_length_, context.pool);
+    reducer_ = make_all_reduce_reducer(communicator, row_length_, context.pool);
+  } else if (nccl_) {
+    reducer_ = make_device_tree_reducer({context.world, *nccl_, device, leaf_adder(), timeout},
+                                        row_length_, context.pool);
   } else {
     reducer_ = make_tree_reducer(context.world, row_length_, context.pool);
   }
