@@ -34,6 +34,11 @@ const ReportSection& section_of(const Report& report, const std::string& id) {
   return *std::ranges::find(report.sections, id, &ReportSection::id);
 }
 
+const ReportFigure& figure_of(const ReportSection& section, const std::string& table) {
+  return *std::ranges::find(section.figures, table,
+                            [](const ReportFigure& figure) { return figure.table.name; });
+}
+
 TEST(ReportTest, TellsARunWithPredictions) {
   const TempDir folder;
   const Report report = make_report(read_results({write_run(folder / "run", PredictionsCase())}));
@@ -50,6 +55,8 @@ TEST(ReportTest, TellsARunWithPredictions) {
               HasSubstr("xla,0000000000000002,0000000000000003,0000000000000004,"));
   EXPECT_THAT(csv_of(report, "scores"), HasSubstr("xla,validation,mean of members,0,"));
   // resnet 5 4 6 against 10 20 30: the best of one is 20.
+  EXPECT_THAT(figure_of(section_of(report, "graphs"), "ranks").sentence,
+              StartsWith("The best, the median and the worst of 1 held-out graphs by"));
   EXPECT_THAT(csv_of(report, "slowdown-out-of-fold"), HasSubstr("resnet,1,100,0,0,0,0,0,0\n"));
 }
 
@@ -108,11 +115,6 @@ std::filesystem::path write_variant(const std::filesystem::path& folder, int see
   write_text(folder / "config.yaml",
              test::config_text(seed, 0, 2) + "optimizer:\n  lr: " + rate + "\n");
   return folder;
-}
-
-const ReportFigure& figure_of(const ReportSection& section, const std::string& table) {
-  return *std::ranges::find(section.figures, table,
-                            [](const ReportFigure& figure) { return figure.table.name; });
 }
 
 TEST(ReportTest, NamesTheVariantThatWonAndByHowMuch) {
@@ -226,6 +228,8 @@ TEST(ReportTest, RunsOfOtherCollectionsStandBesideEachOther) {
   EXPECT_EQ(XmlFault::find(report_html(report)), "");
   EXPECT_THAT(csv_of(report, "folds-1"), HasSubstr("5,0,0,1,1\n"));
   EXPECT_THAT(csv_of(report, "folds-2"), HasSubstr("seed,fold"));
+  EXPECT_THAT(csv_of(report, "settings-1"), HasSubstr("data.collection,layout:xla:random"));
+  EXPECT_THAT(csv_of(report, "settings-2"), HasSubstr("data.collection,tile:xla"));
 }
 
 }  // namespace

@@ -20,12 +20,22 @@ ReportedVariant variant_of(const std::string& title, std::vector<std::vector<dou
 // The first one lacks the hardest graph, so that its own mean is the highest.
 TEST(VariantPairs, NameTheBestOnTheGraphsThatAllHave) {
   ReportInput input;
-  input.variants = {variant_of("a", {{0.75, 0.76}}),
-                    variant_of("b", {{0.85, 0.86}, {0.2, 0.21}})};
+  input.variants = {variant_of("a", {{0.75, 0.76}}), variant_of("b", {{0.85, 0.86}, {0.2, 0.21}})};
   const VariantComparison found = compare_variants(input, "layout:xla:random");
   EXPECT_EQ(found.best, 1u);
   ASSERT_EQ(found.pairs.size(), 1u);
   EXPECT_NEAR(found.pairs[0].difference, -0.1, 1e-12);
+}
+
+TEST(VariantPairs, NameTheTest) {
+  const auto method_of = [](std::vector<double> a, std::vector<double> b) {
+    ReportInput input;
+    input.variants = {variant_of("a", {a}), variant_of("b", {b})};
+    return compare_variants(input, "layout:xla:random").method;
+  };
+  EXPECT_EQ(method_of({0.75, 0.76, 0.77}, {0.85, 0.86, 0.87}), "Tukey");
+  EXPECT_EQ(method_of({0.75, 0.7501, 0.7502}, {0.2, 0.5, 0.9}), "Welch and Holm");
+  EXPECT_EQ(method_of({0.75}, {0.85}), "");
 }
 
 }  // namespace

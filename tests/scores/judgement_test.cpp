@@ -82,6 +82,7 @@ class Predictions : public PredictionSource {
 
 TEST(Judgement, CombinesAllMembersWhereNoneIsRejected) {
   const Judgement judgement = judge(Predictions({10, 10, 10}, 0), {});
+  EXPECT_EQ(judgement.collection, "layout:xla:random");
   EXPECT_EQ(judgement.combination.rule, CombinationRule::z_score);
   EXPECT_THAT(judgement.rejected, IsEmpty());
   ASSERT_THAT(judgement.tables, SizeIs(1));

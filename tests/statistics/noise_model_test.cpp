@@ -68,6 +68,23 @@ TEST(EstimateNoise, FindsADeviationThatGrowsWithTheRunTime) {
   }
 }
 
+// Six measurements of a configuration tell a shape, five do not.
+TEST(EstimateNoise, TakesTheShapeFromSixRepeats) {
+  const auto density = [](int repeats) {
+    CounterRng random(3);
+    std::vector<double> times;
+    std::vector<std::int32_t> config;
+    for (int i = 0; i < 200 * repeats; ++i) {
+      times.push_back(1e9 * std::exp(0.001 * NoisyGraph::noise(NoisyGraph::two_humps, random)));
+      config.push_back(i / repeats);
+    }
+    const NoiseEstimate noise = estimate_noise(measured_configs(times, config));
+    return noise.model.shape(std::log(1e9)).density(0);
+  };
+  EXPECT_LT(density(6), 0.25);
+  EXPECT_NEAR(density(5), 0.3989, 0.002);  // the normal one
+}
+
 TEST(EstimateNoise, SaysWhyThereIsNone) {
   const auto fault = [](const std::vector<double>& times, const std::vector<std::int32_t>& config) {
     return fault_of_repeats(measured_configs(times, config));

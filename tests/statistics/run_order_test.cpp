@@ -114,6 +114,7 @@ TEST(LongestRepetition, FindsEqualValuesOfDifferentConfigurations) {
   const OrderStatistic frozen = longest_repetition_of(series, config);
   EXPECT_EQ(frozen.value, 7);
   EXPECT_EQ(frozen.first, 50);
+  EXPECT_EQ(frozen.by_chance, 1);
   EXPECT_LT(frozen.p, 1e-10);
   for (std::size_t i = 50; i < 57; ++i) config[i] = 50;  // the same configuration, again and again
   EXPECT_EQ(longest_repetition_of(series, config).value, 1);

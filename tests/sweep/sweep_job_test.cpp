@@ -18,9 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 SweepOutcome run(
     const SweepFolder& folder, std::optional<int> index = {},
@@ -101,6 +103,7 @@ TEST(SweepJobTest, AFailedRunIsRecordedAndTheOthersGoOn) {
   EXPECT_EQ(sweep.state(bad), RunState::failed);
   EXPECT_THAT(sweep.result(bad)->error, HasSubstr("no such graph"));
   EXPECT_THAT(status_table(sweep), HasSubstr("failed: "));
+  EXPECT_THAT(status_table(sweep), Not(ContainsRegex("run +[0-9]+  .*  finished")));
   // Left alone until it is asked for.
   outcome = run(sweep);
   EXPECT_EQ(outcome.finished + outcome.failed, 0);

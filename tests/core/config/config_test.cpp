@@ -47,6 +47,7 @@ workers: 8
 integers: [1, 2e1]
 numbers: [.5, inf]
 texts: [a, "b c", 7]
+others: {a: [1, x]}
 )");
   ConfigNode root = document.root();
   EXPECT_EQ(root.integer("integer", 0), 400000);
@@ -61,6 +62,7 @@ texts: [a, "b c", 7]
   EXPECT_THAT(root.integers("integers", {}), ElementsAre(1, 20));
   EXPECT_THAT(root.numbers("numbers", {}), ElementsAre(.5, kInfinity));
   EXPECT_THAT(root.texts("texts", {}), ElementsAre("a", "b c", "7"));
+  EXPECT_EQ(root.yaml("others"), "{a: [1, x]}");
   document.finish();
 }
 
@@ -76,6 +78,7 @@ TEST(Config, FallsBackWhereNothingIsGiven) {
   EXPECT_THAT(root.integers("integers", {1, 2}), ElementsAre(1, 2));
   EXPECT_THAT(root.numbers("numbers", {}), IsEmpty());
   EXPECT_THAT(root.texts("texts", {"a"}), ElementsAre("a"));
+  EXPECT_EQ(root.yaml("others"), "");
   EXPECT_EQ(root.child("child").child("of").integer("it", 5), 5);
   EXPECT_THAT(root.items("items"), IsEmpty());
   document.finish();

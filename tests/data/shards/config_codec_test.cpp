@@ -81,6 +81,20 @@ TEST(ConfigEncoder, CountsTheStatesOfTheNodeWithMost) {
   EXPECT_EQ(codes[2 * 257 + 1], 0);
 }
 
+// Whatever states meet in the table of a node while it grows.
+TEST(ConfigEncoder, AStateKeepsItsNumberInManyNodes) {
+  constexpr int kNodes = 64, kStates = 257;
+  std::vector<std::vector<int>> rows(2 * kStates);
+  for (int i = 0; i < 2 * kStates; ++i) {
+    for (int node = 0; node < kNodes; ++node) rows[i].push_back(1000 * node + i % kStates);
+  }
+  std::vector<std::uint16_t> codes(2 * kStates * kNodes);
+  ConfigEncoder encoder(kNodes);
+  EXPECT_TRUE(encoder.encode(rows_of(rows), codes));
+  EXPECT_EQ(encoder.state_count(), kNodes * kStates);
+  for (std::size_t i = 0; i < codes.size(); ++i) ASSERT_EQ(codes[i], i / kNodes % kStates) << i;
+}
+
 TEST(ConfigEncoder, GivesUpOnConfigurationsThatDoNotRepeat) {
   std::vector<std::vector<int>> rows;
   for (int i = 0; i < 3000; ++i) rows.push_back({i, 0});

@@ -13,6 +13,7 @@ namespace tpudist {
 namespace {
 
 using test::XmlFault;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -57,6 +58,7 @@ TEST(ChartsTest, AllAreWellFormedAndEscaped) {
       .label = kName,
       .x_name = kName,
       .strips = {{.label = kName, .values = {0, kNone, 1}, .marked_from = 0.5, .marked_to = 1}}};
+  EXPECT_THAT(map.svg(324), HasSubstr("height=\"116\""));  // 48 and 34 for each row
   for (const double width : kWidths) {
     for (const std::string& svg : {line_chart().svg(width), intervals.svg(width), map.svg(width),
                                    scatter.svg(width), strips.svg(width)}) {
@@ -65,6 +67,14 @@ TEST(ChartsTest, AllAreWellFormedAndEscaped) {
       EXPECT_THAT(svg, Not(HasSubstr("nan")));
     }
   }
+}
+
+TEST(ChartsTest, AnAxisHoldsLinesAndBands) {
+  LineChart chart = line_chart();
+  EXPECT_THAT(chart.svg(758), AllOf(HasSubstr(">0</text>"), HasSubstr(">4</text>")));
+  EXPECT_THAT(chart.svg(758), Not(HasSubstr(">10</text>")));
+  chart.bands[0].high[1] = 9.5;
+  EXPECT_THAT(chart.svg(758), HasSubstr(">10</text>"));
 }
 
 TEST(ChartsTest, NoValuesNoChart) {
