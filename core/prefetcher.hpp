@@ -16,15 +16,15 @@
 namespace tpudist {
 
 // Marks this thread as one whose results are needed later: threads of a ThreadPool help with its
-// loops, and with loops inside of them, only while no other loop has indices.
+// loops, and with loops inside of them, only while no other loop has indices, a chunk at a time.
 void mark_background_thread();
 
 // Makes items `first`, `first + 1`, ... in background threads; `next` returns them in the order of
 // their numbers. At most `depth` items are being made or waiting at any time, which bounds memory.
 // `make` is called from several background threads (mark_background_thread) at once, once per
-// number. If it throws, the `next` for that
-// item rethrows, and the `next` after it continues with the following item. The destructor waits
-// for running calls of `make` and starts no new ones. Call `next` from one thread.
+// number. If it throws, the `next` for that item rethrows, and the `next` after it continues with
+// the following item. The destructor waits for running calls of `make` and starts no new ones. Call
+// `next` from one thread.
 template <typename T>
 class Prefetcher {
  public:

@@ -67,8 +67,8 @@ struct Loop {
     failure = std::current_exception();
   }
 
-  // Runs indices until none is left.
-  void work();
+  // Runs indices until none is left, or `once` one chunk of them.
+  void work(bool once = false);
 
   const std::int64_t count, chunk;
   const std::function<void(std::int64_t)>& body;
@@ -98,10 +98,10 @@ void note_finished_work() {
   if (finished_work) finished_work->fetch_add(1, std::memory_order_relaxed);
 }
 
-void Loop::work() {
+void Loop::work(bool once) {
   Loop* const outer = current_loop;
   current_loop = this;
-  for (;;) {
+  for (bool more = true; more; more = !once) {
     const std::int64_t begin = next.fetch_add(chunk);
     if (begin >= count) break;
     const std::int64_t end = std::min(begin + chunk, count);
@@ -199,8 +199,8 @@ void ThreadPool::Impl::run_thread(const std::function<void()>& on_start) {
   }
 }
 
-// The most recent open loop with indices left, else the oldest one of background threads, which is
-// needed first. With `within`, among the loops that its tasks opened.
+// The most recent open loop with indices left, else the oldest one of background threads. With
+// `within`, among the loops that its tasks opened.
 Loop* ThreadPool::Impl::innermost(const Loop* within) {
   Loop* background = nullptr;
   for (std::size_t i = open_loops.size(); i-- > 0;) {
@@ -218,9 +218,9 @@ Loop* ThreadPool::Impl::innermost(const Loop* within) {
 void ThreadPool::Impl::help(Loop& loop, std::unique_lock<std::mutex>& lock) {
   loop.helpers.fetch_add(1, std::memory_order_relaxed);
   lock.unlock();
-  loop.work();
+  loop.work(loop.background);  // a loop that is needed earlier may have been opened meanwhile
   lock.lock();
-  close(loop);
+  if (!loop.has_indices()) close(loop);
   // With the mutex held: the caller needs it to leave, so it cannot destroy the loop before this
   // ends.
   if (loop.helpers.fetch_sub(1, std::memory_order_release) == 1 && loop.caller_sleeps) {

@@ -72,13 +72,15 @@ alexnet() { "$(program tpudist)" train experiments/alexnet.yaml --run-dir "$work
 parameters() { grep '^parameters:' "$1" | cut -d ' ' -f 2; }
 export -f alexnet parameters
 
-bits() { # the same training twice, and with NCCL's all-reduce of one rank, whose sum is the gradient itself
+bits() { # the same training twice, with each member in a call of its own, and with NCCL's all-reduce of one rank
   need_gpu
   alexnet first dist.device=cuda train.steps=40 > "$work/first.txt"
   alexnet again dist.device=cuda train.steps=40 > "$work/again.txt"
   alexnet nccl dist.device=cuda dist.reduce=nccl train.steps=40 > "$work/nccl.txt"
-  for run in first again nccl; do echo "$run: parameters $(parameters "$work/$run.txt")"; done
+  alexnet alone dist.device=cuda batch.member_chunk=1 train.steps=40 > "$work/alone.txt"
+  for run in first again alone nccl; do echo "$run: parameters $(parameters "$work/$run.txt")"; done
   [[ $(parameters "$work/first.txt") == $(parameters "$work/again.txt") ]]
+  [[ $(parameters "$work/first.txt") == $(parameters "$work/alone.txt") ]]
   [[ $(parameters "$work/first.txt") == $(parameters "$work/nccl.txt") ]]
 }
 
@@ -144,7 +146,7 @@ stage "facts" 60 facts
 stage "conversion and synthetic data" 120 data
 TESTS="models_layers_test models_operators_gpu_test" FILTER='*Gpu*' stage "layers and operators on the GPU against the CPU" 180 tests
 TESTS="dist_mpi_test" stage "collectives of one rank, NCCL's too" 60 tests
-stage "the same bits twice, and over NCCL" 90 bits
+stage "the same bits twice, for members alone, and over NCCL" 120 bits
 stage "numbers like the CPU's" 90 like_the_cpu
 stage "bits of a resumed run" 90 resume
 stage "AlexNet to a Kendall tau of 0.74" 120 score

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/failed_device.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/numbers.hpp"
@@ -271,6 +272,11 @@ class Group {
     } catch (const std::exception& problem) {
       error = problem.what();
       exit_code = exit_code_of(problem);
+    }
+    if (device_has_failed && control_->size() > 1) {
+      throw GroupStuck(
+          fmt::format("run {} ({}): {}; a rank whose GPU has failed cannot take the next run",
+                      run.index, run.id, error));
     }
     const auto in_vain = [&] { return job_.watchdog && job_.watchdog->others_wait_in_vain(); };
     if (!control_->wait_for_all(exit_code == 0 ? kForever : kPatience, in_vain)) {

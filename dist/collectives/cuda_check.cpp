@@ -12,11 +12,14 @@
 
 #include "core/duration.hpp"
 #include "core/error.hpp"
+#include "core/failed_device.hpp"
 
 namespace tpudist {
 namespace {
 
 constexpr double kAfterWatchdog = 3;  // seconds, or the timeout
+// Seconds that count as waited from one look to the next: this process may have been stopped.
+constexpr double kMostBetweenPolls = 0.1;
 
 // Of this thread, which is the one that owns the handles of CUDA and NCCL.
 thread_local bool left = false;
@@ -29,6 +32,7 @@ bool device_is_left() {
 
 void leave_device() {
   left = true;
+  device_has_failed = true;
 }
 
 void check_cuda(cudaError_t code, std::string_view call, std::source_location place) {
@@ -43,9 +47,13 @@ void check_cuda(cudaError_t code, std::string_view call, std::source_location pl
 void poll(std::string_view call, double timeout, const std::function<bool()>& done) {
   constexpr std::chrono::microseconds kShortest{20}, kLongest{1000};
   const double limit = timeout + std::min(timeout, kAfterWatchdog);
-  const auto begin = std::chrono::steady_clock::now();
+  double waited = 0;
+  auto last = std::chrono::steady_clock::now();
   for (auto pause = kShortest; !done(); pause = std::min(2 * pause, kLongest)) {
-    if (timeout > 0 && seconds_since(begin) > limit) {
+    const auto now = std::chrono::steady_clock::now();
+    waited += std::min(seconds_between(last, now), kMostBetweenPolls);
+    last = now;
+    if (timeout > 0 && waited > limit) {
       leave_device();
       throw DistError(fmt::format("{} has not finished within {} (dist.timeout)", call,
                                   format_duration(timeout)));

@@ -17,7 +17,8 @@ void check_cuda(cudaError_t code, std::string_view call,
 // or a call of CUDA or NCCL has failed in this thread. Freeing memory waits for the device, and ending
 // a communicator for other ranks, which may wait for this one.
 bool device_is_left();
-// From now on it is, in this thread. The checks of this header do that by themselves.
+// From now on it is, in this thread, and no thread waits for the device (device_has_failed). The
+// checks of this header do that by themselves.
 void leave_device();
 
 // Calls `done` until it returns true. It sleeps in between, from 20 us to 1 ms, so that the thread

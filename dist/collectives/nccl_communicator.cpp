@@ -238,7 +238,7 @@ std::string select_device(int device) {
   if (device < 0 || device >= std::ssize(devices)) {
     throw DistError(fmt::format(
         "NCCL needs a GPU for every rank, but CUDA device {} is not there ({} visible{}{}); choose "
-        "device: cpu, or reduce: tree over MPI",
+        "device: cpu",
         device, devices.size(), problem.empty() ? "" : ": ", problem));
   }
   check_cuda(cudaSetDevice(device), "cudaSetDevice");

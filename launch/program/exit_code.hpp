@@ -29,7 +29,7 @@ using PrintFailure = std::function<int(const Failure&)>;
 int print_failure(const Failure& failure);
 
 // From now on an error that nothing can catch, such as one of a destructor while a GPU that has
-// failed is given up, is printed before it ends the process with exit code 1.
+// failed is given up, is printed before it ends the process with its exit code.
 void print_uncaught_errors();
 
 }  // namespace tpudist

@@ -6,8 +6,8 @@ struct CUstream_st;
 
 namespace tpudist {
 
-// Adds up leaves in the order of each member's tree, in the plan's order of additions, one thread for
-// an element. `leaves` [slots, length] is overwritten; `sums` is [members, length], zero for a
+// Adds up leaves in the order of each member's tree, in the plan's order of additions, one thread
+// for an element. `leaves` [slots, length] is overwritten; `sums` is [members, length], zero for a
 // member without leaves. `plan` holds [members + 1] where a member's additions begin, [members] the
 // slot of its sum or -1, and for each addition the two slots that are added, into the first one. No
 // slot is used by two members. All on the device. Otherwise like the launch functions of

@@ -225,8 +225,12 @@ at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& ca
   at::Tensor scores = linear(x, "head").squeeze(2);
   if (config_.has_head_of_nodes()) {
     // The Linear stands before the sum over the nodes: its bias counts once for each of them.
-    const at::Tensor more = call.unit.tensors.node_counts - 1;
-    scores = scores + more.unsqueeze(0) * weights["head.bias"].to(at::kDouble);
+    // Member by member: the bits of a sum over several would depend on their number.
+    const at::Tensor more = (call.unit.tensors.node_counts - 1).unsqueeze(0),
+                     bias = weights["head.bias"].to(at::kDouble);
+    std::vector<at::Tensor> each;
+    for (std::int64_t m = 0; m < bias.size(0); ++m) each.push_back(more * bias.narrow(0, m, 1));
+    scores = scores + (each.size() == 1 ? each[0] : at::cat(each));
   }
   return scores * config_.output_scale;
 }

@@ -100,10 +100,10 @@ class Network {
                     const UnitInput& input, std::span<const std::uint64_t> dropout_keys = {}) const;
 
   // Runs the forward pass, asks `loss_gradient(scores)` for d loss / d score, and runs the backward
-  // pass. Writes the gradient of each member into its row (flat [P], overwritten, padding zero). If the loss of a member is translation-invariant at these scores, its backward pass
-  // leaves out the rows that only shift a slate's scores. With `common` false both passes leave
-  // those rows out, and scores.common is 0. That is for losses that are translation-invariant at
-  // all scores.
+  // pass. Writes the gradient of each member into its row (flat [P], overwritten, padding zero). If
+  // the loss of a member is translation-invariant at these scores, its backward pass leaves out the
+  // rows that only shift a slate's scores. With `common` false both passes leave those rows out, and
+  // scores.common is 0. That is for losses that are translation-invariant at all scores.
   void gradient(const Parameters& parameters, int first_member, int count, const UnitInput& input,
                 const LossGradient& loss_gradient, const GradientRows& gradients,
                 bool common = true, std::span<const std::uint64_t> dropout_keys = {}) const;

@@ -11,6 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/error.hpp"
+#include "core/failed_device.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -19,7 +22,11 @@ constexpr std::size_t kSmall = std::size_t{64} << 10, kLarge = std::size_t{32} <
 constexpr std::size_t kBuffers = 3;  // of each size
 
 // Threads that prepare units need the processor more than a thread that waits for the device.
+// Throws Error when the device has failed: what the thread waits for may never come.
 void pause() {
+  if (device_has_failed)
+    throw Error(ErrorKind::failed,
+                "an earlier call of CUDA or NCCL has failed: the GPU is given up");
   std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 

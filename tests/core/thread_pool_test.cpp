@@ -199,6 +199,37 @@ TEST(ThreadPool, HelpsBackgroundThreadsLast) {
   EXPECT_EQ(helped, (std::vector<std::string>{"awaited", "background", "later"}));
 }
 
+TEST(ThreadPool, LeavesABackgroundLoopForOneThatIsAwaited) {
+  ThreadPool pool(2);
+  std::atomic<bool> helps_background{false}, opened{false}, helped{false};
+  const auto wait_for = [](const std::atomic<bool>& flag) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!flag && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_TRUE(flag);
+  };
+  std::thread background([&] {
+    mark_background_thread();
+    const std::thread::id caller = std::this_thread::get_id();
+    pool.parallel_for(3, [&](std::int64_t) {
+      if (std::this_thread::get_id() == caller) return wait_for(helped);
+      const bool again = helps_background.exchange(true);
+      EXPECT_TRUE(!again || helped);
+      wait_for(opened);
+    });
+  });
+  wait_for(helps_background);
+  const std::thread::id caller = std::this_thread::get_id();
+  pool.parallel_for(2, [&](std::int64_t) {
+    if (std::this_thread::get_id() != caller) {
+      helped = true;
+    } else {
+      opened = true;
+      wait_for(helped);
+    }
+  });
+  background.join();
+}
+
 TEST(ThreadPool, RethrowsTheLowestFailure) {
   ThreadPool pool(4);
   Meeting meeting(4);

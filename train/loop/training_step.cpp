@@ -165,17 +165,20 @@ void TrainingStep::run_calls_on_device(const Shared& step, std::vector<Call>& ca
     store_.reset();
     store_ = network_.make_gradient_store(most, row_length_);
   }
+  const auto run_on_device = [&](std::size_t i) {
+    Call& call = calls[i];
+    if (!call.data->chunks.empty()) return run_call(step, call);
+    run_gradient(step, call, call.data->input,
+                 [&](const UnitScores& scores) { return loss_gradient(step.work, call, scores); },
+                 {*store_, first_row[i]});
+  };
   std::atomic<std::size_t> next = 0;
   context_.pool.parallel_for(2, [&](std::int64_t) {
-    for (std::size_t i = next++; i < calls.size(); i = next++) {
-      Call& call = calls[i];
-      if (!call.data->chunks.empty()) {
-        run_call(step, call);
-        continue;
-      }
-      run_gradient(step, call, call.data->input,
-                   [&](const UnitScores& scores) { return loss_gradient(step.work, call, scores); },
-                   {*store_, first_row[i]});
+    try {
+      for (std::size_t i = next++; i < calls.size(); i = next++) run_on_device(i);
+    } catch (...) {
+      next = calls.size();  // the other thread takes no further call
+      throw;
     }
   });
   store_->fetch(first_row.back());

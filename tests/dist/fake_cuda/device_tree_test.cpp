@@ -121,6 +121,8 @@ TEST(DeviceTree, AnyFaultEndsTheJob) {
   const Job clean{.ranks = 2, .members = 2, .timeout = 0.1};
   std::set<std::uint64_t> hashes;
   const int calls = reduce_on_devices(clean, hashes).calls[1];
+  const std::set<std::uint64_t> right = hashes;
+  ASSERT_EQ(right.size(), 1);
   for (const auto kind : {Fault::Kind::error, Fault::Kind::async_error, Fault::Kind::stuck}) {
     for (int call = 1; call <= calls; call += kind == Fault::Kind::stuck ? 12 : 3) {
       Job job = clean;
@@ -130,6 +132,7 @@ TEST(DeviceTree, AnyFaultEndsTheJob) {
       SCOPED_TRACE(result.faulted);
       EXPECT_THAT(result.mistakes, IsEmpty());
       EXPECT_LT(result.seconds, 3);
+      EXPECT_TRUE(std::ranges::includes(right, hashes));
       if (hashes.empty()) ASSERT_THAT(result.errors, Not(IsEmpty()));
       if (hashes.empty() && result.errors.size() == 1 && kind != Fault::Kind::stuck)
         EXPECT_THAT(result.errors[0], StartsWith("rank 1: "));

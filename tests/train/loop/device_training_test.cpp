@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "dist/collectives/mpi_session.hpp"
+#include "dist/collectives/nccl_communicator.hpp"
 #include "models/network/composed_executor.hpp"
 #include "models/operators/device_backend.hpp"
 #include "tests/models/launch_counter.hpp"
@@ -18,6 +19,10 @@ namespace tpudist {
 DeviceContext place_on(int device_index, Precision) {
   if (device_index < 0) return {};
   return {at::kCPU, make_device_backend};
+}
+// Likewise: ranks add their gradients in the host's tree over MPI.
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, const NcclOptions&) {
+  return nullptr;
 }
 
 namespace test {
@@ -117,9 +122,8 @@ TEST(DeviceTraining, GivesOneHashForAnyNumberOfRanksAndMembersOfACall) {
       run_on_device(five_members(", member_chunk: 1"), own / "alone", *self, 1);
   EXPECT_EQ(alone.parameter_hash, together.parameter_hash);
   EXPECT_EQ(alone.evaluation->member_means(), together.evaluation->member_means());
-  // Near the CPU's numbers, in other bits.
+  // Near the CPU's numbers; additions have another order.
   const TrainOutcome cpu = run(five_members(), own / "cpu");
-  EXPECT_NE(cpu.parameter_hash, together.parameter_hash);
   const std::vector<double> expected = cpu.evaluation->member_means(),
                             actual = together.evaluation->member_means();
   for (std::size_t m = 0; m < expected.size(); ++m) EXPECT_NEAR(actual[m], expected[m], 0.05);
