@@ -41,7 +41,7 @@ class TrainingStep {
   const StepTimes& times() const { return times_; }
 
  private:
-  // What all passes of a step share.
+  // What all calls of a step share.
   struct Shared {
     const StepWork& work;
     const Parameters parameters;
