@@ -28,14 +28,15 @@ TEST(VariantPairs, NameTheBestOnTheGraphsThatAllHave) {
 }
 
 TEST(VariantPairs, NameTheTest) {
-  const auto method_of = [](std::vector<double> a, std::vector<double> b) {
+  const auto method_of = [](const std::vector<std::vector<double>>& runs) {
     ReportInput input;
-    input.variants = {variant_of("a", {a}), variant_of("b", {b})};
+    for (const std::vector<double>& scores : runs)
+      input.variants.push_back(variant_of("", {scores}));
     return compare_variants(input, "layout:xla:random").method;
   };
-  EXPECT_EQ(method_of({0.75, 0.76, 0.77}, {0.85, 0.86, 0.87}), "Tukey");
-  EXPECT_EQ(method_of({0.75, 0.7501, 0.7502}, {0.2, 0.5, 0.9}), "Welch and Holm");
-  EXPECT_EQ(method_of({0.75}, {0.85}), "");
+  EXPECT_EQ(method_of({{0.75, 0.76, 0.77}, {0.85, 0.86, 0.87}, {0.65, 0.66, 0.67}}), "Tukey");
+  EXPECT_EQ(method_of({{0.75, 0.76, 0.77}, {0.85, 0.86, 0.87}}), "Welch and Holm");
+  EXPECT_EQ(method_of({{0.75}, {0.85}}), "");
 }
 
 }  // namespace
