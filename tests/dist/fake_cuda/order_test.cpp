@@ -12,6 +12,7 @@
 #include "dist/collectives/cuda_check.hpp"
 #include "dist/collectives/device_memory.hpp"
 #include "tests/dist/fake_cuda/fake_job.hpp"
+#include "tests/support/expected_fault.hpp"
 
 namespace tpudist {
 namespace {
@@ -213,12 +214,12 @@ TEST(Order, ACallAfterOneThatHasFailed) {
 
 TEST(OrderDeathTest, AHostThatTouchesDeviceMemory) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  EXPECT_DEATH(fake::run_job({1},
-                             [](Communicator&) {
-                               const DeviceBuffer row(kBytes);
-                               row.as<float>()[0] = 1;
-                             }),
-               "");
+  TPUDIST_EXPECT_FAULT(fake::run_job({1},
+                                     [](Communicator&) {
+                                       const DeviceBuffer row(kBytes);
+                                       row.as<float>()[0] = 1;
+                                     }),
+                       "");
 }
 
 // With NCCL, on two ranks, each with a device.
