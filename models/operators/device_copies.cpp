@@ -55,6 +55,15 @@ struct DeviceCopies::Impl {
     std::optional<StreamPoint> copied;  // when it may be written again
     bool in_use = false;
   };
+  // Ends the use of a buffer, also where an error passes: others would wait for it for ever.
+  struct GiveBack {
+    Impl* impl;
+    void operator()(Staging* staging) const {
+      const std::scoped_lock lock(impl->mutex);
+      staging->in_use = false;
+    }
+  };
+  using OwnStaging = std::unique_ptr<Staging, GiveBack>;
 
   explicit Impl(c10::Device device) : device(device) {}
 
@@ -72,7 +81,7 @@ struct DeviceCopies::Impl {
     }
   }
 
-  Staging& take(std::size_t bytes) {
+  OwnStaging take(std::size_t bytes) {
     std::unique_lock lock(mutex);
     std::vector<Staging>& buffers = bytes <= kSmall ? small : large;
     if (buffers.empty()) {
@@ -84,19 +93,12 @@ struct DeviceCopies::Impl {
       for (Staging& staging : buffers) {
         if (staging.in_use || (staging.copied && !staging.copied->is_reached())) continue;
         staging.in_use = true;
-        return staging;
+        return OwnStaging(&staging, {this});
       }
       lock.unlock();
       pause();
       lock.lock();
     }
-  }
-
-  void give_back(Staging& staging) {
-    StreamPoint copied(device);
-    const std::scoped_lock lock(mutex);
-    staging.copied = std::move(copied);
-    staging.in_use = false;
   }
 
   const c10::Device device;
@@ -113,8 +115,8 @@ at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t byt
                                     at::TensorOptions(at::kByte).device(impl_->device));
   for (std::size_t begin = 0; begin < bytes; begin += kLarge) {
     const std::size_t end = std::min(bytes, begin + kLarge);
-    Impl::Staging& staging = impl_->take(end - begin);
-    auto* const memory = staging.memory.mutable_data_ptr<std::uint8_t>();
+    const Impl::OwnStaging staging = impl_->take(end - begin);
+    auto* const memory = staging->memory.mutable_data_ptr<std::uint8_t>();
     for (; !parts.empty(); parts = parts.subspan(1)) {
       const HostPart& part = parts.front();
       const std::size_t first = std::max(part.begin, begin),
@@ -126,9 +128,9 @@ at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t byt
       if (part.begin + part.bytes > end) break;
     }
     const auto size = static_cast<std::int64_t>(end - begin);
-    impl_->copy(staging.memory.narrow(0, 0, size),
+    impl_->copy(staging->memory.narrow(0, 0, size),
                 made.narrow(0, static_cast<std::int64_t>(begin), size));
-    impl_->give_back(staging);
+    staging->copied.emplace(impl_->device);
     const std::scoped_lock lock(impl_->mutex);
     ++impl_->counts.uploads;
     impl_->counts.uploaded_bytes += size;
@@ -141,13 +143,12 @@ void DeviceCopies::download(const at::Tensor& from, void* to) {
   const auto most = static_cast<std::int64_t>(kLarge / from.element_size());
   for (std::int64_t begin = 0; begin < flat.numel(); begin += most) {
     const at::Tensor part = flat.narrow(0, begin, std::min(most, flat.numel() - begin));
-    Impl::Staging& staging = impl_->take(part.nbytes());
+    const Impl::OwnStaging staging = impl_->take(part.nbytes());
     const auto bytes = static_cast<std::int64_t>(part.nbytes());
-    fetch(part, staging.memory.narrow(0, 0, bytes).view(part.scalar_type()));
+    fetch(part, staging->memory.narrow(0, 0, bytes).view(part.scalar_type()));
     std::memcpy(
         static_cast<std::uint8_t*>(to) + static_cast<std::size_t>(begin) * from.element_size(),
-        staging.memory.const_data_ptr<std::uint8_t>(), part.nbytes());
-    impl_->give_back(staging);
+        staging->memory.const_data_ptr<std::uint8_t>(), part.nbytes());
   }
 }
 
