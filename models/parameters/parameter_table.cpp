@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "core/aligned.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
@@ -23,7 +24,7 @@ int ParameterTable::add(ParameterEntry entry) {
   if (entry.size() <= 0) throw Error(ErrorKind::failed, "parameter " + entry.name + " is empty");
   if (entry.torch_name.empty()) entry.torch_name = entry.name;
   entry.offset = length_;
-  length_ += (entry.size() + 15) / 16 * 16;
+  length_ += pad16(entry.size());
   entries_.push_back(std::move(entry));
   return static_cast<int>(entries_.size()) - 1;
 }
