@@ -9,6 +9,7 @@
 #include "models/inputs/graph_input.hpp"
 #include "models/layers/activate.hpp"
 #include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "schema/tpugraphs.hpp"
 
@@ -247,7 +248,7 @@ at::Tensor Encoder::nodes(const UnitTensors& unit, const LayerWeights& weights,
   if (config_.code_width)
     parts.push_back(
         embed_codes(weights["encoder.code.weight"], *unit.node_codes, kCodeColumns, backend));
-  return at::cat(parts, 2);
+  return join_channels(parts, backend);
 }
 
 RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const Plan& plan,
@@ -256,14 +257,12 @@ RowStates Encoder::rows(const UnitTensors& unit, const at::Tensor& states, const
   const GatherView node(plan.node, plan.rows_of_node),
       state(unit.state->index, unit.state->transposed);
   // The Linear over [node | state] is a sum of two, each computed once for all rows that share it.
-  const at::Tensor& weight = weights["encoder.join.weight"];
-  const std::int64_t in = node_channels();
+  const std::vector<at::Tensor> weight = weights["encoder.join.weight"].split_with_sizes(
+      {node_channels(), config_.early_join ? state_channels() : 0}, 1);
   std::vector<GatheredTerm> terms{
-      {linear_rows(inputs, weight.narrow(1, 0, in), weights["encoder.join.bias"], backend), node}};
-  if (config_.early_join) {
-    const at::Tensor own = weight.narrow(1, in, state_channels());
-    terms.push_back({linear_rows(states, own, at::Tensor(), backend), state});
-  }
+      {linear_rows(inputs, weight[0], weights["encoder.join.bias"], backend), node}};
+  if (config_.early_join)
+    terms.push_back({linear_rows(states, weight[1], at::Tensor(), backend), state});
   return activate_rows(sum_of_gathered(terms, backend), config_.activation, backend);
 }
 

@@ -10,6 +10,7 @@
 #include "models/layers/activate.hpp"
 #include "models/network/unit_arrays.hpp"
 #include "models/operators/cpu_backend.hpp"
+#include "models/operators/linear_rows.hpp"
 #include "models/operators/pool_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
 #include "models/plans/row_keys.hpp"
@@ -212,26 +213,22 @@ at::Tensor ComposedNetwork::config_branch(const at::Tensor& states, const Networ
 
 at::Tensor ComposedNetwork::head(const at::Tensor& pooled, const NetworkCall& call) const {
   const LayerWeights& weights = call.weights;
-  const auto linear = [&](const at::Tensor& x, const std::string& name) {
-    LayerWeights doubles;
-    doubles.add(name + ".weight", weights[name + ".weight"].to(at::kDouble));
-    doubles.add(name + ".bias", weights[name + ".bias"].to(at::kDouble));
-    return apply_linear(x, doubles, name, call.backend());
+  const auto in_double = [&](const std::string& name) { return weights[name].to(at::kDouble); };
+  const auto linear = [&](const at::Tensor& x, const std::string& name, bool has_bias = true) {
+    return linear_rows(x, in_double(name + ".weight"),
+                       has_bias ? in_double(name + ".bias") : at::Tensor(), call.backend());
   };
   at::Tensor x = pooled;
   for (std::size_t i = 0; i < config_.head.widths.size(); ++i)
     x = activate_rows(linear(x, "head." + std::to_string(i)), config_.head.activation,
                       call.backend());
-  at::Tensor scores = linear(x, "head").squeeze(2);
-  if (config_.has_head_of_nodes()) {
-    // The Linear stands before the sum over the nodes: its bias counts once for each of them.
-    // Member by member: the bits of a sum over several would depend on their number.
-    const at::Tensor more = (call.unit.tensors.node_counts - 1).unsqueeze(0),
-                     bias = weights["head.bias"].to(at::kDouble);
-    std::vector<at::Tensor> each;
-    for (std::int64_t m = 0; m < bias.size(0); ++m) each.push_back(more * bias.narrow(0, m, 1));
-    scores = scores + (each.size() == 1 ? each[0] : at::cat(each));
-  }
+  // The Linear of a head of nodes stands before the sum over the nodes: its bias counts once for
+  // each of them.
+  const bool of_nodes = config_.has_head_of_nodes();
+  at::Tensor scores = linear(x, "head", !of_nodes).squeeze(2);
+  if (of_nodes)
+    scores =
+        scores + scaled_bias(in_double("head.bias"), call.unit.tensors.node_counts, call.backend());
   return scores * config_.output_scale;
 }
 

@@ -108,6 +108,9 @@ class Backend {
   virtual Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight,
                                     const at::Tensor& d_y, bool of_x, bool of_bias) const = 0;
 
+  // The sum of the rows of each member, [M, C]: the gradient of scaled_bias.
+  virtual at::Tensor sum_of_rows(const at::Tensor& x) const = 0;
+
   // map_rows: for functions that autograd differentiates, of one member, and for those with a
   // handwritten gradient, whose result has `channels`.
   virtual at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,

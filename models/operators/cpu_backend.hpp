@@ -28,6 +28,7 @@ class CpuBackend : public Backend {
                     const at::Tensor& bias) const override;
   Gradients linear_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& d_y,
                             bool of_x, bool of_bias) const override;
+  at::Tensor sum_of_rows(const at::Tensor& x) const override;
   // Keeps only the inputs: the backward pass runs each block again, with its own autograd graph.
   at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,
                  const std::vector<at::Tensor>& parameters) const override;

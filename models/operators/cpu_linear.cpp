@@ -128,8 +128,7 @@ at::Tensor CpuBackend::linear(const at::Tensor& x, const at::Tensor& weight,
       const std::int64_t begin = m * y.stride(0) + first * n.out;
       if (bias.defined()) {
         AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "linear_rows", [&] {
-          set_rows(bias.const_data_ptr<scalar_t>() + m * n.out, n.out, count,
-                   y.mutable_data_ptr<scalar_t>() + begin);
+          set_rows(plane<scalar_t>(bias, m), n.out, count, y.mutable_data_ptr<scalar_t>() + begin);
         });
       }
       multiply(precision_, count, n.out, n.in, {x, m * x.stride(0) + first * n.in, n.in},
@@ -147,6 +146,10 @@ Backend::Gradients CpuBackend::linear_gradient(const at::Tensor& x, const at::Te
   gradients_of_parameters(d_y, x, weight, precision_, pool_, gradients.parameter, gradients.bias);
   if (!of_bias) gradients.bias = at::Tensor();
   return gradients;
+}
+
+at::Tensor CpuBackend::sum_of_rows(const at::Tensor& x) const {
+  return x.sum(1);
 }
 
 }  // namespace tpudist

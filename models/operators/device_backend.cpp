@@ -20,12 +20,13 @@ class DeviceBackend : public Backend {
                              std::int64_t rows) const override {
     at::Tensor y = rows_like(x.front(), rows);
     AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "sum_of_gathered", [&] {
+      std::vector<TakenRows<scalar_t>> terms;
       for (std::size_t t = 0; t < x.size(); ++t) {
-        const std::int32_t* const taken =
-            index[t].is_identity() ? nullptr : arrays_.find(index[t].index);
-        launch_take(taken, rows, columns_of(y), planes_of<scalar_t>(x[t]), t > 0,
-                    mutable_planes_of<scalar_t>(y), stream_of(y));
+        terms.push_back({index[t].is_identity() ? nullptr : arrays_.find(index[t].index),
+                         planes_of<scalar_t>(x[t])});
       }
+      launch_take(terms.data(), static_cast<int>(terms.size()), rows, columns_of(y),
+                  mutable_planes_of<scalar_t>(y), stream_of(y));
     });
     return y;
   }
@@ -75,6 +76,8 @@ class DeviceBackend : public Backend {
     }
     return gradients;
   }
+
+  at::Tensor sum_of_rows(const at::Tensor& x) const override { return summed_rows(x); }
 
   // One call on all rows, whose operations are recorded as they are.
   at::Tensor map(const RowFunction& function, const std::vector<at::Tensor>& rows,

@@ -32,7 +32,7 @@ constexpr std::int64_t kPlaneBytes = 256;
 
 // Autograd expects nothing instead of an undefined tensor.
 std::optional<Tensor> optional(const Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor.contiguous()) : std::nullopt;
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
 struct Gathering {
@@ -108,6 +108,21 @@ class LinearRows : public torch::autograd::Function<LinearRows> {
     const Backend& backend;
     bool has_bias;
   };
+};
+
+class ScaledBias : public torch::autograd::Function<ScaledBias> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& bias, const Tensor& factors,
+                        const Backend* backend) {
+    context->save_for_backward({factors});
+    keep_state(context, backend);
+    return factors * bias;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Backend& backend = *kept_state<const Backend*>(context);
+    const Tensor d_rows = gradients[0] * context->get_saved_variables()[0];
+    return {backend.sum_of_rows(d_rows.unsqueeze(2)), {}, {}};
+  }
 };
 
 class MapRowsByHand : public torch::autograd::Function<MapRowsByHand> {
@@ -303,6 +318,10 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     fmt::join(x.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", ")));
   }
   return LinearRows::apply(as_planes(x), as_planes(weight), optional(bias), &backend);
+}
+
+Tensor scaled_bias(const Tensor& bias, const Tensor& factors, const Backend& backend) {
+  return ScaledBias::apply(bias, factors, &backend);
 }
 
 Tensor map_rows(const RowWriter& function, const RowGradient& gradient,

@@ -14,4 +14,9 @@ namespace tpudist {
 at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        const Backend& backend);
 
+// Returns factor_r b for each member and row: `bias` [M, 1], `factors` [R], both double; the result
+// is [M, R]. Differentiable with respect to the bias, whose gradient is summed in the same order for
+// any number of members.
+at::Tensor scaled_bias(const at::Tensor& bias, const at::Tensor& factors, const Backend& backend);
+
 }  // namespace tpudist

@@ -1,5 +1,7 @@
 #include "models/kernels/gather_rows.hpp"
 
+#include <deque>
+
 #include "models/operators/typed_rows.hpp"
 #include "tests/cuda_emulation/kernel_case.hpp"
 
@@ -18,26 +20,20 @@ void expect_taken(std::int64_t rows, std::int64_t width, std::size_t slack) {
   for (std::int64_t i = 0; i < rows; ++i)
     index.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(sources))));
   const test::GuardedArray<std::int32_t> device_index(index);
-  for (const bool identity : {false, true}) {
-    const auto values = test::random_rows<T>((identity ? rows : sources) * width, rng),
-               before = test::random_rows<T>(rows * width, rng);
-    const test::GuardedArray<T> x(values, slack);
+  std::deque<test::GuardedArray<T>> x;
+  std::vector<TakenRows<T>> terms;
+  std::vector<T> expected(static_cast<std::size_t>(rows * width));
+  for (int t = 0; t < 5; ++t) {
+    const bool identity = (rows + t) % 2 == 0;
+    const auto values = test::random_rows<T>((identity ? rows : sources) * width, rng);
     const std::int32_t* const taken = identity ? nullptr : index.data();
-    for (const bool add : {false, true}) {
-      std::vector<T> expected = before;
-      if (add) {
-        add_taken(values.data(), taken, rows, width, expected.data());
-      } else {
-        copy_taken(values.data(), taken, rows, width, expected.data());
-      }
-      test::GuardedArray<T> y(before.size(), slack);
-      test::run_both_ways(y, [&](T* to) {
-        if (add) std::ranges::copy(before, to);
-        launch_take<T>(identity ? nullptr : device_index.data(), rows, width, x.data(), add, to,
-                       nullptr);
-      });
-      test::expect_equal(y, expected, add ? "added" : "taken");
-    }
+    (t == 0 ? copy_taken<T> : add_taken<T>)(values.data(), taken, rows, width, expected.data());
+    x.emplace_back(values, slack);
+    terms.push_back({identity ? nullptr : device_index.data(), x.back().data()});
+    test::GuardedArray<T> y(expected.size(), slack);
+    test::run_both_ways(
+        y, [&](T* to) { launch_take<T>(terms.data(), t + 1, rows, width, to, nullptr); });
+    test::expect_equal(y, expected, std::to_string(t + 1) + " terms");
   }
 }
 

@@ -83,6 +83,7 @@ class LaunchCounter {
                                                 "aten::select",
                                                 "aten::slice",
                                                 "aten::split",
+                                                "aten::split_with_sizes",
                                                 "aten::squeeze",
                                                 "aten::squeeze_",
                                                 "aten::sym_size",
