@@ -1,52 +1,142 @@
 #include "models/losses/pairwise.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
+#include "core/random.hpp"
 
 namespace tpudist {
 namespace {
+
+// Calls visit(slower, faster) for the pairs of different targets.
+template <typename Visit>
+void for_pairs(std::span<const double> targets, const PairOptions& options, std::uint64_t tie_key,
+               const Visit& visit) {
+  const std::size_t n = targets.size();
+  const auto compare = [&](std::size_t i, std::size_t j) {
+    if (targets[i] > targets[j]) visit(i, j);
+    if (targets[i] < targets[j]) visit(j, i);
+  };
+  if (options.permutations == 0) {
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = i + 1; j < n; ++j) compare(i, j);
+    }
+    return;
+  }
+  CounterRng rng(tie_key);
+  std::vector<std::size_t> partner(n);
+  for (int p = 0; p < options.permutations; ++p) {
+    std::iota(partner.begin(), partner.end(), std::size_t{0});
+    rng.shuffle(std::span(partner));
+    for (std::size_t i = 0; i < n; ++i) compare(i, partner[i]);
+  }
+}
+
+// The hardest share of some values: those above `least`, and the first `equal` ones of it.
+struct Hardest {
+  double least = -std::numeric_limits<double>::infinity();
+  std::size_t equal = 0;
+  bool takes(double value) {
+    if (value > least || std::isnan(value)) return true;
+    if (value < least || equal == 0) return false;
+    --equal;
+    return true;
+  }
+};
+
+Hardest hardest_of(std::vector<double> values, double share) {
+  if (values.empty()) return {};
+  for (double& value : values) {
+    if (std::isnan(value)) value = std::numeric_limits<double>::infinity();
+  }
+  const auto count =
+      static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+  const auto last =
+      values.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(count, 1)) - 1;
+  std::ranges::nth_element(values, last, std::greater<>());
+  return {*last, static_cast<std::size_t>(std::count(values.begin(), last + 1, *last))};
+}
+
+// The largest target of the `top` fastest.
+double top_target(std::span<const double> targets, int top) {
+  if (top == 0 || targets.empty()) return -std::numeric_limits<double>::infinity();
+  std::vector<double> fastest(targets.begin(), targets.end());
+  const std::size_t last = std::min(static_cast<std::size_t>(top), fastest.size()) - 1;
+  std::ranges::nth_element(fastest, fastest.begin() + static_cast<std::ptrdiff_t>(last));
+  return fastest[last];
+}
 
 // Adds up the results of `of_pair` for each pair of a slower and a faster configuration: the value
 // at the difference of their scores, and its derivative. `name`: of the loss.
 template <typename OfPair>
 SlateLoss::Value sum_over_pairs(const char* name, std::span<const double> scores,
-                                std::span<const double> targets, std::span<double> gradient,
-                                PairReduction reduction, const OfPair& of_pair) {
+                                std::span<const double> targets, std::uint64_t tie_key,
+                                std::span<double> gradient, const PairOptions& options,
+                                const OfPair& of_pair) {
   check_slate(name, scores, targets, gradient);
   std::ranges::fill(gradient, 0.0);
-  const std::size_t n = scores.size();
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = i + 1; j < n; ++j) {
-      if (targets[i] == targets[j]) continue;
-      const std::size_t slow = targets[i] > targets[j] ? i : j, fast = slow == i ? j : i;
-      const std::pair<double, double> pair = of_pair(scores[slow] - scores[fast]);
-      sum += pair.first;
-      gradient[slow] += pair.second;
-      gradient[fast] -= pair.second;
+  const double fast_target = top_target(targets, options.top);
+  const auto weighted = [&](std::size_t slow, std::size_t fast) {
+    std::pair<double, double> pair = of_pair(scores[slow] - scores[fast]);
+    if (targets[fast] <= fast_target) {
+      pair.first *= options.top_weight;
+      pair.second *= options.top_weight;
     }
+    return pair;
+  };
+  Hardest hardest;
+  if (options.hardest < 1) {
+    std::vector<double> values;
+    for_pairs(targets, options, tie_key, [&](std::size_t slow, std::size_t fast) {
+      values.push_back(weighted(slow, fast).first);
+    });
+    hardest = hardest_of(std::move(values), options.hardest);
   }
-  if (reduction == PairReduction::sum || n == 0) return {sum, true};
-  const double pairs = static_cast<double>(n) * static_cast<double>(n);
+  double sum = 0;
+  for_pairs(targets, options, tie_key, [&](std::size_t slow, std::size_t fast) {
+    const std::pair<double, double> pair = weighted(slow, fast);
+    if (options.hardest < 1 && !hardest.takes(pair.first)) return;
+    sum += pair.first;
+    gradient[slow] += pair.second;
+    gradient[fast] -= pair.second;
+  });
+  const auto n = static_cast<double>(scores.size());
+  if (options.reduction == PairReduction::sum || n == 0) return {sum, true};
+  const double pairs = n * (options.permutations > 0 ? options.permutations : n) * options.hardest;
   for (double& g : gradient) g /= pairs;
   return {sum / pairs, true};
 }
 
+void check_options(const char* name, const PairOptions& options) {
+  if (options.permutations < 0 || options.top < 0 || !(options.hardest > 0) ||
+      options.hardest > 1 || !(options.top_weight >= 0) || std::isinf(options.top_weight)) {
+    throw ConfigError(fmt::format(
+        "{}: permutations, top and top_weight must be 0 or more, hardest above 0 and up to 1",
+        name));
+  }
+}
+
 }  // namespace
 
-PairwiseHinge::PairwiseHinge(double margin, PairReduction reduction)
-    : margin_(margin), reduction_(reduction) {
+PairwiseHinge::PairwiseHinge(double margin, const PairOptions& options)
+    : margin_(margin), options_(options) {
+  check_options("pairwise_hinge", options);
   if (!(margin >= 0) || std::isinf(margin))
     throw ConfigError("pairwise_hinge: margin must be finite and 0 or more");
 }
 
 SlateLoss::Value PairwiseHinge::evaluate(std::span<const double> scores,
-                                         std::span<const double> targets, std::uint64_t,
+                                         std::span<const double> targets, std::uint64_t tie_key,
                                          std::span<double> gradient) const {
-  return sum_over_pairs("pairwise_hinge", scores, targets, gradient, reduction_,
+  return sum_over_pairs("pairwise_hinge", scores, targets, tie_key, gradient, options_,
                         [&](double difference) -> std::pair<double, double> {
                           const double value = margin_ - difference;
                           if (value < 0) return {0.0, 0.0};
@@ -54,16 +144,17 @@ SlateLoss::Value PairwiseHinge::evaluate(std::span<const double> scores,
                         });
 }
 
-PairwiseLogistic::PairwiseLogistic(double sigma, PairReduction reduction)
-    : sigma_(sigma), reduction_(reduction) {
+PairwiseLogistic::PairwiseLogistic(double sigma, const PairOptions& options)
+    : sigma_(sigma), options_(options) {
+  check_options("pairwise_logistic", options);
   if (!(sigma > 0) || std::isinf(sigma))
     throw ConfigError("pairwise_logistic: sigma must be finite and greater than 0");
 }
 
 SlateLoss::Value PairwiseLogistic::evaluate(std::span<const double> scores,
-                                            std::span<const double> targets, std::uint64_t,
+                                            std::span<const double> targets, std::uint64_t tie_key,
                                             std::span<double> gradient) const {
-  return sum_over_pairs("pairwise_logistic", scores, targets, gradient, reduction_,
+  return sum_over_pairs("pairwise_logistic", scores, targets, tie_key, gradient, options_,
                         [&](double difference) -> std::pair<double, double> {
                           // log(1 + exp(-x)) without overflow for either sign.
                           const double x = sigma_ * difference, small = std::exp(-std::abs(x));

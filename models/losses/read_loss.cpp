@@ -63,19 +63,25 @@ std::unique_ptr<SlateLoss> read_diff_mat(ConfigNode term, TargetKind) {
   return std::make_unique<DiffMat>(margin, 1);
 }
 
-PairReduction read_reduction(ConfigNode& term) {
-  return term.choice("reduction", "mean", {"mean", "sum"}) == "sum" ? PairReduction::sum
-                                                                    : PairReduction::mean;
+PairOptions read_pairs(ConfigNode& term) {
+  PairOptions options;
+  if (term.choice("reduction", "mean", {"mean", "sum"}) == "sum")
+    options.reduction = PairReduction::sum;
+  options.permutations = static_cast<int>(term.integer("permutations", 0, {0, 1000}));
+  options.hardest = term.number("hardest", 1, {1e-6, 1});
+  options.top = static_cast<int>(term.integer("top", 0, {0, 1'000'000}));
+  options.top_weight = term.number("top_weight", 1, {0, 1e6});
+  return options;
 }
 
 std::unique_ptr<SlateLoss> read_pairwise_hinge(ConfigNode term, TargetKind) {
   const double margin = term.number("margin", 1, {0, kLargest});
-  return std::make_unique<PairwiseHinge>(margin, read_reduction(term));
+  return std::make_unique<PairwiseHinge>(margin, read_pairs(term));
 }
 
 std::unique_ptr<SlateLoss> read_pairwise_logistic(ConfigNode term, TargetKind) {
   const double sigma = term.number("sigma", 1, {1e-6, 1e6});
-  return std::make_unique<PairwiseLogistic>(sigma, read_reduction(term));
+  return std::make_unique<PairwiseLogistic>(sigma, read_pairs(term));
 }
 
 // Factor of the targets before they are compared with scores.
@@ -102,6 +108,11 @@ std::unique_ptr<SlateLoss> read_mse(ConfigNode term, TargetKind targets) {
   return std::make_unique<Mse>(read_unit(term, targets));
 }
 
+std::unique_ptr<SlateLoss> read_log_huber(ConfigNode term, TargetKind targets) {
+  const double delta = term.number("delta", 1, {1e-9, kLargest});
+  return std::make_unique<LogHuber>(delta, read_unit(term, targets));
+}
+
 }  // namespace
 
 std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
@@ -114,6 +125,7 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
           {"pairwise_logistic", read_pairwise_logistic},
           {"mape", read_mape},
           {"mse", read_mse},
+          {"log_huber", read_log_huber},
       };
   auto sum = std::make_unique<LossSum>();
   bool any = false;
@@ -128,7 +140,7 @@ std::unique_ptr<SlateLoss> read_loss(ConfigNode loss, TargetKind targets) {
     loss.mistake(
         "list_mle",
         "give at least one loss, e.g. list_mle: {weight: 1}; there are list_mle, diff_mat, "
-        "pairwise_hinge, pairwise_logistic, mape and mse");
+        "pairwise_hinge, pairwise_logistic, mape, mse and log_huber");
   }
   return sum;
 }

@@ -48,4 +48,24 @@ SlateLoss::Value Mse::evaluate(std::span<const double> scores, std::span<const d
   return {scores.empty() ? 0 : sum / n, false};
 }
 
+LogHuber::LogHuber(double delta, double unit)
+    : delta_(delta), unit_(checked_unit("log_huber", unit)) {
+  if (!(delta > 0) || std::isinf(delta))
+    throw ConfigError("log_huber: delta must be finite and greater than 0");
+}
+
+SlateLoss::Value LogHuber::evaluate(std::span<const double> scores, std::span<const double> targets,
+                                    std::uint64_t, std::span<double> gradient) const {
+  check_slate("log_huber", scores, targets, gradient);
+  const auto n = static_cast<double>(scores.size());
+  double sum = 0;
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    const double error = scores[k] - std::log(std::max(unit_ * targets[k], eps));
+    const double size = std::abs(error);
+    sum += size <= delta_ ? error * error / 2 : delta_ * (size - delta_ / 2);
+    gradient[k] = std::clamp(error, -delta_, delta_) / n;
+  }
+  return {scores.empty() ? 0 : sum / n, false};
+}
+
 }  // namespace tpudist

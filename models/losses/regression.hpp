@@ -39,4 +39,24 @@ class Mse : public SlateLoss {
   double unit_;
 };
 
+// The Huber loss of logarithms (Huber, "Robust estimation of a location parameter", 1964). With
+// e_k = s_k - log(max(unit * t_k, 1e-30)):
+//
+//       loss = mean_k  e^2 / 2 where |e| <= delta, else delta (|e| - delta / 2)
+//
+// So errors are relative to the run time, and those beyond delta count linearly.
+class LogHuber : public SlateLoss {
+ public:
+  static constexpr double eps = 1e-30;
+
+  // `unit` as above; `delta` > 0, finite.
+  explicit LogHuber(double delta = 1, double unit = 1);
+  Value evaluate(std::span<const double> scores, std::span<const double> targets,
+                 std::uint64_t tie_key, std::span<double> gradient) const override;
+  bool is_translation_invariant() const override { return false; }
+
+ private:
+  double delta_, unit_;
+};
+
 }  // namespace tpudist

@@ -2,6 +2,8 @@
 
     python tests/golden/losses.py > tests/models/losses/golden_losses.hpp
 """
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -20,17 +22,38 @@ def over_pairs(values, t, reduction):
     return values.sum() if reduction == "sum" else values.mean()
 
 
+def pairs_of(values, t, hardest=1, top=0, top_weight=1):
+    """Sum of the hardest pairs over K * K * hardest, of equal ones the first; `values` [slower, faster]."""
+    if top:
+        fastest = torch.sort(t).values[min(top, len(t)) - 1]
+        values = torch.where(t[None, :] <= fastest, top_weight * values, values)
+    pairs = [(i, j) if t[i] > t[j] else (j, i) for i in range(len(t)) for j in range(i + 1, len(t)) if t[i] != t[j]]
+    kept = sorted(pairs, key=lambda pair: -values[pair].item())[:math.ceil(hardest * len(pairs))]
+    return sum((values[pair] for pair in kept), 0 * values.sum()) / (len(t) ** 2 * hardest)
+
+
+def differences(s):
+    return s[:, None] - s[None, :]
+
+
+def softplus(x):
+    return torch.logaddexp(torch.zeros_like(x), x)
+
+
 def hinge(s, t, margin, reduction):
-    return over_pairs((margin - (s[:, None] - s[None, :])).clamp(min=0), t, reduction)
+    return over_pairs((margin - differences(s)).clamp(min=0), t, reduction)
 
 
 def logistic(s, t, sigma, reduction):
-    x = -sigma * (s[:, None] - s[None, :])
-    return over_pairs(torch.logaddexp(torch.zeros_like(x), x), t, reduction)
+    return over_pairs(softplus(-sigma * differences(s)), t, reduction)
 
 
 def mape(s, t, unit):
     return ((s - unit * t).abs() / (unit * t).abs().clamp(min=1.17e-6)).mean()
+
+
+def log_huber(s, t, delta, unit):
+    return F.huber_loss(s, (unit * t).clamp(min=1e-30).log(), delta=delta)
 
 
 def mse(s, t, unit):
@@ -59,6 +82,14 @@ LOSSES = [
     ("{mse: {}}", lambda s, t: mse(s, t, 1)),
     ("{mse: {unit: milliseconds, weight: 0.02}, pairwise_hinge: {weight: 3}}",
      lambda s, t: 0.02 * mse(s, t, 1e-6) + 3 * hinge(s, t, 1, "mean")),
+    ("{log_huber: {}}", lambda s, t: log_huber(s, t, 1, 1)),
+    ("{log_huber: {delta: 0.5, unit: seconds}}", lambda s, t: log_huber(s, t, 0.5, 1e-9)),
+    ("{pairwise_logistic: {hardest: 0.3}}",
+     lambda s, t: pairs_of(softplus(-differences(s)), t, hardest=0.3)),
+    ("{pairwise_logistic: {top: 2, top_weight: 5}}",
+     lambda s, t: pairs_of(softplus(-differences(s)), t, top=2, top_weight=5)),
+    ("{pairwise_hinge: {margin: 30, hardest: 0.5, top: 1, top_weight: 3}}",
+     lambda s, t: pairs_of((30 - differences(s)).clamp(min=0), t, 0.5, 1, 3)),
 ]
 
 

@@ -16,14 +16,18 @@ namespace tpudist {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr PairOptions kSum{.reduction = PairReduction::sum};
 
 std::vector<std::unique_ptr<SlateLoss>> all_losses() {
   std::vector<std::unique_ptr<SlateLoss>> losses;
   losses.push_back(std::make_unique<DiffMat>(0.5, 2));
-  losses.push_back(std::make_unique<PairwiseHinge>(1.5, PairReduction::mean));
-  losses.push_back(std::make_unique<PairwiseHinge>(0.5, PairReduction::sum));
-  losses.push_back(std::make_unique<PairwiseLogistic>(2, PairReduction::mean));
-  losses.push_back(std::make_unique<PairwiseLogistic>(0.3, PairReduction::sum));
+  losses.push_back(std::make_unique<PairwiseHinge>(1.5));
+  losses.push_back(std::make_unique<PairwiseHinge>(0.5, kSum));
+  losses.push_back(std::make_unique<PairwiseLogistic>(2));
+  losses.push_back(std::make_unique<PairwiseLogistic>(0.3, kSum));
+  losses.push_back(
+      std::make_unique<PairwiseLogistic>(1, PairOptions{.hardest = 1, .top = 2, .top_weight = 3}));
+  losses.push_back(std::make_unique<PairwiseLogistic>(1, PairOptions{.permutations = 3}));
   return losses;
 }
 
@@ -91,8 +95,49 @@ TEST(PairwiseHinge, CountsPairsOfEqualTargetsInTheMeanAlone) {
   const std::vector<double> scores = {0, 0, 0}, targets = {5, 5, 6};
   EXPECT_DOUBLE_EQ(PairwiseHinge(1).evaluate(scores, targets, 0, gradient).loss, 2.0 / 9);
   EXPECT_DOUBLE_EQ(gradient[2], -2.0 / 9);
-  EXPECT_DOUBLE_EQ(PairwiseHinge(1, PairReduction::sum).evaluate(scores, targets, 0, gradient).loss,
-                   2);
+  EXPECT_DOUBLE_EQ(PairwiseHinge(1, kSum).evaluate(scores, targets, 0, gradient).loss, 2);
+}
+
+// Values 10, 6, 4 and two of 0; half of five pairs are three.
+TEST(PairwiseHinge, LearnsFromTheHardestPairs) {
+  const std::vector<double> scores = {0, 6, 10, 10}, targets = {3, 2, 1, 1};
+  std::vector<double> gradient(4);
+  const PairOptions options{.reduction = PairReduction::sum, .hardest = 0.5};
+  EXPECT_EQ(PairwiseHinge(0, options).evaluate(scores, targets, 0, gradient).loss, 26);
+  EXPECT_EQ(gradient, (std::vector<double>{-3, 1, 1, 1}));
+  // The least share is one pair: of equal ones the first.
+  const PairOptions least{.reduction = PairReduction::sum, .hardest = 1e-6};
+  EXPECT_EQ(PairwiseHinge(0, least).evaluate(scores, targets, 0, gradient).loss, 10);
+  EXPECT_EQ(gradient, (std::vector<double>{-1, 0, 1, 0}));
+  const PairOptions half{.hardest = 0.5};
+  EXPECT_EQ(PairwiseHinge(0, half).evaluate(scores, targets, 0, gradient).loss, 26.0 / 8);
+}
+
+TEST(PairwiseHinge, WeighsPairsWithTheFastest) {
+  const std::vector<double> scores = {0, 1, 3}, targets = {3, 2, 1};
+  std::vector<double> gradient(3);
+  const PairOptions options{.reduction = PairReduction::sum, .top = 1, .top_weight = 10};
+  EXPECT_EQ(PairwiseHinge(0, options).evaluate(scores, targets, 0, gradient).loss, 1 + 10 * 5);
+  EXPECT_EQ(gradient, (std::vector<double>{-11, -9, 20}));
+  const PairOptions more{.reduction = PairReduction::sum, .top = 9, .top_weight = 2};
+  EXPECT_EQ(PairwiseHinge(0, more).evaluate(scores, targets, 0, gradient).loss, 12);
+}
+
+// Each configuration has one partner in a permutation; over many of them every pair is as frequent.
+TEST(PairwiseHinge, ComparesWithRandomPermutations) {
+  const std::vector<double> scores = {4, 2, 1, 0}, targets = {1, 2, 3, 4};
+  std::vector<double> gradient(4), again(4), all(4);
+  const PairwiseHinge one(0, {.permutations = 1}), many(0, {.permutations = 1000});
+  const double loss = one.evaluate(scores, targets, 7, gradient).loss;
+  EXPECT_EQ(one.evaluate(scores, targets, 7, again).loss, loss);
+  EXPECT_EQ(again, gradient);
+  bool differs = false;
+  for (std::uint64_t key = 0; key < 20; ++key)
+    differs = differs || one.evaluate(scores, targets, key, again).loss != loss;
+  EXPECT_TRUE(differs);
+  // A pair comes in both orders.
+  EXPECT_NEAR(many.evaluate(scores, targets, 1, again).loss,
+              2 * PairwiseHinge(0).evaluate(scores, targets, 1, all).loss, 0.1);
 }
 
 TEST(PairwiseLosses, HaveTheGradientOfTheSlopeWhereTheMarginIsMetExactly) {
@@ -100,13 +145,13 @@ TEST(PairwiseLosses, HaveTheGradientOfTheSlopeWhereTheMarginIsMetExactly) {
   const std::vector<double> scores = {0, 0.5}, targets = {1, 2};
   EXPECT_EQ(DiffMat(0.5, 1).evaluate(scores, targets, 0, gradient).loss, 0);
   EXPECT_EQ(gradient, (std::vector<double>{1, -1}));
-  EXPECT_EQ(PairwiseHinge(0.5, PairReduction::sum).evaluate(scores, targets, 0, gradient).loss, 0);
+  EXPECT_EQ(PairwiseHinge(0.5, kSum).evaluate(scores, targets, 0, gradient).loss, 0);
   EXPECT_EQ(gradient, (std::vector<double>{1, -1}));
 }
 
 TEST(PairwiseLogistic, DoesNotOverflow) {
   std::vector<double> gradient(2);
-  const PairwiseLogistic loss(1, PairReduction::sum);
+  const PairwiseLogistic loss(1, kSum);
   EXPECT_EQ(
       loss.evaluate(std::vector<double>{1e6, -1e6}, std::vector<double>{1, 2}, 0, gradient).loss,
       2e6);
@@ -141,6 +186,9 @@ TEST(PairwiseLosses, RefuseWhatTheyCannotRank) {
   EXPECT_THROW(DiffMat(1, 0), ConfigError);
   EXPECT_THROW(PairwiseHinge{kInfinity}, ConfigError);
   EXPECT_THROW(PairwiseLogistic(0), ConfigError);
+  EXPECT_THROW(PairwiseHinge(1, {.permutations = -1}), ConfigError);
+  EXPECT_THROW(PairwiseHinge(1, {.hardest = 0}), ConfigError);
+  EXPECT_THROW(PairwiseLogistic(1, {.top_weight = kInfinity}), ConfigError);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::string mistake(const char* yaml, TargetKind targets = TargetKind::nanosecon
 
 // Every loss and sums of them, with ties, equal targets, large scores and run times in seconds.
 TEST(ReadLoss, GivesTheLossesAndGradientsOfPyTorch) {
-  ASSERT_EQ(kGoldenLosses.size(), 55u);
+  ASSERT_EQ(kGoldenLosses.size(), 80u);
   for (const GoldenLoss& golden : kGoldenLosses) {
     SCOPED_TRACE(std::string(golden.slate) + " " + golden.yaml);
     std::vector<double> gradient(golden.scores.size());
@@ -62,6 +62,7 @@ TEST(ReadLoss, KnowsWhetherASumIgnoresShifts) {
       {"loss: {pairwise_logistic: {}}", true},
       {"loss: {mape: {}}", false},
       {"loss: {mse: {}}", false},
+      {"loss: {log_huber: {}}", false},
       {"loss: {pairwise_hinge: {}, diff_mat: {}}", true},
       {"loss: {pairwise_hinge: {}, mse: {}}", false},
   };
@@ -99,6 +100,9 @@ TEST(ReadLoss, NamesMistakes) {
   EXPECT_THAT(mistake("loss: {pairwise_hinge: {reduction: max}}"), HasSubstr("sum"));
   EXPECT_THAT(mistake("loss: {pairwise_hinge: {margn: 1}}"), HasSubstr("margin"));
   EXPECT_THAT(mistake("loss: {pairwise_logistic: {sigma: 0}}"), HasSubstr("sigma"));
+  EXPECT_THAT(mistake("loss: {pairwise_logistic: {hardest: 0}}"), HasSubstr("hardest"));
+  EXPECT_THAT(mistake("loss: {pairwise_hinge: {permutations: 0.5}}"), HasSubstr("permutations"));
+  EXPECT_THAT(mistake("loss: {log_huber: {delta: 0}}"), HasSubstr("delta"));
   EXPECT_THAT(mistake("loss: {mape: {unit: minutes}}"), HasSubstr("milliseconds"));
 }
 

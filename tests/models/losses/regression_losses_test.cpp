@@ -24,6 +24,7 @@ RC_GTEST_PROP(RegressionLosses, GradientEqualsFiniteDifferences, (std::uint64_t 
   }
   RC_ASSERT(gradient_error(Mape(3), scores, targets) < 1e-6);
   RC_ASSERT(gradient_error(Mse(3), scores, targets) < 1e-6);
+  RC_ASSERT(gradient_error(LogHuber(0.5, 3), scores, targets) < 1e-6);
 }
 
 TEST(RegressionLosses, AreZeroAtTheTargetInItsUnit) {
@@ -67,6 +68,9 @@ TEST(RegressionLosses, RefuseAndPassOnWhatIsNotANumber) {
   EXPECT_THROW(Mse().evaluate(good, bad, 0, gradient), DataError);
   EXPECT_TRUE(std::isnan(Mape().evaluate(bad, good, 0, gradient).loss));
   EXPECT_TRUE(std::isnan(Mse().evaluate(bad, good, 0, gradient).loss));
+  EXPECT_TRUE(std::isnan(LogHuber().evaluate(bad, good, 0, gradient).loss));
+  EXPECT_THROW(LogHuber().evaluate(good, bad, 0, gradient), DataError);
+  EXPECT_THROW(LogHuber(0), ConfigError);
   EXPECT_THROW(Mape(0), ConfigError);
   EXPECT_THROW(Mse(std::numeric_limits<double>::infinity()), ConfigError);
 }
