@@ -1,6 +1,5 @@
 #include "train/optimizer/schedule.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -9,6 +8,13 @@ namespace {
 
 std::int64_t share_of(double share, std::int64_t steps) {
   return std::llround(share * static_cast<double>(steps));
+}
+
+// The share of the current cycle that is done, where `done` is that of all cycles.
+double cycle_done(double done, std::int64_t cycles) {
+  if (done >= 1) return 1;
+  const double in_cycles = done * static_cast<double>(cycles);
+  return in_cycles - std::floor(in_cycles);
 }
 
 void read_multistep(ConfigNode& node, ScheduleConfig& config) {
@@ -29,9 +35,12 @@ void read_multistep(ConfigNode& node, ScheduleConfig& config) {
 
 ScheduleConfig ScheduleConfig::read(ConfigNode node) {
   ScheduleConfig config;
-  config.name = node.choice("name", config.name, {"constant", "multistep", "cosine"});
+  config.name = node.choice("name", config.name, {"constant", "multistep", "cosine", "triangular"});
   if (config.name == "multistep") read_multistep(node, config);
-  if (config.name == "cosine") config.floor = node.number("floor", config.floor, {0, 1});
+  if (config.name == "cosine" || config.name == "triangular") {
+    config.floor = node.number("floor", config.floor, {0, 1});
+    config.cycles = node.integer("cycles", config.cycles, {1, 1'000'000});
+  }
   config.warmup = node.number("warmup", config.warmup, {0, 1});
   if (config.warmup >= 1) node.mistake("warmup", "must be a share of all steps below 1");
   return config;
@@ -45,10 +54,12 @@ double ScheduleConfig::operator()(std::int64_t step, std::int64_t steps) const {
     for (double share : at) {
       if (step >= share_of(share, steps)) result *= factor;
     }
-  } else if (name == "cosine" && step >= warm && steps > warm) {
+  } else if (name != "constant" && step >= warm && steps > warm) {
     const double done =
-        std::min(1.0, static_cast<double>(step - warm) / static_cast<double>(steps - warm));
-    result = floor + (1 - floor) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+        cycle_done(static_cast<double>(step - warm) / static_cast<double>(steps - warm), cycles);
+    const double height = name == "cosine" ? 0.5 * (1 + std::cos(std::numbers::pi * done))
+                                           : 1 - std::abs(2 * done - 1);
+    result = floor + (1 - floor) * height;
   }
   return result;
 }

@@ -64,6 +64,27 @@ TEST(Schedule, CosineFallsFromTheWarmUpToItsFloor) {
   for (int step = 3; step < 10; ++step) EXPECT_LT(cosine(step, 10), cosine(step - 1, 10));
 }
 
+TEST(Schedule, CosineBeginsAnewInEachCycle) {
+  const ScheduleConfig cosine =
+      read_schedule("schedule: {name: cosine, warmup: 0.2, floor: 0.1, cycles: 2}");
+  EXPECT_DOUBLE_EQ(cosine(0, 10), 0.5);
+  EXPECT_DOUBLE_EQ(cosine(2, 10), 1);
+  EXPECT_DOUBLE_EQ(cosine(4, 10), 0.55);
+  EXPECT_DOUBLE_EQ(cosine(6, 10), 1);
+  EXPECT_DOUBLE_EQ(cosine(8, 10), 0.55);
+  EXPECT_DOUBLE_EQ(cosine(10, 10), 0.1);
+}
+
+// torch.optim.lr_scheduler.CyclicLR with base_lr 0.2, max_lr 1 and four steps up and down.
+TEST(Schedule, TriangularRisesAndFalls) {
+  const ScheduleConfig cyclic =
+      read_schedule("schedule: {name: triangular, floor: 0.2, cycles: 2}");
+  const double expected[] = {0.2, 0.4, 0.6, 0.8, 1, 0.8, 0.6, 0.4, 0.2, 0.4};
+  for (int step = 0; step < 10; ++step) EXPECT_NEAR(cyclic(step, 16), expected[step], 1e-15);
+  EXPECT_NEAR(cyclic(15, 16), 0.4, 1e-15);
+  EXPECT_DOUBLE_EQ(cyclic(16, 16), 0.2);
+}
+
 // tests/golden/schedule.py
 TEST(Schedule, CosineWithWarmUpEqualsThatOfTorch) {
   const double golden[] = {0.166666666666667,
@@ -116,6 +137,7 @@ TEST(Schedule, NamesMistakes) {
   EXPECT_THAT(schedule_mistake("schedule: {name: multistep, at: [0.5, 0.5]}"), HasSubstr("rising"));
   EXPECT_THAT(schedule_mistake("schedule: {name: multistep, at: [0.5, 1]}"), HasSubstr("below 1"));
   EXPECT_THAT(schedule_mistake("schedule: {warmup: 1}"), HasSubstr("below 1"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: cosine, cycles: 0}"), HasSubstr("cycles"));
   EXPECT_THAT(schedule_mistake("schedule: {name: cosin}"), HasSubstr("cosine"));
   EXPECT_THAT(schedule_mistake("schedule: {name: constant, at: [0.5]}"), HasSubstr("test.yaml:1:"));
 }
