@@ -79,6 +79,8 @@ struct BatchConfig {
   int member_chunk = 0;  // members computed together; 0 = depends on the plan
   RowOrder order = RowOrder::shared;
   DrawMode draw = DrawMode::rows;
+  SlateMix mix = SlateMix::uniform;
+  double bias = 3;          // of SlateMix::fast
   double edge_dropout = 0;  // share of a graph's edges dropped in a step, below 1 (EdgeDraw)
 };
 

@@ -163,8 +163,16 @@ BatchConfig read_batch(ConfigNode batch) {
   config.order = batch.choice("order", "shared", {"shared", "per_member"}) == "shared"
                      ? RowOrder::shared
                      : RowOrder::per_member;
-  config.draw = batch.choice("draw", "rows", {"rows", "graphs"}) == "rows" ? DrawMode::rows
-                                                                           : DrawMode::graphs;
+  const std::string draw = batch.choice("draw", "rows", {"rows", "root", "graphs"});
+  config.draw = draw == "rows"   ? DrawMode::rows
+                : draw == "root" ? DrawMode::root
+                                 : DrawMode::graphs;
+  const std::string mix = batch.choice("mix", "uniform", {"uniform", "close", "balanced", "fast"});
+  config.mix = mix == "uniform"    ? SlateMix::uniform
+               : mix == "close"    ? SlateMix::close
+               : mix == "balanced" ? SlateMix::balanced
+                                   : SlateMix::fast;
+  if (config.mix == SlateMix::fast) config.bias = batch.number("bias", config.bias, {0, 1000});
   config.edge_dropout = batch.number("edge_dropout", 0, {0, 1});
   if (config.edge_dropout >= 1)
     batch.mistake("edge_dropout", "must be a share of the edges below 1");

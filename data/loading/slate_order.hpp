@@ -8,14 +8,26 @@ namespace tpudist {
 
 // The slates of an epoch. `rows`: every row about once per epoch, so that a graph's weight is its
 // number of configurations. `graphs`: the same number of slates for each graph (that of the mean
-// graph).
-enum class DrawMode { rows, graphs };
+// graph). `root`: numbers in proportion to the square root of that of `rows`, with nearly the same
+// sum.
+enum class DrawMode { rows, graphs, root };
+
+// Which rows of a graph form a slate.
+//   uniform    any
+//   close      neighbours by run time: of a window of kCloseSlates slates' rows
+//   balanced   one of each of K equal parts of the rows by run time
+//   fast       K without replacement in proportion to exp(-bias * place), where the place by run time
+//              goes from 0 for the fastest to 1 (by Gumbel noise: Kool et al., "Stochastic beams and
+//              where to find them", 2019). A row can be in several slates of an epoch, or in none
+enum class SlateMix { uniform, close, balanced, fast };
 
 struct OrderOptions {
   std::uint64_t seed = 1;  // seed.order
   int slates_per_batch = 4;
   int configs_per_slate = 10;  // K
   DrawMode draw = DrawMode::rows;
+  SlateMix mix = SlateMix::uniform;
+  double bias = 3;  // of SlateMix::fast
 };
 
 // One slate of a batch.
@@ -34,9 +46,13 @@ struct SlateId {
 // rows of a graph. O(graphs) memory; the step is the only state to resume. Immutable, thread-safe.
 class SlateOrder {
  public:
-  // Throws ConfigError when a size is below 1 or no graph has a row.
+  static constexpr std::int64_t kCloseSlates = 4;
+
+  // `fastest_first`: for each graph its rows by run time; not used for SlateMix::uniform. Throws
+  // ConfigError when a size is below 1 or no graph has a row.
   SlateOrder(const OrderOptions& options, std::vector<std::int64_t> rows_per_graph,
-             std::uint64_t selection_hash);
+             std::uint64_t selection_hash,
+             std::vector<std::vector<std::int32_t>> fastest_first = {});
 
   const OrderOptions& options() const { return options_; }
   std::int64_t slates_per_epoch() const { return first_slate_.back(); }
@@ -52,15 +68,20 @@ class SlateOrder {
   // disjoint; the last rows of a permutation (fewer than K) are not used in that epoch. With
   // DrawMode::graphs an epoch passes several times over the rows of a small graph, each time with
   // another permutation; slates are then disjoint within a pass. `member`: -1 for the shared order,
-  // else that member has its own permutation of the rows.
+  // else that member has its own permutation of the rows. Other mixes than `uniform` are as SlateMix
+  // says; a graph of at most K rows gives all of them.
   std::vector<std::int64_t> rows(const SlateId& slate, int member = -1) const;
 
  private:
   // Number of disjoint slates in one pass over `rows` rows of a graph.
   std::int64_t slates_of_pass(std::int64_t rows) const;
+  // The rows of a slate of a pass, as places in the order by run time.
+  std::vector<std::int64_t> mixed_places(std::int64_t total, std::int64_t slate,
+                                         std::uint64_t pass_key) const;
 
   OrderOptions options_;
   std::vector<std::int64_t> rows_per_graph_;
+  std::vector<std::vector<std::int32_t>> fastest_first_;
   std::vector<std::int64_t> first_slate_;  // [graphs + 1], prefix sums of slates per epoch
   std::uint64_t key_;
 };

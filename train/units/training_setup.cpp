@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -13,9 +17,18 @@ namespace tpudist {
 namespace {
 
 SlateOrder order_of(const Experiment& experiment, const Dataset& data) {
-  return SlateOrder({experiment.order_seed, experiment.batch.slates, experiment.batch.configs,
-                     experiment.batch.draw},
-                    data.rows_per_graph(), data.selection_hash());
+  const BatchConfig& batch = experiment.batch;
+  std::vector<std::vector<std::int32_t>> fastest_first;
+  for (int g = 0; batch.mix != SlateMix::uniform && g < data.size(); ++g) {
+    std::vector<double> targets;
+    for (std::int64_t row = 0; row < data.rows(g); ++row) targets.push_back(data.target(g, row));
+    std::vector<std::int32_t>& rows = fastest_first.emplace_back(targets.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    std::ranges::stable_sort(rows, {}, [&](std::int32_t row) { return targets[row]; });
+  }
+  return SlateOrder(
+      {experiment.order_seed, batch.slates, batch.configs, batch.draw, batch.mix, batch.bias},
+      data.rows_per_graph(), data.selection_hash(), std::move(fastest_first));
 }
 
 Dataset open_data(const DatasetOptions& options, ThreadPool& pool) {

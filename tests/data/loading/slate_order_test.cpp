@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -193,6 +194,94 @@ TEST(SlateOrder, DrawsGraphsEquallyOften) {
   EXPECT_GT(passes_of_a_small_graph.size(), 20u);
 }
 
+TEST(SlateOrder, DrawsGraphsByTheRootOfTheirSize) {
+  const SlateOrder order(options(4, 10, DrawMode::root), {9000, 1000, 10, 0}, 1);
+  // 1,001 slates in proportion to 30, 10 and 1.
+  EXPECT_EQ(order.slates_of(0), 732);
+  EXPECT_EQ(order.slates_of(1), 244);
+  EXPECT_EQ(order.slates_of(2), 24);
+  EXPECT_EQ(order.slates_of(3), 0);
+}
+
+// Row r has place `rows - 1 - r`.
+SlateOrder mixed(SlateMix mix, std::int64_t rows, int configs, double bias = 3) {
+  OrderOptions own = options(4, configs);
+  own.mix = mix;
+  own.bias = bias;
+  std::vector<std::int32_t> fastest_first(static_cast<std::size_t>(rows));
+  for (std::int64_t r = 0; r < rows; ++r) fastest_first[rows - 1 - r] = static_cast<int>(r);
+  return SlateOrder(own, {rows}, 1, {fastest_first});
+}
+
+TEST(SlateOrder, MixesEveryRowOnceAndAnewInEachEpoch) {
+  for (const SlateMix mix : {SlateMix::close, SlateMix::balanced}) {
+    for (const std::int64_t total : {7, 10, 11, 40, 57, 203, 1000}) {
+      const SlateOrder order = mixed(mix, total, 10);
+      std::set<std::int64_t> ever;
+      for (std::int64_t epoch = 0; epoch < 40; ++epoch) {
+        std::set<std::int64_t> seen;
+        for (std::int64_t number = 0; number < order.slates_of(0); ++number) {
+          const Rows rows = order.rows({.epoch = epoch, .number = number});
+          EXPECT_EQ(rows, order.rows({.epoch = epoch, .number = number}));
+          seen.insert(rows.begin(), rows.end());
+        }
+        EXPECT_EQ(seen.size(), static_cast<std::size_t>(total < 10 ? total : total / 10 * 10));
+        EXPECT_GE(*seen.begin(), 0);
+        EXPECT_LT(*seen.rbegin(), total);
+        ever.insert(seen.begin(), seen.end());
+      }
+      EXPECT_EQ(ever.size(), static_cast<std::size_t>(total)) << "no row is left out for ever";
+      if (total < 40) continue;
+      EXPECT_NE(order.rows({.epoch = 0}), order.rows({.epoch = 1}));
+    }
+  }
+}
+
+TEST(SlateOrder, FormsSlatesOfCloseRunTimes) {
+  const SlateOrder order = mixed(SlateMix::close, 1000, 10);
+  for (std::int64_t number = 0; number < 100; ++number) {
+    const Rows rows = order.rows({.number = number});
+    const auto [least, most] = std::ranges::minmax(rows);
+    EXPECT_LT(most - least, 80);  // at most two windows of 40
+  }
+}
+
+TEST(SlateOrder, FormsSlatesOfBalancedRunTimes) {
+  const SlateOrder order = mixed(SlateMix::balanced, 1005, 10);
+  for (std::int64_t number = 0; number < 100; ++number) {
+    const Rows rows = order.rows({.number = number});
+    for (std::int64_t part = 0; part < 10; ++part) {
+      const std::int64_t place = 1004 - rows[static_cast<std::size_t>(part)];
+      EXPECT_GE(place, part * 1005 / 10);
+      EXPECT_LT(place, (part + 1) * 1005 / 10);
+    }
+  }
+}
+
+// Frequencies over 5,000 slates of 2 out of 20 rows, beside those of drawing one after the other.
+TEST(SlateOrder, DrawsFastRowsMoreOften) {
+  const SlateOrder order = mixed(SlateMix::fast, 20, 2, 2);
+  std::vector<double> frequency(20), expected(20), weight(20);
+  double sum = 0;
+  for (std::size_t i = 0; i < 20; ++i)
+    sum += weight[i] = std::exp(-2.0 * static_cast<double>(i) / 19);
+  for (std::size_t i = 0; i < 20; ++i) {
+    for (std::size_t j = 0; j < 20; ++j) {
+      if (i == j) continue;
+      const double pair = weight[i] / sum * weight[j] / (sum - weight[i]);
+      expected[i] += pair;
+      expected[j] += pair;
+    }
+  }
+  for (std::int64_t epoch = 0; epoch < 5000; ++epoch) {
+    const Rows rows = order.rows({.epoch = epoch, .number = epoch % 10});
+    ASSERT_EQ(rows.size(), 2u);
+    ASSERT_NE(rows[0], rows[1]);
+    for (const std::int64_t row : rows) frequency[static_cast<std::size_t>(19 - row)] += 1.0 / 5000;
+  }
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_NEAR(frequency[i], expected[i], 0.02) << i;
+}
+
 TEST(SlateOrder, RefusesWhatGivesNoOrder) {
   EXPECT_THROW(SlateOrder(options(4, 10), {}, 1), ConfigError);
   EXPECT_THROW(SlateOrder(options(4, 10), {0, 0}, 1), ConfigError);
@@ -209,7 +298,7 @@ RC_GTEST_PROP(SlateOrderProperty, ItemsOfAnEpochAreEachSlateOnce, ()) {
   const auto rows = *rc::gen::nonEmpty(
       rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 60)));
   const int slates = *rc::gen::inRange(1, 9), configs = *rc::gen::inRange(1, 15);
-  const auto draw = *rc::gen::element(DrawMode::rows, DrawMode::graphs);
+  const auto draw = *rc::gen::element(DrawMode::rows, DrawMode::graphs, DrawMode::root);
   const SlateOrder order(options(slates, configs, draw), rows, 7);
   const std::int64_t epoch = *rc::gen::inRange<std::int64_t>(0, 5);
   std::set<std::pair<int, std::int64_t>> seen;
