@@ -39,6 +39,12 @@ tpudist_find_c_library(xxhash libxxhash xxhash.h xxhash)
 tpudist_find_c_library(libzip libzip zip.h zip)
 tpudist_find_c_library(libdeflate libdeflate libdeflate.h deflate)
 
+find_path(TPUDIST_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
+mark_as_advanced(TPUDIST_PROTOZERO_INCLUDE)
+add_library(protozero::protozero INTERFACE IMPORTED)
+set_target_properties(protozero::protozero PROPERTIES
+  INTERFACE_INCLUDE_DIRECTORIES "${TPUDIST_PROTOZERO_INCLUDE}")
+
 set(HDF5_PREFER_PARALLEL OFF)
 find_package(HDF5 REQUIRED COMPONENTS C)
 

@@ -23,7 +23,7 @@ stamp=$venv/.tpudist-complete  # written last: without it the environment is not
 packages=(
   g++ cmake ninja-build pkg-config ccache git ca-certificates python3-venv
   libopenmpi-dev openmpi-bin libhdf5-dev libyaml-cpp-dev libfmt-dev libspdlog-dev libcli11-dev
-  nlohmann-json3-dev libzip-dev libdeflate-dev libxxhash-dev zlib1g-dev libboost-dev
+  nlohmann-json3-dev libzip-dev libprotozero-dev libdeflate-dev libxxhash-dev zlib1g-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
 )
 

@@ -5,17 +5,19 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "data/convert/source_npz.hpp"
+#include "schema/collection_folders.hpp"
 
 namespace tpudist {
 namespace {
 
-std::vector<std::filesystem::path> npz_files(const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> source_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) return files;
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".npz" && entry.is_regular_file()) {
+      if (is_source(entry.path()) && entry.is_regular_file()) {
         files.push_back(entry.path());
       }
     }
@@ -33,12 +35,17 @@ std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
   const std::size_t graphs_per_shard = collection.is_tile() ? 64 : 1;
   std::vector<PlannedShard> plan;
   for (const std::string_view split : kSplits) {
-    const auto files = npz_files(std::filesystem::absolute(npz_root) / collection.folder() / split);
-    for (std::size_t begin = 0; begin < files.size(); begin += graphs_per_shard) {
-      const std::size_t end = std::min(files.size(), begin + graphs_per_shard);
+    const auto files =
+        source_files(std::filesystem::absolute(npz_root) / collection.folder() / split);
+    std::size_t number = 0;
+    for (std::size_t begin = 0, end; begin < files.size(); begin = end) {
+      end = begin + 1;
+      while (is_npz(files[begin]) && end < std::min(files.size(), begin + graphs_per_shard) &&
+             is_npz(files[end]))
+        ++end;
       PlannedShard shard;
       shard.split = split;
-      shard.file = fmt::format("{}/shard-{:05}.h5", split, begin / graphs_per_shard);
+      shard.file = fmt::format("{}/shard-{:05}.h5", split, number++);
       shard.sources.assign(files.begin() + static_cast<std::ptrdiff_t>(begin),
                            files.begin() + static_cast<std::ptrdiff_t>(end));
       for (const auto& file : shard.sources) {

@@ -9,7 +9,7 @@
 
 namespace tpudist {
 
-// One shard to be made: the NPZ files that go into one HDF5 file.
+// One shard to be made: the NPZ files, or the one tuning file, that go into one HDF5 file.
 struct PlannedShard {
   std::string split;
   std::string file;  // relative to the collection's folder: "train/shard-00000.h5"
@@ -17,8 +17,8 @@ struct PlannedShard {
   std::uint64_t source_bytes = 0;
 };
 
-// The shards of a collection, from the NPZ files below `npz_root`: one graph per shard for layout,
-// up to 64 of the small tile graphs. It depends only on the names of the files, so that an
+// The shards of a collection, from the sources (SourceNpz) below `npz_root`: one graph per shard for layout,
+// up to 64 of the small tile graphs, and all of a tuning file. It depends only on the names of the files, so that an
 // interrupted conversion finds its shards again. Throws IoError.
 std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
                                       const Collection& collection);

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <list>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "core/duration.hpp"
 #include "core/error.hpp"
@@ -22,6 +25,7 @@
 #include "data/convert/folder_checks.hpp"
 #include "data/convert/graph_converter.hpp"
 #include "data/convert/memory_budget.hpp"
+#include "data/convert/source_npz.hpp"
 #include "schema/collection_folders.hpp"
 
 namespace tpudist {
@@ -104,7 +108,7 @@ class CollectionConverter {
     {
       ShardWriter shard(temporary.path(), collection_, plan.split, pool_);
       for (std::size_t i = 0; i < sources.size(); ++i) {
-        if (!convert_file(plan.sources[i], plan.split, sources[i], shard)) ++bad;
+        if (!convert_source(plan.sources[i], plan.split, sources[i], shard)) ++bad;
         progress_.advance(static_cast<std::int64_t>(sources[i].bytes),
                           plan.sources[i].stem().string());
       }
@@ -130,9 +134,12 @@ class CollectionConverter {
     if (!fs::exists(path)) return std::nullopt;
     try {
       ShardSummary shard = summarize_shard(path);
-      const bool same =
-          shard.collection == collection_.name && shard.split == plan.split &&
-          std::ranges::equal(shard.graphs, sources, same_source, &GraphSummary::source);
+      std::vector<SourceFile> own;  // graphs of a tuning file share one
+      for (const GraphSummary& graph : shard.graphs) {
+        if (own.empty() || !same_source(own.back(), graph.source)) own.push_back(graph.source);
+      }
+      const bool same = shard.collection == collection_.name && shard.split == plan.split &&
+                        std::ranges::equal(own, sources, same_source);
       if (!same) return std::nullopt;
       ManifestShard kept{plan.file, plan.split, fs::file_size(path), hash_file(path),
                          std::move(shard.graphs)};
@@ -147,22 +154,35 @@ class CollectionConverter {
     }
   }
 
-  bool convert_file(const fs::path& file, const std::string& split, const SourceFile& source,
-                    ShardWriter& shard) {
+  bool convert_source(const fs::path& file, const std::string& split, const SourceFile& source,
+                      ShardWriter& shard) {
     const auto begin = std::chrono::steady_clock::now();
     try {
-      const NpzReader npz(file);
-      const std::uint64_t bytes =
-          conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
-      const MemoryBudget::Share share(memory_, bytes);
-      convert_graph(npz, collection_, split, source, shard, options_.limits);
+      const SourceNpz npz_files(file, collection_, folder_ / split);
+      for (const fs::path& own : npz_files.files()) {
+        const NpzReader npz(own);
+        const std::uint64_t bytes =
+            conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
+        const MemoryBudget::Share share(memory_, bytes);
+        convert_graph(npz, collection_, split, source, shard, options_.limits);
+      }
+      if (!is_npz(file)) {
+        spdlog::info("{}: {} modules; {} modules and {} runs left out by the data set's rules",
+                     file.string(), npz_files.files().size(), npz_files.dropped_modules(),
+                     npz_files.dropped_runs());
+      }
       spdlog::debug("converted {} ({}) in {}", file.string(), format_bytes(source.bytes),
                     format_seconds(seconds_since(begin)));
       return true;
     } catch (const DataError& e) {
-      spdlog::error("{}", e.what());
+      // What is wrong with an NPZ of a tuning file says the name of that NPZ.
+      const std::string problem =
+          is_npz(file) || std::string_view(e.what()).starts_with(file.string())
+              ? e.what()
+              : fmt::format("{}: {}", file.string(), e.what());
+      spdlog::error("{}", problem);
       const std::lock_guard lock(mutex_);
-      result_.bad.push_back({source.path, e.what()});
+      result_.bad.push_back({source.path, problem});
       return false;
     }
   }
@@ -179,6 +199,7 @@ class CollectionConverter {
     for (auto& shard : shards_) {
       if (shard) manifest.shards.push_back(std::move(*shard));
     }
+    require_distinct_names(manifest);
     remove_leftovers(manifest);
     for (const ManifestShard& shard : manifest.shards) {
       for (const GraphSummary& graph : shard.graphs) {
@@ -192,6 +213,20 @@ class CollectionConverter {
     result_.published = true;
   }
 
+  // A graph can come as NPZ and in a tuning file.
+  static void require_distinct_names(const Manifest& manifest) {
+    std::map<std::pair<std::string, std::string>, std::string> source_of;
+    for (const ManifestShard& shard : manifest.shards) {
+      for (const GraphSummary& graph : shard.graphs) {
+        const auto [first, is_new] =
+            source_of.try_emplace({shard.split, graph.name}, graph.source.path);
+        if (is_new) continue;
+        throw ConfigError(fmt::format("{} and {} both hold the graph {} of {}: remove one of them",
+                                      first->second, graph.source.path, graph.name, shard.split));
+      }
+    }
+  }
+
   // Shards of files that are gone, and temporary files of runs that were killed.
   void remove_leftovers(const Manifest& manifest) const {
     for (const std::string_view split : kSplits) {
@@ -200,10 +235,11 @@ class CollectionConverter {
         const std::string name = entry.path().filename().string();
         const std::string file = fmt::format("{}/{}", split, name);
         const bool ours =
-            name.starts_with("shard-") && (name.ends_with(".h5") || name.ends_with(".tmp"));
+            name.starts_with("shard-") &&
+            (name.ends_with(".h5") || name.ends_with(".tmp") || name.starts_with("shard-tuning."));
         const bool listed =
             std::ranges::find(manifest.shards, file, &ManifestShard::file) != manifest.shards.end();
-        if (ours && !listed) fs::remove(entry.path(), error);
+        if (ours && !listed) fs::remove_all(entry.path(), error);
       }
     }
   }

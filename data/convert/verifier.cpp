@@ -14,6 +14,7 @@
 #include "data/convert/conversion_plan.hpp"
 #include "data/convert/graph_verifier.hpp"
 #include "data/convert/memory_budget.hpp"
+#include "data/convert/source_npz.hpp"
 #include "data/shards/converted_collections.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -81,18 +82,25 @@ class CollectionVerifier {
     }
     const ShardSummary found = summarize_shard(path);
     require_equal(shard, found, result_.collection, path.string());
+    std::optional<SourceNpz> source;  // of graph `i`, and of those before it with the same path
+    std::string source_path;
     for (std::size_t i = 0; i < shard.graphs.size(); ++i) {
       const GraphSummary& graph = shard.graphs[i];
-      std::optional<std::filesystem::path> npz;
-      if (options_.npz_root) npz = *options_.npz_root / graph.source.path;
       try {
-        if (npz && !std::filesystem::exists(*npz)) {
-          throw DataError(
-              fmt::format("{}: the source {} is missing", path.string(), npz->string()));
+        if (options_.npz_root && source_path != graph.source.path) {
+          const std::filesystem::path file = *options_.npz_root / graph.source.path;
+          if (!std::filesystem::exists(file)) {
+            throw DataError(
+                fmt::format("{}: the source {} is missing", path.string(), file.string()));
+          }
+          source.emplace(file, result_.collection, std::filesystem::temp_directory_path());
+          source_path = graph.source.path;
         }
         require_equal(graph, found.graphs[i], path.string() + ":" + found.graphs[i].group);
         require_source_name(graph, shard.split, path);
         const MemoryBudget::Share share(memory_, verification_bytes(graph));
+        std::optional<std::filesystem::path> npz;
+        if (source) npz = npz_of(graph, *source, path);
         verify_graph(path, graph, result_.collection, shard.split, npz);
         const std::lock_guard lock(mutex_);
         ++result_.graphs;
@@ -107,10 +115,22 @@ class CollectionVerifier {
   // A graph has the name of its file, which lies in the folder of its collection and split.
   void require_source_name(const GraphSummary& graph, const std::string& split,
                            const std::filesystem::path& shard) const {
-    const auto expected = result_.collection.folder() / split / (graph.name + ".npz");
-    if (std::filesystem::path(graph.source.path) == expected) return;
+    const std::filesystem::path source = graph.source.path;
+    const bool in_place = source.parent_path() == result_.collection.folder() / split;
+    const bool is_kernel = result_.collection.is_tile() && !is_npz(source);
+    if (in_place && (is_kernel || source.stem() == graph.name)) return;
     throw DataError(fmt::format("{}:{}: the name {} is not that of its source {}; convert again",
                                 shard.string(), graph.group, graph.name, graph.source.path));
+  }
+
+  // The file of a graph among those of its source.
+  static std::filesystem::path npz_of(const GraphSummary& graph, const SourceNpz& source,
+                                      const std::filesystem::path& shard) {
+    for (const std::filesystem::path& file : source.files()) {
+      if (file.stem() == graph.name) return file;
+    }
+    throw DataError(fmt::format("{}:{}: its source {} has no module {}; convert again",
+                                shard.string(), graph.group, graph.source.path, graph.name));
   }
 
   // Shards that no manifest lists, which nobody would read.

@@ -1,15 +1,19 @@
 #include "data/loading/module_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "data/convert/config_passes.hpp"
+#include "data/convert/source_npz.hpp"
 #include "data/hdf5/narrow.hpp"
 #include "data/loading/open_graph.hpp"
 #include "data/shards/config_codec.hpp"
@@ -123,11 +127,29 @@ void require_kind(const NpzReader& npz, const Collection& collection) {
       npz.path().string(), other, own, collection.name, collection.is_tile() ? "layout" : "tile"));
 }
 
+// The only NPZ of a source, or that of the name.
+const std::filesystem::path& npz_of(const SourceNpz& source, const std::filesystem::path& path,
+                                    const std::string& name) {
+  const std::vector<std::filesystem::path>& files = source.files();
+  if (files.size() == 1 && name.empty()) return files.front();
+  std::vector<std::string> names;
+  for (const auto& file : files) {
+    names.push_back(file.stem().string());
+    if (names.back() == name) return file;
+  }
+  const std::size_t all = names.size();
+  names.resize(std::min<std::size_t>(all, 10));
+  throw DataError(fmt::format("{}: {} of its {} modules: name one of them with --module: {}{}",
+                              path.string(), name.empty() ? "which" : name + " is none", all,
+                              fmt::join(names, ", "), all > names.size() ? ", ..." : ""));
+}
+
 }  // namespace
 
 Module read_module(const std::filesystem::path& path, const Collection& collection,
-                   const GraphReduction& reduction) {
-  const NpzReader npz(path);
+                   const GraphReduction& reduction, const std::string& name) {
+  const SourceNpz source(path, collection, std::filesystem::temp_directory_path());
+  const NpzReader npz(npz_of(source, path, name));
   require_kind(npz, collection);
   const GraphSizes sizes = read_graph_sizes(npz, collection, RunTimeNeed::optional);
   OpenGraph graph;

@@ -2,14 +2,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "data/loading/dataset.hpp"
 #include "schema/collection.hpp"
 
 namespace tpudist {
 
-// A module to be compiled: one graph with the configurations to rank, read from an NPZ file of the
-// schema of `tpudist convert`. Run times are optional.
+// A module to be compiled: one graph with the configurations to rank, read from a file that
+// `tpudist convert` takes. In an NPZ run times are optional.
 struct Module {
   Dataset dataset;         // only this graph, in memory; every configuration is a row
   bool has_times = false;  // whether the file has run times; otherwise those of the dataset are 0
@@ -19,8 +20,9 @@ struct Module {
 // configurations as in a shard, so that scores have the same bits. `collection` says whether it is
 // a layout or a tile graph. Configurations are streamed and kept coded; where they do not repeat,
 // in the narrowest type that holds them. The graph is reduced by `reduction` (layouts). Throws
-// IoError, and DataError with file, array and index at the first value that violates the schema.
-Module read_module(const std::filesystem::path& npz, const Collection& collection,
-                   const GraphReduction& reduction = {});
+// IoError, and DataError with file, array and index at the first value that violates the schema. Of
+// a tuning file with several modules `name` says which, as in shards.
+Module read_module(const std::filesystem::path& file, const Collection& collection,
+                   const GraphReduction& reduction = {}, const std::string& name = {});
 
 }  // namespace tpudist

@@ -24,7 +24,8 @@ namespace tpudist {
 namespace {
 
 struct RankArguments : ScoringArguments {
-  std::filesystem::path npz;
+  std::filesystem::path file;
+  std::string module;  // of a file with several
   std::vector<std::filesystem::path> runs;
   CombinationArguments combine;
   std::int64_t top = 10;
@@ -35,8 +36,9 @@ JobOptions job_options(const RankArguments& arguments, const std::vector<Trained
   const DistConfig& dist = runs.front().experiment.dist;
   JobOptions options{arguments.device, arguments.threads, dist.mixed_cpus, dist.timeout};
   options.agreed = {{"the command", "rank"},
-                    {"the NPZ file", arguments.npz.string()},
-                    {"the content of the NPZ file", to_hex(hash_file(arguments.npz))},
+                    {"the file", arguments.file.string()},
+                    {"the content of the file", to_hex(hash_file(arguments.file))},
+                    {"--module", arguments.module},
                     {"--combine", arguments.combine.rule},
                     {"--temperature", std::to_string(arguments.combine.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
@@ -98,7 +100,7 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
                                std::size_t count) {
   const Graph& graph = module.dataset.graph(0);
   nlohmann::ordered_json json = {
-      {"file", arguments.npz.string()},
+      {"file", arguments.file.string()},
       {"graph", graph.name},
       {"kind", module.dataset.options().collection.is_tile() ? "tile" : "layout"},
       {"nodes", graph.nodes},
@@ -136,11 +138,12 @@ void run(const RankArguments& arguments) {
   const Combination combination = arguments.combine.combination();
   std::vector<TrainedRun> runs;
   require_searchable(
-      arguments.npz);  // before its content is hashed, which would wait for all of it
+      arguments.file);  // before its content is hashed, which would wait for all of it
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     const DataConfig& data = runs.front().experiment.data;
-    const Module module = read_module(arguments.npz, data.collection, data.reduction);
+    const Module module =
+        read_module(arguments.file, data.collection, data.reduction, arguments.module);
     const ModuleRanking result = rank_module(module, runs, combination, context);
     if (context.world.rank() != 0) return;
     const std::size_t all = result.ranking.size();
@@ -168,7 +171,7 @@ void run(const RankArguments& arguments) {
 void add_rank_command(Command app) {
   auto arguments = std::make_shared<RankArguments>();
   const Command command =
-      app.add_command("rank", "Rank the configurations of a new module straight from its NPZ file");
+      app.add_command("rank", "Rank the configurations of a new module straight from its file");
   command.footer(
       "Needs no conversion and no run times. The file has the arrays that `tpudist convert` takes; "
       "config_runtime\n"
@@ -178,7 +181,13 @@ void add_rank_command(Command app) {
       "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
       "it.\n\n"
       "Example:\n  tpudist rank resnet.npz --run runs/xla-1 runs/xla-2 --top 20");
-  command.add_option("npz", arguments->npz, "NPZ file of the module").required().existing_file();
+  command
+      .add_option("file", arguments->file,
+                  "NPZ file of the module, or a tuning file (.pb) of TpuGraphs")
+      .required()
+      .existing_file();
+  command.add_option("--module", arguments->module,
+                     "Of a file with several modules: which, e.g. fusion.206_10");
   command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
       .required()
       .existing_folder();

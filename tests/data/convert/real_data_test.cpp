@@ -1,8 +1,12 @@
 // The files of the real data set that this machine has, from NPZ to shards and back.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "data/convert/converter.hpp"
 #include "data/convert/graph_schema.hpp"
@@ -100,6 +104,45 @@ TEST_F(RealDataTest, ResNetRepeatsSomeConfigurations) {
   EXPECT_EQ(graphs[0].entry.states, 316);
   EXPECT_EQ(graphs[0].entry.max_states_per_node, 8);
   EXPECT_EQ(graphs[0].times.distinct_configs, 91);
+}
+
+// The tuning files from which these NPZ files were made give the same shards but for their sources.
+TEST_F(RealDataTest, TuningFilesGiveWhatTheirNpzFilesGive) {
+  const auto pb = *test::real_data_root() / "pb";
+  if (!std::filesystem::exists(pb)) GTEST_SKIP() << "no tuning files here";
+  const auto raw = folder_ / "pb", shards = folder_ / "pb-shards";
+  for (const auto& [from, to] :
+       {std::pair("module_tuning_data_layout.pb", "layout/xla/default/train/resnet_main_10904.pb"),
+        std::pair("op_tuning_data.pb", "tile/xla/train/op_tuning_data.pb")}) {
+    std::filesystem::create_directories((raw / to).parent_path());
+    std::filesystem::copy_file(pb / from, raw / to);
+  }
+  NoProgress progress;
+  for (const ConvertedCollection& done : convert({.npz_root = raw, .shard_root = shards}, progress))
+    ASSERT_TRUE(done.published);
+  for (const VerifiedCollection& verified : verify({shards, raw, 1}, progress))
+    EXPECT_THAT(verified.problems, ::testing::IsEmpty());
+  for (const ConvertedCollection& done : convert({.npz_root = raw, .shard_root = shards}, progress))
+    EXPECT_EQ(done.kept, done.graphs);  // again: nothing to do
+  std::int64_t graphs = 0;
+  for (const char* name : {"layout:xla:default", "tile:xla"}) {
+    std::map<std::string, GraphEntry> of_npz;
+    for (const GraphEntry& entry : list_graphs(shards_, {name})) of_npz.emplace(entry.name, entry);
+    for (const GraphEntry& entry : list_graphs(shards, {name})) {
+      ASSERT_TRUE(of_npz.contains(entry.name)) << entry.name;
+      const GraphEntry& other = of_npz.at(entry.name);
+      const GraphReader own(entry), their(other);
+      EXPECT_EQ(own.read_graph().edge_index, their.read_graph().edge_index);
+      EXPECT_EQ(own.read_graph().node_features, their.read_graph().node_features);
+      EXPECT_EQ(own.read_graph().opcodes, their.read_graph().opcodes);
+      EXPECT_EQ(own.read_graph().node_splits, their.read_graph().node_splits);
+      EXPECT_EQ(features(entry), features(other));
+      EXPECT_EQ(own.read_run_times().runtime, their.read_run_times().runtime);
+      EXPECT_EQ(own.read_run_times().normalizer, their.read_run_times().normalizer);
+      ++graphs;
+    }
+  }
+  EXPECT_EQ(graphs, 16);
 }
 
 }  // namespace

@@ -1,0 +1,315 @@
+#include "data/hlo/hlo_features.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <unordered_map>
+
+#include "core/error.hpp"
+#include "schema/tpugraphs.hpp"
+
+namespace tpudist {
+namespace {
+
+// The data set's own list; the first has number 1.
+constexpr std::string_view kOpcodeNames[] = {
+    "abs",
+    "add",
+    "add-dependency",
+    "after-all",
+    "all-reduce",
+    "all-to-all",
+    "atan2",
+    "batch-norm-grad",
+    "batch-norm-inference",
+    "batch-norm-training",
+    "bitcast",
+    "bitcast-convert",
+    "broadcast",
+    "call",
+    "ceil",
+    "cholesky",
+    "clamp",
+    "collective-permute",
+    "count-leading-zeros",
+    "compare",
+    "complex",
+    "concatenate",
+    "conditional",
+    "constant",
+    "convert",
+    "convolution",
+    "copy",
+    "copy-done",
+    "copy-start",
+    "cosine",
+    "custom-call",
+    "divide",
+    "domain",
+    "dot",
+    "dynamic-slice",
+    "dynamic-update-slice",
+    "exponential",
+    "exponential-minus-one",
+    "fft",
+    "floor",
+    "fusion",
+    "gather",
+    "get-dimension-size",
+    "set-dimension-size",
+    "get-tuple-element",
+    "imag",
+    "infeed",
+    "iota",
+    "is-finite",
+    "log",
+    "log-plus-one",
+    "and",
+    "not",
+    "or",
+    "xor",
+    "map",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "outfeed",
+    "pad",
+    "parameter",
+    "partition-id",
+    "popcnt",
+    "power",
+    "real",
+    "recv",
+    "recv-done",
+    "reduce",
+    "reduce-precision",
+    "reduce-window",
+    "remainder",
+    "replica-id",
+    "reshape",
+    "reverse",
+    "rng",
+    "rng-get-and-update-state",
+    "rng-bit-generator",
+    "round-nearest-afz",
+    "rsqrt",
+    "scatter",
+    "select",
+    "select-and-scatter",
+    "send",
+    "send-done",
+    "shift-left",
+    "shift-right-arithmetic",
+    "shift-right-logical",
+    "sign",
+    "sine",
+    "slice",
+    "sort",
+    "sqrt",
+    "subtract",
+    "tanh",
+    "trace",
+    "transpose",
+    "triangular-solve",
+    "tuple",
+    "tuple-select",
+    "while",
+    "cbrt",
+    "all-gather",
+    "collective-permute-start",
+    "collective-permute-done",
+    "logistic",
+    "dynamic-reshape",
+    "all-reduce-start",
+    "all-reduce-done",
+    "reduce-scatter",
+    "all-gather-start",
+    "all-gather-done",
+    "opt-barrier",
+    "async-start",
+    "async-update",
+    "async-done",
+    "round-nearest-even",
+    "stochastic-convert",
+    "tan",
+};
+static_assert(std::size(kOpcodeNames) == kOpcodes);
+
+// xla.PrimitiveType of columns 2 to 20.
+constexpr std::array<std::int64_t, 19> kElementTypes = {0,  1,  2,  3,  4,  5,  6,  7,  8, 9,
+                                                        10, 11, 12, 16, 15, 18, 13, 14, 17};
+
+using List = std::vector<std::int64_t>;
+
+// Writes one row from left to right.
+class Row {
+ public:
+  explicit Row(float* to) : to_(to) {}
+  void number(std::int64_t value) { *to_++ = static_cast<float>(value); }
+  // The first `count` elements, 0 where there is none.
+  void list(const List& values, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) number(i < values.size() ? values[i] : 0);
+  }
+  // The same with sum and product of all elements; int64 that wraps around.
+  void measured(const List& values, std::size_t count) {
+    list(values, count);
+    std::uint64_t sum = 0, product = 1;
+    for (const std::int64_t value : values) {
+      sum += static_cast<std::uint64_t>(value);
+      product *= static_cast<std::uint64_t>(value);
+    }
+    number(static_cast<std::int64_t>(sum));
+    number(static_cast<std::int64_t>(product));
+  }
+  float* end() const { return to_; }
+
+ private:
+  float* to_;
+};
+
+void write_window(const HloWindow& window, Row& row) {
+  for (const List* values : {&window.size, &window.stride, &window.padding_low,
+                             &window.padding_high, &window.window_dilation, &window.base_dilation})
+    row.measured(*values, 6);
+  row.list(window.reversed, 6);
+  const std::int64_t reversed = std::ranges::count(window.reversed, 1);
+  row.number(reversed);
+  row.number(static_cast<std::int64_t>(window.reversed.size()) - reversed);
+}
+
+void write_convolution(const HloInstruction& instruction, Row& row) {
+  const HloConvolution& of = instruction.convolution;
+  row.number(of.input_batch);
+  row.number(of.input_feature);
+  row.list(of.input_spatial, 4);
+  row.number(of.kernel_input_feature);
+  row.number(of.kernel_output_feature);
+  row.list(of.kernel_spatial, 4);
+  row.number(of.output_batch);
+  row.number(of.output_feature);
+  row.number(instruction.feature_group_count);
+  row.number(instruction.batch_group_count);
+}
+
+void write_row(const HloInstruction& instruction, bool is_root, float* to) {
+  Row row(to);
+  const HloShape& shape = instruction.shape;
+  row.number(is_root);
+  row.number(0);  // the size of an element, which the extractor never sets
+  for (const std::int64_t type : kElementTypes) row.number(shape.element_type == type);
+  row.measured(shape.dimensions, 6);
+  row.number(shape.tuple_shapes);
+  row.number(instruction.parameter_number);
+  row.list(instruction.dimensions, 6);
+  write_window(instruction.window, row);
+  write_convolution(instruction, row);
+  for (const List* values : {&instruction.slice_start, &instruction.slice_stride,
+                             &instruction.slice_limit, &instruction.dynamic_slice_sizes,
+                             &instruction.edge_padding_low, &instruction.edge_padding_high})
+    row.measured(*values, 2);
+  row.number(instruction.is_stable != 0);
+  row.list(shape.minor_to_major, 6);
+  if (row.end() != to + kNodeFeatures)
+    throw Error(ErrorKind::failed, "a row of node features has another length");
+}
+
+using Numbers = std::unordered_map<std::int64_t, std::int64_t>;
+
+void add_number(Numbers& numbers, std::int64_t id, std::int64_t number, std::string_view what,
+                std::string_view where) {
+  if (!numbers.emplace(id, number).second)
+    throw DataError(fmt::format("{}: two {}s have the id {}", where, what, id));
+}
+
+std::int64_t number_of(const Numbers& numbers, std::int64_t id, std::string_view user,
+                       std::string_view what, std::string_view where) {
+  const auto found = numbers.find(id);
+  if (found == numbers.end())
+    throw DataError(fmt::format("{}: {} names {} {}, which does not exist", where, user, what, id));
+  return found->second;
+}
+
+// The edges of all instructions: to distinct operands, and to the root of each called computation.
+List edges_of(const HloModule& module, std::string_view where) {
+  Numbers node_of, root_of;
+  std::int64_t node = 0;
+  for (const HloComputation& computation : module.computations) {
+    for (const HloInstruction& instruction : computation.instructions)
+      add_number(node_of, instruction.id, node++, "instruction", where);
+  }
+  for (const HloComputation& computation : module.computations) {
+    const std::string user = "computation " + computation.name;
+    add_number(root_of, computation.id,
+               number_of(node_of, computation.root, user, "the root", where), "computation", where);
+  }
+  List edges, producers;
+  node = 0;
+  for (const HloComputation& computation : module.computations) {
+    for (const HloInstruction& instruction : computation.instructions) {
+      producers.clear();
+      for (const std::int64_t id : instruction.operands)
+        producers.push_back(number_of(node_of, id, instruction.name, "operand", where));
+      std::ranges::sort(producers);
+      producers.erase(std::ranges::unique(producers).begin(), producers.end());
+      for (const std::int64_t id : instruction.called_computations)
+        producers.push_back(number_of(root_of, id, instruction.name, "computation", where));
+      std::ranges::sort(producers);
+      for (const std::int64_t producer : producers) {
+        edges.push_back(node);
+        edges.push_back(producer);
+      }
+      ++node;
+    }
+  }
+  return edges;
+}
+
+bool splits_nodes(const std::string& computation) {
+  return std::ranges::any_of(std::array{"cluster", "while", "cond"}, [&](const char* part) {
+    return computation.find(part) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+std::uint8_t opcode_number(std::string_view opcode) {
+  const auto found = std::ranges::find(kOpcodeNames, opcode);
+  if (found == std::end(kOpcodeNames)) return 0;
+  return static_cast<std::uint8_t>(found - std::begin(kOpcodeNames) + 1);
+}
+
+bool takes_layouts(std::string_view opcode) {
+  return opcode == "convolution" || opcode == "dot" || opcode == "reshape";
+}
+
+HloGraph featurise(const HloModule& module, std::string_view where) {
+  HloGraph graph;
+  graph.edges = edges_of(module, where);
+  const auto nodes = static_cast<std::size_t>(module.nodes());
+  graph.node_features.resize(nodes * kNodeFeatures);
+  std::unordered_map<std::string_view, std::uint8_t> numbers;
+  float* row = graph.node_features.data();
+  graph.node_splits.push_back(0);
+  for (const HloComputation& computation : module.computations) {
+    for (const HloInstruction& instruction : computation.instructions) {
+      write_row(instruction, instruction.id == computation.root, row);
+      row += kNodeFeatures;
+      const auto [number, is_new] = numbers.try_emplace(instruction.opcode);
+      if (is_new) number->second = opcode_number(instruction.opcode);
+      graph.opcodes.push_back(number->second);
+      if (number->second == 0) graph.unknown_opcodes.insert(instruction.opcode);
+      const std::int64_t type = instruction.shape.element_type;
+      if (std::ranges::find(kElementTypes, type) == kElementTypes.end())
+        graph.unknown_element_types.insert(type);
+    }
+    if (splits_nodes(computation.name)) graph.node_splits.push_back(graph.nodes());
+  }
+  if (graph.node_splits.back() != graph.nodes() || graph.node_splits.size() == 1)
+    graph.node_splits.push_back(graph.nodes());
+  return graph;
+}
+
+}  // namespace tpudist

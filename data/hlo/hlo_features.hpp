@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/hlo/hlo_module.hpp"
+
+namespace tpudist {
+
+// A module as the arrays of a TpuGraphs graph. Nodes are the instructions of all computations in the
+// order of the file.
+struct HloGraph {
+  std::vector<float> node_features;       // [n, 140]
+  std::vector<std::uint8_t> opcodes;      // [n], 0: unknown
+  std::vector<std::int64_t> edges;        // [m, 2] (consumer, producer), ascending
+  std::vector<std::int64_t> node_splits;  // 0, ends of computations that are loops, ..., n
+  // What the features cannot express; their columns are 0 then.
+  std::set<std::string> unknown_opcodes;
+  std::set<std::int64_t> unknown_element_types;
+
+  std::int64_t nodes() const { return static_cast<std::int64_t>(opcodes.size()); }
+};
+
+// The features of the data set's extractor (google-research-datasets/tpu_graphs,
+// process_data/xla/featurizers.h and hlo_encoder.cc). Throws DataError, beginning with `where`, for
+// ids that are missing or doubled, and for a computation without its root.
+HloGraph featurise(const HloModule& module, std::string_view where);
+
+// The number of an opcode in the data set's list; 0 for one that it does not know.
+std::uint8_t opcode_number(std::string_view opcode);
+
+// The opcodes of which layouts are configured: convolution, dot and reshape.
+bool takes_layouts(std::string_view opcode);
+
+}  // namespace tpudist

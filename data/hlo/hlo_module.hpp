@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tpudist {
+
+// A program of XLA as its protos (xla/service/hlo.proto, xla/xla_data.proto) and its text say it,
+// without literals. Plain data.
+
+struct HloShape {
+  std::int64_t element_type = 0;  // xla.PrimitiveType
+  std::vector<std::int64_t> dimensions;
+  std::int64_t tuple_shapes = 0;  // number of elements of a tuple
+  std::vector<std::int64_t> minor_to_major;
+};
+
+// One entry for each dimension in each list.
+struct HloWindow {
+  std::vector<std::int64_t> size, stride, padding_low, padding_high, window_dilation, base_dilation;
+  std::vector<std::int64_t> reversed;  // 0 or 1
+};
+
+struct HloConvolution {
+  std::int64_t input_batch = 0, input_feature = 0;
+  std::int64_t kernel_input_feature = 0, kernel_output_feature = 0;
+  std::int64_t output_batch = 0, output_feature = 0;
+  std::vector<std::int64_t> input_spatial, kernel_spatial;
+};
+
+struct HloInstruction {
+  std::string name, opcode;
+  std::int64_t id = 0;
+  HloShape shape;
+  std::int64_t parameter_number = 0;
+  std::vector<std::int64_t> dimensions;
+  HloWindow window;
+  HloConvolution convolution;
+  std::int64_t feature_group_count = 0, batch_group_count = 0;
+  std::vector<std::int64_t> slice_start, slice_limit, slice_stride;
+  std::vector<std::int64_t> dynamic_slice_sizes;
+  std::vector<std::int64_t> edge_padding_low, edge_padding_high;
+  std::int64_t is_stable = 0;                     // 0 or 1
+  std::vector<std::int64_t> operands;             // ids of instructions
+  std::vector<std::int64_t> called_computations;  // ids of computations
+};
+
+struct HloComputation {
+  std::string name;
+  std::int64_t id = 0, root = 0;  // of an instruction
+  std::vector<HloInstruction> instructions;
+};
+
+struct HloModule {
+  std::string name;
+  std::vector<HloComputation> computations;
+
+  std::int64_t nodes() const {
+    std::int64_t sum = 0;
+    for (const HloComputation& computation : computations)
+      sum += static_cast<std::int64_t>(computation.instructions.size());
+    return sum;
+  }
+};
+
+}  // namespace tpudist

@@ -1,0 +1,229 @@
+#include "data/hlo/proto_reader.hpp"
+
+namespace tpudist {
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_wire_type;
+
+// Calls visit(field) for each field; it must take or skip the value.
+template <typename Visit>
+void for_fields(pbf_reader message, const Visit& visit) {
+  while (message.next()) visit(message);
+}
+
+// These take the value of a field; one of another wire type is skipped, as protobuf does.
+void take(pbf_reader& field, std::int64_t& to) {
+  if (!field.has_wire_type(pbf_wire_type::varint)) return field.skip();
+  to = field.get_int64();
+}
+void take(pbf_reader& field, std::string& to) {
+  if (!field.has_wire_type(pbf_wire_type::length_delimited)) return field.skip();
+  to = field.get_string();
+}
+// read(message)
+template <typename Read>
+void take_message(pbf_reader& field, const Read& read) {
+  if (!field.has_wire_type(pbf_wire_type::length_delimited)) return field.skip();
+  read(field.get_message());
+}
+
+// read(message) for each field 1 of a message.
+template <typename Read>
+void take_repeated(pbf_reader& field, const Read& read) {
+  take_message(field, [&](pbf_reader list) {
+    for_fields(list,
+               [&](pbf_reader& part) { part.tag() == 1 ? take_message(part, read) : part.skip(); });
+  });
+}
+
+HloShape read_shape(pbf_reader message) {
+  HloShape shape;
+  for_fields(message, [&](pbf_reader& field) {
+    switch (field.tag()) {
+      case 2:
+        return take(field, shape.element_type);
+      case 3:
+        return append_integers(field, shape.dimensions);
+      case 4:
+        ++shape.tuple_shapes;
+        return field.skip();
+      case 5:
+        return take_message(field, [&](pbf_reader layout) {
+          for_fields(layout, [&](pbf_reader& part) {
+            part.tag() == 1 ? append_integers(part, shape.minor_to_major) : part.skip();
+          });
+        });
+      default:
+        field.skip();
+    }
+  });
+  return shape;
+}
+
+void read_window_dimension(pbf_reader message, HloWindow& window) {
+  std::int64_t values[8] = {};
+  for_fields(message, [&](pbf_reader& field) {
+    field.tag() <= 7 ? take(field, values[field.tag()]) : field.skip();
+  });
+  window.size.push_back(values[1]);
+  window.stride.push_back(values[2]);
+  window.padding_low.push_back(values[3]);
+  window.padding_high.push_back(values[4]);
+  window.window_dilation.push_back(values[5]);
+  window.base_dilation.push_back(values[6]);
+  window.reversed.push_back(values[7] != 0);
+}
+
+HloConvolution read_convolution(pbf_reader message) {
+  HloConvolution of;
+  for_fields(message, [&](pbf_reader& field) {
+    switch (field.tag()) {
+      case 3:
+        return take(field, of.kernel_input_feature);
+      case 4:
+        return take(field, of.kernel_output_feature);
+      case 6:
+        return append_integers(field, of.kernel_spatial);
+      case 7:
+        return take(field, of.input_batch);
+      case 8:
+        return take(field, of.input_feature);
+      case 9:
+        return take(field, of.output_batch);
+      case 10:
+        return take(field, of.output_feature);
+      case 11:
+        return append_integers(field, of.input_spatial);
+      default:
+        field.skip();
+    }
+  });
+  return of;
+}
+
+// Of a message of three integers: appends fields 1, 2 and 3, 0 where absent.
+void read_three(pbf_reader message, std::vector<std::int64_t>& first,
+                std::vector<std::int64_t>& second, std::vector<std::int64_t>* third) {
+  std::int64_t values[4] = {};
+  for_fields(message, [&](pbf_reader& field) {
+    field.tag() <= 3 ? take(field, values[field.tag()]) : field.skip();
+  });
+  first.push_back(values[1]);
+  second.push_back(values[2]);
+  if (third) third->push_back(values[3]);
+}
+
+HloInstruction read_instruction(pbf_reader message) {
+  HloInstruction read;
+  for_fields(message, [&](pbf_reader& field) {
+    switch (field.tag()) {
+      case 1:
+        return take(field, read.name);
+      case 2:
+        return take(field, read.opcode);
+      case 3:
+        return take_message(field, [&](pbf_reader shape) { read.shape = read_shape(shape); });
+      case 9:
+        return take(field, read.parameter_number);
+      case 14:
+        return append_integers(field, read.dimensions);
+      case 15:
+        return take_repeated(
+            field, [&](pbf_reader dimension) { read_window_dimension(dimension, read.window); });
+      case 16:
+        return take_message(field, [&](pbf_reader of) { read.convolution = read_convolution(of); });
+      case 17:
+        return take_message(field, [&](pbf_reader slice) {
+          read_three(slice, read.slice_start, read.slice_limit, &read.slice_stride);
+        });
+      case 20:
+        return append_integers(field, read.dynamic_slice_sizes);
+      case 21:
+        return take_repeated(field, [&](pbf_reader dimension) {
+          read_three(dimension, read.edge_padding_low, read.edge_padding_high, nullptr);
+        });
+      case 35:
+        return take(field, read.id);
+      case 36:
+        return append_integers(field, read.operands);
+      case 38:
+        return append_integers(field, read.called_computations);
+      case 50:
+        return take(field, read.feature_group_count);
+      case 58:
+        return take(field, read.batch_group_count);
+      case 60:
+        return take(field, read.is_stable);
+      default:  // 8 is the literal
+        field.skip();
+    }
+  });
+  return read;
+}
+
+HloComputation read_computation(pbf_reader message) {
+  HloComputation read;
+  for_fields(message, [&](pbf_reader& field) {
+    switch (field.tag()) {
+      case 1:
+        return take(field, read.name);
+      case 2:
+        return take_message(field, [&](pbf_reader instruction) {
+          read.instructions.push_back(read_instruction(instruction));
+        });
+      case 5:
+        return take(field, read.id);
+      case 6:
+        return take(field, read.root);
+      default:
+        field.skip();
+    }
+  });
+  return read;
+}
+
+}  // namespace
+
+void append_integers(pbf_reader& message, std::vector<std::int64_t>& to) {
+  if (message.has_wire_type(pbf_wire_type::varint)) return to.push_back(message.get_int64());
+  if (!message.has_wire_type(pbf_wire_type::length_delimited)) return message.skip();
+  for (const std::int64_t value : message.get_packed_int64()) to.push_back(value);
+}
+
+HloModule read_module(pbf_reader message) {
+  HloModule module;
+  for_fields(message, [&](pbf_reader& field) {
+    if (field.tag() == 1) return take(field, module.name);
+    if (field.tag() != 3) return field.skip();
+    take_message(field, [&](pbf_reader computation) {
+      module.computations.push_back(read_computation(computation));
+    });
+  });
+  return module;
+}
+
+bool is_module(protozero::data_view bytes) {
+  try {
+    bool has_opcode = false;
+    for_fields(pbf_reader{bytes}, [&](pbf_reader& field) {
+      if (field.tag() != 3 || has_opcode) return field.skip();
+      take_message(field, [&](pbf_reader computation) {
+        for_fields(computation, [&](pbf_reader& part) {
+          if (part.tag() != 2 || has_opcode) return part.skip();
+          take_message(part, [&](pbf_reader instruction) {
+            std::string opcode;
+            for_fields(instruction,
+                       [&](pbf_reader& own) { own.tag() == 2 ? take(own, opcode) : own.skip(); });
+            has_opcode = !opcode.empty();
+          });
+        });
+      });
+    });
+    return has_opcode;
+  } catch (const protozero::exception&) {
+    return false;
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/hlo/hlo_module.hpp"
+
+namespace tpudist {
+
+// What a file that holds programs of XLA is; it is told by content, not by name.
+enum class HloFileKind {
+  module,         // HloModuleProto, as as_serialized_hlo_module_proto() gives it
+  hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
+  tuned_module,   // ModuleTuningData of the data set's layout collections
+  tuned_modules,  // TuningData of its tile collections
+};
+
+// "ModuleTuningData" and so on.
+std::string_view kind_name(HloFileKind kind);
+
+// A run of a tuned module.
+struct TuningRun {
+  std::int64_t nanoseconds = 0;
+  bool is_default = false;
+  std::span<const char> config;  // LayoutConfig or TileSizeConfig, in the file
+};
+
+// A module, and where it was tuned the runs that the data set keeps: measured without an error; for
+// layouts with a configuration, for tiles longer than 1 ns.
+struct TunedModule {
+  HloModule module;
+  std::vector<std::int64_t> config_nodes;  // node numbers, as in the file; empty for tiles
+  std::vector<TuningRun> runs;
+  std::int64_t dropped_runs = 0;
+  int number = 0;      // in the file, from 0; dropped modules count
+  bool tiles = false;  // whether the configurations are tile sizes
+};
+
+// A file of protos, opened. Literals are skipped where they lie, so they take no memory. The file must
+// not shrink meanwhile. Immutable.
+class HloFile {
+ public:
+  // Throws IoError, and DataError for what is none of these or damaged.
+  explicit HloFile(const std::filesystem::path& path);
+  ~HloFile();
+  HloFile(HloFile&&) noexcept;
+
+  HloFileKind kind() const;
+  // Number of modules that the data set would keep: with tiles those of at least two runs that all
+  // have a tile size, one of them the default.
+  int size() const;
+  std::int64_t dropped_modules() const;
+  // Reads one of them. Throws DataError.
+  TunedModule module(int index) const;
+  std::string where(int index) const;  // file and module, for messages
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+// Writes the configuration of a run: [nodes, 18] for LayoutConfig, [24] for TileSizeConfig. Throws
+// DataError, beginning with `where`, where it has other nodes or more than three tensors.
+void write_layout_config(std::span<const char> config, std::span<float> to, std::string_view where);
+void write_tile_config(std::span<const char> config, std::span<float> to, std::string_view where);
+
+// Writes a tuned module as the data set's NPZ of it; its file must still be open. Throws DataError,
+// beginning with `where`, and IoError.
+void write_tuned_npz(const TunedModule& tuned, const std::string& where,
+                     const std::filesystem::path& npz);
+
+}  // namespace tpudist

@@ -1,0 +1,215 @@
+#include "data/hlo/tuning_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.hpp"
+#include "data/hlo/hlo_features.hpp"
+#include "data/npz/npz_reader.hpp"
+#include "schema/tpugraphs.hpp"
+#include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::InstructionSketch;
+using test::RunSketch;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A loop of a tuple of two numbers around a reshape, as it could be dumped today: ids of 41 bits.
+constexpr std::int64_t kBig = std::int64_t{1} << 40;
+
+std::string small_module() {
+  return test::module(
+      "m", {test::computation("while_body", 5, kBig + 3,
+                              {{"p", "parameter", kBig + 1, {}, {}, {4, 6}, {}},
+                               {"r", "reshape", kBig + 2, {kBig + 1}, {}, {24}, {}},
+                               {"t", "add", kBig + 3, {kBig + 2, kBig + 2}, {}, {24}, {}}}),
+            test::computation("main", 6, kBig + 5,
+                              {{"c", "constant", kBig + 4, {}, {}, {4, 6}, std::string(96, 'x')},
+                               {"w", "while", kBig + 5, {kBig + 4}, {5, 5}, {24}, {}}})});
+}
+
+class TuningFileTest : public ::testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& bytes) {
+    const auto path = folder_ / "file.pb";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string refusal(const std::string& bytes) {
+    const auto path = write(bytes);
+    return test::message_of<DataError>([&] {
+      const HloFile file(path);
+      for (int i = 0; i < file.size(); ++i) featurise(file.module(i).module, file.where(i));
+    });
+  }
+  std::vector<float> floats(const std::filesystem::path& npz, const char* name) {
+    return NpzReader(npz).open(name).read_floats();
+  }
+  test::TempDir folder_;
+};
+
+TEST_F(TuningFileTest, TellsTheProtosApart) {
+  const std::string module = small_module();
+  const RunSketch one{5, true, false, {{{0}, {0, 1}}}}, tile{5, true, false, {{{1}, {2}, {3}}}};
+  const auto kind = [&](const std::string& bytes) { return HloFile(write(bytes)).kind(); };
+  EXPECT_EQ(kind(module), HloFileKind::module);
+  EXPECT_EQ(kind(test::proto([&](auto& to) { to.add_message(1, module); })), HloFileKind::hlo);
+  EXPECT_EQ(kind(test::tuned(module, {one}, {1}, false)), HloFileKind::tuned_module);
+  const std::string kernels = test::proto([&](auto& to) {
+    to.add_message(1, test::tuned(module, {tile, tile}, {}, true));
+  });
+  EXPECT_EQ(kind(kernels), HloFileKind::tuned_modules);
+  EXPECT_THAT(refusal("HloModule m"), HasSubstr("none of HloProto"));
+  EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("is damaged"));
+  EXPECT_THAT(refusal(""), HasSubstr("is empty"));
+}
+
+TEST_F(TuningFileTest, MakesTheGraphOfAModule) {
+  const TunedModule tuned = HloFile(write(small_module())).module(0);
+  const HloGraph graph = featurise(tuned.module, "m");
+  EXPECT_THAT(graph.opcodes, ElementsAre(63, 75, 2, 24, 102));
+  // Distinct operands, then the root of each call; equal calls are not merged.
+  EXPECT_THAT(graph.edges, ElementsAre(1, 0, 2, 1, 4, 2, 4, 2, 4, 3));
+  EXPECT_THAT(graph.node_splits, ElementsAre(0, 3, 5));
+  const auto at = [&](std::size_t node, std::size_t column) {
+    return graph.node_features[node * kNodeFeatures + column];
+  };
+  EXPECT_EQ(at(0, 0), 0);
+  EXPECT_EQ(at(2, 0), 1);   // root
+  EXPECT_EQ(at(0, 13), 1);  // f32
+  EXPECT_EQ(at(0, 21), 4);
+  EXPECT_EQ(at(0, 22), 6);
+  EXPECT_EQ(at(0, 27), 10);
+  EXPECT_EQ(at(0, 28), 24);
+  EXPECT_EQ(at(0, 52), 1);   // product of no strides
+  EXPECT_EQ(at(0, 134), 1);  // minor to major
+  EXPECT_EQ(at(0, 135), 0);
+}
+
+TEST_F(TuningFileTest, SaysWhatTheFeaturesDoNotKnow) {
+  const std::string odd = test::module(
+      "m", {test::computation("main", 1, 1, {{"a", "ragged-dot", 1, {}, {}, {}, {}}})});
+  const HloGraph graph = featurise(HloFile(write(odd)).module(0).module, "m");
+  EXPECT_THAT(graph.unknown_opcodes, ElementsAre("ragged-dot"));
+  EXPECT_THAT(graph.opcodes, ElementsAre(0));
+  EXPECT_EQ(opcode_number("abs"), 1);
+  EXPECT_EQ(opcode_number("tan"), 120);
+}
+
+TEST_F(TuningFileTest, KeepsTheRunsThatTheDataSetKeeps) {
+  const std::vector<std::vector<std::vector<std::int64_t>>> first{{{0}, {0, 1}}},
+      other{{{0}, {1, 0}}};
+  const auto path = write(test::tuned(small_module(),
+                                      {{70, true, false, first},
+                                       {60, false, true, other},  // failed
+                                       {50, false, false, other}},
+                                      {1}, false));
+  const HloFile file(path);
+  const TunedModule tuned = file.module(0);
+  EXPECT_EQ(tuned.dropped_runs, 1);
+  write_tuned_npz(tuned, "m", folder_ / "m.npz");
+  EXPECT_THAT(floats(folder_ / "m.npz", "config_runtime"), ElementsAre(70, 50));
+  EXPECT_THAT(floats(folder_ / "m.npz", "node_config_ids"), ElementsAre(1));
+  EXPECT_THAT(floats(folder_ / "m.npz", "node_config_feat"),
+              ElementsAre(0, -1, -1, -1, -1, -1, 0, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                          0, -1, -1, -1, -1, -1, 1, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+}
+
+TEST_F(TuningFileTest, KeepsTheKernelsThatTheDataSetKeeps) {
+  const auto kernel = [&](std::vector<RunSketch> runs) {
+    return test::tuned(small_module(), runs, {}, true);
+  };
+  const std::vector<std::vector<std::vector<std::int64_t>>> tile{{{}, {4, 8}, {3}}};
+  const auto path = write(test::proto([&](auto& to) {
+    to.add_message(1, kernel({{5, true, false, tile}}));                            // one run
+    to.add_message(1, kernel({{5, false, false, tile}, {6, false, false, tile}}));  // no default
+    to.add_message(
+        1, kernel({{9, true, false, tile}, {1, false, false, tile}, {7, false, false, tile}}));
+  }));
+  const HloFile file(path);
+  ASSERT_EQ(file.size(), 1);
+  EXPECT_EQ(file.dropped_modules(), 2);
+  const TunedModule tuned = file.module(0);
+  EXPECT_EQ(tuned.number, 2);
+  EXPECT_EQ(tuned.dropped_runs, 1);  // of 1 ns
+  write_tuned_npz(tuned, "m", folder_ / "m.npz");
+  EXPECT_THAT(floats(folder_ / "m.npz", "config_runtime"), ElementsAre(9, 7));
+  EXPECT_THAT(floats(folder_ / "m.npz", "config_runtime_normalizers"), ElementsAre(9, 9));
+  const std::vector<float> features = floats(folder_ / "m.npz", "config_feat");
+  EXPECT_THAT(
+      std::vector<float>(features.begin(), features.begin() + 24),
+      ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 0, 0, 0, 0, 12, 32, 3, 0, 0, 0, 0, 0, 3, 3));
+}
+
+TEST_F(TuningFileTest, RefusesModulesThatAreNone) {
+  const auto with = [](std::vector<InstructionSketch> own, std::int64_t root = 1) {
+    return test::module("m", {test::computation("main", 1, root, own)});
+  };
+  const InstructionSketch one{"one", "add", 1, {}, {}, {}, {}};
+  EXPECT_THAT(refusal(with({one, one})), HasSubstr("two instructions have the id 1"));
+  EXPECT_THAT(refusal(with({one}, 9)), HasSubstr("computation main names the root 9"));
+  EXPECT_THAT(refusal(with({{"one", "add", 1, {8}, {}, {}, {}}})),
+              HasSubstr("one names operand 8, which does not exist"));
+  EXPECT_THAT(refusal(with({{"one", "call", 1, {}, {8}, {}, {}}})), HasSubstr("computation 8"));
+}
+
+TEST_F(TuningFileTest, RefusesConfigurationsThatDoNotFit) {
+  const auto refused = [&](const std::vector<std::vector<std::vector<std::int64_t>>>& config,
+                           std::uint64_t node = 1) {
+    const auto path =
+        write(test::tuned(small_module(), {{70, true, false, config}}, {node}, false));
+    const HloFile file(path);
+    const std::string message = test::message_of<DataError>(
+        [&] { write_tuned_npz(file.module(0), file.where(0), folder_ / "m.npz"); });
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "m.npz"));
+    return message;
+  };
+  EXPECT_THAT(refused({}), HasSubstr("run 0: has layouts of 0 nodes, not 1"));
+  EXPECT_THAT(refused({{}, {}}), HasSubstr("has layouts of 2 nodes, not 1"));
+  EXPECT_THAT(refused({{{0}, {0}, {0}, {0}}}), HasSubstr("at most three tensors"));
+  EXPECT_THAT(refused({{{0}}}, 5), HasSubstr("configurable node 5 is none of 5"));
+  const auto path = write(test::tuned(small_module(), {{7, false, false, {{{0}}}}}, {1}, false));
+  const HloFile file(path);
+  EXPECT_THAT(
+      test::message_of<DataError>([&] { write_tuned_npz(file.module(0), "m", folder_ / "m.npz"); }),
+      HasSubstr("no measured default configuration"));
+}
+
+// Every prefix, and every byte set to 0xff, is read or refused.
+TEST_F(TuningFileTest, EndsWithAnErrorOnDamagedFiles) {
+  const std::string whole =
+      test::tuned(small_module(), {{70, true, false, {{{0}, {0, 1}}}}}, {1}, false);
+  const auto read = [&](const std::string& bytes) {
+    const auto path = write(bytes);
+    try {
+      const HloFile file(path);
+      for (int i = 0; i < file.size(); ++i) {
+        const TunedModule tuned = file.module(i);
+        featurise(tuned.module, file.where(i));
+        write_tuned_npz(tuned, file.where(i), folder_ / "m.npz");
+      }
+      return true;
+    } catch (const DataError&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(read(whole));
+  int refused = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    refused += !read(whole.substr(0, i));
+    std::string damaged = whole;
+    damaged[i] = '\xff';
+    read(damaged);
+  }
+  EXPECT_GT(refused, static_cast<int>(whole.size()) / 2);
+}
+
+}  // namespace
+}  // namespace tpudist
