@@ -46,10 +46,8 @@ SourceNpz::SourceNpz(const fs::path& source, const Collection& collection, const
   const HloFile file(source);
   const auto kind = collection.is_tile() ? HloFileKind::tuned_modules : HloFileKind::tuned_module;
   if (file.kind() != kind) {
-    throw DataError(
-        fmt::format("{}: is not what a collection {} takes: {} of the data set's tuning protos",
-                    source.string(), collection.name,
-                    collection.is_tile() ? "TuningData" : "ModuleTuningData"));
+    throw DataError(fmt::format("{}: is {}; a collection {} takes {} alone", source.string(),
+                                kind_name(file.kind()), collection.name, kind_name(kind)));
   }
   own_folder_ = make_folder(folder);
   try {
