@@ -15,12 +15,18 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"

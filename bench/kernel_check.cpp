@@ -15,6 +15,8 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <new>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>

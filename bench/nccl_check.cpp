@@ -9,6 +9,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
 #include "core/hash.hpp"
 #include "dist/collectives/cuda_check.hpp"
 #include "dist/collectives/nccl_communicator.hpp"

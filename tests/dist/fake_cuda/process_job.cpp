@@ -5,7 +5,10 @@
 // TPUDIST_FAULT="KIND RANK FUNCTION NTH": the NTH call of FUNCTION on that rank meets the fault. KIND:
 // error, lost, async_error or stuck.
 
+#include <cstdlib>
+#include <map>
 #include <sstream>
+#include <string>
 
 #include "launch/program/build_info.hpp"
 #include "launch/program/exit_code.hpp"
