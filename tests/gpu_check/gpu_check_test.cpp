@@ -154,8 +154,8 @@ TEST_F(Planted, OtherScoresFail) {
                            " || score=0.5000\necho '  member 0  '$score");
     return verdict("like_the_cpu");
   };
-  EXPECT_EQ(scores("0.5010"), "PASS");
-  EXPECT_EQ(scores("0.5030"), "FAIL");
+  EXPECT_EQ(scores("0.5004"), "PASS");
+  EXPECT_EQ(scores("0.5010"), "FAIL");
   EXPECT_EQ(scores("''"), "FAIL");
   program("tpudist", "true");
   EXPECT_EQ(verdict("like_the_cpu"), "FAIL");
