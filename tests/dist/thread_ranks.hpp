@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -85,7 +86,14 @@ class ThreadComm final : public Communicator {
   MemoryKind memory() const override { return memory_; }
   std::string_view name() const override { return "threads"; }
   void barrier() override { meeting_.meet(); }
-  std::unique_ptr<Communicator> split(int) override { throw DistError("threads do not split"); }
+  // For one colour of all ranks: they call one communicator after the other, so that both can share
+  // the meeting.
+  std::unique_ptr<Communicator> split(int color) override {
+    std::int64_t colors[] = {color, -color};
+    all_reduce_any(std::span<std::int64_t>(colors), ReduceOp::max);
+    if (colors[0] != -colors[1]) throw DistError("threads do not split by several colours");
+    return std::make_unique<ThreadComm>(meeting_, rank_, memory_, copy_);
+  }
 
  private:
   // All give `send`; take() reads those of the others; then all go on.
