@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bundle=$1; shift
 build=${TPUDIST_BUILD:-build/release}
 programs=("$build/tpudist" "$build/tpudist-train" "$@")
-if (( $# == 0 )); then programs+=("$build/bench/step_bench"); fi
+if (( $# == 0 )); then programs+=("$build"/bench/{step_bench,kernel_check,nccl_check,device_check}); fi
 
 mkdir -p "$bundle/bin" "$bundle/lib"
 for program in "${programs[@]}"; do

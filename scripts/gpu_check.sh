@@ -8,47 +8,63 @@
 # The programs are those of build/release (TPUDIST_BUILD), or those on the PATH after `. BUNDLE/environment.sh`
 # (scripts/gpu_bundle.sh). The peer needs a python3 (TPUDIST_PYTHON) with torch and torch_geometric.
 # Exit code: 0 where no stage failed, 1 else.
+#
+# TPUDIST_CHECK_STAGES="bits kernels"  only these, by the names of their functions
+# TPUDIST_CHECK_EMULATED=1             on the emulated device, with programs that end in _emulated, and short
+# TPUDIST_CHECK_LIMIT=SECONDS          no stage takes longer
+# TPUDIST_CHECK_HASHES=FILE            what kernels must give
+# TPUDIST_CHECK_PRECISIONS="fp32"      of the gradients
 set -uo pipefail
-(( $# == 2 )) || { sed -n '2,12p' "$0" >&2; exit 2; }
+(( $# == 2 )) || { sed -n '2,18p' "$0" >&2; exit 2; }
 npz=$(realpath "$1") report=$(realpath -m "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${TPUDIST_BUILD:-build/release} python=${TPUDIST_PYTHON:-python3}
+build=${TPUDIST_BUILD:-build/release} python=${TPUDIST_PYTHON:-python3} emulated=${TPUDIST_CHECK_EMULATED:-}
+hashes=${TPUDIST_CHECK_HASHES:-tests/gpu_check/kernel_hashes.txt} precisions=${TPUDIST_CHECK_PRECISIONS:-fp32 tf32 bf16}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=1 TPUDIST_DATA=$work/shards
+export OMP_NUM_THREADS=1 TPUDIST_DATA=$work/shards NCCL_CHECK_POINTERS=1
+steps=40 smaller=()
+if [[ -n $emulated ]]; then
+  steps=2 smaller=(batch.slates=1 ensemble.members=2 dist.threads=1 train.evaluate_rows=100 train.evaluate_every=0 train.last_evaluation=none)
+fi
 failed=0
 
 program() { # its path, from the build folder or the PATH
-  local found
-  found=$(find "$build" -name "$1" -type f -perm -u+x 2> /dev/null | head -n 1)
-  [[ -n $found ]] || found=$(command -v "$1") || return 1
+  local found name=$1${emulated:+_emulated}
+  found=$(find "$build" -name "$name" -type f -perm -u+x 2> /dev/null | head -n 1)
+  [[ -n $found ]] || found=$(command -v "$name") || { echo "no program $name" >&2; return 1; }
   echo "$found"
 }
 
-# stage NAME SECONDS FUNCTION: runs it with the limit. The function's code: 0 PASS, 77 SKIP, else FAIL.
+# stage NAME SECONDS FUNCTION: runs it with the limit, all stages together within ten minutes. The function's code:
+# 0 PASS, 77 SKIP, else FAIL.
 stage() {
-  local begin=$SECONDS code output=$work/stage.txt
+  [[ " ${TPUDIST_CHECK_STAGES:-$3} " == *" $3 "* ]] || return 0
+  local begin=$SECONDS code output=$work/stage.txt limit=$2 left=$((590 - SECONDS))
+  (( limit <= ${TPUDIST_CHECK_LIMIT:-limit} )) || limit=$TPUDIST_CHECK_LIMIT
+  (( limit <= left )) || limit=$(( left > 1 ? left : 1 ))
   export -f "$3" program
-  timeout "$2" bash -c "set -euo pipefail; $3" > "$output" 2>&1
+  timeout -k 5 "$limit" bash -c "set -euo pipefail; smaller=(${smaller[*]}); $3" > "$output" 2>&1
   code=$?
   local verdict=FAIL
-  case $code in 0) verdict=PASS ;; 77) verdict=SKIP ;; 124) echo "stopped after $2 s" >> "$output" ;; esac
+  case $code in 0) verdict=PASS ;; 77) verdict=SKIP ;; 124 | 137) echo "stopped after $limit s" >> "$output" ;; esac
   [[ $verdict == FAIL ]] && failed=1
-  printf '\n## %s: %s (%d s)\n\n```text\n%s\n```\n' "$verdict" "$1" $((SECONDS - begin)) "$(tail -n 40 "$output" | cut -c 1-160)" >> "$report"
+  printf '\n## %s: %s (%d s)\n\n```text\n%s\n```\n' "$verdict" "$1" $((SECONDS - begin)) "$(tail -n 60 "$output" | cut -c 1-160)" >> "$report"
   printf '%s  %s (%d s)\n' "$verdict" "$1" $((SECONDS - begin))
 }
-export build work npz python
+export build work npz python emulated hashes precisions steps
 
 facts() {
-  nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader || { echo "no GPU"; exit 77; }
+  [[ -n $emulated ]] || nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader || { echo "no GPU"; exit 77; }
   lscpu | grep -E '^(Model name|CPU\(s\))'
   tpudist=$(program tpudist); "$tpudist" --version
 }
-need_gpu() { nvidia-smi > /dev/null 2>&1 || { echo "no GPU"; exit 77; }; }
-export -f need_gpu
+need_gpu() { [[ -n $emulated ]] || nvidia-smi > /dev/null 2>&1 || { echo "no GPU"; exit 77; }; }
+need_card() { [[ -z $emulated ]] || { echo "not on the emulated device"; exit 77; }; need_gpu; }
+export -f need_gpu need_card
 
 tests() { # every case of the programs that hold GPU tests; a case that is skipped there is a failure
-  need_gpu
+  need_card
   local test count=0
   for test in $TESTS; do
     path=$(program "$test") || continue
@@ -59,97 +75,163 @@ tests() { # every case of the programs that hold GPU tests; a case that is skipp
   (( count > 0 )) || { echo "none of the programs $TESTS is here"; exit 77; }
 }
 
+kernels() { # what each kernel gives, to the bit where there is no exponential in it
+  need_gpu
+  check=$(program kernel_check); "$check" "$hashes"
+}
+
 data() {
   tpudist=$(program tpudist)
   "$tpudist" convert "$npz" "$work/shards" | tail -n 3
-  for preset in xla nlp; do
-    "$tpudist" synth "$work/$preset" --preset $preset --collections layout:$preset:random --graphs 1,0,0 --configs 400 | tail -n 1
-    "$tpudist" convert "$work/$preset" "$work/$preset-shards" | tail -n 1
-  done
 }
 
-alexnet() { "$(program tpudist)" train experiments/alexnet.yaml --run-dir "$work/run-$1" dist.threads=8 "${@:2}"; }
-parameters() { grep '^parameters:' "$1" | cut -d ' ' -f 2; }
-export -f alexnet parameters
+# alexnet NAME SETTINGS...: a training in a folder of that name; all it prints goes to NAME.txt.
+alexnet() {
+  local tpudist; tpudist=$(program tpudist)
+  "$tpudist" train experiments/alexnet.yaml --run-dir "$work/run-$1" dist.threads=8 train.steps=$steps ${smaller[@]+"${smaller[@]}"} "${@:2}" \
+    > "$work/$1.txt" 2>&1 || { cat "$work/$1.txt"; return 1; }
+}
+parameters() { grep '^parameters:' "$work/$1.txt" | cut -d ' ' -f 2; }
+same_parameters() { # of all these runs
+  local run
+  for run in "$@"; do echo "$run: parameters $(parameters "$run")"; done
+  [[ -n $(parameters "$1") ]] || exit 1
+  for run in "$@"; do [[ $(parameters "$run") == "$(parameters "$1")" ]] || exit 1; done
+}
+device_check() { local check; check=$(program device_check); "$check" "$@"; }
+export -f alexnet parameters same_parameters device_check
 
-bits() { # the same training twice, with each member in a call of its own, and with NCCL's all-reduce of one rank
+gradients() { # of the first step, in every precision
   need_gpu
-  alexnet first dist.device=cuda train.steps=40 > "$work/first.txt"
-  alexnet again dist.device=cuda train.steps=40 > "$work/again.txt"
-  alexnet nccl dist.device=cuda dist.reduce=nccl train.steps=40 > "$work/nccl.txt"
-  alexnet alone dist.device=cuda batch.member_chunk=1 train.steps=40 > "$work/alone.txt"
-  for run in first again alone nccl; do echo "$run: parameters $(parameters "$work/$run.txt")"; done
-  [[ $(parameters "$work/first.txt") == $(parameters "$work/again.txt") ]]
-  [[ $(parameters "$work/first.txt") == $(parameters "$work/alone.txt") ]]
-  [[ $(parameters "$work/first.txt") == $(parameters "$work/nccl.txt") ]]
+  local code=0
+  for precision in $precisions; do
+    echo "$precision:"
+    device_check gradients experiments/alexnet.yaml precision=$precision dist.threads=8 ${smaller[@]+"${smaller[@]}"} || code=1
+  done
+  exit $code
 }
 
 like_the_cpu() { # scores after five steps: the order of additions differs, so bits do, and numbers hardly
   need_gpu
   for device in cpu cuda; do
-    alexnet five-$device dist.device=$device train.steps=5 train.evaluate_every=5 > "$work/$device.txt"
-    echo "$device: $(grep -E '^ *member [0-9]' "$work/$device.txt" | awk '{printf "%s ", $3}')"
+    alexnet five-$device dist.device=$device train.steps=5 train.evaluate_every=5 train.last_evaluation=sampled train.evaluate_rows=1000 optimizer.lr=1e-3
+    echo "$device: $(grep -E '^ *member [0-9]' "$work/five-$device.txt" | awk '{printf "%s ", $3}')"
   done
-  paste <(grep -E '^ *member [0-9]' "$work/cpu.txt") <(grep -E '^ *member [0-9]' "$work/cuda.txt") \
-    | awk '{d = $3 - $6; if (d < 0) d = -d; if (d > 0.002) bad = 1} END {exit bad}'
+  paste <(grep -E '^ *member [0-9]' "$work/five-cpu.txt") <(grep -E '^ *member [0-9]' "$work/five-cuda.txt") \
+    | awk '{d = $3 - $6; if (d < 0) d = -d; if (d > 0.0005) bad = 1} END {exit bad || NR == 0}'
 }
 
-resume() { # a run that its time limit stops and that goes on gives the bits of one that never stopped
+bits() { # the same training twice, with each member in a call of its own, and with NCCL's all-reduce of one rank
   need_gpu
-  code=0
-  alexnet stopped dist.device=cuda train.steps=40 train.time_limit=1 > "$work/limit.txt" 2>&1 || code=$?
-  echo "exit code $code at the time limit, $(grep -cE '^step ' "$work/limit.txt") lines of steps"
-  (( code == 85 ))
-  alexnet stopped dist.device=cuda train.steps=40 --resume > "$work/stopped.txt"
-  alexnet whole dist.device=cuda train.steps=40 > "$work/whole.txt"
-  echo "resumed $(parameters "$work/stopped.txt"), whole $(parameters "$work/whole.txt")"
-  [[ $(parameters "$work/stopped.txt") == $(parameters "$work/whole.txt") ]]
+  alexnet first dist.device=cuda
+  alexnet again dist.device=cuda
+  alexnet nccl dist.device=cuda dist.reduce=nccl
+  alexnet alone dist.device=cuda batch.member_chunk=1
+  same_parameters first again nccl alone
+}
+
+members() { # each member has the same bits with any others, in any place of a call
+  need_gpu
+  device_check members experiments/alexnet.yaml ${smaller[@]+"${smaller[@]}"} dist.threads=8 ensemble.members=5 train.steps=$((steps / 2)) \
+    train.evaluate_every=0 train.last_evaluation=none
+}
+
+ranks() { # eight ranks played by one device, with copies in NCCL's place
+  need_gpu
+  device_check ranks experiments/alexnet.yaml ${smaller[@]+"${smaller[@]}"} train.steps=$((steps / 2)) train.evaluate_every=$((steps / 2))
+}
+
+nccl() { # one rank; then a wrong call, which must end with NCCL's text
+  need_gpu
+  local check code=0; check=$(program nccl_check)
+  "$check" "$work"
+  "$check" "$work" 10 wrong > "$work/wrong.txt" 2>&1 || code=$?
+  cat "$work/wrong.txt"; echo "exit code $code"
+  (( code == 1 )) && grep -q 'ncclAllReduce failed: invalid argument' "$work/wrong.txt"
+}
+
+resume() { # a run that goes on from a checkpoint gives the bits of one that never stopped
+  need_gpu
+  alexnet whole dist.device=cuda train.checkpoint_every=$((steps / 2))
+  cp -r "$work/run-whole" "$work/run-resumed"
+  rm "$work/run-resumed/checkpoints/step-$(printf %09d "$steps").h5"
+  alexnet resumed dist.device=cuda train.checkpoint_every=$((steps / 2)) --resume
+  same_parameters whole resumed
 }
 
 score() { # the whole recipe
   need_gpu
-  alexnet whole-recipe dist.device=cuda > "$work/recipe.txt"
-  grep -E 'members together|training:|peak memory' "$work/recipe.txt"
-  grep -E '^ *members together' "$work/recipe.txt" | awk '{exit !($3 >= 0.74)}'
+  alexnet whole-recipe dist.device=cuda train.steps=250
+  grep -E 'members together|training:|peak memory' "$work/whole-recipe.txt"
+  grep -E '^ *members together' "$work/whole-recipe.txt" | awk '{exit !($3 >= 0.74)}'
 }
 
 sanitizer() {
-  need_gpu
+  need_card
   tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || { echo "no compute-sanitizer"; exit 77; }
   layers=$(program models_layers_test) || { echo "no models_layers_test"; exit 77; }
   "$tool" --tool memcheck --error-exitcode 9 "$layers" --gtest_filter='*OnGpu*InDouble*' --gtest_brief=1 | tail -n 3
 }
 
+bandwidth() { # of each kernel beside a copy's, and of products
+  need_card
+  local check code=0; check=$(program kernel_check)
+  device_check products
+  "$check" --time || code=1
+  exit $code
+}
+
 times() { # steps in milliseconds, with five members; the peer trains them one after the other
   need_gpu
-  bench=$(program step_bench) || { echo "no step_bench"; exit 77; }
+  local code=0 bench; bench=$(program step_bench) || { echo "no step_bench"; exit 77; }
+  if [[ -z $emulated ]]; then
+    for preset in xla nlp; do
+      tpudist=$(program tpudist)
+      "$tpudist" synth "$work/$preset" --preset $preset --collections layout:$preset:random --graphs 1,0,0 --configs 400 | tail -n 1
+      "$tpudist" convert "$work/$preset" "$work/$preset-shards" | tail -n 1
+    done
+  fi
   peer() { # its arguments -> milliseconds, or "-"
-    "$python" bench/pyg_peer.py "$@" --device cuda --threads 8 2> /dev/null | "$python" -c 'import json, sys; print(json.load(sys.stdin)["seconds_median"] * 1e3)' || echo -
+    [[ -z $emulated ]] || { echo -; return; }
+    "$python" bench/pyg_peer.py "$@" --device cuda --threads 8 2> /dev/null | "$python" -c 'import json, sys; print(json.load(sys.stdin)["seconds_median"] * 1e3)' 2> /dev/null || echo -
   }
   ours() { "$bench" "$@" --device 0 --threads "$(nproc)" --steps 20 --seconds 6 | "$python" -c 'import json, sys
 line = json.load(sys.stdin); print(line["seconds_median"] * 1e3, line.get("planning_seconds_median", 0) * 1e3)'; }
+  local holds=0 # an H100 or H200 is held to limits
+  if [[ -n $emulated ]] || nvidia-smi --query-gpu=name --format=csv,noheader | grep -qE 'H[12]00'; then holds=1; fi
   echo "case                         tpudist ms   planning ms   PyTorch Geometric ms   ratio"
-  row() { # NAME MEMBERS OURS PEER
-    echo "$1 $2 $3 $4" | awk '{printf "%-28s %10.1f %13.1f %22s %7s\n", $1, $3, $4, $5, ($5 == "-" ? "-" : sprintf("%.1f", $5 * $2 / $3))}'
+  row() { # NAME MEMBERS LIMIT_MS OURS PEER; training must be 8 times as fast as the peer
+    echo "$1 $2 $3 $4 $5" | awk -v holds=$holds '{
+      ratio = $6 == "-" || $4 <= 0 ? 0 : $6 * $2 / $4
+      slow = holds && ($4 > $3 || ratio > 0 && $3 < 1e6 && ratio < 8) || $4 <= 0
+      printf "%-28s %10.1f %13.1f %22s %7s%s\n", $1, $4, $5, $6, (ratio > 0 ? sprintf("%.1f", ratio) : "-"), (slow ? "  too slow" : "")
+      exit slow}' || code=1
   }
   resnet="$npz/layout/xla/default/train/resnet_main_10904.npz" alexnet="$npz/layout/xla/random/train/alexnet_train_batch_32.npz"
-  row resnet-4x10x5 5 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --configs 10 --slates 4 --members 5)" "$(peer train "$resnet" --configs 10 --slates 4)"
-  row alexnet-10x4x5 5 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5)" "$(peer train "$alexnet" --configs 4 --slates 10)"
-  row xla-14105-nodes-10x4x5 5 "$(ours "$work/xla-shards" layout:xla:random resnet50.4x2.fp16 --configs 4 --slates 10 --members 5)" "$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)"
-  row nlp-5659-nodes-4x10x5 5 "$(ours "$work/nlp-shards" layout:nlp:random bert_en_cased_L-12_H-768_A-12_batch_size_16_train --model latenciaga_nlp --configs 10 --slates 4 --members 5)" "$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)"
-  row resnet-score-112-runs 1 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --mode infer)" "$(peer infer "$resnet" --block 64 --steps 5)"
+  row resnet-4x10x5 5 5 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --configs 10 --slates 4 --members 5)" "$(peer train "$resnet" --configs 10 --slates 4)"
+  row alexnet-10x4x5 5 1e5 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5)" "$(peer train "$alexnet" --configs 4 --slates 10)"
+  row xla-14105-nodes-10x4x5 5 16 "$(ours "$work/xla-shards" layout:xla:random resnet50.4x2.fp16 --configs 4 --slates 10 --members 5)" "$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)"
+  row nlp-5659-nodes-4x10x5 5 35 "$(ours "$work/nlp-shards" layout:nlp:random bert_en_cased_L-12_H-768_A-12_batch_size_16_train --model latenciaga_nlp --configs 10 --slates 4 --members 5)" "$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)"
+  row resnet-score-112-runs 1 1e6 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --mode infer)" "$(peer infer "$resnet" --block 64 --steps 5)"
+  exit $code
 }
 
 mkdir -p "$(dirname "$report")"
 printf '# GPU check\n\nMade by scripts/gpu_check.sh.\n' > "$report"
-stage "facts" 60 facts
-stage "conversion and synthetic data" 120 data
-TESTS="models_layers_test models_operators_gpu_test" FILTER='*Gpu*' stage "layers and operators on the GPU against the CPU" 180 tests
-TESTS="dist_mpi_test" stage "collectives of one rank, NCCL's too" 60 tests
-stage "the same bits twice, for members alone, and over NCCL" 120 bits
-stage "numbers like the CPU's" 90 like_the_cpu
-stage "bits of a resumed run" 90 resume
-stage "AlexNet to a Kendall tau of 0.74" 120 score
-stage "compute-sanitizer over every layer" 150 sanitizer
-stage "times of steps" 240 times
+stage "facts" 30 facts
+stage "kernels against the emulation" 60 kernels
+stage "conversion" 60 data
+stage "gradients like the CPU's" 60 gradients
+stage "scores like the CPU's" 60 like_the_cpu
+stage "the same bits twice, for members alone, and over NCCL" 90 bits
+stage "the same bits for 1 to 5 members, wherever they stand" 90 members
+stage "the same bits for eight ranks on one GPU" 90 ranks
+stage "bits of a resumed run" 60 resume
+TESTS="dist_mpi_test" stage "collectives of one rank" 45 tests
+stage "NCCL of one rank, and a wrong call" 45 nccl
+TESTS="models_layers_test models_operators_gpu_test" FILTER='*Gpu*' stage "layers and operators on the GPU against the CPU" 90 tests
+stage "AlexNet to a Kendall tau of 0.74" 60 score
+stage "compute-sanitizer over every layer" 90 sanitizer
+stage "bandwidth of kernels, speed of products" 60 bandwidth
+stage "times of steps" 200 times
 exit $failed

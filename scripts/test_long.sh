@@ -18,7 +18,11 @@
 #      that. TPUDIST_TEST_ONLY=cpus leaves out all else; TPUDIST_TEST_CPUS="avx2 plain" takes fewer, "" none.
 #   7. The program linked as a whole, every file compiled by itself: two types or functions of one name, which
 #      the linker takes for one, are errors. TPUDIST_TEST_ONLY=odr leaves out all else.
-#   8. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
+#   8. AlexNet with five members and folds for 20 steps on the emulated device: the same parameters on 1, 2 and
+#      3 ranks and with each member in a call of its own; scores that differ from the CPU's no more than the
+#      CPU's own do when units are cut in another way. Takes real data (TPUDIST_REAL_DATA).
+#      TPUDIST_TEST_ONLY=device leaves out all else.
+#   9. The tests under the sanitizers (scripts/test.sh); TPUDIST_TEST_SANITIZERS=0 leaves them out.
 #
 # TPUDIST_LONG_DIR  where data, runs and logs go, kept; default a new folder in /tmp, removed when all
 #                   went well
@@ -236,6 +240,63 @@ check_one_definition() {
   row "definitions of each name" "$result" one
 }
 
+# train_device NAME RANKS SETTINGS... trains on the data of check_device.
+train_device() {
+  local name=$1 ranks=$2; shift 2
+  tpudist=$PWD/build/release/tests/gpu_check/tpudist_emulated TPUDIST_DATA=$scratch/device on_ranks "$ranks" train \
+    experiments/alexnet.yaml --run-dir "$scratch/device-$name" dist.threads=1 train.steps=20 train.evaluate_every=5 \
+    train.evaluate_rows=100000 "ensemble={members: 5, vary: [init, fold], folds: 5}" \
+    "data.include.train=[alexnet_train_batch_32, $(IFS=,; echo "${families[*]}")]" "$@" > "$scratch/device-$name.txt" || true
+}
+
+# apart RUN RUN... prints, for the evaluations after 5 and 20 steps, how far a score of the first run is from the
+# mean of the others', and of those the largest distance of one from the mean of the others.
+apart() {
+  python3 - "$scratch" "$@" << 'TEXT'
+import json, sys
+folder, device, *cpus = sys.argv[1:]
+def scores(run):
+    lines = map(json.loads, open(f"{folder}/device-{run}/metrics.jsonl"))
+    return {line["step"]: [*line["members"], line["ensemble"]] for line in lines if line["kind"] == "evaluation"}
+runs = {run: scores(run) for run in (device, *cpus)}
+def distance(run, others, step):
+    means = [sum(column) / len(column) for column in zip(*(runs[other][step] for other in others))]
+    return max(abs(own - mean) for own, mean in zip(runs[run][step], means))
+within = True
+for step in (5, 20):
+    own = distance(device, cpus, step)
+    spread = max(distance(cpu, [other for other in cpus if other != cpu], step) for cpu in cpus)
+    within = within and own <= spread + 1e-4
+    print(f"  after {step} steps {own:.1e} from the CPU's mean, the CPU's own {spread:.1e}", file=sys.stderr)
+print("within" if within else "apart")
+TEXT
+}
+
+check_device() {
+  local real=${TPUDIST_REAL_DATA:-../shared/data/real}/npz/layout/xla/random npz=$scratch/device-npz/layout/xla/random
+  local families=(bert_pretraining.4x2.fp16 inception_v3_batch_16_train resnet50.4x2.fp16 transformer.4x2.fp16 unet_3d.4x2.fp16)
+  [[ -d $real ]] || { echo "no real data: the emulated device is left out"; return 0; }
+  cmake --build --preset release --target tpudist_emulated >> "$scratch/build.log"
+  "$tpudist" synth "$scratch/device-npz" --preset tiny --collections layout:xla:random --graphs 6,0,0 --configs 200 >> "$scratch/log" 2>&1
+  cp -r "$real/train" "$real/valid" "$npz"
+  "$tpudist" convert "$scratch/device-npz" "$scratch/device" >> "$scratch/log" 2>&1
+  local hash="" run ranks
+  for run in together:1 two:2 three:3 alone:1; do
+    started=$SECONDS ranks=${run#*:} run=${run%:*}
+    if [[ $run == alone ]]; then train_device $run "$ranks" dist.device=cuda batch.member_chunk=1
+    else train_device $run "$ranks" dist.device=cuda; fi
+    parameters=$(sed -n 's/^parameters: //p' "$scratch/device-$run.txt" | grep . || echo none)
+    [[ -n $hash && $hash != none ]] || hash=$parameters
+    row "emulated device, $run" "$parameters" "${hash/none/a hash}"
+  done
+  started=$SECONDS
+  train_device cpu 1 dist.device=cpu
+  train_device dense 1 dist.device=cpu plan=dense
+  train_device slates 1 dist.device=cpu batch.unit=slates
+  train_device both 1 dist.device=cpu plan=dense batch.unit=slates
+  row "scores beside the CPU's" "$(apart together cpu dense slates both)" within
+}
+
 check_sanitizers() {
   started=$SECONDS
   local result=clean
@@ -253,6 +314,8 @@ if [[ ${TPUDIST_TEST_ONLY:-} == cpus ]]; then
   check_cpus
 elif [[ ${TPUDIST_TEST_ONLY:-} == odr ]]; then
   check_one_definition
+elif [[ ${TPUDIST_TEST_ONLY:-} == device ]]; then
+  check_device
 elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
   rm -rf "$scratch"/{npz,shards,log} "$scratch"/run-* "$scratch"/resumed-*
   "$tpudist" synth "$scratch/npz" --preset demo >> "$scratch/log" 2>&1
@@ -265,10 +328,11 @@ elif [[ ${TPUDIST_TEST_ONLY:-} != systems ]]; then
     check_damages
     check_cpus
     check_one_definition
+    check_device
     [[ ${TPUDIST_TEST_SANITIZERS:-1} == 0 ]] || check_sanitizers
   fi
 fi
-[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr) ]] || check_systems
+[[ ${TPUDIST_TEST_ONLY:-} == @(ranks|cpus|odr|device) ]] || check_systems
 
 if (( failures > 0 )); then
   echo "$failures checks failed; see the logs in $scratch"

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -29,6 +30,7 @@ void fill_with_nan(std::byte* data, std::size_t bytes) {
 void Job::mistake(const std::string& text) {
   const std::string who = rank ? "rank " + std::to_string(rank->number) + ": " : "";
   result.mistakes.push_back(who + text);
+  if (options.processes) std::fprintf(stderr, "mistake: %s%s\n", who.c_str(), text.c_str());
 }
 
 void Job::protect(int device, bool usable) {
@@ -119,7 +121,11 @@ Entry::Entry(const char* name, Kind kind) : kind_(kind) {
     rank->polled.clear();
   }
   const Fault& fault = job->options.fault;
-  if (++rank->calls == fault.call && rank->number == fault.rank) {
+  ++rank->calls;
+  const bool met = fault.function.empty()
+                       ? rank->calls == fault.call
+                       : fault.function == name && ++rank->calls_of_function == fault.call;
+  if (met && rank->number == fault.rank) {
     job->result.faulted = name;
     switch (fault.kind) {
       case Fault::Kind::none:
@@ -129,6 +135,7 @@ Entry::Entry(const char* name, Kind kind) : kind_(kind) {
         failed_ = true;
         return;
       case Fault::Kind::lost:
+        if (job->options.processes) ::raise(SIGKILL);
         if (kind_ != quiet && !unwinding) throw Killed{};
         rank->stuck = true;  // a destructor: as good as lost
         break;
@@ -160,7 +167,7 @@ cudaStream_t resolve(cudaStream_t stream) {
 }
 
 void queue_kernel(cudaStream_t stream, std::function<void()> run) {
-  const Entry entry("kernel launch");
+  const Entry entry("kernel");
   if (entry.failed()) {
     emulation::last_error = cudaErrorLaunchFailure;
     return;

@@ -3,9 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <condition_variable>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,13 +14,14 @@
 
 #include "core/random.hpp"
 #include "tests/dist/fake_cuda/fake_job.hpp"
+#include "tests/dist/thread_ranks.hpp"
 
 // The inside of the fake, guarded by Job::mutex.
 
 namespace tpudist::fake {
 
 // Thrown out of a call: the job has ended, or this rank is lost.
-struct Killed : std::exception {};
+using Killed = test::RanksEnded;
 
 struct NcclCall;
 
@@ -43,7 +42,7 @@ struct Allocation {
 
 struct Rank {
   int number = 0;
-  int calls = 0;
+  int calls = 0, calls_of_function = 0;
   std::set<std::string> polled;  // since the last call that is no poll
   std::string failed;            // the call that failed, "" if none
   bool stuck = false, async_error = false;
@@ -55,7 +54,6 @@ struct Job {
   ~Job();
 
   std::mutex mutex;
-  std::condition_variable changed;
   JobOptions options;
   CounterRng rng;
   std::vector<Rank> ranks;

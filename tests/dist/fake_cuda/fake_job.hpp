@@ -30,6 +30,7 @@ struct Fault {
   // From 1. Polling counts once for each thing that is waited for, so that runs of one program have
   // the same numbers.
   int call = 0;
+  std::string function = {};  // with it only calls of this function are counted
 };
 
 struct JobOptions {
@@ -37,6 +38,9 @@ struct JobOptions {
   Schedule schedule = Schedule::random;
   std::uint64_t seed = 1;
   Fault fault = {};
+  // The ranks are processes, and this one is one of them: mistakes are printed, and a lost rank is
+  // killed.
+  bool processes = false;
 };
 
 struct JobResult {

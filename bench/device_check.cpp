@@ -1,0 +1,251 @@
+// Checks of trainings on a device.
+//
+//   device_check ranks EXPERIMENT [KEY=VALUE ...]       1 and 8 ranks, which are threads that share
+//       device 0, with copies in NCCL's place: prints the hashes of their parameters
+//   device_check members EXPERIMENT [KEY=VALUE ...]     members 0 to 4 together, and some of them in other
+//       calls and places: prints which have the same parameters
+//   device_check gradients EXPERIMENT [KEY=VALUE ...]   the gradients of the first step on the device
+//       and on the CPU: prints the norm of their difference as a part of the CPU's, by member
+//   device_check products                               TFLOP/s of products of several shapes
+//
+// Exit code 1 where parameters differ, or gradients by more than the tolerance of the precision.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "dist/collectives/device_memory.hpp"
+#include "dist/collectives/nccl_communicator.hpp"
+#include "models/kernels/threads.hpp"
+#include "models/network/composed_executor.hpp"
+#include "tests/dist/thread_ranks.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "train/loop/trainer.hpp"
+#include "train/state/checkpoint.hpp"
+#include "train/state/checkpoint_folder.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr int kPlayedRanks = 8;
+
+// The meeting of the ranks' devices.
+std::unique_ptr<test::Meeting> devices_meet;
+
+}  // namespace
+
+#ifndef TPUDIST_EMULATED
+// Stands in for NCCL: objects come before libraries when a program is linked.
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, const NcclOptions&) {
+  return std::make_unique<test::ThreadComm>(*devices_meet, world.rank(), MemoryKind::device,
+                                            copy_device_bytes);
+}
+std::string nccl_version_report() {
+  return "NCCL: copies between threads";
+}
+#endif
+
+namespace {
+
+struct Trained {
+  std::uint64_t hash = 0;
+  Checkpoint last;
+};
+
+// Trains on ranks that are threads. `device`: of all of them, -1 is the CPU.
+Trained train_on(const Experiment& experiment, int ranks, int device) {
+  const test::TempDir folder;
+  const std::filesystem::path run = folder / "run";
+  test::Meeting meeting(ranks);
+  devices_meet = std::make_unique<test::Meeting>(ranks);
+  std::exception_ptr error;
+  std::mutex mutex;
+  Trained trained;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        test::ThreadComm world(meeting, rank);
+        ThreadPool pool(1, use_one_thread_per_worker);
+        use_one_thread_per_worker();
+        NoProgress progress;
+        NodeTopology place;
+        place.device = device;
+        place.local_rank = rank;
+        place.local_ranks = ranks;
+        JobContext context{world, pool, place, progress};
+        const TrainOutcome outcome = train(experiment, run, false, context, [] { return false; });
+        const std::lock_guard lock(mutex);
+        if (trained.hash != 0 && trained.hash != outcome.parameter_hash)
+          throw Error(ErrorKind::failed, "ranks have different parameters");
+        trained.hash = outcome.parameter_hash;
+      } catch (const test::RanksEnded&) {
+      } catch (...) {
+        {
+          const std::lock_guard lock(mutex);
+          if (!error) error = std::current_exception();
+        }
+        meeting.end();
+        devices_meet->end();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+  const std::vector<std::filesystem::path> saved = list_checkpoints(run / "checkpoints");
+  if (!saved.empty())
+    trained.last = load_checkpoint(saved.front(), read_parameter_table(saved.front()));
+  return trained;
+}
+
+int check_ranks(const Experiment& experiment) {
+  const Trained one = train_on(experiment, 1, 0), many = train_on(experiment, kPlayedRanks, 0);
+  fmt::print("1 rank: {}\n{} ranks: {}\n", to_hex(one.hash), kPlayedRanks, to_hex(many.hash));
+  return one.hash == many.hash ? 0 : 1;
+}
+
+Experiment read(const char* file, std::vector<std::string> settings) {
+  ConfigDocument document = ConfigDocument::load(file, settings);
+  return read_experiment(document);
+}
+
+std::span<const float> row(const std::vector<float>& rows, int members, int member) {
+  const std::size_t length = rows.size() / static_cast<std::size_t>(members);
+  return std::span(rows).subspan(static_cast<std::size_t>(member) * length, length);
+}
+
+int check_members(const char* file, const std::vector<std::string>& settings) {
+  struct Some {
+    int first, count, together;
+  };
+  std::vector<Checkpoint> all;
+  int different = 0;
+  for (const Some& some : std::vector<Some>{
+           {0, 5, 5}, {0, 5, 1}, {0, 5, 2}, {0, 1, 1}, {0, 2, 2}, {2, 3, 3}, {1, 4, 4}}) {
+    std::vector<std::string> own = settings;
+    own.push_back(fmt::format("ensemble.first_member={}", some.first));
+    own.push_back(fmt::format("ensemble.members={}", some.count));
+    own.push_back(fmt::format("batch.member_chunk={}", some.together));
+    all.push_back(train_on(read(file, own), 1, 0).last);
+    if (all.back().members != some.count) throw Error(ErrorKind::failed, "a run wrote nothing");
+    std::string result;
+    for (int m = 0; m < some.count; ++m) {
+      const auto expected = row(all.front().parameters, 5, some.first + m),
+                 actual = row(all.back().parameters, some.count, m);
+      const bool same = std::ranges::equal(std::as_bytes(expected), std::as_bytes(actual));
+      if (!same) ++different;
+      result += same ? " same" : " DIFFERENT";
+    }
+    fmt::print("members {} to {}, {} in a call:{}\n", some.first, some.first + some.count - 1,
+               some.together, result);
+  }
+  return different == 0 ? 0 : 1;
+}
+
+// After one step Adam's first moment is the gradient, but for a factor.
+int check_gradients(const Experiment& experiment) {
+  const Precision precision = experiment.network.precision;
+  const double tolerance = precision == Precision::fp32 ? 1e-4 : 2e-2;
+  const Checkpoint cpu = train_on(experiment, 1, -1).last, device = train_on(experiment, 1, 0).last;
+  if (cpu.members == 0 || cpu.first_moment.size() != device.first_moment.size())
+    throw Error(ErrorKind::failed, "the runs wrote no gradients");
+  double largest = 0;
+  for (int m = 0; m < cpu.members; ++m) {
+    const auto expected = row(cpu.first_moment, cpu.members, m),
+               actual = row(device.first_moment, cpu.members, m);
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      difference += std::pow(double{actual[i]} - double{expected[i]}, 2);
+      norm += std::pow(double{expected[i]}, 2);
+    }
+    const double part = std::sqrt(difference / norm);
+    fmt::print("member {}: {:.1e}\n", m, part);
+    largest = std::isnan(part) ? part : std::max(largest, part);
+  }
+  fmt::print("largest {:.1e}, tolerance {:.0e}\n", largest, tolerance);
+  return largest <= tolerance ? 0 : 1;
+}
+
+// The median of several products, in float32 and in TF32.
+int time_products() {
+  const DeviceContext place = place_on(0);
+  fmt::print("{:>24} {:>10} {:>10}   TFLOP/s\n", "rows x in x out", "fp32", "tf32");
+  for (const auto& [rows, in, out] :
+       std::vector<std::array<std::int64_t, 3>>{{3'000, 64, 64},
+                                                {30'000, 64, 64},
+                                                {30'000, 128, 128},
+                                                {100'000, 128, 256},
+                                                {100'000, 256, 256},
+                                                {30'000, 320, 320},
+                                                {128, 30'000, 128},
+                                                {256, 100'000, 256}}) {
+    const at::Tensor a = at::randn({rows, in}, place.device),
+                     b = at::randn({in, out}, place.device);
+    at::Tensor c = at::empty({rows, out}, place.device);
+    std::vector<double> rates;
+    for (const bool tf32 : {false, true}) {
+      at::globalContext().setAllowTF32CuBLAS(tf32);
+      double best = 1e30;
+      for (int i = 0; i < 6; ++i) {
+        constexpr int kTimes = 20;
+        c[0][0].item<float>();  // waits for the device
+        const auto begin = std::chrono::steady_clock::now();
+        for (int k = 0; k < kTimes; ++k) at::mm_out(c, a, b);
+        c[0][0].item<float>();
+        best = std::min(
+            best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
+                      kTimes);
+      }
+      rates.push_back(2e-12 * static_cast<double>(rows * in * out) / best);
+    }
+    fmt::print("{:>24} {:>10.1f} {:>10.1f}\n", fmt::format("{} x {} x {}", rows, in, out), rates[0],
+               rates[1]);
+  }
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "products" && argc == 2) return time_products();
+  if ((what != "ranks" && what != "members" && what != "gradients") || argc < 3) {
+    fmt::print(stderr,
+               "usage: device_check ranks|members|gradients EXPERIMENT [KEY=VALUE ...]\n"
+               "       device_check products\n");
+    return 2;
+  }
+  spdlog::set_level(spdlog::level::warn);
+  std::vector<std::string> settings(argv + 3, argv + argc);
+  if (what == "members") return check_members(argv[2], settings);
+  if (what == "ranks") return check_ranks(read(argv[2], settings));
+  settings.insert(settings.end(), {"train.steps=1", "train.evaluate_every=0",
+                                   "train.last_evaluation=none", "train.checkpoint_every=1"});
+  return check_gradients(read(argv[2], settings));
+}
+
+}  // namespace
+}  // namespace tpudist
+
+int main(int argc, char** argv) {
+  try {
+    return tpudist::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "device_check: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,37 @@
+// The program tpudist with LibTorch's tensors on the CPU in the place of each rank's GPU, and the
+// project's kernels compiled as C++. Objects come before libraries when a program is linked, so these
+// stand in for the functions of dist/ and models/network.
+
+#include "dist/collectives/nccl_communicator.hpp"
+#include "dist/collectives/node_topology.hpp"
+#include "models/network/composed_executor.hpp"
+#include "models/operators/device_backend.hpp"
+
+namespace tpudist {
+
+DeviceContext place_on(int device_index, Precision precision) {
+  if (device_index < 0) return {};
+  require_precision(precision, 9, 0);
+  return {at::kCPU, make_device_backend};
+}
+
+// All ranks are on this machine, and each has a device unless it asks for the CPU.
+NodeTopology place_rank(Communicator& world, std::string_view device) {
+  NodeTopology place;
+  place.local_rank = world.rank();
+  place.local_ranks = world.size();
+  if (device == "cpu") return place;
+  place.device = world.rank();
+  place.gpu = {.id = "emulated", .name = "emulated", .major = 9, .minor = 0};
+  return place;
+}
+
+// Ranks add their gradients in the host's tree over MPI.
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, const NcclOptions&) {
+  return nullptr;
+}
+std::string nccl_version_report() {
+  return "NCCL: not part of the emulation";
+}
+
+}  // namespace tpudist
