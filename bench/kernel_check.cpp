@@ -353,12 +353,11 @@ struct Case {
     const Array<std::int32_t> index(indices);
     const Array<std::uint64_t> key(keys);
     const Array<T> x = drawn(rows), y = plane<T>(rows);
-    report.exact("take", y, bytes(2 * rows), [&] {
-      launch_take<T>(index.data(), rows, columns, planes(x), false, planes(y), nullptr);
-    });
-    report.exact("take-add", y, bytes(3 * rows), [&] {
-      launch_take<T>(nullptr, rows, columns, planes(x), true, planes(y), nullptr);
-    });
+    const TakenRows<T> terms[]{{index.data(), planes(x)}, {nullptr, planes(x)}};
+    report.exact("take", y, bytes(2 * rows),
+                 [&] { launch_take<T>(terms, 1, rows, columns, planes(y), nullptr); });
+    report.exact("take-two", y, bytes(3 * rows),
+                 [&] { launch_take<T>(terms, 2, rows, columns, planes(y), nullptr); });
     for (const bool whole : {false, true}) {
       report.exact(whole ? "drop-rows" : "drop-channels", y, bytes(2 * rows), [&] {
         launch_drop<T>(whole, rows, columns, 0.3, members.data(), 2, key.data(), planes(x),
