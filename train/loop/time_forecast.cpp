@@ -93,7 +93,7 @@ class TimedSteps {
   }
 
   const MeasuredSteps& measured() const { return measured_; }
-  double state_bytes() const { return static_cast<double>(3 * sizeof(float) * state_.flat.size()); }
+  double state_bytes() const { return state_.checkpoint_bytes(); }
 
  private:
   bool is_enough(double seconds) const {
