@@ -19,6 +19,7 @@
 #include "core/prefetcher.hpp"
 #include "dist/health/agreement.hpp"
 #include "records/run_folder.hpp"
+#include "train/loop/device_bytes.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
@@ -217,6 +218,7 @@ class TrainingRun {
 
   // All checks come before the first write.
   void start(bool resume) {
+    run_on_all_ranks(context_.world, [&] { require_device_memory(setup_, context_); });
     if (!resume || !restored()) initialise();
     stop_if_all_failed();
     require_same_start();
