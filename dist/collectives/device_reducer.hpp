@@ -52,11 +52,12 @@ class GrowingArray {
   std::int64_t size_ = 0;
 };
 
-// GradientReducer for rows and sums in the memory of a device. In the order of the tree the sums are
-// those of make_tree_reducer, with its bits; in the order of ranks they are those of
-// make_all_reduce_reducer, up to how the ranks' sums are added. For the tree a rank sends slices of each of its leaves to the ranks that work on them (all_to_all), one
-// kernel adds all leaves of an element, and the sums are gathered. Otherwise that kernel adds the
-// rank's own leaves, and one all_reduce runs over the sums.
+// GradientReducer for rows and sums in the memory of a device. In the order of the tree the sums
+// are those of make_tree_reducer, with its bits; in the order of ranks they are those of
+// make_all_reduce_reducer, up to how the ranks' sums are added. For the tree a rank sends slices of
+// each of its leaves to the ranks that work on them (all_to_all), one kernel adds all leaves of an
+// element, and the sums are gathered. Otherwise that kernel adds the rank's own leaves, and one
+// all_reduce runs over the sums.
 class DeviceReducer {
  public:
   enum class Order { tree, ranks };
@@ -94,8 +95,8 @@ class DeviceReducer {
   LeafLedger ledger_;
   std::vector<std::int32_t> row_;  // [members, leaves] of the rows of this rank's leaves
   std::vector<float> value_;       // [members, leaves] that go into them
-  // The slots of all leaves, in the order of ranks, members and leaves: where they begin [ranks + 1],
-  // and that of each leaf [members, leaves], -1 where it is absent.
+  // The slots of all leaves, in the order of ranks, members and leaves: where they begin
+  // [ranks + 1], and that of each leaf [members, leaves], -1 where it is absent.
   std::vector<std::int64_t> first_slot_;
   std::vector<std::int32_t> slot_;
 

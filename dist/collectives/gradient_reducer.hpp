@@ -20,9 +20,9 @@ struct LeafOwners {
   }
 };
 
-// Sums rows over the leaves of each member, in host memory; those of a device are a DeviceReducer's
-// (device_reducer.hpp). There is one row per member and leaf: `length` float32, the gradient and any
-// appended values.
+// Sums rows over the leaves of each member, in host memory; those of a device are a
+// DeviceReducer's (device_reducer.hpp). There is one row per member and leaf: `length` float32, the
+// gradient and any appended values.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
@@ -42,8 +42,8 @@ class GradientReducer {
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
 };
 
-// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer. Its bits
-// depend on the number of ranks. `pool` shares long additions. Host memory.
+// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer. Its
+// bits depend on the number of ranks. `pool` shares long additions. Host memory.
 std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
                                                          std::int64_t length, ThreadPool& pool);
 

@@ -17,9 +17,10 @@ namespace tpudist {
 void launch_leaf_sums(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                       float* sums, CUstream_st* stream);
 
-// Copies rows of `length` into slices or back. Rank r has elements [begin[r], begin[r + 1]) of every
-// row, begin[ranks] = length; its slices of all `count` rows lie one after another from element
-// count begin[r] on. `row_of` [count] are the rows in their order in the slices; null: 0, 1, ...
+// Copies rows of `length` into slices or back. Rank r has elements [begin[r], begin[r + 1]) of
+// every row, begin[ranks] = length; its slices of all `count` rows lie one after another from
+// element count begin[r] on. `row_of` [count] are the rows in their order in the slices; null: 0,
+// 1, ...
 void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks,
                            const std::int32_t* begin, const std::int32_t* row_of, const float* rows,
                            float* slices, CUstream_st* stream);

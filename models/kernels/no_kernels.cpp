@@ -1,4 +1,5 @@
-// A program without nvcc has no device, so nobody calls these; tests of the emulation bring their own.
+// A program without nvcc has no device, so nobody calls these. Tests of the emulation bring their
+// own.
 #ifndef TPUDIST_WITH_CUDA_KERNELS
 
 #include "core/error.hpp"

@@ -25,13 +25,14 @@ class StepSide {
  public:
   virtual ~StepSide() = default;
 
-  // Starts a step of these calls. Returns the parameters they compute with, until the state changes.
+  // Starts a step of these calls. Returns the parameters they compute with, until the state
+  // changes.
   virtual Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
                            TrainingState& state) = 0;
   // Calls run(i) for all calls of the step, on the threads that are right here.
   virtual void for_calls(const std::function<void(std::size_t)>& run) = 0;
-  // For each call, by any thread: `gradient` computes its gradients into these rows [members, P] and
-  // sets its losses.
+  // For each call, by any thread: `gradient` computes its gradients into these rows [members, P]
+  // and sets its losses.
   virtual void add(const StepCall& call, std::size_t index,
                    const std::function<void(const GradientRows&)>& gradient) = 0;
   // Sums the gradients of all ranks. Collective.

@@ -18,9 +18,9 @@ struct HostWeights {
   WeightAverage average;
 };
 
-// The parameters, moments and averages of `HostWeights` in the memory of a network's device, where steps
-// change them with the host's bits. The host's lists are then behind, but not its counts of steps
-// and points. Never waits but where it says so. Not thread-safe.
+// The parameters, moments and averages of `HostWeights` in the memory of a network's device, where
+// steps change them with the host's bits. The host's lists are then behind, but not its counts of
+// steps and points. Never waits but where it says so. Not thread-safe.
 class DeviceWeights {
  public:
   // Borrows both. The device takes the host's lists before they are needed for the first time.

@@ -86,8 +86,8 @@ class FlatOptimizer {
   std::vector<float> first_, second_;
   std::vector<std::int64_t> steps_;
   std::vector<Range> ranges_;  // ascending: all of [0, P) without statistics
-  // The same without regard to decay, neighbours merged, by blocks: the norm's bits do not depend on
-  // the decay.
+  // The same without regard to decay, neighbours merged, by blocks: the norm's bits do not depend
+  // on the decay.
   std::vector<NormPart> parts_;
 };
 

@@ -52,9 +52,9 @@ class WeightAverage {
   void add(std::span<const float> flat, const std::vector<bool>& active, std::int64_t done,
            std::int64_t steps, ThreadPool& pool);
 
-  // For averages on a device (DeviceWeights). Counts a point of each active member after step `done`
-  // of `steps`, if that is a point, and returns the points' shares [M], 0 for other members; else
-  // empty.
+  // For averages on a device (DeviceWeights). Counts a point of each active member after step
+  // `done` of `steps`, if that is a point, and returns the points' shares [M], 0 for other members;
+  // else empty.
   std::vector<float> begin_point(const std::vector<bool>& active, std::int64_t done,
                                  std::int64_t steps);
 

@@ -89,9 +89,9 @@ struct CountedSteps {
 };
 
 // What a step may ask of a device, where each slate trains four of five members. All that a unit
-// needs goes up in one copy. For each unit its scores come down and their gradients go up. At the end
-// losses and the plan of additions go up, losses and norms come down, and coefficients and the shares
-// of the average go up.
+// needs goes up in one copy. For each unit its scores come down and their gradients go up. At the
+// end losses and the plan of additions go up, losses and norms come down, and coefficients and the
+// shares of the average go up.
 TEST(DeviceTraining, AStepStaysWithinItsBudget) {
   const Experiment experiment = five_members();
   const CountedSteps step(experiment);
@@ -141,8 +141,8 @@ TEST(DeviceTraining, GivesOneHashForAnyNumberOfRanksAndMembersOfACall) {
   world->barrier();  // the folder of rank 0 stays until all are done
 }
 
-// A host that reads the weights after each step, or takes them to change them, has the same numbers,
-// and what it changes is what the next step starts from.
+// A host that reads the weights after each step, or takes them to change them, has the same
+// numbers, and what it changes is what the next step starts from.
 TEST(DeviceTraining, WeightsComeDownWhereTheyAreRead) {
   const Experiment experiment = five_members();
   const auto numbers_of = [](const TrainingState& state) {

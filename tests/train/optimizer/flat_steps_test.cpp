@@ -19,7 +19,8 @@ namespace {
 constexpr int kMembers = 4, kInactive = 2, kSteps = 3;
 constexpr std::int64_t kExtra = 16, kShift = 48;  // after a gradient; between placed parameters
 
-// Sizes that are no multiples of anything; parts of the norm that end within a block and at its end.
+// Sizes that are no multiples of anything; parts of the norm that end within a block and at its
+// end.
 ParameterTable odd_table() {
   ParameterTable table;
   table.add("weight", {161, 203});
