@@ -277,7 +277,8 @@ class StepBench {
     if (!valid_)
       valid_.emplace(experiment_.data.evaluation("valid"), context_)
           .add(experiment_, setup_.network);
-    return evaluate_members(*valid_, state_.flat, state_.alive(), 0, context_).ensemble_mean();
+    return evaluate_members(*valid_, state_.weights().flat, state_.alive(), 0, context_)
+        .ensemble_mean();
   }
 
   void infer(json& line) {
@@ -286,7 +287,7 @@ class StepBench {
     for (std::int64_t i = 0;
          i < arguments_.steps + arguments_.warm_up && total < arguments_.seconds; ++i) {
       const Clock::time_point begin = Clock::now();
-      score_graphs(setup_.network, state_.flat, arguments_.members, setup_.data,
+      score_graphs(setup_.network, state_.weights().flat, arguments_.members, setup_.data,
                    {0, setup_.data.size()}, setup_.units, {experiment_.evaluate_block, 0},
                    context_);
       const double taken = seconds_since(begin);

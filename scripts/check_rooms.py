@@ -44,7 +44,7 @@ ROOMS = {
     "scores": "records data/loading statistics/noise",
     "report/charts": "core",
     "report": "report/charts scores data/inspect",
-    "train/optimizer": "models/parameters core/config",
+    "train/optimizer": "models/network",
     "experiment": "train/optimizer data/loading dist/health models/losses models/network",
     "train/units": "experiment",
     "inference": "train/units scores",

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "dist/collectives/device_memory.hpp"
 #include "dist/collectives/leaf_ledger.hpp"
 #include "dist/collectives/row_math.hpp"
 
@@ -119,15 +118,7 @@ class AllReduceReducer final : public GradientReducer {
     const int ranks = communicator_.size();
     // A ring sends every element except the own slice, twice.
     bytes_sent_ += static_cast<std::int64_t>(data.size_bytes()) * 2 / ranks * (ranks - 1);
-    if (communicator_.memory() == MemoryKind::host) {
-      communicator_.all_reduce(data, ReduceOp::sum);
-      return;
-    }
-    if (staging_.bytes() < data.size_bytes()) staging_ = DeviceBuffer(data.size_bytes());
-    const std::span<float> device = staging_.as<float>().first(data.size());
-    copy_device_bytes(device.data(), data.data(), data.size_bytes());
-    communicator_.all_reduce(device, ReduceOp::sum);
-    copy_device_bytes(data.data(), device.data(), data.size_bytes());
+    communicator_.all_reduce(data, ReduceOp::sum);
   }
 
   std::int64_t result_length() const { return ledger_.owners().members * length_; }
@@ -141,7 +132,6 @@ class AllReduceReducer final : public GradientReducer {
   std::vector<Sum> sums_;
   RowStore rows_;
   AlignedFloats result_;  // [members, length], and one more
-  DeviceBuffer staging_;
   std::int64_t bytes_sent_ = 0;
 };
 

@@ -106,8 +106,8 @@ VisibleDevices visible_devices() {
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    Device& own =
-        seen.devices.emplace_back(Device{"", properties.name, properties.major, properties.minor});
+    Device& own = seen.devices.emplace_back(
+        Device{"", properties.name, properties.major, properties.minor, properties.totalGlobalMem});
     for (const char byte : properties.uuid.bytes)
       own.id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }

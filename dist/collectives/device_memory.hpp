@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@ struct Device {
   std::string id;            // unique
   std::string name;          // "NVIDIA H100 80GB HBM3"
   int major = 0, minor = 0;  // compute capability
+  std::uint64_t memory = 0;  // bytes
 };
 
 // The name and the compute capability.

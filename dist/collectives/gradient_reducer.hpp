@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,8 +20,9 @@ struct LeafOwners {
   }
 };
 
-// Sums rows over the leaves of each member. There is one row per member and leaf: `length` float32,
-// the gradient and any appended values.
+// Sums rows over the leaves of each member, in host memory; those of a device are a
+// DeviceReducer's (device_reducer.hpp). There is one row per member and leaf: `length` float32, the
+// gradient and any appended values.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
@@ -42,10 +42,8 @@ class GradientReducer {
   virtual std::int64_t bytes_sent() const = 0;  // by this rank since construction
 };
 
-// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer. The
-// fastest on NCCL, but its bits depend on the number of ranks. Rows and sums are host memory; with
-// a device communicator the sums are copied through a buffer on the device. `pool` shares long
-// additions.
+// Adds the leaves of this rank in leaf order and calls one all_reduce over the flat buffer. Its
+// bits depend on the number of ranks. `pool` shares long additions. Host memory.
 std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communicator,
                                                          std::int64_t length, ThreadPool& pool);
 
@@ -56,25 +54,5 @@ std::unique_ptr<GradientReducer> make_all_reduce_reducer(Communicator& communica
 // additions. Host memory.
 std::unique_ptr<GradientReducer> make_tree_reducer(Communicator& communicator, std::int64_t length,
                                                    ThreadPool& pool);
-
-// Adds up leaves on the default stream of the current device: launch_leaf_sums
-// (models/kernels/leaf_sums.hpp) without its stream.
-using AddLeaves = std::function<void(int members, std::int64_t length, const std::int32_t* plan,
-                                     float* leaves, float* sums)>;
-
-// What make_device_tree_reducer works with.
-struct ReducingDevices {
-  Communicator& world;   // host memory
-  Communicator& device;  // device memory; the same ranks
-  int number = 0;        // of this rank's device
-  AddLeaves add;
-  double timeout = 0;  // dist.timeout, in seconds; 0: waits for ever
-};
-
-// The sums of make_tree_reducer, with its bits, on the ranks' devices. Rows go through page-locked
-// memory. A rank sends slices of each of its leaves to the ranks that work on them (all_to_all);
-// one kernel adds all leaves of an element; the sums are gathered and copied to the host.
-std::unique_ptr<GradientReducer> make_device_tree_reducer(const ReducingDevices& devices,
-                                                          std::int64_t length, ThreadPool& pool);
 
 }  // namespace tpudist

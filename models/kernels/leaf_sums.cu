@@ -30,12 +30,76 @@ struct LeafSums {
   }
 };
 
+// Elements of a row as rows of kWidth; each row is what other kernels take for a member.
+struct Slices {
+  std::int64_t count, length;
+  int ranks;
+  const std::int32_t *begin, *row_of;
+  const float* from;
+  float* to;
+  bool into_slices;
+  std::int64_t slot = 0;
+
+  __device__ void select(std::int64_t member) { slot = member; }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t i = row * kWidth + column;
+    if (i >= length) return;
+    int rank = 0;
+    while (rank + 1 < ranks && i >= begin[rank + 1]) ++rank;
+    const std::int64_t first = begin[rank], size = begin[rank + 1] - first,
+                       in_slices = count * first + slot * size + (i - first),
+                       in_rows = (row_of ? row_of[slot] : slot) * length + i;
+    if (into_slices) {
+      to[in_slices] = from[in_rows];
+    } else {
+      to[in_rows] = from[in_slices];
+    }
+  }
+};
+
+struct PutValues {
+  const std::int32_t* row_of;
+  const float* values;
+  std::int64_t length, at;
+  float* rows;
+
+  __device__ void select(std::int64_t) {}
+  template <int N>
+  __device__ void run(std::int64_t i, std::int64_t) const {
+    rows[row_of[i] * length + at] = values[i];
+  }
+};
+
+std::int64_t rows_of(std::int64_t length) {
+  return (length + kWidth - 1) / kWidth;
+}
+
 }  // namespace
 
 void launch_leaf_sums(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
                       float* sums, CUstream_st* stream) {
   const LeafSums work{length, plan, plan + members + 1, plan + 2 * members + 1, leaves, sums};
-  cuda_rows::launch<1>((length + kWidth - 1) / kWidth, {kWidth, members}, work, stream);
+  cuda_rows::launch<1>(rows_of(length), {kWidth, members}, work, stream);
+}
+
+void launch_rows_to_slices(std::int64_t count, std::int64_t length, int ranks,
+                           const std::int32_t* begin, const std::int32_t* row_of, const float* rows,
+                           float* slices, CUstream_st* stream) {
+  const Slices work{count, length, ranks, begin, row_of, rows, slices, true};
+  cuda_rows::launch<1>(rows_of(length), {kWidth, count}, work, stream);
+}
+
+void launch_slices_to_rows(std::int64_t count, std::int64_t length, int ranks,
+                           const std::int32_t* begin, const float* slices, float* rows,
+                           CUstream_st* stream) {
+  const Slices work{count, length, ranks, begin, nullptr, slices, rows, false};
+  cuda_rows::launch<1>(rows_of(length), {kWidth, count}, work, stream);
+}
+
+void launch_put_values(std::int64_t count, const std::int32_t* row_of, const float* values,
+                       std::int64_t length, std::int64_t at, float* rows, CUstream_st* stream) {
+  cuda_rows::launch<1>(count, {1, 1}, PutValues{row_of, values, length, at, rows}, stream);
 }
 
 }  // namespace tpudist

@@ -33,6 +33,7 @@ class PlacedTensor : public PlacedParameters {
  public:
   explicit PlacedTensor(at::Tensor rows) : rows(std::move(rows)) {}
   int members() const override { return static_cast<int>(rows.size(0)); }
+  float* data() const override { return rows.mutable_data_ptr<float>(); }
   std::shared_ptr<const PlacedParameters> some(std::span<const int> members) const override {
     std::vector<at::Tensor> runs;
     for (std::size_t begin = 0, end; begin < members.size(); begin = end) {
@@ -48,27 +49,18 @@ class PlacedTensor : public PlacedParameters {
 
 class DeviceGradients : public GradientStore {
  public:
-  DeviceGradients(int rows, std::int64_t length, DeviceCopies& copies, at::Device device)
-      : copies_(copies),
-        on_device_(at::zeros({rows, length}, at::TensorOptions(at::kFloat).device(device))),
-        on_host_(copies.page_locked_rows(rows, length)) {}
+  DeviceGradients(int rows, std::int64_t length, at::Device device)
+      : rows_(at::zeros({rows, length}, at::TensorOptions(at::kFloat).device(device))) {}
 
-  int rows() const override { return static_cast<int>(on_device_.size(0)); }
-  void fetch(int count) override {
-    copies_.fetch(on_device_.narrow(0, 0, count), on_host_.narrow(0, 0, count));
-  }
-  std::span<float> row(int index) override {
-    const std::int64_t length = on_host_.size(1);
-    return {on_host_.mutable_data_ptr<float>() + index * length, static_cast<std::size_t>(length)};
-  }
+  int rows() const override { return static_cast<int>(rows_.size(0)); }
+  float* data() const override { return rows_.mutable_data_ptr<float>(); }
   // [count, P]
   at::Tensor gradients(int first, std::int64_t count, std::int64_t length) const {
-    return on_device_.narrow(0, first, count).narrow(1, 0, length);
+    return rows_.narrow(0, first, count).narrow(1, 0, length);
   }
 
  private:
-  DeviceCopies& copies_;
-  const at::Tensor on_device_, on_host_;
+  const at::Tensor rows_;
 };
 
 class ComposedExecutor : public Executor {
@@ -110,9 +102,14 @@ class ComposedExecutor : public Executor {
   std::unique_ptr<GradientStore> make_store(int rows, std::int64_t length) const override {
     if (!place_.is_device()) return nullptr;
     const c10::OptionalDeviceGuard guard(place_.device);
-    return std::make_unique<DeviceGradients>(rows, length, network_.copies(), place_.device);
+    return std::make_unique<DeviceGradients>(rows, length, place_.device);
   }
-  CopyCounts copies() const override { return network_.copies().counts(); }
+  DeviceCopies* device() const override {
+    return place_.is_device() ? &network_.copies() : nullptr;
+  }
+  std::span<const std::int64_t> placed_offsets() const override {
+    return place_.is_device() ? network_.placed_offsets() : std::span<const std::int64_t>();
+  }
 
   int members_together(const Plan&) const override {
     return place_.is_device() ? std::numeric_limits<int>::max() : 1;

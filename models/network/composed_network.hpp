@@ -66,6 +66,8 @@ class ComposedNetwork {
   // A copy of the parameters of `flat` [M, P] on the network's device, [M, Q]: each entry begins at
   // a multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
   at::Tensor place(std::span<const float> flat) const;
+  // [entries + 1] where entries begin in such a row, and Q.
+  std::span<const std::int64_t> placed_offsets() const { return placed_at_; }
   // The weights of the members of `placed`, rows of what place() returned, as views of it.
   LayerWeights weights_of(const at::Tensor& placed, bool trained) const;
   DeviceCopies& copies() const { return *copies_; }
@@ -106,7 +108,7 @@ class ComposedNetwork {
   std::vector<Aggregation> pools_;
   bool drops_ = false;
   ParameterTable table_;
-  std::vector<std::int64_t> placed_at_;   // [entries + 1] offsets in a row of place()
+  std::vector<std::int64_t> placed_at_;   // placed_offsets()
   std::vector<std::size_t> first_entry_;  // [segments + 1]
   std::vector<int> depth_;                // [segments]
 };

@@ -177,8 +177,16 @@ std::unique_ptr<GradientStore> Network::make_gradient_store(int rows, std::int64
   return impl_->executor->make_store(rows, length);
 }
 
+DeviceCopies* Network::device() const {
+  return impl_->executor->device();
+}
+
+std::span<const std::int64_t> Network::placed_offsets() const {
+  return impl_->executor->placed_offsets();
+}
+
 CopyCounts Network::copies() const {
-  return impl_->executor->copies();
+  return device() ? device()->counts() : CopyCounts();
 }
 
 UnitScores Network::scores(const Parameters& parameters, int first_member, int count,

@@ -7,11 +7,14 @@
 
 namespace tpudist {
 
-// A copy of the parameters of an ensemble on a network's device. Immutable.
+// A copy of the parameters of an ensemble on a network's device. Only who made it may change it,
+// between calls.
 class PlacedParameters {
  public:
   virtual ~PlacedParameters() = default;
   virtual int members() const = 0;
+  // On the device, [M, Q] as of Network::placed_offsets.
+  virtual float* data() const = 0;
   // Those of some members, in this order.
   virtual std::shared_ptr<const PlacedParameters> some(std::span<const int> members) const = 0;
 };
@@ -28,17 +31,14 @@ struct Parameters {
 };
 
 // Rows of gradients in the memory of a network's device, for all calls of a step. Calls write
-// different rows; each row may be written again after fetch(). Not thread-safe otherwise.
+// different rows.
 class GradientStore {
  public:
   virtual ~GradientStore() = default;
   virtual int rows() const = 0;
-  // Brings rows 0 .. count - 1 to the host in one copy: the gradients of all calls that have
-  // returned.
-  virtual void fetch(int count) = 0;
-  // A row on the host, of the length that the store was made with: the gradient [P] as fetch()
-  // brought it, then whatever the caller put behind it.
-  virtual std::span<float> row(int index) = 0;
+  // On the device, [rows, length]: gradients [P], and behind them what others put there, at first
+  // zeros. Calls have queued what they write when they return.
+  virtual float* data() const = 0;
 };
 
 // Where a call puts the gradients of its members [count, P].

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -67,9 +68,18 @@ struct DeviceCopies::Impl {
 
   explicit Impl(c10::Device device) : device(device) {}
 
-  at::Tensor page_locked(at::IntArrayRef sizes, at::ScalarType type) {
+  at::Tensor page_locked(std::int64_t bytes) {
     ++counts.page_locked;
-    return at::empty(sizes, at::TensorOptions(type).pinned_memory(device.is_cuda()));
+    return at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()));
+  }
+  // uint8 [bytes] on the device.
+  at::Tensor memory(std::size_t bytes) const {
+    return at::empty({static_cast<std::int64_t>(bytes)},
+                     at::TensorOptions(at::kByte).device(device));
+  }
+  at::Tensor view_of(void* data, std::size_t bytes) const {
+    return at::from_blob(data, {static_cast<std::int64_t>(bytes)},
+                         at::TensorOptions(at::kByte).device(device));
   }
 
   // `to` and `from` have one shape, and one of them is on the device.
@@ -87,7 +97,7 @@ struct DeviceCopies::Impl {
     if (buffers.empty()) {
       const auto size = static_cast<std::int64_t>(bytes <= kSmall ? kSmall : kLarge);
       for (std::size_t i = 0; i < kBuffers; ++i)
-        buffers.push_back({page_locked({size}, at::kByte), std::nullopt});
+        buffers.push_back({page_locked(size), std::nullopt});
     }
     for (;;) {
       for (Staging& staging : buffers) {
@@ -111,8 +121,13 @@ DeviceCopies::DeviceCopies(const c10::Device& device) : impl_(std::make_unique<I
 DeviceCopies::~DeviceCopies() = default;
 
 at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t bytes) {
-  const at::Tensor made = at::empty({static_cast<std::int64_t>(bytes)},
-                                    at::TensorOptions(at::kByte).device(impl_->device));
+  const at::Tensor made = impl_->memory(bytes);
+  upload(parts, bytes, made.mutable_data_ptr());
+  return made;
+}
+
+void DeviceCopies::upload(std::span<const HostPart> parts, std::size_t bytes, void* to) {
+  const at::Tensor made = impl_->view_of(to, bytes);
   for (std::size_t begin = 0; begin < bytes; begin += kLarge) {
     const std::size_t end = std::min(bytes, begin + kLarge);
     const Impl::OwnStaging staging = impl_->take(end - begin);
@@ -135,7 +150,6 @@ at::Tensor DeviceCopies::upload(std::span<const HostPart> parts, std::size_t byt
     ++impl_->counts.uploads;
     impl_->counts.uploaded_bytes += size;
   }
-  return made;
 }
 
 void DeviceCopies::download(const at::Tensor& from, void* to) {
@@ -145,25 +159,30 @@ void DeviceCopies::download(const at::Tensor& from, void* to) {
     const at::Tensor part = flat.narrow(0, begin, std::min(most, flat.numel() - begin));
     const Impl::OwnStaging staging = impl_->take(part.nbytes());
     const auto bytes = static_cast<std::int64_t>(part.nbytes());
-    fetch(part, staging->memory.narrow(0, 0, bytes).view(part.scalar_type()));
+    impl_->copy(part, staging->memory.narrow(0, 0, bytes).view(part.scalar_type()));
+    StreamPoint(impl_->device).wait();
     std::memcpy(
         static_cast<std::uint8_t*>(to) + static_cast<std::size_t>(begin) * from.element_size(),
         staging->memory.const_data_ptr<std::uint8_t>(), part.nbytes());
+    const std::scoped_lock lock(impl_->mutex);
+    ++impl_->counts.downloads;
+    ++impl_->counts.waits;
+    impl_->counts.downloaded_bytes += bytes;
   }
 }
 
-at::Tensor DeviceCopies::page_locked_rows(std::int64_t rows, std::int64_t length) {
-  const std::scoped_lock lock(impl_->mutex);
-  return impl_->page_locked({rows, length}, at::kFloat);
+void DeviceCopies::download(const void* from, std::size_t bytes, void* to) {
+  download(impl_->view_of(const_cast<void*>(from), bytes), to);
 }
 
-void DeviceCopies::fetch(const at::Tensor& from, const at::Tensor& page_locked) {
-  impl_->copy(from, page_locked);
-  StreamPoint(impl_->device).wait();
-  const std::scoped_lock lock(impl_->mutex);
-  ++impl_->counts.downloads;
-  ++impl_->counts.waits;
-  impl_->counts.downloaded_bytes += static_cast<std::int64_t>(from.nbytes());
+std::shared_ptr<void> DeviceCopies::allocate(std::size_t bytes) {
+  const at::Tensor memory = impl_->memory(bytes);
+  return {memory.mutable_data_ptr(), [memory](void*) {}};
+}
+
+void DeviceCopies::select() const {
+  if (!impl_->device.is_cpu())
+    c10::impl::VirtualGuardImpl(impl_->device.type()).setDevice(impl_->device);
 }
 
 CopyCounts DeviceCopies::counts() const {

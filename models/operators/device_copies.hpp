@@ -44,13 +44,17 @@ class DeviceCopies {
   // not overlap. Bytes between them are undefined. One copy, or several of at most 32 MiB. The
   // parts may change when it returns.
   at::Tensor upload(std::span<const HostPart> parts, std::size_t bytes);
+  // The same to `to`, memory of the device.
+  void upload(std::span<const HostPart> parts, std::size_t bytes, void* to);
   // Copies a contiguous tensor of the device to host memory of its size, and waits for it.
   void download(const at::Tensor& from, void* to);
+  void download(const void* from, std::size_t bytes, void* to);
 
-  // Numbers in page-locked memory, uninitialised, float32 [rows, length].
-  at::Tensor page_locked_rows(std::int64_t rows, std::int64_t length);
-  // Copies a contiguous tensor of the device to page-locked memory of its shape, and waits for it.
-  void fetch(const at::Tensor& from, const at::Tensor& page_locked);
+  // Uninitialised memory of the device. Work that is queued when its last owner lets go of it may
+  // still use it.
+  std::shared_ptr<void> allocate(std::size_t bytes);
+  // Makes the device the current one of this thread, which launches kernels itself.
+  void select() const;
 
   CopyCounts counts() const;
 

@@ -27,5 +27,43 @@ TEST(LeafSums, AddsInTheOrderOfThePlan) {
   }
 }
 
+// Rows 2 and 0 of three for four ranks, one of which has nothing.
+TEST(LeafSums, CutsRowsIntoSlicesAndBack) {
+  for (const std::int64_t length : {40, 700}) {
+    const test::GuardedArray<std::int32_t> begin(
+        std::vector<std::int32_t>{0, 16, 16, 32, static_cast<std::int32_t>(length)}),
+        row_of(std::vector<std::int32_t>{2, 0});
+    std::vector<float> rows(static_cast<std::size_t>(3 * length)), expected;
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i);
+    for (int rank = 0; rank < 4; ++rank) {
+      for (const std::int64_t row : {2, 0}) {
+        for (std::int64_t i = begin[rank]; i < begin[rank + 1]; ++i)
+          expected.push_back(static_cast<float>(row * length + i));
+      }
+    }
+    const test::GuardedArray<float> from(rows);
+    test::GuardedArray<float> slices(static_cast<std::size_t>(2 * length)),
+        back(static_cast<std::size_t>(2 * length));
+    test::run_both_ways(slices, [&](float* out) {
+      launch_rows_to_slices(2, length, 4, begin.data(), row_of.data(), from.data(), out, nullptr);
+    });
+    test::expect_equal(slices, expected, "slices of " + std::to_string(length));
+    test::run_both_ways(back, [&](float* out) {
+      launch_slices_to_rows(2, length, 4, begin.data(), slices.data(), out, nullptr);
+    });
+    std::vector<float> both(rows.end() - length, rows.end());
+    both.insert(both.end(), rows.begin(), rows.begin() + length);
+    test::expect_equal(back, both, "rows of " + std::to_string(length));
+  }
+}
+
+TEST(LeafSums, PutsAValueIntoEachRow) {
+  const test::GuardedArray<std::int32_t> row_of(std::vector<std::int32_t>{2, 0});
+  const test::GuardedArray<float> values(std::vector<float>{7, 8});
+  test::GuardedArray<float> rows(std::vector<float>(12, 1.0f));
+  launch_put_values(2, row_of.data(), values.data(), 4, 3, rows.data(), nullptr);
+  test::expect_equal(rows, {1, 1, 1, 8, 1, 1, 1, 1, 1, 1, 1, 7}, "rows");
+}
+
 }  // namespace
 }  // namespace tpudist

@@ -26,9 +26,10 @@ NodeTopology place_rank(Communicator& world, std::string_view device) {
   return place;
 }
 
-// Ranks add their gradients in the host's tree over MPI.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, const NcclOptions&) {
-  return nullptr;
+// The device's memory is the host's, so MPI takes it.
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int,
+                                                     const NcclOptions&) {
+  return world.split(0);
 }
 std::string nccl_version_report() {
   return "NCCL: not part of the emulation";

@@ -13,6 +13,7 @@
 #include "dist/health/agreement.hpp"
 #include "models/network/training_floats.hpp"
 #include "models/plans/needed_part.hpp"
+#include "train/loop/device_bytes.hpp"
 #include "train/loop/run_report.hpp"
 #include "train/loop/time_forecast.hpp"
 #include "train/units/training_setup.hpp"
@@ -153,7 +154,7 @@ double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
 }
 
 // The largest unit, its plan and its memory.
-std::string largest_unit_text(const TrainingSetup& setup) {
+std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const std::vector<SlateRows> slates = largest_unit(setup);
   const Graph& graph = setup.data.graph(slates.front().graph);
@@ -180,12 +181,16 @@ std::string largest_unit_text(const TrainingSetup& setup) {
                       "largest unit\n  slates       {}\n  graph        {} ({} nodes{}, {} edges)\n"
                       "  plan         {} rows over all layers, {}\n"
                       "  taken        {}\n"
-                      "  activations  {} for {} members at a time\n{}",
+                      "  activations  {} for {} members at a time\n{}"
+                      "on a GPU\n  kept         {}\n  units        {} at most, activations of two "
+                      "units of all members\n",
                       slates.size(), graph.name, graph.nodes,
                       graph.nodes == whole ? "" : fmt::format(" of {}", whole), graph.edges,
                       format_count(static_cast<std::int64_t>(unit.input.plan->total_rows())),
                       format_bytes(unit.input.plan->bytes()), choice_line(setup.units, plans),
-                      format_bytes(activations), together, drawn);
+                      format_bytes(activations), together, drawn, device_bytes(setup, ranks).text(),
+                      format_bytes(2 * activations / static_cast<std::uint64_t>(together) *
+                                   static_cast<std::uint64_t>(experiment.ensemble.members)));
 }
 
 // Memory of the data, on each rank and on each node.
@@ -246,7 +251,7 @@ WorkPlan plan_work(const Experiment& experiment, int ranks, JobContext& context)
       setup.order.steps_per_epoch(), experiment.batch.slates, experiment.batch.configs,
       steps.front().batch.units(), experiment.train.steps, format_operations(operations),
       refined_line(steps));
-  plan.text += largest_unit_text(setup);
+  plan.text += largest_unit_text(setup, ranks);
   const auto data = open_for_costs(experiment.data.evaluation("valid"), context.pool);
   std::optional<ScoringSession> valid;
   if (data) valid.emplace(*data, context).add(experiment, setup.network);

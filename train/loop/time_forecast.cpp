@@ -11,6 +11,7 @@
 #include "core/prefetcher.hpp"
 #include "dist/health/agreement.hpp"
 #include "models/plans/plan_cost.hpp"
+#include "train/loop/device_bytes.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/loop/training_step.hpp"
 #include "train/loop/validation.hpp"
@@ -49,6 +50,7 @@ class TimedSteps {
         state_(experiment, setup_.network),
         step_(experiment, setup_.network, context),
         measured_(setup_.network) {
+    run_on_all_ranks(context.world, [&] { require_device_memory(setup_, context); });
     state_.initialise(experiment, setup_.network);
     if (setup_.network.takes_statistics()) {
       run_on_all_ranks(context.world,
@@ -93,7 +95,7 @@ class TimedSteps {
   }
 
   const MeasuredSteps& measured() const { return measured_; }
-  double state_bytes() const { return static_cast<double>(3 * sizeof(float) * state_.flat.size()); }
+  double state_bytes() const { return state_.checkpoint_bytes(); }
 
  private:
   bool is_enough(double seconds) const {

@@ -19,6 +19,7 @@
 #include "core/prefetcher.hpp"
 #include "dist/health/agreement.hpp"
 #include "records/run_folder.hpp"
+#include "train/loop/device_bytes.hpp"
 #include "train/loop/recorded_folds.hpp"
 #include "train/loop/run_checkpoints.hpp"
 #include "train/loop/run_evaluation.hpp"
@@ -54,8 +55,7 @@ class TrainingRun {
         report_(experiment, run_, context),
         step_(experiment, setup_.network, context),
         state_(experiment, setup_.network),
-        limit_(experiment.train.time_limit,
-               static_cast<double>(3 * sizeof(float) * state_.flat.size())),
+        limit_(experiment.train.time_limit, state_.checkpoint_bytes()),
         evaluation_(experiment, setup_, run_, checkpoints_, report_, state_, context),
         measured_(setup_.network) {}
 
@@ -106,8 +106,8 @@ class TrainingRun {
     outcome.stopped_early = stopped_members(experiment_.ensemble, state_);
     outcome.train_seconds = state_.train_seconds;
     outcome.wait_seconds = wait_seconds_;
-    outcome.parameter_hash = hash_of(state_.flat, "the trained parameters");
-    if (state_.average.is_kept())
+    outcome.parameter_hash = hash_of(state_.weights().flat, "the trained parameters");
+    if (state_.weights().average.is_kept())
       outcome.average_hash = hash_of(state_.scored_weights(), "the averaged parameters");
   }
 
@@ -167,9 +167,9 @@ class TrainingRun {
     if (measured_.count() < steps_to_measure_) return;
     steps_to_measure_ = 0;
     try {
-      const TimeForecast left = forecast_time(
-          experiment_, measured_, measured_.seconds(), context_.world.size(), evaluation_.costs(),
-          static_cast<double>(3 * sizeof(float) * state_.flat.size()), state_.step);
+      const TimeForecast left =
+          forecast_time(experiment_, measured_, measured_.seconds(), context_.world.size(),
+                        evaluation_.costs(), state_.checkpoint_bytes(), state_.step);
       context_.progress.line(
           fmt::format("time left: about {} ({})", format_seconds(left.total()), left.text()));
     } catch (const Error& error) {  // faults of data that will be read later, or again
@@ -201,9 +201,9 @@ class TrainingRun {
 
   // Compares what each rank has read or computed itself.
   void require_same_start() {
-    const AgreedValue start[] = {
-        {"first step", fmt::format("{}", state_.step + 1)},
-        {"parameters to start from", to_hex(hash64(std::as_bytes(std::span(state_.flat))))}};
+    const AgreedValue start[] = {{"first step", fmt::format("{}", state_.step + 1)},
+                                 {"parameters to start from",
+                                  to_hex(hash64(std::as_bytes(std::span(state_.weights().flat))))}};
     require_agreement(context_.world, start, "give all ranks the same run folder (--run-dir)");
   }
 
@@ -218,6 +218,7 @@ class TrainingRun {
 
   // All checks come before the first write.
   void start(bool resume) {
+    run_on_all_ranks(context_.world, [&] { require_device_memory(setup_, context_); });
     if (!resume || !restored()) initialise();
     stop_if_all_failed();
     require_same_start();

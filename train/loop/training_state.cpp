@@ -17,13 +17,13 @@ namespace {
 
 // Calls visit(list of the state, list of the checkpoint) for each list that steps change of members.
 template <typename Visit>
-void visit_weights(auto& state, auto& saved, const Visit& visit) {
-  visit(std::span(state.flat), saved.parameters);
-  visit(state.optimizer.first_moment(), saved.first_moment);
-  visit(state.optimizer.second_moment(), saved.second_moment);
-  visit(state.optimizer.steps(), saved.optimizer_steps);
-  visit(state.average.values(), saved.average);
-  visit(state.average.points(), saved.average_points);
+void visit_weights(auto& weights, auto& saved, const Visit& visit) {
+  visit(std::span(weights.flat), saved.parameters);
+  visit(weights.optimizer.first_moment(), saved.first_moment);
+  visit(weights.optimizer.second_moment(), saved.second_moment);
+  visit(weights.optimizer.steps(), saved.optimizer_steps);
+  visit(weights.average.values(), saved.average);
+  visit(weights.average.points(), saved.average_points);
 }
 
 // The same for each other list that a checkpoint keeps of members.
@@ -44,20 +44,36 @@ constexpr auto kSave = [](const auto& own, auto& saved) { saved.assign(own.begin
 }  // namespace
 
 TrainingState::TrainingState(const Experiment& experiment, const Network& network)
-    : flat(static_cast<std::size_t>(network.parameters().length()) *
-           static_cast<std::size_t>(experiment.ensemble.members)),
-      optimizer(experiment.optimizer, network.parameters(), experiment.ensemble.members),
-      average(experiment.train.average, network.parameters().length(), experiment.ensemble.members),
-      early_stop(experiment.train.early_stop, experiment.ensemble.members),
+    : early_stop(experiment.train.early_stop, experiment.ensemble.members),
       bad_loss(experiment.train.bad_loss, experiment.ensemble.members) {
   const auto members = static_cast<std::size_t>(experiment.ensemble.members);
+  const std::int64_t length = network.parameters().length();
+  weights_ = std::make_unique<HostWeights>(
+      HostWeights{AlignedFloats(static_cast<std::size_t>(length) * members),
+                  {experiment.optimizer, network.parameters(), experiment.ensemble.members},
+                  {experiment.train.average, length, experiment.ensemble.members}});
+  if (network.device()) on_device_ = std::make_unique<DeviceWeights>(network, *weights_);
   failed.assign(members, 0);
   best_score.assign(members, kNone);
   best_step.assign(members, -1);
 }
 
+const HostWeights& TrainingState::weights() const {
+  if (on_device_) on_device_->bring_down();
+  return *weights_;
+}
+
+HostWeights& TrainingState::change_weights() {
+  if (on_device_) {
+    on_device_->bring_down();
+    on_device_->host_changes();
+  }
+  return *weights_;
+}
+
 void TrainingState::initialise(const Experiment& experiment, const Network& network) {
   const auto length = static_cast<std::size_t>(network.parameters().length());
+  AlignedFloats& flat = change_weights().flat;
   for (int m = 0; m < experiment.ensemble.members; ++m) {
     const auto member = static_cast<std::uint64_t>(
         experiment.ensemble.vary_init ? experiment.ensemble.number_of(m) : 0);
@@ -69,19 +85,20 @@ void TrainingState::initialise(const Experiment& experiment, const Network& netw
 void TrainingState::set_statistics(const Network& network,
                                    const std::vector<FeatureStatistics>& statistics) {
   const auto length = static_cast<std::size_t>(network.parameters().length());
+  AlignedFloats& flat = change_weights().flat;
   for (std::size_t m = 0; m < statistics.size(); ++m)
     network.set_statistics(statistics[m], std::span(flat).subspan(m * length, length));
 }
 
 void TrainingState::keep_roll_back() {
   if (bad_loss.config.policy != BadLossPolicy::roll_back) return;
-  visit_weights(*this, kept, kSave);
+  visit_weights(weights(), kept, kSave);
   roll_back_step = step;
 }
 
 void TrainingState::roll_back(std::size_t m) {
   if (roll_back_step < 0) throw Error(ErrorKind::failed, "nothing was kept to roll back to");
-  visit_weights(*this, kept, [&](auto own, const auto& saved) {
+  visit_weights(change_weights(), kept, [&](auto own, const auto& saved) {
     const std::size_t width = saved.size() / failed.size();
     std::ranges::copy(std::span(saved).subspan(m * width, width), own.begin() + m * width);
   });
@@ -95,7 +112,7 @@ void TrainingState::copy_to(Checkpoint& saved, const Experiment& experiment,
   saved.config = experiment.resolved_yaml;
   saved.changed_keys = changed_keys(experiment.entries);
   saved.members = experiment.ensemble.members;
-  visit_weights(*this, saved, kSave);
+  visit_weights(weights(), saved, kSave);
   visit_members(*this, saved, kSave);
   if (roll_back_step >= 0 && roll_back_step != step) {
     saved.roll_back = kept;
@@ -120,7 +137,7 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
   }
   const Checkpoint saved = load_checkpoint(path, table);
   step = saved.step;
-  if (saved.average.size() != average.values().size()) {
+  if (saved.average.size() != weights().average.values().size()) {
     throw DataError(
         fmt::format("{}: does not hold the averages that train.average asks for", path.string()));
   }
@@ -128,7 +145,7 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
     throw DataError(fmt::format("{}: does not hold what train.early_stop goes by", path.string()));
   }
   const auto take = [](auto&& own, const auto& from) { std::ranges::copy(from, own.begin()); };
-  visit_weights(*this, saved, take);
+  visit_weights(change_weights(), saved, take);
   visit_members(*this, saved, take);
   bad_loss.restore(saved.numbers);
   keep_roll_back();
@@ -141,7 +158,12 @@ void TrainingState::restore(const std::filesystem::path& path, const Experiment&
 }
 
 AlignedFloats TrainingState::scored_weights() const {
+  const auto& [flat, optimizer, average] = weights();
   return averaged_weights(flat, average.values(), average.points());
+}
+
+double TrainingState::checkpoint_bytes() const {
+  return static_cast<double>(3 * sizeof(float) * weights_->flat.size());
 }
 
 bool TrainingState::all_failed() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "core/aligned.hpp"
@@ -10,15 +11,22 @@
 #include "train/loop/bad_loss.hpp"
 #include "train/loop/early_stop.hpp"
 #include "train/loop/train_outcome.hpp"
-#include "train/optimizer/optimizer.hpp"
-#include "train/optimizer/weight_average.hpp"
+#include "train/optimizer/device_weights.hpp"
 #include "train/state/checkpoint.hpp"
 
 namespace tpudist {
 
-// All that changes during training. The same bits on every rank.
+// All that changes during training. The same bits on every rank. Where the network is on a device,
+// the weights live there, and come to the host when somebody reads them.
 struct TrainingState {
   TrainingState(const Experiment& experiment, const Network& network);
+
+  // The weights on the host. May wait for the device; only for the thread that takes the steps.
+  const HostWeights& weights() const;
+  // The same, to change them: the device takes them before its next step.
+  HostWeights& change_weights();
+  // For the steps: those on the device; null on the CPU.
+  DeviceWeights* device_weights() { return on_device_.get(); }
 
   // Sets the parameters from the experiment's seeds.
   void initialise(const Experiment& experiment, const Network& network);
@@ -35,8 +43,9 @@ struct TrainingState {
 
   std::vector<bool> alive() const;       // [M] members that have not failed
   std::vector<bool> training() const;    // [M] of these, members that have not stopped early
-  AlignedFloats scored_weights() const;  // [M, P] averages if there are any, else `flat`
+  AlignedFloats scored_weights() const;  // [M, P] averages if there are any, else parameters
   bool all_failed() const;
+  double checkpoint_bytes() const;  // about: parameters and moments
 
   // If members are ever rolled back: keeps this step's weights to return to. Only after steps of
   // regular checkpoints, so that it does not depend on when a run was stopped.
@@ -45,9 +54,6 @@ struct TrainingState {
   void roll_back(std::size_t m);
 
   std::int64_t step = 0;
-  AlignedFloats flat;  // [M, P]
-  mutable FlatOptimizer optimizer;
-  WeightAverage average;
   std::vector<int> failed;         // [M] 1 after the step at which loss or gradient was not finite
   std::vector<double> best_score;  // [M]
   std::vector<std::int64_t> best_step;  // [M]
@@ -56,6 +62,10 @@ struct TrainingState {
   std::int64_t roll_back_step = -1;  // step at which `kept` was set; -1: not set
   SavedWeights kept;
   double train_seconds = 0;
+
+ private:
+  std::unique_ptr<HostWeights> weights_;  // where the device's half finds them
+  std::unique_ptr<DeviceWeights> on_device_;
 };
 
 // Members that no longer train, by ascending numbers: those whose loss or gradient was not finite,

@@ -3,26 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/duration.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
-#include "dist/collectives/gradient_reducer.hpp"
-#include "dist/collectives/nccl_communicator.hpp"
-#include "models/kernels/leaf_sums.hpp"
 
 namespace tpudist {
 namespace {
-
-constexpr std::int64_t kRowExtra = 16;  // floats after a gradient: the loss, padded to 64 bytes
 
 // The part of a slate's gradient for a chunk: the slate's first configuration and the `others` from
 // `next` on. If the loss is translation-invariant, the gradients of a slate sum to 0. The first
@@ -48,16 +42,6 @@ ScoreGradient gradient_of_chunk(const ScoreGradient& slate, std::size_t members,
 }
 
 using Clock = std::chrono::steady_clock;
-
-// Without kernels no rank has a device.
-AddLeaves leaf_adder() {
-#ifdef TPUDIST_WITH_CUDA_KERNELS
-  return [](int members, std::int64_t length, const std::int32_t* plan, float* leaves,
-            float* sums) { launch_leaf_sums(members, length, plan, leaves, sums, nullptr); };
-#else
-  return {};
-#endif
-}
 
 }  // namespace
 
@@ -85,24 +69,8 @@ TrainingStep::TrainingStep(const Experiment& experiment, const Network& network,
     : experiment_(experiment),
       network_(network),
       context_(context),
-      length_(network.parameters().length()),
-      row_length_(length_ + kRowExtra) {
-  const double timeout = experiment.dist.timeout;
-  const int device = context.place.device;
-  if (device >= 0 && context.world.size() > 1) {
-    RankActivity* const activity = context.watchdog ? &context.watchdog->activity() : nullptr;
-    nccl_ = make_nccl_communicator(context.world, device, {activity, timeout});
-  }
-  Communicator& communicator = nccl_ ? *nccl_ : context.world;
-  if (experiment.dist.reduce == ReduceMode::all_reduce) {
-    reducer_ = make_all_reduce_reducer(communicator, row_length_, context.pool);
-  } else if (nccl_) {
-    reducer_ = make_device_tree_reducer({context.world, *nccl_, device, leaf_adder(), timeout},
-                                        row_length_, context.pool);
-  } else {
-    reducer_ = make_tree_reducer(context.world, row_length_, context.pool);
-  }
-}
+      side_(network.device() ? make_device_side(experiment, network, context)
+                             : make_host_side(experiment, network, context)) {}
 
 TrainingStep::~TrainingStep() = default;
 
@@ -111,16 +79,15 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
   const auto begin = Clock::now();
   {
     const TraceSpan span(context_.trace, "compute", step);
-    reducer_->begin(work.batch.owners);
-    run_calls({work, network_.place(state.flat), dropout_keys(state)});
+    run_calls(work, state);
   }
   const auto computed = Clock::now();
   TraceSpan reduction(context_.trace, "reduction", step);
-  const std::span<const float> sums = reducer_->finalize();
+  side_->reduce();
   reduction.end();
   const auto reduced = Clock::now();
   const TraceSpan span(context_.trace, "optimizer", step);
-  StepResult result = update(work, sums, state);
+  StepResult result = update(work, state);
   times_ = {.reading = work.read_seconds,
             .planning = work.plan_seconds,
             .compute = seconds_between(begin, computed),
@@ -130,7 +97,8 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
 }
 
 // On a device all members that learn from a unit are one call, unless calls are limited.
-std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work, bool of_neighbours) {
+std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work) const {
+  const bool of_neighbours = !network_.device() || experiment_.batch.member_chunk > 0;
   std::vector<Call> calls;
   for (const UnitPass& pass : work.passes) {
     const auto same = std::ranges::find_if(calls, [&](const Call& call) {
@@ -143,51 +111,17 @@ std::vector<TrainingStep::Call> TrainingStep::calls_of(const StepWork& work, boo
   return calls;
 }
 
-void TrainingStep::run_calls(const Shared& step) {
-  const bool on_device = step.parameters.placed != nullptr;
-  std::vector<Call> calls = calls_of(step.work, !on_device || experiment_.batch.member_chunk > 0);
-  if (on_device) return run_calls_on_device(step, calls);
-  context_.pool.parallel_for(std::ssize(calls), [&](std::int64_t i) {
-    run_call(step, calls[static_cast<std::size_t>(i)]);
-  });
-}
-
-// Gradients stay on the device until all are there. Two threads take one call after the other, so
-// that the device has the forward pass of one while the host works out the loss of the other.
-void TrainingStep::run_calls_on_device(const Shared& step, std::vector<Call>& calls) {
-  std::vector<int> first_row{0};
-  for (const Call& call : calls)
-    first_row.push_back(first_row.back() + static_cast<int>(call.members.size()));
-  if (first_row.back() == 0) return;
-  // For all units, so that it never grows: which of them this rank has changes from step to step.
-  const int most = step.work.batch.units() * experiment_.ensemble.members;
-  if (!store_ || store_->rows() < most) {
-    store_.reset();
-    store_ = network_.make_gradient_store(most, row_length_);
-  }
-  const auto run_on_device = [&](std::size_t i) {
+void TrainingStep::run_calls(const StepWork& work, TrainingState& state) {
+  std::vector<Call> calls = calls_of(work);
+  const Shared step{work, side_->begin(work.batch, calls, state), dropout_keys(state)};
+  side_->for_calls([&](std::size_t i) {
     Call& call = calls[i];
-    if (!call.data->chunks.empty()) return run_call(step, call);
-    run_gradient(step, call, call.data->input,
-                 [&](const UnitScores& scores) { return loss_gradient(step.work, call, scores); },
-                 {*store_, first_row[i]});
-  };
-  std::atomic<std::size_t> next = 0;
-  context_.pool.parallel_for(2, [&](std::int64_t) {
-    try {
-      for (std::size_t i = next++; i < calls.size(); i = next++) run_on_device(i);
-    } catch (...) {
-      next = calls.size();  // the other thread takes no further call
-      throw;
-    }
-  });
-  store_->fetch(first_row.back());
-  context_.pool.parallel_for(std::ssize(calls), [&](std::int64_t i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (!calls[at].data->chunks.empty()) return;
-    std::vector<std::span<float>> rows;
-    for (int row = first_row[at]; row < first_row[at + 1]; ++row) rows.push_back(store_->row(row));
-    add_rows(step, calls[at], rows);
+    side_->add(call, i, [&](const GradientRows& gradients) {
+      if (!call.data->chunks.empty()) return run_chunks(step, call, gradients.host);
+      run_gradient(
+          step, call, call.data->input,
+          [&](const UnitScores& scores) { return loss_gradient(work, call, scores); }, gradients);
+    });
   });
 }
 
@@ -208,39 +142,6 @@ void TrainingStep::run_gradient(const Shared& step, const Call& call, const Unit
   const Members members(step, call);
   network_.gradient(members.parameters, members.first, members.count, input, between, gradients,
                     !experiment_.loss->is_translation_invariant(), members.dropout_keys);
-}
-
-void TrainingStep::run_call(const Shared& step, Call& call) {
-  const std::size_t members = call.members.size();
-  const auto stride = static_cast<std::size_t>(row_length_);
-  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(members * stride));
-  std::vector<std::span<float>> rows, gradients;
-  for (std::size_t m = 0; m < members; ++m) {
-    rows.push_back(buffer.first(members * stride).subspan(m * stride, stride));
-    gradients.push_back(rows.back().first(static_cast<std::size_t>(length_)));
-  }
-  if (call.data->chunks.empty()) {
-    run_gradient(
-        step, call, call.data->input,
-        [&](const UnitScores& scores) { return loss_gradient(step.work, call, scores); },
-        gradients);
-  } else {
-    run_chunks(step, call, gradients);
-  }
-  add_rows(step, call, rows);
-}
-
-// `rows` [members of the call] begin with their gradients.
-void TrainingStep::add_rows(const Shared& step, const Call& call,
-                            std::span<const std::span<float>> rows) {
-  const TraceSpan span(context_.trace, "add gradients", step.work.batch.step + 1, call.unit,
-                       call.data->label);
-  for (std::size_t m = 0; m < rows.size(); ++m) {
-    const std::span<float> row = rows[m];
-    std::fill(row.begin() + length_, row.end(), 0.0f);
-    row[static_cast<std::size_t>(length_)] = static_cast<float>(call.losses[m]);
-    reducer_->add(call.members[m], call.unit, row);
-  }
 }
 
 // A slate in two passes: the scores of all chunks, then the gradient chunk by chunk.
@@ -270,13 +171,11 @@ void TrainingStep::run_chunks(const Shared& step, Call& call,
   }
   const ScoreGradient whole = loss_gradient(step.work, call, all);
 
-  const auto length = static_cast<std::size_t>(length_);
-  const auto stride = static_cast<std::size_t>(row_length_);
-  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(members * stride));
+  const auto length = static_cast<std::size_t>(network_.parameters().length());
+  const Buffer buffer = buffers_.take(static_cast<std::int64_t>(members * length));
   std::vector<std::span<float>> parts;
-  for (std::size_t m = 0; m < members; ++m) {
-    parts.push_back(buffer.first(members * stride).subspan(m * stride, length));
-  }
+  for (std::size_t m = 0; m < members; ++m)
+    parts.push_back(buffer.first(members * length).subspan(m * length, length));
   next = 1;
   for (const UnitInput& chunk : chunks) {
     const auto others = static_cast<std::size_t>(chunk.plan->configs) - 1;
@@ -341,14 +240,10 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
   return gradient;
 }
 
-StepResult TrainingStep::update(const StepWork& work, std::span<const float> sums,
-                                TrainingState& state) {
-  StepResult result;
-  const auto members = static_cast<std::size_t>(experiment_.ensemble.members);
-  result.norm = state.optimizer.gradient_norms(sums, row_length_, context_.pool);
-  for (std::size_t m = 0; m < members; ++m) {
-    result.loss.push_back(
-        sums[m * static_cast<std::size_t>(row_length_) + static_cast<std::size_t>(length_)]);
+StepResult TrainingStep::update(const StepWork& work, TrainingState& state) {
+  auto [loss, norm] = side_->totals(state);
+  StepResult result{std::move(loss), std::move(norm), {}, 0};
+  for (std::size_t m = 0; m < result.loss.size(); ++m) {
     bool present = false;
     for (int unit = 0; unit < work.batch.owners.leaves; ++unit) {
       present = present || work.batch.owners.of(static_cast<int>(m), unit) >= 0;
@@ -359,10 +254,12 @@ StepResult TrainingStep::update(const StepWork& work, std::span<const float> sum
   }
   const double factor = experiment_.schedule(state.step, experiment_.train.steps);
   result.rate = experiment_.optimizer.rate * factor;
-  take_step(sums, result, factor, state);
+  std::vector<double> rate_factors;  // members that were rolled back have lower rates
+  for (std::size_t m = 0; m < result.stepped.size(); ++m)
+    rate_factors.push_back(factor * state.bad_loss.rate_factor(m));
+  side_->step(state, result.norm, result.stepped, rate_factors);
   ++state.step;
-  state.average.add(state.flat, state.training(), state.step, experiment_.train.steps,
-                    context_.pool);
+  side_->add_point(state);
   return result;
 }
 
@@ -383,22 +280,6 @@ StepVerdict TrainingStep::judge(std::size_t m, const StepResult& result, Trainin
                experiment_.ensemble.number_of(static_cast<int>(m)), result.loss[m], result.norm[m],
                state.step, what, rate);
   return verdict;
-}
-
-// Members that were rolled back have lower rates; members of equal rates step together.
-void TrainingStep::take_step(std::span<const float> sums, const StepResult& result, double factor,
-                             TrainingState& state) {
-  std::set<double> shares;
-  for (std::size_t m = 0; m < result.stepped.size(); ++m)
-    shares.insert(state.bad_loss.rate_factor(m));
-  for (const double share : shares) {
-    std::vector<bool> members = result.stepped;
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      if (state.bad_loss.rate_factor(m) != share) members[m] = false;
-    }
-    state.optimizer.step(state.flat, sums, row_length_, result.norm, members, factor * share,
-                         context_.pool);
-  }
 }
 
 }  // namespace tpudist

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/buffer_cache.hpp"
-#include "dist/collectives/gradient_reducer.hpp"
 #include "dist/health/job_context.hpp"
 #include "experiment/experiment.hpp"
+#include "train/loop/step_side.hpp"
 #include "train/loop/step_times.hpp"
 #include "train/loop/training_state.hpp"
 #include "train/units/step_work.hpp"
@@ -47,37 +47,23 @@ class TrainingStep {
     const Parameters parameters;
     const std::vector<std::uint64_t> dropout_keys;
   };
-  // Members that learn from one unit, in one call of the network.
-  struct Call {
-    int unit = 0;
-    const Unit* data = nullptr;
-    std::vector<int> members;    // ascending
-    std::vector<double> losses;  // [members]
-  };
+  using Call = StepCall;
   struct Members;
-  static std::vector<Call> calls_of(const StepWork& work, bool of_neighbours);
-  void run_calls(const Shared& step);
-  void run_calls_on_device(const Shared& step, std::vector<Call>& calls);
-  void run_call(const Shared& step, Call& call);
+  std::vector<Call> calls_of(const StepWork& work) const;
+  void run_calls(const StepWork& work, TrainingState& state);
   void run_chunks(const Shared& step, Call& call, std::span<const std::span<float>> gradients);
   void run_gradient(const Shared& step, const Call& call, const UnitInput& input,
                     const LossGradient& loss, const GradientRows& gradients);
-  void add_rows(const Shared& step, const Call& call, std::span<const std::span<float>> rows);
   ScoreGradient loss_gradient(const StepWork& work, Call& call, const UnitScores& scores) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
   StepVerdict judge(std::size_t m, const StepResult& result, TrainingState& state);
-  void take_step(std::span<const float> sums, const StepResult& result, double factor,
-                 TrainingState& state);
-  StepResult update(const StepWork& work, std::span<const float> sums, TrainingState& state);
+  StepResult update(const StepWork& work, TrainingState& state);
 
   const Experiment& experiment_;
   const Network& network_;
   JobContext& context_;
-  std::int64_t length_, row_length_;  // P, and P plus the loss after it (padded)
-  std::unique_ptr<Communicator> nccl_;
-  std::unique_ptr<GradientReducer> reducer_;
-  BufferCache buffers_;                   // gradients of units
-  std::unique_ptr<GradientStore> store_;  // those on a device
+  const std::unique_ptr<StepSide> side_;
+  BufferCache buffers_;  // gradients of chunks
   StepTimes times_;
 };
 

@@ -34,20 +34,7 @@ double sum_of_squares(const float* values, std::int64_t count) {
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
-// The coefficients of one step of one member, rounded in torch's order: computed in double, used as
-// float.
-struct Coefficients {
-  float gradient_scale;  // of the clip
-  float shrink;          // adamw: 1 - rate * decay
-  float l2;              // adam: decay
-  float one_minus_beta1;
-  float beta2, one_minus_beta2;
-  float root_of_correction2;  // sqrt(1 - beta2^t)
-  float eps;
-  float minus_step_size;  // -rate / (1 - beta1^t)
-};
-
-void update(const Coefficients& c, std::int64_t count, const float* __restrict gradient,
+void update(const StepCoefficients& c, std::int64_t count, const float* __restrict gradient,
             float* __restrict parameter, float* __restrict first, float* __restrict second) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float shrunk = parameter[i] * c.shrink;
@@ -61,9 +48,10 @@ void update(const Coefficients& c, std::int64_t count, const float* __restrict g
   }
 }
 
-Coefficients coefficients(const OptimizerConfig& config, double rate, std::int64_t step,
-                          double norm) {
-  Coefficients c{};
+// Rounded in torch's order: computed in double, used as float. Without the decay.
+StepCoefficients coefficients(const OptimizerConfig& config, double rate, std::int64_t step,
+                              double norm) {
+  StepCoefficients c;
   const double t = static_cast<double>(step);
   c.gradient_scale = config.clip_norm > 0
                          ? static_cast<float>(std::min(1.0, config.clip_norm / (norm + 1e-6)))
@@ -74,10 +62,11 @@ Coefficients coefficients(const OptimizerConfig& config, double rate, std::int64
   c.root_of_correction2 = static_cast<float>(std::sqrt(1 - std::pow(config.beta2, t)));
   c.eps = static_cast<float>(config.eps);
   c.minus_step_size = static_cast<float>(-rate / (1 - std::pow(config.beta1, t)));
+  c.takes_step = 1;
   return c;
 }
 
-void set_decay(Coefficients& c, const OptimizerConfig& config, double rate, double decay) {
+void set_decay(StepCoefficients& c, const OptimizerConfig& config, double rate, double decay) {
   const bool decoupled = config.name != "adam";
   c.shrink = decoupled ? static_cast<float>(1 - rate * decay) : 1.0f;
   c.l2 = decoupled ? 0.0f : static_cast<float>(decay);
@@ -118,21 +107,28 @@ FlatOptimizer::FlatOptimizer(const OptimizerConfig& config, const ParameterTable
       second_(first_.size()),
       steps_(static_cast<std::size_t>(members)) {
   // An entry's range reaches to the next entry, padding included.
+  std::vector<std::pair<std::int64_t, std::int64_t>> trained;
   const auto& entries = table.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].group == ParameterGroup::statistics) continue;
-    const double decay = config.decay_of(entries[i].group);
     const std::int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : length_;
     const bool touches = !ranges_.empty() && ranges_.back().end == entries[i].offset;
-    if (touches && ranges_.back().decay == decay) {
+    if (touches && config.decay_of(ranges_.back().group) == config.decay_of(entries[i].group)) {
       ranges_.back().end = end;
     } else {
-      ranges_.push_back({entries[i].offset, end, decay});
+      ranges_.push_back({entries[i].offset, end, entries[i].group});
     }
     if (touches) {
-      trained_.back().second = end;
+      trained.back().second = end;
     } else {
-      trained_.emplace_back(entries[i].offset, end);
+      trained.emplace_back(entries[i].offset, end);
+    }
+  }
+  for (std::int64_t block = 0; block < block_count(length_); ++block) {
+    for (const auto& [trained_begin, trained_end] : trained) {
+      const std::int64_t begin = std::max(block * kBlock, trained_begin);
+      const std::int64_t end = std::min({(block + 1) * kBlock, length_, trained_end});
+      if (begin < end) parts_.push_back({begin, end, block});
     }
   }
 }
@@ -150,61 +146,79 @@ void FlatOptimizer::check_gradients(std::span<const float> gradients, std::int64
 std::vector<double> FlatOptimizer::gradient_norms(std::span<const float> gradients,
                                                   std::int64_t stride, ThreadPool& pool) const {
   check_gradients(gradients, stride);
-  const std::int64_t blocks = block_count(length_);
-  std::vector<double> sums(static_cast<std::size_t>(blocks * members()));
-  pool.parallel_for(blocks * members(), [&](std::int64_t index) {
-    const std::int64_t member = index / blocks, block_begin = index % blocks * kBlock;
-    const std::int64_t block_end = std::min(block_begin + kBlock, length_);
-    for (const auto& [trained_begin, trained_end] : trained_) {
-      const std::int64_t begin = std::max(block_begin, trained_begin);
-      const std::int64_t end = std::min(block_end, trained_end);
-      if (begin < end)
-        sums[index] += sum_of_squares(gradients.data() + member * stride + begin, end - begin);
-    }
+  const auto count = std::ssize(parts_);
+  std::vector<double> sums(static_cast<std::size_t>(count * members()));
+  pool.parallel_for(std::ssize(sums), [&](std::int64_t index) {
+    const NormPart& part = parts_[static_cast<std::size_t>(index % count)];
+    const float* const values = gradients.data() + index / count * stride + part.begin;
+    sums[static_cast<std::size_t>(index)] = sum_of_squares(values, part.end - part.begin);
   });
   std::vector<double> norms;
   for (int member = 0; member < members(); ++member) {
-    double sum = 0;
-    for (std::int64_t block = 0; block < blocks; ++block) sum += sums[member * blocks + block];
-    norms.push_back(std::sqrt(sum));
+    double total = 0, of_block = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      of_block += sums[static_cast<std::size_t>(member * count + i)];
+      const auto at = static_cast<std::size_t>(i);
+      if (i + 1 < count && parts_[at + 1].block == parts_[at].block) continue;
+      total += of_block;
+      of_block = 0;
+    }
+    norms.push_back(std::sqrt(total));
   }
   return norms;
 }
 
-void FlatOptimizer::step(std::span<float> flat, std::span<const float> gradients,
-                         std::int64_t stride, std::span<const double> norms,
-                         const std::vector<bool>& active, double rate_factor, ThreadPool& pool) {
-  check_gradients(gradients, stride);
-  if (flat.size() != first_.size() || active.size() != steps_.size() ||
+std::vector<StepCoefficients> FlatOptimizer::begin_step(std::span<const double> norms,
+                                                        const std::vector<bool>& active,
+                                                        const std::vector<double>& rate_factors) {
+  if (active.size() != steps_.size() || rate_factors.size() != steps_.size() ||
       (config_.clip_norm > 0 && norms.size() != steps_.size())) {
-    throw Error(ErrorKind::failed,
-                fmt::format("optimizer: {} parameters, {} norms and {} active flags do not fit {} "
-                            "members of {} parameters",
-                            flat.size(), norms.size(), active.size(), members(), length_));
+    throw Error(
+        ErrorKind::failed,
+        fmt::format("optimizer: {} norms, {} active flags and {} rates do not fit {} members",
+                    norms.size(), active.size(), rate_factors.size(), members()));
   }
-  const double rate = config_.rate * rate_factor;
-  std::vector<Coefficients> of_member(steps_.size());
+  std::vector<StepCoefficients> all(steps_.size() * kParameterGroups);
   for (std::size_t m = 0; m < steps_.size(); ++m) {
     if (!active[m]) continue;
     ++steps_[m];
-    of_member[m] = coefficients(config_, rate, steps_[m], config_.clip_norm > 0 ? norms[m] : 0);
+    const double rate = config_.rate * rate_factors[m];
+    const StepCoefficients c =
+        coefficients(config_, rate, steps_[m], config_.clip_norm > 0 ? norms[m] : 0);
+    for (int group = 0; group < kParameterGroups; ++group) {
+      if (static_cast<ParameterGroup>(group) == ParameterGroup::statistics) continue;
+      StepCoefficients& own = all[m * kParameterGroups + static_cast<std::size_t>(group)] = c;
+      set_decay(own, config_, rate, config_.decay_of(static_cast<ParameterGroup>(group)));
+    }
   }
+  return all;
+}
 
+void FlatOptimizer::step(std::span<float> flat, std::span<const float> gradients,
+                         std::int64_t stride, std::span<const double> norms,
+                         const std::vector<bool>& active, const std::vector<double>& rate_factors,
+                         ThreadPool& pool) {
+  check_gradients(gradients, stride);
+  if (flat.size() != first_.size()) {
+    throw Error(ErrorKind::failed,
+                fmt::format("optimizer: {} parameters do not fit {} members of {} parameters",
+                            flat.size(), members(), length_));
+  }
+  const std::vector<StepCoefficients> all = begin_step(norms, active, rate_factors);
   const std::int64_t blocks = block_count(length_);
   pool.parallel_for(blocks * members(), [&](std::int64_t index) {
     const std::int64_t member = index / blocks;
     if (!active[member]) return;
     const std::int64_t block_begin = index % blocks * kBlock;
     const std::int64_t block_end = std::min(block_begin + kBlock, length_);
-    Coefficients c = of_member[member];
     for (const Range& range : ranges_) {
       const std::int64_t begin = std::max(block_begin, range.begin);
       const std::int64_t end = std::min(block_end, range.end);
       if (begin >= end) continue;
-      set_decay(c, config_, rate, range.decay);
       const std::int64_t at = member * length_ + begin;
-      update(c, end - begin, gradients.data() + member * stride + begin, flat.data() + at,
-             first_.data() + at, second_.data() + at);
+      update(all[member * kParameterGroups + static_cast<int>(range.group)], end - begin,
+             gradients.data() + member * stride + begin, flat.data() + at, first_.data() + at,
+             second_.data() + at);
     }
   });
 }

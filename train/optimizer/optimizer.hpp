@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/config/config.hpp"
 #include "core/thread_pool.hpp"
+#include "models/kernels/flat_steps.hpp"
 #include "models/parameters/parameter_table.hpp"
 
 namespace tpudist {
@@ -47,23 +47,35 @@ class FlatOptimizer {
   std::vector<double> gradient_norms(std::span<const float> gradients, std::int64_t stride,
                                      ThreadPool& pool) const;
 
-  // One step of each active member with rate = config.rate * rate_factor. The gradient is first
+  // One step of each active member with rate = config.rate * its rate factor. The gradient is first
   // scaled by min(1, clip_norm / (norm + 1e-6)), as in torch's clip_grad_norm_. `flat` is [M, P];
   // `norms` [M] is read only with a clip. The caller must pass members with a norm that is not
   // finite as inactive. Throws Error for a wrong size.
   void step(std::span<float> flat, std::span<const float> gradients, std::int64_t stride,
-            std::span<const double> norms, const std::vector<bool>& active, double rate_factor,
-            ThreadPool& pool);
+            std::span<const double> norms, const std::vector<bool>& active,
+            const std::vector<double>& rate_factors, ThreadPool& pool);
+
+  // For steps on a device (DeviceWeights), with the moments there. Counts one step of each active
+  // member, and returns the coefficients [M, kParameterGroups]; only those of trained groups of
+  // active members take the step.
+  std::vector<StepCoefficients> begin_step(std::span<const double> norms,
+                                           const std::vector<bool>& active,
+                                           const std::vector<double>& rate_factors);
+  // What gradient_norms adds up, in this order.
+  std::span<const NormPart> norm_parts() const { return parts_; }
 
   // State for checkpoints.
   std::span<float> first_moment() { return first_; }    // [M, P]
   std::span<float> second_moment() { return second_; }  // [M, P]
   std::span<std::int64_t> steps() { return steps_; }    // [M] steps taken
+  std::span<const float> first_moment() const { return first_; }
+  std::span<const float> second_moment() const { return second_; }
+  std::span<const std::int64_t> steps() const { return steps_; }
 
  private:
   struct Range {  // floats of one member with the same decay
     std::int64_t begin, end;
-    double decay;
+    ParameterGroup group;
   };
 
   int members() const { return static_cast<int>(steps_.size()); }
@@ -74,9 +86,9 @@ class FlatOptimizer {
   std::vector<float> first_, second_;
   std::vector<std::int64_t> steps_;
   std::vector<Range> ranges_;  // ascending: all of [0, P) without statistics
-  // The same without regard to decay, neighbours merged: the norm's bits do not depend on the
-  // decay.
-  std::vector<std::pair<std::int64_t, std::int64_t>> trained_;
+  // The same without regard to decay, neighbours merged, by blocks: the norm's bits do not depend
+  // on the decay.
+  std::vector<NormPart> parts_;
 };
 
 }  // namespace tpudist

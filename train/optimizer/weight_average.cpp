@@ -49,13 +49,20 @@ WeightAverage::WeightAverage(const AverageConfig& config, std::int64_t length, i
   points_.resize(static_cast<std::size_t>(members));
 }
 
-void WeightAverage::add(std::span<const float> flat, const std::vector<bool>& active,
-                        std::int64_t done, std::int64_t steps, ThreadPool& pool) {
-  if (!config_.takes(done, steps)) return;
+std::vector<float> WeightAverage::begin_point(const std::vector<bool>& active, std::int64_t done,
+                                              std::int64_t steps) {
+  if (!config_.takes(done, steps)) return {};
   std::vector<float> shares(points_.size());
   for (std::size_t m = 0; m < points_.size(); ++m) {
     if (active[m]) shares[m] = static_cast<float>(config_.share(++points_[m]));
   }
+  return shares;
+}
+
+void WeightAverage::add(std::span<const float> flat, const std::vector<bool>& active,
+                        std::int64_t done, std::int64_t steps, ThreadPool& pool) {
+  const std::vector<float> shares = begin_point(active, done, steps);
+  if (shares.empty()) return;
   const std::int64_t blocks = (length_ + kAddedFloats - 1) / kAddedFloats;
   pool.parallel_for(blocks * static_cast<std::int64_t>(points_.size()), [&](std::int64_t index) {
     const std::int64_t member = index / blocks, begin = index % blocks * kAddedFloats;

@@ -52,6 +52,12 @@ class WeightAverage {
   void add(std::span<const float> flat, const std::vector<bool>& active, std::int64_t done,
            std::int64_t steps, ThreadPool& pool);
 
+  // For averages on a device (DeviceWeights). Counts a point of each active member after step
+  // `done` of `steps`, if that is a point, and returns the points' shares [M], 0 for other members;
+  // else empty.
+  std::vector<float> begin_point(const std::vector<bool>& active, std::int64_t done,
+                                 std::int64_t steps);
+
   // State for checkpoints; empty without an average.
   std::span<float> values() { return values_; }         // [M, P]
   std::span<std::int64_t> points() { return points_; }  // [M] number of points added

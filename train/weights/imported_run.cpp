@@ -48,9 +48,10 @@ ImportedRun import_run(const Experiment& experiment,
   TrainingState state(experiment, network);
   state.initialise(experiment, network);
   ImportedRun imported;
+  AlignedFloats& weights = state.change_weights().flat;
   const auto length = static_cast<std::size_t>(table.length());
   for (std::size_t m = 0; m < files.size(); ++m) {
-    const auto flat = std::span<float>(state.flat).subspan(m * length, length);
+    const auto flat = std::span<float>(weights).subspan(m * length, length);
     for (std::string& name : read_weights(files[m], table, flat)) {
       if (std::ranges::find(imported.absent_statistics, name) == imported.absent_statistics.end())
         imported.absent_statistics.push_back(std::move(name));
@@ -70,7 +71,7 @@ ImportedRun import_run(const Experiment& experiment,
   record_folds(folder, folds);
   save_checkpoint(checkpoint_path(folder.checkpoints(), 0), checkpoint, table);
   imported.parameter_hash =
-      parameter_hash(state.flat, experiment.ensemble.members, network.parameters());
+      parameter_hash(weights, experiment.ensemble.members, network.parameters());
   imported.can_resume = data.has_value();
   return imported;
 }

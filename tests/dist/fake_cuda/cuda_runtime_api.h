@@ -31,6 +31,7 @@ struct cudaDeviceProp {
     char bytes[16] = {};
   } uuid;
   int major = 9, minor = 0;
+  std::size_t totalGlobalMem = std::size_t{1} << 30;
 };
 
 const char* cudaGetErrorString(cudaError_t error);

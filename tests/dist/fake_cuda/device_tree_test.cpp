@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
+#include <deque>
 #include <mutex>
 #include <set>
 #include <string>
@@ -9,6 +11,9 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/random.hpp"
+#include "dist/collectives/cuda_check.hpp"
+#include "dist/collectives/device_memory.hpp"
+#include "dist/collectives/device_reducer.hpp"
 #include "dist/collectives/gradient_reducer.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
 #include "dist/collectives/self_communicator.hpp"
@@ -50,15 +55,14 @@ LeafOwners owners_of(int step, int members, int ranks, std::uint64_t seed) {
   return owners;
 }
 
-// A hash of the sums of all steps.
-std::uint64_t reduce(GradientReducer& reducer, int rank, int ranks, int members,
-                     std::uint64_t seed) {
+// A hash of the sums of all steps. A row's last value comes by itself.
+std::uint64_t reduce_on_host(GradientReducer& reducer, int members) {
   Hasher hasher;
   for (int step = 0; step < kSteps; ++step) {
-    const LeafOwners owners = owners_of(step, members, ranks, seed);
+    const LeafOwners owners = owners_of(step, members, 1, 0);
     reducer.begin(owners);
     for (int i = 0; i < members * kLeaves; ++i) {
-      if (owners.owner[i] == rank)
+      if (owners.owner[i] == 0)
         reducer.add(i / kLeaves, i % kLeaves, leaf_row(step, i / kLeaves, i % kLeaves));
     }
     hasher.update(reducer.finalize());
@@ -66,12 +70,88 @@ std::uint64_t reduce(GradientReducer& reducer, int rank, int ranks, int members,
   return hasher.digest();
 }
 
-// The kernel on the default stream.
-void add_leaves(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
-                float* sums) {
-  fake::queue_kernel(nullptr,
-                     [=] { launch_leaf_sums(members, length, plan, leaves, sums, nullptr); });
-  if (cudaGetLastError() != cudaSuccess) throw DistError("CUDA refused a kernel");
+// A device of the fake. It keeps all memory to its end: work that is queued may still use it.
+class FakeDevice final : public ReducingDevice {
+ public:
+  explicit FakeDevice(double timeout) : timeout_(timeout) {}
+
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    return {memory_.emplace_back(bytes).as<char>().data(), [](void*) {}};
+  }
+  void upload(const void* from, std::size_t bytes, void* to) override {
+    char* const staging = memory_.emplace_back(DeviceBuffer::page_locked(bytes)).as<char>().data();
+    std::memcpy(staging, from, bytes);
+    copy(to, staging, bytes);
+  }
+  std::vector<float> download(const float* from, std::int64_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+    if (bytes == 0) return {};
+    const std::span staging = memory_.emplace_back(DeviceBuffer::page_locked(bytes)).as<float>();
+    copy(staging.data(), from, bytes);
+    finish_default_stream("the copy of the sums", timeout_);
+    return {staging.begin(), staging.end()};
+  }
+  void put_values(std::int64_t count, const std::int32_t* row_of, const float* values,
+                  std::int64_t length, std::int64_t at, float* rows) override {
+    queue([=] { launch_put_values(count, row_of, values, length, at, rows, nullptr); });
+  }
+  void rows_to_slices(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+                      const std::int32_t* row_of, const float* rows, float* slices) override {
+    queue(
+        [=] { launch_rows_to_slices(count, length, ranks, begin, row_of, rows, slices, nullptr); });
+  }
+  void slices_to_rows(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+                      const float* slices, float* rows) override {
+    queue([=] { launch_slices_to_rows(count, length, ranks, begin, slices, rows, nullptr); });
+  }
+  void add_leaves(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
+                  float* sums) override {
+    queue([=] { launch_leaf_sums(members, length, plan, leaves, sums, nullptr); });
+  }
+
+ private:
+  static void copy(void* to, const void* from, std::size_t bytes) {
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamLegacy),
+               "cudaMemcpyAsync");
+  }
+  static void queue(std::function<void()> kernel) {
+    fake::queue_kernel(nullptr, std::move(kernel));
+    if (cudaGetLastError() != cudaSuccess) {
+      leave_device();
+      throw DistError("CUDA refused a kernel");
+    }
+  }
+
+  const double timeout_;
+  std::deque<DeviceBuffer> memory_;
+};
+
+// The same on the device; rows lie in another order than their leaves, with one in between that is
+// nobody's.
+std::uint64_t reduce_on_device(Communicator& world, Communicator* nccl, DeviceReducer::Order order,
+                               int members, std::uint64_t seed, double timeout) {
+  FakeDevice device(timeout);
+  DeviceReducer reducer(world, nccl, device, order, kLength, kLength - 1);
+  Hasher hasher;
+  for (int step = 0; step < kSteps; ++step) {
+    const LeafOwners owners = owners_of(step, members, world.size(), seed);
+    reducer.begin(owners);
+    std::vector<float> rows(kLength);
+    for (int i = members * kLeaves - 1; i >= 0; --i) {
+      if (owners.owner[i] != world.rank()) continue;
+      const std::vector<float> row = leaf_row(step, i / kLeaves, i % kLeaves);
+      reducer.add(i / kLeaves, i % kLeaves, static_cast<int>(std::ssize(rows) / kLength),
+                  row.back());
+      rows.insert(rows.end(), row.begin(), row.end() - 1);
+      rows.push_back(0);
+    }
+    const auto memory = device.allocate(rows.size() * sizeof(float));
+    device.upload(rows.data(), rows.size() * sizeof(float), memory.get());
+    const float* const sums = reducer.finalize(static_cast<float*>(memory.get()));
+    hasher.update(std::span<const float>(device.download(sums, members * kLength)));
+  }
+  EXPECT_GT(reducer.bytes_sent() + (world.size() == 1), 0);
+  return hasher.digest();
 }
 
 struct Job {
@@ -79,6 +159,7 @@ struct Job {
   std::uint64_t seed = 0;
   double timeout = 0;
   Fault fault = {};
+  DeviceReducer::Order order = DeviceReducer::Order::tree;
 };
 
 // The job, and the hashes of all ranks.
@@ -86,14 +167,13 @@ JobResult reduce_on_devices(const Job& job, std::set<std::uint64_t>& hashes) {
   std::mutex mutex;
   return fake::run_job({job.ranks, static_cast<Schedule>(job.seed % 3), job.seed, job.fault},
                        [&](Communicator& world) {
-                         const auto nccl = make_nccl_communicator(
-                             world, world.rank(), {.activity = nullptr, .timeout = job.timeout});
-                         ThreadPool pool(1);
-                         const auto reducer = make_device_tree_reducer(
-                             {world, *nccl, world.rank(), add_leaves, job.timeout}, kLength, pool);
-                         const std::uint64_t hash =
-                             reduce(*reducer, world.rank(), job.ranks, job.members, job.seed);
-                         EXPECT_GT(reducer->bytes_sent() + (job.ranks == 1), 0);
+                         std::unique_ptr<Communicator> nccl;
+                         if (job.ranks > 1) {
+                           nccl = make_nccl_communicator(
+                               world, world.rank(), {.activity = nullptr, .timeout = job.timeout});
+                         }
+                         const std::uint64_t hash = reduce_on_device(
+                             world, nccl.get(), job.order, job.members, job.seed, job.timeout);
                          const std::lock_guard lock(mutex);
                          hashes.insert(hash);
                        });
@@ -104,7 +184,7 @@ TEST(DeviceTree, HasTheBitsOfTheHostTreeForAnyNumberOfRanks) {
   for (const int members : {1, 5}) {
     const auto host = make_self_communicator();
     const auto reducer = make_tree_reducer(*host, kLength, pool);
-    const std::uint64_t expected = reduce(*reducer, 0, 1, members, 0);
+    const std::uint64_t expected = reduce_on_host(*reducer, members);
     for (const int ranks : {1, 2, 3, 4, 5, 8}) {
       std::set<std::uint64_t> hashes;
       for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -113,6 +193,26 @@ TEST(DeviceTree, HasTheBitsOfTheHostTreeForAnyNumberOfRanks) {
         EXPECT_THAT(result.mistakes, IsEmpty());
       }
       EXPECT_THAT(hashes, ElementsAre(expected)) << ranks << " ranks, " << members << " members";
+    }
+  }
+}
+
+// One hash on all ranks, and on one rank that of the host.
+TEST(DeviceTree, InTheOrderOfRanksAllHaveTheSameSums) {
+  ThreadPool pool(1);
+  const auto self = make_self_communicator();
+  const auto reducer = make_all_reduce_reducer(*self, kLength, pool);
+  const std::uint64_t expected = reduce_on_host(*reducer, 3);
+  for (const int ranks : {1, 2, 5}) {
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      std::set<std::uint64_t> hashes;
+      const JobResult result = reduce_on_devices(
+          {.ranks = ranks, .members = 3, .seed = seed, .order = DeviceReducer::Order::ranks},
+          hashes);
+      EXPECT_THAT(result.errors, IsEmpty());
+      EXPECT_THAT(result.mistakes, IsEmpty());
+      EXPECT_EQ(hashes.size(), 1);
+      if (ranks == 1) EXPECT_THAT(hashes, ElementsAre(expected));
     }
   }
 }
@@ -143,12 +243,12 @@ TEST(DeviceTree, AnyFaultEndsTheJob) {
 TEST(DeviceTree, AMissingLeafIsAnErrorOnAllRanks) {
   const JobResult result = fake::run_job({2}, [](Communicator& world) {
     const auto nccl = make_nccl_communicator(world, world.rank());
-    ThreadPool pool(1);
-    const auto reducer =
-        make_device_tree_reducer({world, *nccl, world.rank(), add_leaves}, 3, pool);
-    reducer->begin({1, 2, {0, 1}});
-    if (world.rank() == 0) reducer->add(0, 0, std::vector<float>(3));
-    reducer->finalize();
+    FakeDevice device(0);
+    DeviceReducer reducer(world, nccl.get(), device, DeviceReducer::Order::tree, 3, 2);
+    reducer.begin({1, 2, {0, 1}});
+    const auto rows = device.allocate(3 * sizeof(float));
+    if (world.rank() == 0) reducer.add(0, 0, 0, 1);
+    reducer.finalize(static_cast<float*>(rows.get()));
   });
   ASSERT_EQ(result.errors.size(), 2);
   for (const std::string& error : result.errors)

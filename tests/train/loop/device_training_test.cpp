@@ -1,7 +1,7 @@
 // Training on the emulated device: LibTorch's tensors on the CPU in a device's place, with the
 // project's kernels compiled as C++.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "dist/collectives/mpi_session.hpp"
 #include "dist/collectives/nccl_communicator.hpp"
@@ -20,9 +20,9 @@ DeviceContext place_on(int device_index, Precision) {
   if (device_index < 0) return {};
   return {at::kCPU, make_device_backend};
 }
-// Likewise: ranks add their gradients in the host's tree over MPI.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, int, const NcclOptions&) {
-  return nullptr;
+// Likewise: the memory of this device is the host's, so MPI takes it.
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& world, int, const NcclOptions&) {
+  return world.split(0);
 }
 
 namespace test {
@@ -47,14 +47,18 @@ Experiment small_experiment(std::vector<std::string> overrides) {
 
 Experiment five_members(const std::string& member_chunk = "") {
   return small_experiment({"ensemble={members: 5, vary: [init, fold], folds: 5}",
-                           "batch={slates: 3, configs: 4" + member_chunk + "}"});
+                           "batch={slates: 3, configs: 4" + member_chunk + "}",
+                           "optimizer.clip_norm=0.1",
+                           "train.average={kind: ema, decay: 0.5, from: 0.25}"});
 }
 
 // Steps of a training on the emulated device, and what they took.
 struct CountedSteps {
-  explicit CountedSteps(const Experiment& experiment)
-      : experiment(experiment), setup(experiment, experiment.training_data(), pool, 0, 1, *world) {
-    TrainingState state(experiment, setup.network);
+  explicit CountedSteps(const Experiment& experiment,
+                        const std::function<void(TrainingState&)>& between = {})
+      : experiment(experiment),
+        setup(experiment, experiment.training_data(), pool, 0, 1, *world),
+        state(experiment, setup.network) {
     state.initialise(experiment, setup.network);
     TrainingStep step(experiment, setup.network, context);
     const StepBuilder builder = setup.steps_of(0);
@@ -68,6 +72,7 @@ struct CountedSteps {
       launches = counter.launches();
       after = setup.network.copies();
       if (i == 1) page_locked_after_two = after.page_locked;
+      if (between) between(state);
     }
   }
   const Experiment& experiment;
@@ -76,32 +81,37 @@ struct CountedSteps {
   NoProgress progress;
   JobContext context{*world, pool, on_device(), progress};
   TrainingSetup setup;
+  TrainingState state;
   // Of the last step.
   CopyCounts before, after;
   std::int64_t passes = 0, units = 0, launches = 0;
   std::int64_t page_locked_after_two = 0;
 };
 
-// What a step may ask of a device, where each slate trains four of five members. The parameters go
-// up in one copy, and so does all that a unit needs. For each unit its scores come down and their
-// gradients go up. The gradients of the parameters come down together.
+// What a step may ask of a device, where each slate trains four of five members. All that a unit
+// needs goes up in one copy. For each unit its scores come down and their gradients go up. At the
+// end losses and the plan of additions go up, losses and norms come down, and coefficients and the
+// shares of the average go up.
 TEST(DeviceTraining, AStepStaysWithinItsBudget) {
   const Experiment experiment = five_members();
   const CountedSteps step(experiment);
   EXPECT_GT(step.passes, step.units);  // members of a call are no neighbours
-  EXPECT_EQ(step.after.uploads - step.before.uploads, 1 + 2 * step.units);
+  EXPECT_EQ(step.after.uploads - step.before.uploads, 2 * step.units + 3);
   EXPECT_EQ(step.after.downloads - step.before.downloads, step.units + 1);
+  // Neither parameters nor gradients are among them: 40 bytes a score, 16 for losses and norms.
+  EXPECT_LT(step.after.downloaded_bytes - step.before.downloaded_bytes, 1000);
   EXPECT_EQ(step.after.waits - step.before.waits, step.units + 1);
   EXPECT_EQ(step.after.page_locked, step.page_locked_after_two);
   EXPECT_LE(step.launches, 250 * step.units);
 }
 
-TrainOutcome run_on_device(const Experiment& experiment, const std::filesystem::path& folder,
-                           Communicator& world, int threads) {
+TrainOutcome run_on_device(
+    const Experiment& experiment, const std::filesystem::path& folder, Communicator& world,
+    int threads, bool resume = false, const std::function<bool()>& stop = [] { return false; }) {
   ThreadPool pool(threads, use_one_thread_per_worker);
   NoProgress progress;
   JobContext context{world, pool, on_device(), progress};
-  return train(experiment, folder, false, context, [] { return false; });
+  return train(experiment, folder, resume, context, stop);
 }
 
 // Scores of evaluations too, by which checkpoints are chosen and members stop.
@@ -121,6 +131,7 @@ TEST(DeviceTraining, GivesOneHashForAnyNumberOfRanksAndMembersOfACall) {
   const TrainOutcome alone =
       run_on_device(five_members(", member_chunk: 1"), own / "alone", *self, 1);
   EXPECT_EQ(alone.parameter_hash, together.parameter_hash);
+  EXPECT_EQ(alone.average_hash, together.average_hash);
   EXPECT_EQ(alone.evaluation->member_means(), together.evaluation->member_means());
   // Near the CPU's numbers; additions have another order.
   const TrainOutcome cpu = run(five_members(), own / "cpu");
@@ -128,6 +139,62 @@ TEST(DeviceTraining, GivesOneHashForAnyNumberOfRanksAndMembersOfACall) {
                             actual = together.evaluation->member_means();
   for (std::size_t m = 0; m < expected.size(); ++m) EXPECT_NEAR(actual[m], expected[m], 0.05);
   world->barrier();  // the folder of rank 0 stays until all are done
+}
+
+// A host that reads the weights after each step, or takes them to change them, has the same
+// numbers, and what it changes is what the next step starts from.
+TEST(DeviceTraining, WeightsComeDownWhereTheyAreRead) {
+  const Experiment experiment = five_members();
+  const auto numbers_of = [](const TrainingState& state) {
+    const auto& [flat, optimizer, average] = state.weights();
+    std::vector<float> all(flat.begin(), flat.end());
+    for (const auto list : {optimizer.first_moment(), optimizer.second_moment(), average.values()})
+      all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
+  CountedSteps alone(experiment);
+  const std::vector<float> expected = numbers_of(alone.state);
+  const CopyCounts once = alone.setup.network.copies();
+  EXPECT_EQ(once.downloads - alone.after.downloads, 4);  // the four lists
+  EXPECT_EQ(numbers_of(alone.state), expected);
+  EXPECT_EQ(alone.setup.network.copies().downloads, once.downloads);
+
+  const CountedSteps read(experiment, [&](TrainingState& state) { numbers_of(state); });
+  EXPECT_EQ(numbers_of(read.state), expected);
+  EXPECT_EQ(read.after.uploads - read.before.uploads, 2 * read.units + 3);
+  const CountedSteps taken(experiment, [](TrainingState& state) { state.change_weights(); });
+  EXPECT_EQ(numbers_of(taken.state), expected);
+  const CountedSteps changed(experiment,
+                             [](TrainingState& state) { state.change_weights().flat[0] += 1; });
+  EXPECT_NE(numbers_of(changed.state), expected);
+}
+
+// From a checkpoint, and after members went back to it.
+TEST(DeviceTraining, GoesOnFromACheckpoint) {
+  const TempDir own;
+  const auto self = make_self_communicator();
+  const auto train_twice = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.end(), {"ensemble={members: 2, vary: [init]}", "batch={slates: 3, configs: 4}",
+                             "train.average={kind: swa, from: 0.25}", "train.checkpoint_every=2"});
+    const Experiment experiment = small_experiment(more);
+    const TrainOutcome whole = run_on_device(experiment, own / name, *self, 1);
+    const std::string part = std::string(name) + "_part";
+    int looks = 0;
+    run_on_device(experiment, own / part, *self, 1, false, [&] { return ++looks > 2; });
+    const TrainOutcome rest = run_on_device(experiment, own / part, *self, 1, true);
+    EXPECT_EQ(rest.steps, 4);
+    EXPECT_EQ(rest.parameter_hash, whole.parameter_hash);
+    EXPECT_EQ(rest.average_hash, whole.average_hash);
+    return whole.parameter_hash;
+  };
+  const std::uint64_t kept = train_twice("kept", {});
+  // The first loss of one member is too high.
+  const std::uint64_t back =
+      train_twice("back", {"optimizer.lr=1e6", "train.on_bad_loss=roll_back",
+                           "train.bad_loss_above=3.1782", "train.log_every=1"});
+  EXPECT_THAT(read_text_file(own / "back" / "metrics.jsonl"),
+              testing::HasSubstr("\"loss\":[null,3"));
+  EXPECT_NE(back, kept);
 }
 
 }  // namespace

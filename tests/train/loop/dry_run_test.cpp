@@ -13,6 +13,7 @@
 #include "schema/tpugraphs.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/train/tiny_data.hpp"
+#include "train/loop/device_bytes.hpp"
 #include "train/loop/time_forecast.hpp"
 
 namespace tpudist {
@@ -76,6 +77,34 @@ TEST(DryRun, TellsSharedMemoryFromThatOfEachRank) {
   EXPECT_EQ(line_of(text, "data", "in memory"), "0 B on each rank");
   EXPECT_THAT(line_of(text, "data", "shared"), HasSubstr("B once on each node"));
   EXPECT_THAT(line_of(text, "data", "inputs"), HasSubstr("B once on each node (graphs as"));
+}
+
+// Parameters with their placed copy, two moments and averages; a row of gradients for each unit and
+// member.
+TEST(DryRun, TellsWhatAGpuKeeps) {
+  const Experiment experiment =
+      tiny_experiment({"train.average.kind=ema", "batch={slates: 4, unit: slates}"});
+  ThreadPool pool(1);
+  const Network network(experiment.network, kLayoutConfigFeatures, -1, pool);
+  const ParameterTable& table = network.parameters();
+  std::int64_t placed = 0;
+  for (const ParameterEntry& entry : table.entries()) placed += (entry.size() + 63) / 64 * 64;
+  const std::int64_t weights = 3 * 4 * (4 * table.length() + placed),
+                     row = 4 * (table.length() + 16);
+  const auto expected = [&](std::int64_t rows, std::int64_t copies, std::int64_t sums) {
+    const auto bytes = [](std::int64_t n) { return format_bytes(static_cast<std::uint64_t>(n)); };
+    return fmt::format(
+        "{} of parameters, moments and averages, {} of gradients ({} rows), {} of sums",
+        bytes(weights), bytes(copies * rows * row), rows, bytes(3 * sums * row));
+  };
+  EXPECT_EQ(line_of(describe(experiment, 1), "on a GPU", "kept"), expected(12, 1, 1));
+  EXPECT_EQ(line_of(describe(experiment, 5), "on a GPU", "kept"), expected(3, 3, 2));
+}
+
+TEST(DryRun, MoreThanTheMemoryOfAGpuIsAnError) {
+  const DeviceBytes bytes{600, 300, 100, 3};
+  EXPECT_EQ(device_memory_fault(bytes, 1000), "");
+  EXPECT_THAT(device_memory_fault(bytes, 999), HasSubstr("ensemble.members"));
 }
 
 // The 2nd place's XLA network, counted by hand: an embedding of 120 opcodes, two linear layers in

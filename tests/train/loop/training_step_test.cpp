@@ -41,7 +41,7 @@ FirstStep first_step(std::vector<std::string> overrides) {
   first.passes = static_cast<int>(work.passes.size());
   for (const UnitPass& pass : work.passes) first.chunks += pass.data->chunks.size();
   const auto length = static_cast<std::size_t>(setup.network.parameters().length());
-  const std::span<const float> moment = state.optimizer.first_moment();
+  const std::span<const float> moment = state.weights().optimizer.first_moment();
   for (int m = 0; m < experiment.ensemble.members; ++m) {
     std::vector<double>& gradient = first.gradients.emplace_back();
     for (const float value : moment.subspan(static_cast<std::size_t>(m) * length, length)) {

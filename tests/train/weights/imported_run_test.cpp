@@ -74,7 +74,7 @@ TEST_F(ImportedRunTest, GoesOnTraining) {
   for (std::size_t m = 0; m < 3; ++m) {
     files.push_back(folder_ / (std::to_string(m) + ".safetensors"));
     write_weights(files.back(), network.parameters(),
-                  std::span<const float>(initial.flat).subspan(m * length, length), {});
+                  std::span<const float>(initial.weights().flat).subspan(m * length, length), {});
   }
   import(experiment_, files, folder_ / "imported");
   const TrainOutcome went_on = resume(experiment_, folder_ / "imported");

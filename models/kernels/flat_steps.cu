@@ -1,0 +1,147 @@
+#include "models/kernels/flat_steps.hpp"
+
+#include "models/kernels/cuda_rows.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::int64_t kWidth = cuda_rows::kThreads;
+
+// Rows are parts, and columns the lanes in which the host adds too.
+struct SquaredSums {
+  const NormPart* parts;
+  std::int64_t count, stride;
+  const float* gradients;
+  double* sums;
+
+  __device__ void select(std::int64_t member) {
+    gradients += member * stride;
+    sums += member * count * kNormLanes;
+  }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t lane) const {
+    const NormPart part = parts[row];
+    const float* const values = gradients + part.begin;
+    const std::int64_t size = part.end - part.begin;
+    double sum = 0;
+#pragma unroll 16
+    for (std::int64_t i = lane; i < size; i += kNormLanes) {
+      const double value = __ldg(values + i);
+      sum += value * value;
+    }
+    sums[row * kNormLanes + lane] = sum;
+  }
+};
+
+// One thread for a member.
+struct LossAndNorm {
+  const NormPart* parts;
+  std::int64_t count, stride, length;
+  const float* gradients;
+  const double* sums;
+  double* results;
+
+  __device__ void select(std::int64_t member) {
+    gradients += member * stride;
+    sums += member * count * kNormLanes;
+    results += member * 2;
+  }
+  template <int N>
+  __device__ void run(std::int64_t, std::int64_t) const {
+    double total = 0, of_block = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double* const s = sums + i * kNormLanes;
+      of_block += ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+      if (i + 1 < count && parts[i + 1].block == parts[i].block) continue;
+      total += of_block;
+      of_block = 0;
+    }
+    results[0] = gradients[length];
+    results[1] = sqrt(total);
+  }
+};
+
+// Elements as rows of kWidth.
+struct OptimizerStep {
+  SteppedBuffers to;
+  const float* gradients;
+  std::int64_t stride;
+  const StepCoefficients* coefficients;
+  int groups;
+
+  __device__ void select(std::int64_t member) {
+    to.flat += member * to.length;
+    to.first += member * to.length;
+    to.second += member * to.length;
+    to.placed += member * to.placed_length;
+    gradients += member * stride;
+    coefficients += member * groups;
+  }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t i = row * kWidth + column;
+    if (i >= to.length) return;
+    const FlatPlace place = to.places[i / 16];
+    const StepCoefficients& c = coefficients[place.group];
+    if (c.takes_step == 0) return;
+    const float parameter = to.flat[i];
+    const float shrunk = parameter * c.shrink;
+    const float g = gradients[i] * c.gradient_scale + c.l2 * parameter;
+    const float m = to.first[i] + c.one_minus_beta1 * (g - to.first[i]);
+    const float v = to.second[i] * c.beta2 + c.one_minus_beta2 * g * g;
+    const float denominator = sqrt(v) / c.root_of_correction2 + c.eps;
+    const float stepped = shrunk + c.minus_step_size * m / denominator;
+    to.first[i] = m;
+    to.second[i] = v;
+    to.flat[i] = stepped;
+    to.placed[place.placed + i % 16] = stepped;
+  }
+};
+
+struct AveragePoint {
+  std::int64_t length;
+  const float *shares, *flat;
+  float* average;
+
+  __device__ void select(std::int64_t member) {
+    shares += member;
+    flat += member * length;
+    average += member * length;
+  }
+  template <int N>
+  __device__ void run(std::int64_t row, std::int64_t column) const {
+    const std::int64_t i = row * kWidth + column;
+    if (i >= length || shares[0] == 0) return;
+    average[i] += shares[0] * (flat[i] - average[i]);
+  }
+};
+
+std::int64_t rows_of(std::int64_t length) {
+  return (length + kWidth - 1) / kWidth;
+}
+
+}  // namespace
+
+void launch_losses_and_norms(int members, std::int64_t length, const NormPart* parts,
+                             std::int64_t count, const float* gradients, std::int64_t stride,
+                             double* sums, double* results, CUstream_st* stream) {
+  cuda_rows::launch<1>(count, {kNormLanes, members},
+                       SquaredSums{parts, count, stride, gradients, sums}, stream);
+  cuda_rows::launch<1>(1, {1, members},
+                       LossAndNorm{parts, count, stride, length, gradients, sums, results}, stream);
+}
+
+void launch_optimizer_step(int members, const SteppedBuffers& buffers, const float* gradients,
+                           std::int64_t stride, const StepCoefficients* coefficients, int groups,
+                           CUstream_st* stream) {
+  cuda_rows::launch<1>(rows_of(buffers.length), {kWidth, members},
+                       OptimizerStep{buffers, gradients, stride, coefficients, groups}, stream);
+}
+
+void launch_average_point(int members, std::int64_t length, const float* shares, const float* flat,
+                          float* average, CUstream_st* stream) {
+  cuda_rows::launch<1>(rows_of(length), {kWidth, members},
+                       AveragePoint{length, shares, flat, average}, stream);
+}
+
+}  // namespace tpudist

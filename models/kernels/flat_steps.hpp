@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace tpudist {
+
+// The steps of an optimizer on flat buffers [M, P] in the memory of a device, with the bits of
+// train/optimizer/ on the host. P is a multiple of 16. Otherwise like the launch functions of
+// aggregate.hpp.
+
+// The coefficients of one step for one group of a member's parameters.
+struct StepCoefficients {
+  float gradient_scale = 0;  // of the clip
+  float shrink = 0;          // adamw: 1 - rate * decay
+  float l2 = 0;              // adam: decay
+  float one_minus_beta1 = 0;
+  float beta2 = 0, one_minus_beta2 = 0;
+  float root_of_correction2 = 0;  // sqrt(1 - beta2^t)
+  float eps = 0;
+  float minus_step_size = 0;    // -rate / (1 - beta1^t)
+  std::int32_t takes_step = 0;  // 0: parameters and moments keep their bits
+};
+
+// Floats [begin, end) of a member, whole multiples of 16, which lie in one block of the norm.
+struct NormPart {
+  std::int64_t begin = 0, end = 0, block = 0;
+};
+// Squares are added in so many sums side by side.
+inline constexpr std::int64_t kNormLanes = 8;
+
+// Where 16 neighbouring floats of a member belong.
+struct FlatPlace {
+  std::int32_t group = 0;   // of their parameter
+  std::int32_t placed = 0;  // where the first one lies in a row of the placed parameters
+};
+
+// `results` [M, 2]: of each member the number behind its gradient, which is the loss, and the norm
+// of the gradient. Members of `gradients` lie `stride` > P floats apart. `parts` [count] are in
+// ascending order, and `sums` [M, count, kNormLanes] is overwritten.
+void launch_losses_and_norms(int members, std::int64_t length, const NormPart* parts,
+                             std::int64_t count, const float* gradients, std::int64_t stride,
+                             double* sums, double* results, CUstream_st* stream);
+
+// The buffers that a step changes.
+struct SteppedBuffers {
+  std::int64_t length = 0;                                     // P
+  float *flat = nullptr, *first = nullptr, *second = nullptr;  // [M, P]
+  float* placed = nullptr;  // [M, placed_length], another copy of the parameters
+  std::int64_t placed_length = 0;
+  const FlatPlace* places = nullptr;  // [P / 16]
+};
+
+// One step of Adam or AdamW (train/optimizer/optimizer.hpp). `coefficients` [M, groups].
+void launch_optimizer_step(int members, const SteppedBuffers& buffers, const float* gradients,
+                           std::int64_t stride, const StepCoefficients* coefficients, int groups,
+                           CUstream_st* stream);
+
+// average += share (flat - average), [M, P]; `shares` [M], 0: the member's average keeps its bits.
+void launch_average_point(int members, std::int64_t length, const float* shares, const float* flat,
+                          float* average, CUstream_st* stream);
+
+}  // namespace tpudist

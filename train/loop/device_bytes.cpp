@@ -1,0 +1,52 @@
+#include "train/loop/device_bytes.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/numbers.hpp"
+#include "dist/collectives/device_memory.hpp"
+#include "train/loop/step_side.hpp"
+
+namespace tpudist {
+
+std::string DeviceBytes::text() const {
+  return fmt::format(
+      "{} of parameters, moments and averages, {} of gradients ({} rows), {} of sums",
+      format_bytes(weights), format_bytes(gradients), rows, format_bytes(sums));
+}
+
+DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
+  const Experiment& experiment = setup.experiment;
+  const int members = experiment.ensemble.members;
+  const bool averages = experiment.train.average.kind != AverageKind::none;
+  const std::int64_t row = setup.network.parameters().length() + kRowExtra,
+                     all = std::int64_t{setup.planner.plan(0).units()} * members;
+  DeviceBytes bytes;
+  bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
+  bytes.rows = (all + ranks - 1) / ranks;
+  // Of several ranks: the rows, their slices, those of all ranks' rows; the sums and their slices.
+  const std::int64_t exchanged = ranks > 1 ? 3 : 1, summed = ranks > 1 ? 2 : 1;
+  bytes.gradients = static_cast<std::uint64_t>(exchanged * bytes.rows * row) * sizeof(float);
+  bytes.sums = static_cast<std::uint64_t>(summed * members * row) * sizeof(float);
+  return bytes;
+}
+
+std::string device_memory_fault(const DeviceBytes& bytes, std::uint64_t memory) {
+  if (bytes.total() <= memory) return "";
+  return fmt::format(
+      "the training needs {} of GPU memory ({}) and the GPU has {}: train fewer members "
+      "(ensemble.members) or slates (batch.slates) at a time, or on more GPUs",
+      format_bytes(bytes.total()), bytes.text(), format_bytes(memory));
+}
+
+void require_device_memory(const TrainingSetup& setup, const JobContext& context) {
+  if (!setup.network.device()) return;
+  const std::vector<Device> devices = visible_devices().devices;
+  const auto own = static_cast<std::size_t>(context.place.device);
+  if (own >= devices.size()) return;  // an emulated one
+  const std::string fault =
+      device_memory_fault(device_bytes(setup, context.world.size()), devices[own].memory);
+  if (!fault.empty()) throw ConfigError(fault);
+}
+
+}  // namespace tpudist

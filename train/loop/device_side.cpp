@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <atomic>
+#include <span>
+
+#include "dist/collectives/device_reducer.hpp"
+#include "dist/collectives/nccl_communicator.hpp"
+#include "models/kernels/leaf_sums.hpp"
+#include "train/loop/step_side.hpp"
+
+namespace tpudist {
+namespace {
+
+// The kernels run on the default stream, which is the one of the network's calls and of NCCL.
+class StepDevice final : public ReducingDevice {
+ public:
+  explicit StepDevice(DeviceCopies& device) : device_(device) {}
+
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return device_.allocate(bytes); }
+  void upload(const void* from, std::size_t bytes, void* to) override {
+    const HostPart part{from, 0, bytes};
+    device_.upload(std::span(&part, 1), bytes, to);
+  }
+  void put_values(std::int64_t count, const std::int32_t* row_of, const float* values,
+                  std::int64_t length, std::int64_t at, float* rows) override {
+    device_.select();
+    launch_put_values(count, row_of, values, length, at, rows, nullptr);
+  }
+  void rows_to_slices(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+                      const std::int32_t* row_of, const float* rows, float* slices) override {
+    device_.select();
+    launch_rows_to_slices(count, length, ranks, begin, row_of, rows, slices, nullptr);
+  }
+  void slices_to_rows(std::int64_t count, std::int64_t length, int ranks, const std::int32_t* begin,
+                      const float* slices, float* rows) override {
+    device_.select();
+    launch_slices_to_rows(count, length, ranks, begin, slices, rows, nullptr);
+  }
+  void add_leaves(int members, std::int64_t length, const std::int32_t* plan, float* leaves,
+                  float* sums) override {
+    device_.select();
+    launch_leaf_sums(members, length, plan, leaves, sums, nullptr);
+  }
+
+ private:
+  DeviceCopies& device_;
+};
+
+// Gradients, sums and weights stay on the device; losses and norms come to the host.
+class DeviceSide : public StepSide {
+ public:
+  DeviceSide(const Experiment& experiment, const Network& network, JobContext& context)
+      : experiment_(experiment),
+        network_(network),
+        context_(context),
+        length_(network.parameters().length()),
+        stride_(length_ + kRowExtra),
+        nccl_(communicator(experiment, context)),
+        device_(*network.device()),
+        reducer_(context.world, nccl_.get(), device_,
+                 experiment.dist.reduce == ReduceMode::all_reduce ? DeviceReducer::Order::ranks
+                                                                  : DeviceReducer::Order::tree,
+                 stride_, length_) {}
+
+  Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
+                   TrainingState& state) override {
+    reducer_.begin(batch.owners);
+    first_row_.assign(1, 0);
+    for (const StepCall& call : calls)
+      first_row_.push_back(first_row_.back() + static_cast<int>(call.members.size()));
+    // Which units a rank has changes from step to step: it grows a few times at most.
+    const int most = batch.units() * experiment_.ensemble.members, rows = first_row_.back();
+    if (!store_ || store_->rows() < rows) {
+      store_.reset();
+      store_ = network_.make_gradient_store(std::min(most, rows + rows / 4), stride_);
+    }
+    return state.device_weights()->parameters();
+  }
+
+  // Two threads take one call after the other, so that the device has the forward pass of one while
+  // the host works out the loss of the other.
+  void for_calls(const std::function<void(std::size_t)>& run) override {
+    const std::size_t calls = first_row_.size() - 1;
+    std::atomic<std::size_t> next = 0;
+    context_.pool.parallel_for(2, [&](std::int64_t) {
+      try {
+        for (std::size_t i = next++; i < calls; i = next++) run(i);
+      } catch (...) {
+        next = calls;  // the other thread takes no further call
+        throw;
+      }
+    });
+  }
+
+  // The gradients of chunks are added up on the host.
+  void add(const StepCall& call, std::size_t index,
+           const std::function<void(const GradientRows&)>& gradient) override {
+    const int first = first_row_[index];
+    if (call.data->chunks.empty()) {
+      gradient({*store_, first});
+    } else {
+      std::vector<std::vector<float>> rows(call.members.size());
+      for (std::vector<float>& row : rows) row.resize(static_cast<std::size_t>(length_));
+      gradient(std::vector<std::span<float>>(rows.begin(), rows.end()));
+      for (std::size_t m = 0; m < rows.size(); ++m)
+        device_.upload(rows[m].data(), rows[m].size() * sizeof(float),
+                       store_->data() + (first + static_cast<int>(m)) * stride_);
+    }
+    for (std::size_t m = 0; m < call.members.size(); ++m)
+      reducer_.add(call.members[m], call.unit, first + static_cast<int>(m),
+                   static_cast<float>(call.losses[m]));
+  }
+
+  void reduce() override { sums_ = reducer_.finalize(store_->data()); }
+
+  DeviceWeights::LossAndNorm totals(TrainingState& state) override {
+    return state.device_weights()->losses_and_norms(sums_, stride_);
+  }
+
+  void step(TrainingState& state, const std::vector<double>& norms, const std::vector<bool>& active,
+            const std::vector<double>& rate_factors) override {
+    state.device_weights()->step(sums_, stride_, norms, active, rate_factors);
+  }
+
+  void add_point(TrainingState& state) override {
+    state.device_weights()->add_point(state.training(), state.step, experiment_.train.steps);
+  }
+
+ private:
+  static std::unique_ptr<Communicator> communicator(const Experiment& experiment,
+                                                    JobContext& context) {
+    if (context.world.size() == 1) return nullptr;
+    RankActivity* const activity = context.watchdog ? &context.watchdog->activity() : nullptr;
+    return make_nccl_communicator(context.world, context.place.device,
+                                  {activity, experiment.dist.timeout});
+  }
+
+  const Experiment& experiment_;
+  const Network& network_;
+  JobContext& context_;
+  const std::int64_t length_, stride_;  // P, and P with the loss after it (padded)
+  const std::unique_ptr<Communicator> nccl_;
+  StepDevice device_;
+  DeviceReducer reducer_;
+  std::unique_ptr<GradientStore> store_;
+  std::vector<int> first_row_;   // [calls + 1] in the store
+  const float* sums_ = nullptr;  // [M, stride]
+};
+
+}  // namespace
+
+std::unique_ptr<StepSide> make_device_side(const Experiment& experiment, const Network& network,
+                                           JobContext& context) {
+  return std::make_unique<DeviceSide>(experiment, network, context);
+}
+
+}  // namespace tpudist

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "dist/health/job_context.hpp"
+#include "experiment/experiment.hpp"
+#include "train/loop/training_state.hpp"
+#include "train/units/step_work.hpp"
+
+namespace tpudist {
+
+// Members that learn from one unit, in one call of the network.
+struct StepCall {
+  int unit = 0;
+  const Unit* data = nullptr;
+  std::vector<int> members;    // ascending
+  std::vector<double> losses;  // [members], once the gradients are computed
+};
+
+// Where the gradients of a step are added up and the state takes its step: on the host or on a
+// device. The calls of a step are in this order. One thread but for add().
+class StepSide {
+ public:
+  virtual ~StepSide() = default;
+
+  // Starts a step of these calls. Returns the parameters they compute with, until the state
+  // changes.
+  virtual Parameters begin(const BatchPlan& batch, const std::vector<StepCall>& calls,
+                           TrainingState& state) = 0;
+  // Calls run(i) for all calls of the step, on the threads that are right here.
+  virtual void for_calls(const std::function<void(std::size_t)>& run) = 0;
+  // For each call, by any thread: `gradient` computes its gradients into these rows [members, P]
+  // and sets its losses.
+  virtual void add(const StepCall& call, std::size_t index,
+                   const std::function<void(const GradientRows&)>& gradient) = 0;
+  // Sums the gradients of all ranks. Collective.
+  virtual void reduce() = 0;
+  // The weighted mean loss of each member, and the norm of its gradient, before clipping.
+  virtual DeviceWeights::LossAndNorm totals(TrainingState& state) = 0;
+  // FlatOptimizer::step on those sums.
+  virtual void step(TrainingState& state, const std::vector<double>& norms,
+                    const std::vector<bool>& active, const std::vector<double>& rate_factors) = 0;
+  // WeightAverage::add of the members that train, after step `state.step`.
+  virtual void add_point(TrainingState& state) = 0;
+};
+
+// Borrows all three. Collective with NCCL.
+std::unique_ptr<StepSide> make_host_side(const Experiment& experiment, const Network& network,
+                                         JobContext& context);
+std::unique_ptr<StepSide> make_device_side(const Experiment& experiment, const Network& network,
+                                           JobContext& context);
+
+inline constexpr std::int64_t kRowExtra = 16;  // floats after a gradient: the loss, padded
+
+}  // namespace tpudist
