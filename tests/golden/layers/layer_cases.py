@@ -50,17 +50,35 @@ class Sage(nn.Module):
 
 
 class Graph(nn.Module):
-    """A layer of PyTorch Geometric that takes x and edges, in one direction."""
+    """A layer of PyTorch Geometric that takes x and edges, along one direction or both at once."""
 
     def __init__(self, conv, direction):
         super().__init__()
-        self.conv, self.edges = conv, U_TO_V if direction == "u_to_v" else V_TO_U
+        self.conv = conv
+        self.edges = {"u_to_v": U_TO_V, "v_to_u": V_TO_U,
+                      "both": torch.cat([U_TO_V, V_TO_U], 1)}[direction]
 
     def forward(self, x):
         return self.conv(x, self.edges)
 
     def named_parameters(self, *_, **__):
         return self.conv.named_parameters()
+
+
+class RightGcn(nn.Module):
+    """[D^-1 (A + I) x W + b for both directions], each with its own degrees, weight and bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(
+            GCNConv(WIDTH, OUT, normalize=False, add_self_loops=False) for _ in range(2))
+
+    def forward(self, x):
+        parts = []
+        for conv, edges in zip(self.convs, (U_TO_V, V_TO_U)):
+            edges = torch.cat([edges, torch.arange(NODES).expand(2, -1)], 1)
+            parts.append(conv(x, edges, (1 / edges[1].bincount().to(x.dtype))[edges[1]]))
+        return torch.cat(parts, -1)
 
 
 class OverNodes(nn.Module):
@@ -164,6 +182,12 @@ def cases():
         mlp = nn.Sequential(nn.Linear(WIDTH, OUT), nn.ReLU(), nn.Linear(OUT, OUT))
         yield (f"gin_{direction}", Graph(GINConv(mlp, eps=0.1, train_eps=True), direction), "gin",
                {"direction": direction, "hidden": OUT, "train_eps": True})
+    for self_loops in (True, False):
+        yield (f"gcn_both_{'with' if self_loops else 'without'}_loops",
+               Graph(GCNConv(WIDTH, OUT, add_self_loops=self_loops), "both"), "gcn",
+               {"direction": "both", "self_loops": self_loops})
+    yield ("gcn_right", RightGcn(), "gcn",
+           {"direction": "both", "self_loops": True, "normalise": "right"})
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}
     yield ("mlp", Mlp([WIDTH, 5, OUT], lambda x: F.leaky_relu(x, 0.01)), "mlp",
            {"widths": [5, OUT], "activation": "leaky_relu"})

@@ -33,7 +33,12 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"sage", "sage_alone", "{layer: sage, width: 5, directions: [], " + tanh + "}"},
       {"gcn", "gcn", "{layer: gcn, width: 5, " + tanh + "}"},
       {"gcn", "gcn_backwards",
-       "{layer: gcn, width: 5, direction: producer_to_consumer, activation: none}"},
+       "{layer: gcn, width: 5, directions: [producer_to_consumer], activation: none}"},
+      {"gcn", "gcn_both", "{layer: gcn, width: 5, " + both + "}"},
+      // A node without neighbours stays in the skip alone.
+      {"gcn", "gcn_without_loops",
+       "{layer: residual, blocks: [{layer: gcn, width: 6, self_loops: false, " + both + "}]}"},
+      {"gcn", "gcn_right", "{layer: gcn, width: 4, normalise: right, " + tanh + ", " + both + "}"},
       {"gin", "gin", "{layer: gin, width: 5, hidden: 4, " + tanh + "}"},
       {"gin", "gin_learned_eps",
        "{layer: gin, width: 5, hidden: 7, eps: 0.3, train_eps: true, activation: silu, " + both +
