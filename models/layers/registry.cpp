@@ -8,6 +8,7 @@
 #include "models/layers/channel_attention.hpp"
 #include "models/layers/config_attention.hpp"
 #include "models/layers/dropout.hpp"
+#include "models/layers/gat.hpp"
 #include "models/layers/gcn.hpp"
 #include "models/layers/gin.hpp"
 #include "models/layers/group_norm.hpp"
@@ -30,6 +31,8 @@ struct Entry {
 constexpr Entry kLayers[] = {
     {"sage", read_sage},
     {"gcn", read_gcn},
+    {"gat", read_gat},
+    {"gatv2", read_gatv2},
     {"gin", read_gin},
     {"linear", read_linear},
     {"activation", read_activation},

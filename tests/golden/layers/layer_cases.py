@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_geometric.nn import GCNConv, GINConv, GraphNorm, InstanceNorm, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GraphNorm, InstanceNorm, SAGEConv
 
 from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
 
@@ -63,6 +63,13 @@ class Graph(nn.Module):
 
     def named_parameters(self, *_, **__):
         return self.conv.named_parameters()
+
+
+class EachConfig(Graph):
+    """The same for layers that take one configuration at a time."""
+
+    def forward(self, x):
+        return torch.stack([self.conv(one, self.edges) for one in x])
 
 
 class RightGcn(nn.Module):
@@ -188,6 +195,12 @@ def cases():
                {"direction": "both", "self_loops": self_loops})
     yield ("gcn_right", RightGcn(), "gcn",
            {"direction": "both", "self_loops": True, "normalise": "right"})
+    for name, conv in (("gat", GATConv), ("gatv2", GATv2Conv)):
+        for direction, heads, concat in (("u_to_v", 2, True), ("v_to_u", 1, True),
+                                         ("both", 3, False)):
+            yield (f"{name}_{direction}", EachConfig(
+                conv(WIDTH, OUT, heads, concat, negative_slope=0.2), direction), name,
+                   {"direction": direction, "heads": heads, "join": "concat" if concat else "mean"})
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}
     yield ("mlp", Mlp([WIDTH, 5, OUT], lambda x: F.leaky_relu(x, 0.01)), "mlp",
            {"widths": [5, OUT], "activation": "leaky_relu"})

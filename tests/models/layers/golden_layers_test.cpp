@@ -74,6 +74,8 @@ Spelling spelling_of(const GoldenCase& golden) {
     return {begin + key("self_loops", "self_loops") + key("normalise", "normalise") + "}",
             {{"convs.1.lin", "gcn.lin_1"}, {"convs.1.bias", "gcn.bias_1"}, {first, "gcn."}}};
   }
+  if (layer == "gat" || layer == "gatv2")
+    return {begin + key("heads", "heads") + key("join", "join") + "}", {{"", layer + "."}}};
   if (layer == "gin")
     return {begin + key("hidden", "hidden") + key("train_eps", "train_eps") + "}", {{"", "gin."}}};
   if (layer == "mlp") {
@@ -258,7 +260,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 37);
+  EXPECT_EQ(cases, 43);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -39,6 +39,11 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"gcn", "gcn_without_loops",
        "{layer: residual, blocks: [{layer: gcn, width: 6, self_loops: false, " + both + "}]}"},
       {"gcn", "gcn_right", "{layer: gcn, width: 4, normalise: right, " + tanh + ", " + both + "}"},
+      {"gat", "gat", "{layer: gat, width: 3, heads: 2, " + tanh + "}"},
+      {"gat", "gat_mean", "{layer: gat, width: 5, heads: 3, join: mean, " + both + "}"},
+      {"gatv2", "gatv2", "{layer: gatv2, width: 3, heads: 2, " + tanh + "}"},
+      {"gatv2", "gatv2_mean",
+       "{layer: gatv2, width: 5, heads: 3, join: mean, negative_slope: 0.1, " + both + "}"},
       {"gin", "gin", "{layer: gin, width: 5, hidden: 4, " + tanh + "}"},
       {"gin", "gin_learned_eps",
        "{layer: gin, width: 5, hidden: 7, eps: 0.3, train_eps: true, activation: silu, " + both +
