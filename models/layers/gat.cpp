@@ -182,8 +182,8 @@ class Gat : public Layer {
   int step_;
 };
 
-std::shared_ptr<const Layer> read(ConfigNode block, const LayerContext& place,
-                                  bool second_version) {
+std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerContext& place,
+                                          bool second_version) {
   GatConfig config;
   config.second_version = second_version;
   block.require("width");
@@ -203,11 +203,11 @@ std::shared_ptr<const Layer> read(ConfigNode block, const LayerContext& place,
 }  // namespace
 
 std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerContext& place) {
-  return read(block, place, false);
+  return read_version(block, place, false);
 }
 
 std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerContext& place) {
-  return read(block, place, true);
+  return read_version(block, place, true);
 }
 
 }  // namespace tpudist

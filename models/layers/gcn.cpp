@@ -22,21 +22,6 @@ struct GcnConfig {
   Activation activation = Activation::relu;
 };
 
-// The number of neighbours of each row after the layer, [directions][rows].
-std::vector<std::vector<double>> degrees(const PlanLayer& step) {
-  std::vector<std::vector<double>> all;
-  for (const EdgeSet& edges : step.edges) {
-    const Csr& matrix = edges.aggregate.forward;
-    auto& own = all.emplace_back(static_cast<std::size_t>(step.rows_out));
-    for (std::int64_t row = 0; row < step.rows_out; ++row) {
-      const std::int64_t source = edges.neighbourhood(row) / edges.aggregate.replicas;
-      for (std::int64_t entry = matrix.begin[source]; entry < matrix.begin[source + 1]; ++entry)
-        own[static_cast<std::size_t>(row)] += matrix.weight_of(entry);
-    }
-  }
-  return all;
-}
-
 class Gcn : public Layer {
  public:
   Gcn(const GcnConfig& config, const LayerContext& place)
@@ -74,7 +59,9 @@ class Gcn : public Layer {
   // The factors of the rows, one column each: D^-1/2 of all directions, or D^-1 of each.
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
     for (auto step = static_cast<std::size_t>(step_); step < step_ + steps().size(); ++step) {
-      const auto all = degrees(*plan.layers[step]);
+      std::vector<std::vector<double>> all;
+      for (const EdgeSet& edges : plan.layers[step]->edges)
+        all.push_back(neighbour_counts(*plan.layers[step], edges));
       std::vector<double> factors;
       for (std::size_t row = 0; row < all[0].size(); ++row) {
         double sum = 0;

@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GraphNorm, InstanceNorm, SAGEConv
+from torch_geometric.nn import (GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphNorm, InstanceNorm,
+                                SAGEConv)
 
 from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
 
@@ -86,6 +87,30 @@ class RightGcn(nn.Module):
             edges = torch.cat([edges, torch.arange(NODES).expand(2, -1)], 1)
             parts.append(conv(x, edges, (1 / edges[1].bincount().to(x.dtype))[edges[1]]))
         return torch.cat(parts, -1)
+
+
+class Gine(Graph):
+    """GINEConv whose edges have one learned vector for each direction."""
+
+    def __init__(self, conv, direction):
+        super().__init__(conv, direction)
+        for i in range(self.edges.shape[1] // U_TO_V.shape[1]):
+            conv.register_parameter("edge" + (f"_{i}" if i else ""), nn.Parameter(torch.zeros(WIDTH)))
+
+    def forward(self, x):
+        edges = [p for name, p in self.conv.named_parameters() if name.startswith("edge")]
+        return self.conv(x, self.edges, torch.stack(edges).repeat_interleave(U_TO_V.shape[1], 0))
+
+
+class Prelu(nn.Module):
+    """nn.PReLU over the last dimension."""
+
+    def __init__(self, slopes):
+        super().__init__()
+        self.weight = nn.PReLU(slopes).weight
+
+    def forward(self, x):
+        return F.prelu(x.transpose(1, 2), self.weight).transpose(1, 2)
 
 
 class OverNodes(nn.Module):
@@ -201,6 +226,12 @@ def cases():
             yield (f"{name}_{direction}", EachConfig(
                 conv(WIDTH, OUT, heads, concat, negative_slope=0.2), direction), name,
                    {"direction": direction, "heads": heads, "join": "concat" if concat else "mean"})
+    for direction in ("u_to_v", "both"):
+        mlp = nn.Sequential(nn.Linear(WIDTH, OUT), nn.ReLU(), nn.Linear(OUT, OUT))
+        yield (f"gine_{direction}", Gine(GINEConv(mlp, eps=0.1, train_eps=True), direction), "gine",
+               {"direction": direction, "hidden": OUT, "train_eps": True})
+    yield "prelu", Prelu(1), "prelu", {}
+    yield "prelu_per_channel", Prelu(WIDTH), "prelu", {"per_channel": True}
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}
     yield ("mlp", Mlp([WIDTH, 5, OUT], lambda x: F.leaky_relu(x, 0.01)), "mlp",
            {"widths": [5, OUT], "activation": "leaky_relu"})

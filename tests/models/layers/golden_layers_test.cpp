@@ -76,8 +76,11 @@ Spelling spelling_of(const GoldenCase& golden) {
   }
   if (layer == "gat" || layer == "gatv2")
     return {begin + key("heads", "heads") + key("join", "join") + "}", {{"", layer + "."}}};
-  if (layer == "gin")
-    return {begin + key("hidden", "hidden") + key("train_eps", "train_eps") + "}", {{"", "gin."}}};
+  if (layer == "prelu")
+    return {"{layer: prelu" + key("per_channel", "per_channel") + "}", {{"", "prelu."}}};
+  if (layer == "gin" || layer == "gine")
+    return {begin + key("hidden", "hidden") + key("train_eps", "train_eps") + "}",
+            {{"", layer + "."}}};
   if (layer == "mlp") {
     std::string yaml;
     std::vector<std::pair<std::string, std::string>> names;
@@ -260,7 +263,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 43);
+  EXPECT_EQ(cases, 47);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -48,6 +48,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"gin", "gin_learned_eps",
        "{layer: gin, width: 5, hidden: 7, eps: 0.3, train_eps: true, activation: silu, " + both +
            "}"},
+      {"gine", "gine", "{layer: gine, width: 5, hidden: 4, train_eps: true, " + both + "}"},
       {"linear", "linear", "{layer: linear, width: 7}"},
       {"linear", "linear_without_bias", "{layer: linear, width: 5, bias: false, " + tanh + "}"},
       {"linear", "linear_xavier", "{layer: linear, width: 5, initialise: xavier, bias_value: 0.1}"},
@@ -58,6 +59,8 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"activation", "elu", "{layer: activation, kind: elu}"},
       {"activation", "silu", "{layer: activation, kind: silu}"},
       {"activation", "no_activation", "{layer: activation, kind: none}"},
+      {"prelu", "prelu", "{layer: prelu}"},
+      {"prelu", "prelu_per_channel", "{layer: prelu, per_channel: true}"},
       {"residual", "residual",
        "{layer: residual, blocks: [{layer: instance_norm}, {layer: sage, width: 6, " + tanh +
            "}, {layer: dropout, rate: 0.2}, {layer: channel_attention, reduction: 2}]}"},
