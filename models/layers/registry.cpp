@@ -16,6 +16,7 @@
 #include "models/layers/layer_norm.hpp"
 #include "models/layers/linear.hpp"
 #include "models/layers/linear_start.hpp"
+#include "models/layers/pna.hpp"
 #include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
 
@@ -35,6 +36,7 @@ constexpr Entry kLayers[] = {
     {"gatv2", read_gatv2},
     {"gin", read_gin},
     {"gine", read_gine},
+    {"pna", read_pna},
     {"linear", read_linear},
     {"activation", read_activation},
     {"prelu", read_prelu},

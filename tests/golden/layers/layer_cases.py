@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch_geometric.nn import (GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphNorm, InstanceNorm,
-                                SAGEConv)
+                                PNAConv, SAGEConv)
 
 from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
 
@@ -100,6 +100,13 @@ class Gine(Graph):
     def forward(self, x):
         edges = [p for name, p in self.conv.named_parameters() if name.startswith("edge")]
         return self.conv(x, self.edges, torch.stack(edges).repeat_interleave(U_TO_V.shape[1], 0))
+
+
+def pna(average_log_degree):
+    conv = PNAConv(WIDTH, OUT, ["mean", "max", "min", "std"],
+                   ["identity", "amplification", "attenuation"], torch.ones(3, dtype=torch.long))
+    conv.aggr_module.avg_deg_log.fill_(average_log_degree)
+    return conv
 
 
 class Prelu(nn.Module):
@@ -230,6 +237,9 @@ def cases():
         mlp = nn.Sequential(nn.Linear(WIDTH, OUT), nn.ReLU(), nn.Linear(OUT, OUT))
         yield (f"gine_{direction}", Gine(GINEConv(mlp, eps=0.1, train_eps=True), direction), "gine",
                {"direction": direction, "hidden": OUT, "train_eps": True})
+    for direction in ("u_to_v", "v_to_u"):
+        yield (f"pna_{direction}", EachConfig(pna(0.75), direction), "pna",
+               {"direction": direction, "average_log_degree": 0.75})
     yield "prelu", Prelu(1), "prelu", {}
     yield "prelu_per_channel", Prelu(WIDTH), "prelu", {"per_channel": True}
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}

@@ -49,6 +49,9 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
        "{layer: gin, width: 5, hidden: 7, eps: 0.3, train_eps: true, activation: silu, " + both +
            "}"},
       {"gine", "gine", "{layer: gine, width: 5, hidden: 4, train_eps: true, " + both + "}"},
+      // Where a maximum is of products, rounding decides between equal neighbours; here there are none.
+      {"pna", "pna", "{layer: pna, width: 5, directions: [producer_to_consumer], " + tanh + "}"},
+      {"pna", "pna_both", "{layer: pna, width: 4, average_log_degree: 0.7, " + both + "}"},
       {"linear", "linear", "{layer: linear, width: 7}"},
       {"linear", "linear_without_bias", "{layer: linear, width: 5, bias: false, " + tanh + "}"},
       {"linear", "linear_xavier", "{layer: linear, width: 5, initialise: xavier, bias_value: 0.1}"},
