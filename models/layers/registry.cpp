@@ -19,6 +19,7 @@
 #include "models/layers/pna.hpp"
 #include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
+#include "models/layers/virtual_node.hpp"
 
 namespace tpudist {
 namespace {
@@ -37,6 +38,7 @@ constexpr Entry kLayers[] = {
     {"gin", read_gin},
     {"gine", read_gine},
     {"pna", read_pna},
+    {"virtual_node", read_virtual_node},
     {"linear", read_linear},
     {"activation", read_activation},
     {"prelu", read_prelu},

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch_geometric.nn import (GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphNorm, InstanceNorm,
                                 PNAConv, SAGEConv)
+from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
 from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
 
@@ -118,6 +119,18 @@ class Prelu(nn.Module):
 
     def forward(self, x):
         return F.prelu(x.transpose(1, 2), self.weight).transpose(1, 2)
+
+
+class VirtualNode(nn.Module):
+    """x + relu(nn(what an aggregation of PyTorch Geometric makes of all nodes of x))."""
+
+    def __init__(self, aggregation, hidden):
+        super().__init__()
+        self.aggregation = aggregation
+        self.nn = nn.Sequential(nn.Linear(WIDTH, hidden), nn.ReLU(), nn.Linear(hidden, WIDTH))
+
+    def forward(self, x):
+        return x + self.nn(self.aggregation(x, dim=1)).relu()
 
 
 class OverNodes(nn.Module):
@@ -240,6 +253,9 @@ def cases():
     for direction in ("u_to_v", "v_to_u"):
         yield (f"pna_{direction}", EachConfig(pna(0.75), direction), "pna",
                {"direction": direction, "average_log_degree": 0.75})
+    for name, aggregation in (("sum", SumAggregation()), ("mean", MeanAggregation())):
+        yield (f"virtual_node_{name}", VirtualNode(aggregation, 5), "virtual_node",
+               {"hidden": 5, "aggregation": name})
     yield "prelu", Prelu(1), "prelu", {}
     yield "prelu_per_channel", Prelu(WIDTH), "prelu", {"per_channel": True}
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}

@@ -79,6 +79,10 @@ Spelling spelling_of(const GoldenCase& golden) {
   if (layer == "pna")
     return {begin + key("average_log_degree", "average_log_degree") + "}",
             {{"pre_nns.0.0.", "pna.pre."}, {"post_nns.0.0.", "pna.post."}, {"lin.", "pna.lin."}}};
+  if (layer == "virtual_node")
+    return {
+        "{layer: virtual_node" + key("hidden", "hidden") + key("aggregation", "aggregation") + "}",
+        {{"", "virtual_node."}}};
   if (layer == "prelu")
     return {"{layer: prelu" + key("per_channel", "per_channel") + "}", {{"", "prelu."}}};
   if (layer == "gin" || layer == "gine")
@@ -266,7 +270,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 49);
+  EXPECT_EQ(cases, 51);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -52,6 +52,9 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       // Where a maximum is of products, rounding decides between equal neighbours; here there are none.
       {"pna", "pna", "{layer: pna, width: 5, directions: [producer_to_consumer], " + tanh + "}"},
       {"pna", "pna_both", "{layer: pna, width: 4, average_log_degree: 0.7, " + both + "}"},
+      {"virtual_node", "virtual_node", "{layer: virtual_node, " + tanh + "}"},
+      {"virtual_node", "virtual_node_mean",
+       "{layer: virtual_node, hidden: 4, aggregation: mean, activation: none}"},
       {"linear", "linear", "{layer: linear, width: 7}"},
       {"linear", "linear_without_bias", "{layer: linear, width: 5, bias: false, " + tanh + "}"},
       {"linear", "linear_xavier", "{layer: linear, width: 5, initialise: xavier, bias_value: 0.1}"},
