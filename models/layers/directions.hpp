@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/config/config.hpp"
+#include "models/plans/plan.hpp"
 #include "models/plans/plan_shape.hpp"
 
 namespace tpudist {
@@ -13,5 +14,9 @@ std::vector<EdgeKind> read_directions(ConfigNode block);
 
 // Their text in a layer's description, e.g. " from consumers from producers".
 std::string direction_text(const std::vector<EdgeKind>& directions);
+
+// The number of neighbours of each row after the layer along one of its edge sets; parallel edges
+// count.
+std::vector<double> neighbour_counts(const PlanLayer& step, const EdgeSet& edges);
 
 }  // namespace tpudist

@@ -10,101 +10,161 @@
 #include "models/operators/linear_rows.hpp"
 #include "models/operators/map_rows.hpp"
 #include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
 
 namespace tpudist {
 namespace {
 
-// 1 / sqrt(1 + number of neighbours) of each row after the layer, [1, rows, 1].
-at::Tensor degree_factors(const PlanLayer& step, at::ScalarType dtype) {
-  const EdgeSet& edges = step.edges[0];
-  const Csr& matrix = edges.aggregate.forward;
-  std::vector<double> factors(static_cast<std::size_t>(step.rows_out));
-  for (std::int64_t row = 0; row < step.rows_out; ++row) {
-    const std::int64_t source = edges.neighbourhood(row) / edges.aggregate.replicas;
-    double neighbours = 0;
-    for (std::int64_t entry = matrix.begin[source]; entry < matrix.begin[source + 1]; ++entry)
-      neighbours += matrix.weight_of(entry);
-    factors[static_cast<std::size_t>(row)] = 1 / std::sqrt(1 + neighbours);
-  }
-  return at::tensor(factors, at::kDouble).to(dtype).view({1, -1, 1});
-}
+struct GcnConfig {
+  std::int64_t width = 0;
+  std::vector<EdgeKind> directions;
+  bool symmetric = true, self_loops = true;
+  Activation activation = Activation::relu;
+};
 
 class Gcn : public Layer {
  public:
-  Gcn(const LayerContext& place, std::int64_t width, EdgeKind direction, Activation activation)
-      : prefix_(place.prefix + "gcn."),
-        in_(place.channels),
-        width_(width),
-        step_(place.step),
-        direction_(direction),
-        activation_(activation) {}
+  Gcn(const GcnConfig& config, const LayerContext& place)
+      : config_(config), prefix_(place.prefix + "gcn."), in_(place.channels), step_(place.step) {}
 
   std::string description() const override {
-    return "gcn " + std::to_string(width_) + direction_text({direction_}) + ", " +
-           activation_names()[static_cast<std::size_t>(activation_)];
+    return "gcn " + std::to_string(channels()) + direction_text(config_.directions) +
+           (config_.symmetric ? ", " : ", right-normalised, ") +
+           (config_.self_loops ? "" : "no self-loops, ") +
+           activation_names()[static_cast<std::size_t>(config_.activation)];
   }
-  std::int64_t channels() const override { return width_; }
+  std::int64_t channels() const override { return config_.width * parts(); }
   std::vector<LayerShape> steps() const override {
-    const LayerShape step{{direction_}, Aggregation::sum, false};
-    return {step, step};
+    const LayerShape step{config_.directions, Aggregation::sum, false};
+    if (config_.symmetric) return {step, step};
+    return {step};
   }
   std::vector<ParameterEntry> parameters() const override {
-    ParameterEntry weight = linear_weight(prefix_ + "lin.weight", in_, width_),
-                   bias = linear_bias(prefix_ + "bias", in_, width_);
-    weight.initialiser.kind = Initialiser::Kind::xavier;
-    bias.initialiser = {Initialiser::Kind::constant, 0};
-    return {weight, bias};
+    std::vector<ParameterEntry> entries;
+    for (int part = 0; part < parts(); ++part) {
+      entries.push_back(linear_weight(prefix_ + weight_of(part), in_, config_.width));
+      entries.back().initialiser.kind = Initialiser::Kind::xavier;
+      entries.push_back(linear_bias(prefix_ + bias_of(part), in_, config_.width));
+      entries.back().initialiser = {Initialiser::Kind::constant, 0};
+    }
+    return entries;
   }
   void add_work(NetworkWork& network) const override {
-    network.steps.push_back({product_work(in_, width_), 0, 0, width_, 0});
-    network.steps.push_back({0, 0, 0, 2 * width_, 1});
+    const auto sets = static_cast<int>(config_.directions.size());
+    network.steps.push_back({parts() * product_work(in_, config_.width), 0, 0, channels(),
+                             config_.symmetric ? 0 : sets});
+    if (config_.symmetric) network.steps.push_back({0, 0, 0, 2 * config_.width, sets});
   }
 
+  // The factors of the rows, one column each: D^-1/2 of all directions, or D^-1 of each.
   void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
-    for (const auto step : {static_cast<std::size_t>(step_), static_cast<std::size_t>(step_) + 1})
-      context.factors[step] = degree_factors(*plan.layers[step], dtype);
+    for (auto step = static_cast<std::size_t>(step_); step < step_ + steps().size(); ++step) {
+      std::vector<std::vector<double>> all;
+      for (const EdgeSet& edges : plan.layers[step]->edges)
+        all.push_back(neighbour_counts(*plan.layers[step], edges));
+      std::vector<double> factors;
+      for (std::size_t row = 0; row < all[0].size(); ++row) {
+        double sum = 0;
+        for (std::size_t set = 0; set < all.size(); ++set) {
+          sum += all[set][row];
+          if (!config_.symmetric) factors.push_back(inverse(all[set][row]));
+        }
+        if (config_.symmetric) factors.push_back(std::sqrt(inverse(sum)));
+      }
+      context.factors[step] = at::tensor(factors, at::kDouble).to(dtype).view({1, -1, parts()});
+    }
   }
 
   RowStates forward(const RowStates& x, const LayerWeights& weights,
                     const LayerCall& call) const override {
-    const PlanLayer &counting = *call.plan.layers[step_], &adding = *call.plan.layers[step_ + 1];
-    const at::Tensor* const factors = &call.context.factors[step_];
-    const at::Tensor product =
-        linear_rows(x, weights[prefix_ + "lin.weight"], at::Tensor(), call.backend);
-    const at::Tensor scaled =
-        map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
-                 {gather_rows(product, counting.self, call.backend), factors[0]}, {}, call.backend);
-    const EdgeSet& edges = adding.edges[0];
-    const at::Tensor around =
-        aggregate_rows(edges.aggregate, scaled, Aggregation::sum, call.backend);
-    const at::Tensor sum =
-        sum_of_gathered({{scaled, adding.self}, {around, edges.neighbourhood}}, call.backend);
-    const at::Tensor y =
-        map_rows([](const auto& rows, const auto& bias) { return rows[0] * rows[1] + bias[0]; },
-                 {sum, factors[1]}, {weights[prefix_ + "bias"]}, call.backend);
-    return activate_rows(y, activation_, call.backend);
+    return activate_rows(
+        config_.symmetric ? symmetric(x, weights, call) : of_each_direction(x, weights, call),
+        config_.activation, call.backend);
   }
 
  private:
+  int parts() const { return config_.symmetric ? 1 : static_cast<int>(config_.directions.size()); }
+  static std::string number(int part) { return part == 0 ? "" : "_" + std::to_string(part); }
+  static std::string weight_of(int part) { return "lin" + number(part) + ".weight"; }
+  static std::string bias_of(int part) { return "bias" + number(part); }
+  double inverse(double neighbours) const {
+    const double degree = neighbours + (config_.self_loops ? 1 : 0);
+    return degree > 0 ? 1 / degree : 0;
+  }
+
+  at::Tensor product(const at::Tensor& x, int part, const LayerWeights& weights,
+                     const LayerCall& call) const {
+    return linear_rows(x, weights[prefix_ + weight_of(part)], at::Tensor(), call.backend);
+  }
+  // A x of the edge sets first .. first + count - 1.
+  at::Tensor sum(const at::Tensor& x, const PlanLayer& step, std::size_t first, std::size_t count,
+                 const LayerCall& call) const {
+    const int self = config_.self_loops ? 1 : 0;
+    const auto uses = split_uses(x, static_cast<int>(count) + self, call.backend);
+    std::vector<GatheredTerm> terms;
+    if (self) terms.push_back({uses[0], step.self});
+    for (std::size_t i = 0; i < count; ++i) {
+      const EdgeSet& edges = step.edges[first + i];
+      terms.push_back(
+          {aggregate_rows(edges.aggregate, uses[self + i], Aggregation::sum, call.backend),
+           edges.neighbourhood});
+    }
+    return sum_of_gathered(terms, call.backend);
+  }
+  // x times a column of the step's factors, plus the bias.
+  at::Tensor scaled(const at::Tensor& x, int step, int part, const LayerWeights& weights,
+                    const LayerCall& call) const {
+    return map_rows(
+        [part](const auto& rows, const auto& bias) {
+          return rows[0] * rows[1].narrow(2, part, 1) + bias[0];
+        },
+        {x, call.context.factors[step]}, {weights[prefix_ + bias_of(part)]}, call.backend);
+  }
+
+  at::Tensor symmetric(const at::Tensor& x, const LayerWeights& weights,
+                       const LayerCall& call) const {
+    const PlanLayer &counting = *call.plan.layers[step_], &adding = *call.plan.layers[step_ + 1];
+    const at::Tensor own =
+        map_rows([](const auto& rows, const auto&) { return rows[0] * rows[1]; },
+                 {gather_rows(product(x, 0, weights, call), counting.self, call.backend),
+                  call.context.factors[step_]},
+                 {}, call.backend);
+    return scaled(sum(own, adding, 0, adding.edges.size(), call), step_ + 1, 0, weights, call);
+  }
+
+  at::Tensor of_each_direction(const at::Tensor& x, const LayerWeights& weights,
+                               const LayerCall& call) const {
+    const std::vector<at::Tensor> uses = split_uses(x, parts(), call.backend);
+    std::vector<at::Tensor> all;
+    for (int part = 0; part < parts(); ++part) {
+      all.push_back(scaled(sum(product(uses[part], part, weights, call), *call.plan.layers[step_],
+                               static_cast<std::size_t>(part), 1, call),
+                           step_, part, weights, call));
+    }
+    return parts() == 1 ? all[0] : join_channels(all, call.backend);
+  }
+
+  GcnConfig config_;
   std::string prefix_;
-  std::int64_t in_, width_;
+  std::int64_t in_;
   int step_;
-  EdgeKind direction_;
-  Activation activation_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& place) {
+  GcnConfig config;
   block.require("width");
-  const std::int64_t width = block.integer("width", 64, {1, kMaxWidth});
-  const bool from_consumers =
-      block.choice("direction", "consumer_to_producer",
-                   {"consumer_to_producer", "producer_to_consumer"}) == "consumer_to_producer";
-  return std::make_shared<Gcn>(
-      place, width,
-      from_consumers ? EdgeKind::consumer_to_producer : EdgeKind::producer_to_consumer,
-      activation_of(block.choice("activation", "relu", activation_names())));
+  config.width = block.integer("width", 64, {1, kMaxWidth});
+  config.directions = read_directions(block);
+  if (config.directions.empty()) {
+    block.mistake("directions", "must hold at least one direction");
+    config.directions = {EdgeKind::consumer_to_producer};
+  }
+  config.symmetric = block.choice("normalise", "symmetric", {"symmetric", "right"}) == "symmetric";
+  config.self_loops = block.boolean("self_loops", true);
+  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
+  return std::make_shared<Gcn>(config, place);
 }
 
 }  // namespace tpudist

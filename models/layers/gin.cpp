@@ -16,18 +16,23 @@ struct GinConfig {
   std::int64_t width = 0, hidden = 0;
   std::vector<EdgeKind> directions;
   double eps = 0;
-  bool train_eps = false;
+  bool train_eps = false, of_edges = false;  // of_edges: GINE
   Activation activation = Activation::relu;
+
+  std::string name() const { return of_edges ? "gine" : "gin"; }
 };
 
 class Gin : public Layer {
  public:
   Gin(const GinConfig& config, const LayerContext& place)
-      : config_(config), prefix_(place.prefix + "gin."), in_(place.channels), step_(place.step) {}
+      : config_(config),
+        prefix_(place.prefix + config.name() + "."),
+        in_(place.channels),
+        step_(place.step) {}
 
   std::string description() const override {
-    return "gin " + std::to_string(config_.width) + " through " + std::to_string(config_.hidden) +
-           ", sum" + direction_text(config_.directions) + ", " +
+    return config_.name() + " " + std::to_string(config_.width) + " through " +
+           std::to_string(config_.hidden) + ", sum" + direction_text(config_.directions) + ", " +
            activation_names()[static_cast<std::size_t>(config_.activation)];
   }
   std::int64_t channels() const override { return config_.width; }
@@ -40,6 +45,10 @@ class Gin : public Layer {
         linear_bias(prefix_ + "nn.0.bias", in_, config_.hidden),
         linear_weight(prefix_ + "nn.2.weight", config_.hidden, config_.width),
         linear_bias(prefix_ + "nn.2.bias", config_.hidden, config_.width)};
+    for (std::size_t set = 0; config_.of_edges && set < config_.directions.size(); ++set) {
+      entries.push_back(linear_bias(edge_name(set), in_, in_));
+      entries.back().initialiser = {Initialiser::Kind::normal};
+    }
     if (!config_.train_eps) return entries;
     ParameterEntry eps{prefix_ + "eps", {1}};
     eps.group = ParameterGroup::norms;
@@ -63,8 +72,10 @@ class Gin : public Layer {
     std::vector<GatheredTerm> terms{
         {linear_rows(own(x, weights, call), weight, weights[prefix_ + "nn.0.bias"], call.backend),
          step.self}};
-    for (const EdgeSet& edges : step.edges) {
-      const at::Tensor around = aggregate_rows(edges.aggregate, x, Aggregation::sum, call.backend);
+    for (std::size_t set = 0; set < step.edges.size(); ++set) {
+      const EdgeSet& edges = step.edges[set];
+      const at::Tensor around = aggregate_rows(edges.aggregate, message(x, set, weights, call),
+                                               Aggregation::sum, call.backend);
       terms.push_back(
           {linear_rows(around, weight, at::Tensor(), call.backend), edges.neighbourhood});
     }
@@ -88,16 +99,27 @@ class Gin : public Layer {
                     call.backend);
   }
 
+  std::string edge_name(std::size_t set) const {
+    return prefix_ + "edge" + (set == 0 ? "" : "_" + std::to_string(set));
+  }
+  // What a neighbour adds.
+  at::Tensor message(const at::Tensor& x, std::size_t set, const LayerWeights& weights,
+                     const LayerCall& call) const {
+    if (!config_.of_edges) return x;
+    return map_rows([](const auto& rows, const auto& edge) { return (rows[0] + edge[0]).relu(); },
+                    {x}, {weights[edge_name(set)]}, call.backend);
+  }
+
   GinConfig config_;
   std::string prefix_;
   std::int64_t in_;
   int step_;
 };
 
-}  // namespace
-
-std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& place) {
+std::shared_ptr<const Layer> read_either(ConfigNode block, const LayerContext& place,
+                                         bool of_edges) {
   GinConfig config;
+  config.of_edges = of_edges;
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
   config.hidden = block.integer("hidden", config.width, {1, kMaxWidth});
@@ -106,6 +128,16 @@ std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& plac
   config.train_eps = block.boolean("train_eps", false);
   config.activation = activation_of(block.choice("activation", "relu", activation_names()));
   return std::make_shared<Gin>(config, place);
+}
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_gin(ConfigNode block, const LayerContext& place) {
+  return read_either(block, place, false);
+}
+
+std::shared_ptr<const Layer> read_gine(ConfigNode block, const LayerContext& place) {
+  return read_either(block, place, true);
 }
 
 }  // namespace tpudist

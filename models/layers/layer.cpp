@@ -25,6 +25,7 @@ PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
     : groups(plan.layers.size()),
       state_index(plan.layers.size()),
       row_keys(std::move(row_keys)),
+      entries(plan.layers.size()),
       factors(plan.layers.size()) {
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerShape& layer = shape.layers[i];
@@ -37,6 +38,14 @@ PlanContext::PlanContext(const Plan& plan, const PlanShape& shape,
   }
   if (shape.per_element && !plan.config.empty() && !this->row_keys.empty())
     element_keys = tpudist::element_keys(plan, this->row_keys.back());
+}
+
+const NeighbourEntries& PlanContext::make_entries(const Plan& plan, std::size_t step) {
+  for (std::size_t other = 0; other < plan.layers.size() && !entries[step]; ++other) {
+    if (plan.layers[other] == plan.layers[step]) entries[step] = entries[other];
+  }
+  if (!entries[step]) entries[step] = std::make_shared<NeighbourEntries>(*plan.layers[step]);
+  return *entries[step];
 }
 
 ParameterEntry linear_weight(const std::string& name, std::int64_t in, std::int64_t out) {

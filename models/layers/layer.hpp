@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/operators/backend.hpp"
+#include "models/operators/neighbour_entries.hpp"
 #include "models/operators/row_groups.hpp"
 #include "models/parameters/parameter_table.hpp"
 #include "models/plans/plan.hpp"
@@ -52,8 +53,14 @@ struct PlanContext {
   std::vector<std::vector<std::uint64_t>> row_keys;      // [depth + 1][rows]
   // [rows of a dense plan] keys of (node, configuration), if the shape needs them; else empty.
   std::vector<std::uint64_t> element_keys;
-  // [plan layers] factors of the rows after it, [1, rows, 1], where a layer has made them.
+  // [plan layers] where a layer has made them; equal plan layers share one.
+  std::vector<std::shared_ptr<const NeighbourEntries>> entries;
+  // [plan layers] factors of the rows after it, or of its entries, [1, rows or entries, n], where
+  // a layer has made them.
   std::vector<at::Tensor> factors;
+
+  // Makes the entries of a plan layer.
+  const NeighbourEntries& make_entries(const Plan& plan, std::size_t step);
 };
 
 // One call of a network: borrowed for the call and for its autograd graph.

@@ -8,6 +8,7 @@
 #include "models/layers/channel_attention.hpp"
 #include "models/layers/config_attention.hpp"
 #include "models/layers/dropout.hpp"
+#include "models/layers/gat.hpp"
 #include "models/layers/gcn.hpp"
 #include "models/layers/gin.hpp"
 #include "models/layers/group_norm.hpp"
@@ -15,8 +16,10 @@
 #include "models/layers/layer_norm.hpp"
 #include "models/layers/linear.hpp"
 #include "models/layers/linear_start.hpp"
+#include "models/layers/pna.hpp"
 #include "models/layers/residual.hpp"
 #include "models/layers/sage.hpp"
+#include "models/layers/virtual_node.hpp"
 
 namespace tpudist {
 namespace {
@@ -30,9 +33,15 @@ struct Entry {
 constexpr Entry kLayers[] = {
     {"sage", read_sage},
     {"gcn", read_gcn},
+    {"gat", read_gat},
+    {"gatv2", read_gatv2},
     {"gin", read_gin},
+    {"gine", read_gine},
+    {"pna", read_pna},
+    {"virtual_node", read_virtual_node},
     {"linear", read_linear},
     {"activation", read_activation},
+    {"prelu", read_prelu},
     {"residual", read_residual},
     {"layer_norm", read_layer_norm},
     {"instance_norm", read_instance_norm},

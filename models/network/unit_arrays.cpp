@@ -20,6 +20,9 @@ void add_arrays(PreparedPlan& part, DeviceArrays& arrays) {
   for (const auto& groups : part.context.groups) {
     if (groups) arrays.add(*groups);
   }
+  for (const auto& entries : part.context.entries) {
+    if (entries) arrays.add(*entries);
+  }
   for (const auto& index : part.context.state_index) add_index(index, arrays);
   for (const auto& keys : part.context.row_keys) arrays.add(keys);
   arrays.add(part.context.element_keys);

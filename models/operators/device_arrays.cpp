@@ -77,6 +77,12 @@ void DeviceArrays::add(const RowGroups& groups) {
   add(groups.size);
 }
 
+void DeviceArrays::add(const NeighbourEntries& entries) {
+  add(entries.source);
+  add(entries.of_source);
+  add(entries.of_row);
+}
+
 void DeviceArrays::add(const Readout& readout) {
   for (const SparseMatrix* matrix : {&readout.cells, &readout.scores, &readout.common}) {
     add(matrix->forward);

@@ -12,6 +12,7 @@
 #include "models/kernels/group_rows.hpp"
 #include "models/kernels/pooled_rows.hpp"
 #include "models/operators/device_copies.hpp"
+#include "models/operators/neighbour_entries.hpp"
 #include "models/operators/row_groups.hpp"
 #include "models/plans/plan.hpp"
 
@@ -43,6 +44,7 @@ class DeviceArrays {
   void add(const GatherIndex& gather);
   void add(const PlanLayer& layer);
   void add(const RowGroups& groups);
+  void add(const NeighbourEntries& entries);
   void add(const Readout& readout);
   // upload() puts the copy into `tensor`, which is contiguous and borrowed until then.
   void add(at::Tensor& tensor);

@@ -73,7 +73,7 @@ TEST(NetworkConfig, NamesMistakes) {
   for (const char* yaml :
        {"model: {}", "model: {preset: latenciaga}", "model: {preset: latenciaga_xla, blcoks: []}",
         "model: {blocks: [{layer: sage}]}", "model: {blocks: [{layer: sage, width: 0}]}",
-        "model: {blocks: [{layer: gat, width: 8}]}",
+        "model: {blocks: [{layer: transformer, width: 8}]}",
         "model: {blocks: [{width: 8, directions: [sideways]}]}"}) {
     EXPECT_THROW(read(yaml), ConfigError) << yaml;
   }

@@ -58,8 +58,8 @@ def randomise(module, generator, scale=1.0):
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             noise = 2 * torch.rand(parameter.shape, generator=generator) - 1
-            if parameter.dim() == 2:
-                parameter.copy_(rounded(noise * scale * parameter.shape[1] ** -0.5))
+            if parameter.dim() >= 2:
+                parameter.copy_(rounded(noise * scale * parameter.shape[-1] ** -0.5))
             elif name.split(".")[-1] == "bias":
                 parameter.copy_(rounded(0.3 * noise))
             else:

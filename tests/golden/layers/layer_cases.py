@@ -8,7 +8,9 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_geometric.nn import GCNConv, GINConv, GraphNorm, InstanceNorm, SAGEConv
+from torch_geometric.nn import (GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphNorm, InstanceNorm,
+                                PNAConv, SAGEConv)
+from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
 from case import CONFIGS, NODES, U_TO_V, V_TO_U, WIDTH, save_layer
 
@@ -50,17 +52,85 @@ class Sage(nn.Module):
 
 
 class Graph(nn.Module):
-    """A layer of PyTorch Geometric that takes x and edges, in one direction."""
+    """A layer of PyTorch Geometric that takes x and edges, along one direction or both at once."""
 
     def __init__(self, conv, direction):
         super().__init__()
-        self.conv, self.edges = conv, U_TO_V if direction == "u_to_v" else V_TO_U
+        self.conv = conv
+        self.edges = {"u_to_v": U_TO_V, "v_to_u": V_TO_U,
+                      "both": torch.cat([U_TO_V, V_TO_U], 1)}[direction]
 
     def forward(self, x):
         return self.conv(x, self.edges)
 
     def named_parameters(self, *_, **__):
         return self.conv.named_parameters()
+
+
+class EachConfig(Graph):
+    """The same for layers that take one configuration at a time."""
+
+    def forward(self, x):
+        return torch.stack([self.conv(one, self.edges) for one in x])
+
+
+class RightGcn(nn.Module):
+    """[D^-1 (A + I) x W + b for both directions], each with its own degrees, weight and bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(
+            GCNConv(WIDTH, OUT, normalize=False, add_self_loops=False) for _ in range(2))
+
+    def forward(self, x):
+        parts = []
+        for conv, edges in zip(self.convs, (U_TO_V, V_TO_U)):
+            edges = torch.cat([edges, torch.arange(NODES).expand(2, -1)], 1)
+            parts.append(conv(x, edges, (1 / edges[1].bincount().to(x.dtype))[edges[1]]))
+        return torch.cat(parts, -1)
+
+
+class Gine(Graph):
+    """GINEConv whose edges have one learned vector for each direction."""
+
+    def __init__(self, conv, direction):
+        super().__init__(conv, direction)
+        for i in range(self.edges.shape[1] // U_TO_V.shape[1]):
+            conv.register_parameter("edge" + (f"_{i}" if i else ""), nn.Parameter(torch.zeros(WIDTH)))
+
+    def forward(self, x):
+        edges = [p for name, p in self.conv.named_parameters() if name.startswith("edge")]
+        return self.conv(x, self.edges, torch.stack(edges).repeat_interleave(U_TO_V.shape[1], 0))
+
+
+def pna(average_log_degree):
+    conv = PNAConv(WIDTH, OUT, ["mean", "max", "min", "std"],
+                   ["identity", "amplification", "attenuation"], torch.ones(3, dtype=torch.long))
+    conv.aggr_module.avg_deg_log.fill_(average_log_degree)
+    return conv
+
+
+class Prelu(nn.Module):
+    """nn.PReLU over the last dimension."""
+
+    def __init__(self, slopes):
+        super().__init__()
+        self.weight = nn.PReLU(slopes).weight
+
+    def forward(self, x):
+        return F.prelu(x.transpose(1, 2), self.weight).transpose(1, 2)
+
+
+class VirtualNode(nn.Module):
+    """x + relu(nn(what an aggregation of PyTorch Geometric makes of all nodes of x))."""
+
+    def __init__(self, aggregation, hidden):
+        super().__init__()
+        self.aggregation = aggregation
+        self.nn = nn.Sequential(nn.Linear(WIDTH, hidden), nn.ReLU(), nn.Linear(hidden, WIDTH))
+
+    def forward(self, x):
+        return x + self.nn(self.aggregation(x, dim=1)).relu()
 
 
 class OverNodes(nn.Module):
@@ -164,6 +234,30 @@ def cases():
         mlp = nn.Sequential(nn.Linear(WIDTH, OUT), nn.ReLU(), nn.Linear(OUT, OUT))
         yield (f"gin_{direction}", Graph(GINConv(mlp, eps=0.1, train_eps=True), direction), "gin",
                {"direction": direction, "hidden": OUT, "train_eps": True})
+    for self_loops in (True, False):
+        yield (f"gcn_both_{'with' if self_loops else 'without'}_loops",
+               Graph(GCNConv(WIDTH, OUT, add_self_loops=self_loops), "both"), "gcn",
+               {"direction": "both", "self_loops": self_loops})
+    yield ("gcn_right", RightGcn(), "gcn",
+           {"direction": "both", "self_loops": True, "normalise": "right"})
+    for name, conv in (("gat", GATConv), ("gatv2", GATv2Conv)):
+        for direction, heads, concat in (("u_to_v", 2, True), ("v_to_u", 1, True),
+                                         ("both", 3, False)):
+            yield (f"{name}_{direction}", EachConfig(
+                conv(WIDTH, OUT, heads, concat, negative_slope=0.2), direction), name,
+                   {"direction": direction, "heads": heads, "join": "concat" if concat else "mean"})
+    for direction in ("u_to_v", "both"):
+        mlp = nn.Sequential(nn.Linear(WIDTH, OUT), nn.ReLU(), nn.Linear(OUT, OUT))
+        yield (f"gine_{direction}", Gine(GINEConv(mlp, eps=0.1, train_eps=True), direction), "gine",
+               {"direction": direction, "hidden": OUT, "train_eps": True})
+    for direction in ("u_to_v", "v_to_u"):
+        yield (f"pna_{direction}", EachConfig(pna(0.75), direction), "pna",
+               {"direction": direction, "average_log_degree": 0.75})
+    for name, aggregation in (("sum", SumAggregation()), ("mean", MeanAggregation())):
+        yield (f"virtual_node_{name}", VirtualNode(aggregation, 5), "virtual_node",
+               {"hidden": 5, "aggregation": name})
+    yield "prelu", Prelu(1), "prelu", {}
+    yield "prelu_per_channel", Prelu(WIDTH), "prelu", {"per_channel": True}
     yield "linear", Mlp([WIDTH, OUT], None), "mlp", {"widths": [OUT]}
     yield ("mlp", Mlp([WIDTH, 5, OUT], lambda x: F.leaky_relu(x, 0.01)), "mlp",
            {"widths": [5, OUT], "activation": "leaky_relu"})

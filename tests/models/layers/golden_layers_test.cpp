@@ -49,31 +49,45 @@ struct Spelling {
 Spelling spelling_of(const GoldenCase& golden) {
   const auto& o = golden.options();
   const std::string layer = golden.layer();
+  const std::string direction = o.value("direction", "both"),
+                    directions = direction == "u_to_v"   ? "[consumer_to_producer]"
+                                 : direction == "v_to_u" ? "[producer_to_consumer]"
+                                                         : "[consumer_to_producer, "
+                                                           "producer_to_consumer]",
+                    begin = "{layer: " + layer +
+                            ", width: 6, activation: none, directions: " + directions;
+  // An option of a case as a key, where the case has it.
+  const auto key = [&](const char* option, const char* name) {
+    return o.contains(option) ? std::string(", ") + name + ": " + o.at(option).dump() : "";
+  };
   if (layer == "sage") {
-    const std::string direction = o.at("direction");
-    const std::string directions = direction == "u_to_v" ? "[consumer_to_producer]"
-                                   : direction == "v_to_u"
-                                       ? "[producer_to_consumer]"
-                                       : "[consumer_to_producer, producer_to_consumer]";
     return {
-        "{layer: sage, width: 6, activation: none, aggregation: " +
-            o.at("aggregation").get<std::string>() + ", directions: " + directions +
-            ", join: " + o.value("both", "sum") +
-            ", normalise: " + (o.value("normalise", false) ? "true" : "false") + "}",
+        begin + key("aggregation", "aggregation") + key("both", "join") +
+            key("normalise", "normalise") + "}",
         {{o.value("both", "sum") == "concat" ? "reverse.lin_l." : "lin_l_1.", "sage.neighbours_1."},
          {"reverse.lin_r.", "sage.self_1."},
          {"lin_l.", "sage.neighbours."},
          {"lin_r.", "sage.self."}}};
   }
-  if (layer == "gcn" || layer == "gin") {
-    const std::string direction =
-        o.at("direction") == "u_to_v" ? "consumer_to_producer" : "producer_to_consumer";
-    const std::string edges = layer == "gcn"
-                                  ? ", direction: " + direction
-                                  : ", hidden: " + o.at("hidden").dump() +
-                                        ", train_eps: true, directions: [" + direction + "]";
-    return {"{layer: " + layer + ", width: 6, activation: none" + edges + "}", {{"", layer + "."}}};
+  if (layer == "gcn") {
+    const std::string first = o.contains("normalise") ? "convs.0." : "";
+    return {begin + key("self_loops", "self_loops") + key("normalise", "normalise") + "}",
+            {{"convs.1.lin", "gcn.lin_1"}, {"convs.1.bias", "gcn.bias_1"}, {first, "gcn."}}};
   }
+  if (layer == "gat" || layer == "gatv2")
+    return {begin + key("heads", "heads") + key("join", "join") + "}", {{"", layer + "."}}};
+  if (layer == "pna")
+    return {begin + key("average_log_degree", "average_log_degree") + "}",
+            {{"pre_nns.0.0.", "pna.pre."}, {"post_nns.0.0.", "pna.post."}, {"lin.", "pna.lin."}}};
+  if (layer == "virtual_node")
+    return {
+        "{layer: virtual_node" + key("hidden", "hidden") + key("aggregation", "aggregation") + "}",
+        {{"", "virtual_node."}}};
+  if (layer == "prelu")
+    return {"{layer: prelu" + key("per_channel", "per_channel") + "}", {{"", "prelu."}}};
+  if (layer == "gin" || layer == "gine")
+    return {begin + key("hidden", "hidden") + key("train_eps", "train_eps") + "}",
+            {{"", layer + "."}}};
   if (layer == "mlp") {
     std::string yaml;
     std::vector<std::pair<std::string, std::string>> names;
@@ -256,7 +270,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 34);
+  EXPECT_EQ(cases, 51);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -48,8 +48,8 @@ void expect_line(const std::string& blocks, const std::vector<std::string>& part
 
 TEST(ModelRefusals, ALayerThatIsUnknown) {
   expect_line("{layer: instancenorm}", {"model.blocks.0.layer", "instance_norm", "did you mean"});
-  expect_line("{layer: gat, heads: 4, width: 16}",
-              {"must be one of sage, gcn, gin, linear, activation", "\"gat\""});
+  expect_line("{layer: transformer, heads: 4, width: 16}",
+              {"must be one of sage, gcn, gat, gatv2, gin", "\"transformer\""});
   expect_line("{layer: sage, width: 8}, {layer: [sage], width: 8}", {"model.blocks.1.layer"});
   expect_line("{layer: residual, blocks: [{layer: elu}]}", {"blocks.0.blocks.0.layer", "\"elu\""});
 }
@@ -63,6 +63,9 @@ TEST(ModelRefusals, KeysThatALayerDoesNotTake) {
 TEST(ModelRefusals, NumbersOutOfRange) {
   expect_line("{layer: sage, width: 0}", {"blocks.0.width", "between 1 and 16384"});
   expect_line("{layer: linear, width: 1000000000000}", {"between 1 and 16384"});
+  expect_line("{layer: gat, width: 4096, heads: 5}", {"blocks.0.heads", "more than 16384"});
+  expect_line("{layer: gcn, width: 8, directions: []}", {"blocks.0.directions", "at least one"});
+  expect_line("{layer: pna, width: 8, directions: []}", {"blocks.0.directions", "at least one"});
   expect_line("{layer: dropout, rate: 1}", {"blocks.0.rate", "between 0 and 0.99"});
   expect_line("{layer: dropout, scope: rows}", {"blocks.0.scope", "row, element"});
   expect_line("{layer: dropout, drop: edges}", {"blocks.0.drop", "channels, nodes"});

@@ -1,0 +1,213 @@
+#include "models/layers/gat.hpp"
+
+#include <ATen/ATen.h>
+
+#include "models/layers/activate.hpp"
+#include "models/layers/directions.hpp"
+#include "models/layers/linear_start.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
+
+namespace tpudist {
+namespace {
+
+struct GatConfig {
+  bool second_version = false, concat = true;
+  std::int64_t width = 0, heads = 1;
+  std::vector<EdgeKind> directions;
+  double negative_slope = 0.2;
+  Activation activation = Activation::relu;
+
+  std::string name() const { return second_version ? "gatv2" : "gat"; }
+  std::int64_t inner() const { return heads * width; }
+};
+
+// x [1, n, heads x width] times a vector [1, 1, 1, heads, width], added up for each head.
+at::Tensor dots(const at::Tensor& x, const at::Tensor& vectors) {
+  const at::Tensor vector = vectors.squeeze(0);
+  return (x.unflatten(2, {vector.size(2), vector.size(3)}) * vector).sum(3);
+}
+
+class Gat : public Layer {
+ public:
+  Gat(const GatConfig& config, const LayerContext& place)
+      : config_(config),
+        prefix_(place.prefix + config.name() + "."),
+        in_(place.channels),
+        step_(place.step) {}
+
+  std::string description() const override {
+    return config_.name() + " " + std::to_string(config_.heads) +
+           (config_.heads == 1 ? " head" : " heads") + " x " + std::to_string(config_.width) +
+           (config_.concat ? "" : ", mean") + direction_text(config_.directions) + ", " +
+           activation_names()[static_cast<std::size_t>(config_.activation)];
+  }
+  std::int64_t channels() const override {
+    return config_.concat ? config_.inner() : config_.width;
+  }
+  std::vector<LayerShape> steps() const override {
+    return {{config_.directions, Aggregation::sum, false}};
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    const auto add_linear = [&](const std::string& name, bool bias) {
+      entries.push_back(linear_weight(prefix_ + name + ".weight", in_, config_.inner()));
+      entries.back().initialiser.kind = Initialiser::Kind::xavier;
+      if (bias) entries.push_back(linear_bias(prefix_ + name + ".bias", in_, config_.inner()));
+    };
+    const auto add_vector = [&](const std::string& name) {
+      entries.push_back({prefix_ + name, {1, config_.heads, config_.width}});
+      entries.back().initialiser = {Initialiser::Kind::xavier, 0, config_.heads, config_.width};
+    };
+    if (config_.second_version) {
+      add_linear("lin_l", true);
+      add_linear("lin_r", true);
+      add_vector("att");
+    } else {
+      add_linear("lin", false);
+      add_vector("att_src");
+      add_vector("att_dst");
+    }
+    entries.push_back(linear_bias(prefix_ + "bias", in_, channels()));
+    entries.back().initialiser = {Initialiser::Kind::constant, 0};
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    const double inner = static_cast<double>(config_.inner());
+    network.steps.push_back({(config_.second_version ? 2 : 1) * product_work(in_, config_.inner()),
+                             8 * inner, 8 * inner, 5 * config_.inner(),
+                             static_cast<int>(config_.directions.size())});
+  }
+
+  // The entries of the step, and the logarithms of their counts: counts are factors of the powers
+  // in the softmax.
+  void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
+    const auto step = static_cast<std::size_t>(step_);
+    const NeighbourEntries& entries = context.make_entries(plan, step);
+    context.factors[step] =
+        at::tensor(entries.count, at::kDouble).log_().to(dtype).view({1, -1, 1});
+  }
+
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
+                    const LayerCall& call) const override {
+    const Backend& backend = call.backend;
+    const NeighbourEntries& entries = *call.context.entries[step_];
+    const auto [logits, values] =
+        config_.second_version ? second(x, weights, call) : first(x, weights, call);
+    const std::vector<at::Tensor> powers =
+        split_uses(powers_of(logits, entries, backend), 2, backend);
+    const at::Tensor messages = map_rows(
+        [](const auto& rows, const auto&) {
+          return (rows[0].unsqueeze(3) * rows[1].unflatten(2, {rows[0].size(2), -1})).flatten(2);
+        },
+        {powers[0], gather_rows(values, entries.sources(), backend)}, {}, backend);
+    const auto sum = [&](const at::Tensor& of) {
+      return aggregate_rows(entries.of_row, of, Aggregation::sum, backend);
+    };
+    const bool concat = config_.concat;
+    const at::Tensor y = map_rows(
+        [concat](const auto& rows, const auto& bias) {
+          const at::Tensor heads =
+              rows[0].unflatten(2, {rows[1].size(2), -1}) / rows[1].unsqueeze(3);
+          return (concat ? heads.flatten(2) : heads.mean(2)) + bias[0];
+        },
+        {sum(messages), sum(powers[1])}, {weights[prefix_ + "bias"]}, backend);
+    return activate_rows(y, config_.activation, backend);
+  }
+
+ private:
+  // Of entries [M, entries, heads], and what they are the attention to [M, rows before, channels].
+  struct Attention {
+    at::Tensor logits, values;
+  };
+
+  // The sum of what the source and what the row of each entry have. `own` is of rows before.
+  at::Tensor meet(const at::Tensor& source, const at::Tensor& own, const LayerCall& call) const {
+    const NeighbourEntries& entries = *call.context.entries[step_];
+    const at::Tensor after = gather_rows(own, call.plan.layers[step_]->self, call.backend);
+    return sum_of_gathered({{source, entries.sources()}, {after, entries.rows()}}, call.backend);
+  }
+
+  Attention first(const at::Tensor& x, const LayerWeights& weights, const LayerCall& call) const {
+    const auto uses =
+        split_uses(linear_rows(x, weights[prefix_ + "lin.weight"], at::Tensor(), call.backend), 3,
+                   call.backend);
+    const auto along = [&](const at::Tensor& rows, const char* name) {
+      return map_rows([](const auto& in, const auto& vector) { return dots(in[0], vector[0]); },
+                      {rows}, {weights[prefix_ + name]}, call.backend);
+    };
+    const double slope = config_.negative_slope;
+    return {map_rows([slope](const auto& rows,
+                             const auto&) { return at::leaky_relu(rows[0], slope) + rows[1]; },
+                     {meet(along(uses[0], "att_src"), along(uses[1], "att_dst"), call),
+                      call.context.factors[step_]},
+                     {}, call.backend),
+            uses[2]};
+  }
+
+  Attention second(const at::Tensor& x, const LayerWeights& weights, const LayerCall& call) const {
+    const auto in = split_uses(x, 2, call.backend);
+    const auto left =
+        split_uses(apply_linear(in[0], weights, prefix_ + "lin_l", call.backend), 2, call.backend);
+    const at::Tensor right = apply_linear(in[1], weights, prefix_ + "lin_r", call.backend);
+    const double slope = config_.negative_slope;
+    return {map_rows(
+                [slope](const auto& rows, const auto& vector) {
+                  return dots(at::leaky_relu(rows[0], slope), vector[0]) + rows[1];
+                },
+                {meet(left[0], right, call), call.context.factors[step_]},
+                {weights[prefix_ + "att"]}, call.backend),
+            left[1]};
+  }
+
+  // exp(logit - the largest of its row). A softmax ignores a shift, so that the largest one needs no
+  // gradient.
+  static at::Tensor powers_of(const at::Tensor& logits, const NeighbourEntries& entries,
+                              const Backend& backend) {
+    at::Tensor largest;
+    {
+      const at::NoGradGuard no_graph;
+      largest = gather_rows(aggregate_rows(entries.of_row, logits, Aggregation::max, backend),
+                            entries.rows(), backend);
+    }
+    return map_rows([](const auto& rows, const auto&) { return (rows[0] - rows[1]).exp(); },
+                    {logits, largest}, {}, backend);
+  }
+
+  GatConfig config_;
+  std::string prefix_;
+  std::int64_t in_;
+  int step_;
+};
+
+std::shared_ptr<const Layer> read_version(ConfigNode block, const LayerContext& place,
+                                          bool second_version) {
+  GatConfig config;
+  config.second_version = second_version;
+  block.require("width");
+  config.width = block.integer("width", 64, {1, kMaxWidth});
+  config.heads = block.integer("heads", 1, {1, kMaxWidth});
+  if (config.inner() > kMaxWidth) {
+    block.mistake("heads", "times width is more than " + std::to_string(kMaxWidth));
+    config.heads = 1;
+  }
+  config.concat = block.choice("join", "concat", {"concat", "mean"}) == "concat";
+  config.directions = read_directions(block);
+  config.negative_slope = block.number("negative_slope", 0.2, {0, 1});
+  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
+  return std::make_shared<Gat>(config, place);
+}
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_gat(ConfigNode block, const LayerContext& place) {
+  return read_version(block, place, false);
+}
+
+std::shared_ptr<const Layer> read_gatv2(ConfigNode block, const LayerContext& place) {
+  return read_version(block, place, true);
+}
+
+}  // namespace tpudist

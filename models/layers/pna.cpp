@@ -1,0 +1,169 @@
+#include "models/layers/pna.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "models/layers/activate.hpp"
+#include "models/layers/directions.hpp"
+#include "models/layers/linear_start.hpp"
+#include "models/operators/linear_rows.hpp"
+#include "models/operators/map_rows.hpp"
+#include "models/operators/sparse_rows.hpp"
+#include "models/operators/split_uses.hpp"
+
+namespace tpudist {
+namespace {
+
+// Aggregations times scalers.
+constexpr std::int64_t kAggregates = 12;
+// Variances up to this one count as 0, as in PyTorch Geometric: the derivative of the root is not
+// bounded there.
+constexpr double kLeastVariance = 1e-5;
+
+struct PnaConfig {
+  std::int64_t width = 0;
+  std::vector<EdgeKind> directions;
+  double average_log_degree = 1;
+  Activation activation = Activation::relu;
+};
+
+// All aggregations of a block with all scalers, [1, n, 12 C], from what the row adds [1, n, C],
+// [mean, mean of squares] and [max, -min] of what its neighbours add, each [1, n, 2 C], and their
+// number [1, n, 1].
+at::Tensor scaled_aggregates(const std::vector<at::Tensor>& rows, double average) {
+  const auto means = rows[1].chunk(2, 2), most = rows[2].chunk(2, 2);
+  const at::Tensor& count = rows[3];
+  const at::Tensor any = (count > 0).to(count.scalar_type()), own = rows[0] * any,
+                   root = (means[1] - means[0] * means[0]).clamp_min(kLeastVariance).sqrt(),
+                   deviation = root.masked_fill(root <= std::sqrt(kLeastVariance), 0);
+  const at::Tensor all = at::cat({own + means[0], own + most[0], own - most[1], deviation}, 2),
+                   growth = count.clamp_min(1).log1p() / average;
+  return at::cat({all, all * growth, all / growth}, 2);
+}
+
+class Pna : public Layer {
+ public:
+  Pna(const PnaConfig& config, const LayerContext& place)
+      : config_(config), prefix_(place.prefix + "pna."), in_(place.channels), step_(place.step) {}
+
+  std::string description() const override {
+    return "pna " + std::to_string(config_.width) + direction_text(config_.directions) + ", " +
+           activation_names()[static_cast<std::size_t>(config_.activation)];
+  }
+  std::int64_t channels() const override { return config_.width; }
+  std::vector<LayerShape> steps() const override {
+    return {{config_.directions, Aggregation::sum, false}};
+  }
+  std::vector<ParameterEntry> parameters() const override {
+    std::vector<ParameterEntry> entries;
+    const auto add = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+      entries.push_back(linear_weight(prefix_ + name + ".weight", in, out));
+      entries.push_back(linear_bias(prefix_ + name + ".bias", in, out));
+    };
+    for (std::size_t set = 0; set < sets(); ++set) add(name_of(set), 2 * in_, in_);
+    add("post", joined(), config_.width);
+    add("lin", config_.width, config_.width);
+    return entries;
+  }
+  void add_work(NetworkWork& network) const override {
+    const auto directions = static_cast<double>(sets());
+    network.steps.push_back(
+        {2 * directions * product_work(in_, in_), 0,
+         product_work(joined(), config_.width) + product_work(config_.width, config_.width),
+         2 * joined() + 2 * config_.width, static_cast<int>(4 * sets())});
+  }
+
+  // The numbers of neighbours, a column for each direction.
+  void prepare(const Plan& plan, at::ScalarType dtype, PlanContext& context) const override {
+    const PlanLayer& step = *plan.layers[step_];
+    std::vector<at::Tensor> columns;
+    for (const EdgeSet& edges : step.edges)
+      columns.push_back(at::tensor(neighbour_counts(step, edges), at::kDouble).to(dtype));
+    context.factors[step_] = at::stack(columns, 1).unsqueeze(0);
+  }
+
+  RowStates forward(const RowStates& x, const LayerWeights& weights,
+                    const LayerCall& call) const override {
+    const PlanLayer& step = *call.plan.layers[step_];
+    const auto uses = split_uses(x, 1 + 2 * static_cast<int>(sets()), call.backend);
+    std::vector<at::Tensor> parts{gather_rows(uses[0], step.self, call.backend)};
+    for (std::size_t set = 0; set < sets(); ++set)
+      parts.push_back(aggregates(uses[2 * set + 1], uses[2 * set + 2], set, weights, call));
+    const at::Tensor y =
+        apply_linear(join_channels(parts, call.backend), weights, prefix_ + "post", call.backend);
+    return activate_rows(apply_linear(y, weights, prefix_ + "lin", call.backend),
+                         config_.activation, call.backend);
+  }
+
+ private:
+  std::size_t sets() const { return config_.directions.size(); }
+  std::int64_t joined() const {
+    return in_ * (1 + kAggregates * static_cast<std::int64_t>(sets()));
+  }
+  static std::string name_of(std::size_t set) {
+    return set == 0 ? "pre" : "pre_" + std::to_string(set);
+  }
+
+  at::Tensor aggregates(const at::Tensor& own, const at::Tensor& neighbours, std::size_t set,
+                        const LayerWeights& weights, const LayerCall& call) const {
+    const PlanLayer& step = *call.plan.layers[step_];
+    const EdgeSet& edges = step.edges[set];
+    const auto halves = weights[prefix_ + name_of(set) + ".weight"].split(in_, 1);
+    const at::Tensor shift = gather_rows(
+        linear_rows(own, halves[0], weights[prefix_ + name_of(set) + ".bias"], call.backend),
+        step.self, call.backend);
+    const auto added =
+        split_uses(linear_rows(neighbours, halves[1], at::Tensor(), call.backend), 2, call.backend);
+    // `pairs` gives for a row what is aggregated of it, twice as wide.
+    const auto around = [&](const at::Tensor& rows, const RowFunction& pairs,
+                            Aggregation aggregation) {
+      return gather_rows(aggregate_rows(edges.aggregate, map_rows(pairs, {rows}, {}, call.backend),
+                                        aggregation, call.backend),
+                         edges.neighbourhood, call.backend);
+    };
+    const at::Tensor means = around(
+        added[0],
+        [](const auto& rows, const auto&) {
+          return at::cat({rows[0], rows[0] * rows[0]}, 2);
+        },
+        Aggregation::mean);
+    const at::Tensor most = around(
+        added[1],
+        [](const auto& rows, const auto&) {
+          return at::cat({rows[0], -rows[0]}, 2);
+        },
+        Aggregation::max);
+    const double average = config_.average_log_degree;
+    const auto column = static_cast<std::int64_t>(set);
+    return map_rows(
+        [average, column](const auto& rows, const auto&) {
+          return scaled_aggregates({rows[0], rows[1], rows[2], rows[3].narrow(2, column, 1)},
+                                   average);
+        },
+        {shift, means, most, call.context.factors[step_]}, {}, call.backend);
+  }
+
+  PnaConfig config_;
+  std::string prefix_;
+  std::int64_t in_;
+  int step_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_pna(ConfigNode block, const LayerContext& place) {
+  PnaConfig config;
+  block.require("width");
+  config.width = block.integer("width", 64, {1, kMaxWidth});
+  config.directions = read_directions(block);
+  if (config.directions.empty()) {
+    block.mistake("directions", "must hold at least one direction");
+    config.directions = {EdgeKind::consumer_to_producer};
+  }
+  config.average_log_degree = block.number("average_log_degree", 1, {1e-3, 1e3});
+  config.activation = activation_of(block.choice("activation", "relu", activation_names()));
+  return std::make_shared<Pna>(config, place);
+}
+
+}  // namespace tpudist
