@@ -5,9 +5,9 @@ import subprocess
 
 RESNET = ("layout:xla:default", "resnet_main_10904")
 ALEXNET = ("layout:xla:random", "alexnet_train_batch_32")
-# One graph each of `tpudist synth --graphs 1,0,0`: 5,659 nodes in 12 blocks, and 14,105 nodes.
-SYNTHETIC_NLP = ("layout:nlp:random", "bert_en_cased_L-12_H-768_A-12_batch_size_16_train")
-SYNTHETIC_XLA = ("layout:xla:random", "resnet50.4x2.fp16")
+# One graph each of `tpudist synth --graphs 1,0,0`: 5,659 and 14,105 nodes.
+SYNTHETIC_NLP = ("layout:nlp:random", "attention_bano.4x2.fp16")
+SYNTHETIC_XLA = ("layout:xla:random", "conv_sela.4x2.fp16")
 SYNTHETIC_CONFIGS = 400
 
 # Sum over the layers of the columns that go in and come out, see PRESETS in pyg_network.py.

@@ -87,7 +87,7 @@ Experiment experiment_of(const Arguments& arguments) {
   }
   experiment.network = NetworkConfig::preset(arguments.model);
   experiment.network.general = arguments.engine == "general";
-  if (arguments.precision == "bf16") experiment.network.precision = Precision::bf16;
+  experiment.network.precision = precision_of(arguments.precision);
   std::vector<SageConfig> layers = experiment.network.sage_layers();
   for (SageConfig& layer : layers) {
     if (arguments.directions == "both")
@@ -332,7 +332,7 @@ void read_arguments(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"auto", "dense", "refined"}))
       ->capture_default_str();
   app.add_option("--precision", arguments.precision, "Operands of the products with the weights")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
   app.add_option("--directions", arguments.directions,
                  "Messages from consumers to producers only, or both ways")

@@ -139,9 +139,8 @@ Experiment read_experiment(ConfigDocument& document) {
   experiment.plan = plan == "dense"     ? PlanMode::dense
                     : plan == "refined" ? PlanMode::refined
                                         : PlanMode::automatic;
-  experiment.network.precision = root.choice("precision", "fp32", {"fp32", "bf16"}) == "bf16"
-                                     ? Precision::bf16
-                                     : Precision::fp32;
+  experiment.network.precision =
+      precision_of(root.choice("precision", "fp32", {"fp32", "tf32", "bf16"}));
   experiment.loss =
       read_loss(root.child("loss"), experiment.data.collection.is_tile() ? TargetKind::normalised
                                                                          : TargetKind::nanoseconds);

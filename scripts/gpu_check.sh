@@ -210,8 +210,8 @@ line = json.load(sys.stdin); print(line["seconds_median"] * 1e3, line.get("plann
   resnet="$npz/layout/xla/default/train/resnet_main_10904.npz" alexnet="$npz/layout/xla/random/train/alexnet_train_batch_32.npz"
   row resnet-4x10x5 5 5 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --configs 10 --slates 4 --members 5)" "$(peer train "$resnet" --configs 10 --slates 4)"
   row alexnet-10x4x5 5 1e5 "$(ours "$work/shards" layout:xla:random alexnet_train_batch_32 --configs 4 --slates 10 --members 5)" "$(peer train "$alexnet" --configs 4 --slates 10)"
-  row xla-14105-nodes-10x4x5 5 16 "$(ours "$work/xla-shards" layout:xla:random resnet50.4x2.fp16 --configs 4 --slates 10 --members 5)" "$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)"
-  row nlp-5659-nodes-4x10x5 5 35 "$(ours "$work/nlp-shards" layout:nlp:random bert_en_cased_L-12_H-768_A-12_batch_size_16_train --model latenciaga_nlp --configs 10 --slates 4 --members 5)" "$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)"
+  row xla-14105-nodes-10x4x5 5 16 "$(ours "$work/xla-shards" layout:xla:random conv_sela.4x2.fp16 --configs 4 --slates 10 --members 5)" "$(peer train "$work"/xla/layout/xla/random/train/*.npz --configs 4 --slates 10 --steps 10)"
+  row nlp-5659-nodes-4x10x5 5 35 "$(ours "$work/nlp-shards" layout:nlp:random attention_bano.4x2.fp16 --model latenciaga_nlp --configs 10 --slates 4 --members 5)" "$(peer train "$work"/nlp/layout/nlp/random/train/*.npz --model latenciaga_nlp --configs 10 --slates 4 --steps 10)"
   row resnet-score-112-runs 1 1e6 "$(ours "$work/shards" layout:xla:default resnet_main_10904 --mode infer)" "$(peer infer "$resnet" --block 64 --steps 5)"
   exit $code
 }

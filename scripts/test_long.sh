@@ -246,7 +246,7 @@ train_device() {
   tpudist=$PWD/build/release/tests/gpu_check/tpudist_emulated TPUDIST_DATA=$scratch/device on_ranks "$ranks" train \
     experiments/alexnet.yaml --run-dir "$scratch/device-$name" dist.threads=1 train.steps=20 train.evaluate_every=5 \
     train.evaluate_rows=100000 "ensemble={members: 5, vary: [init, fold], folds: 5}" \
-    "data.include.train=[alexnet_train_batch_32, $(IFS=,; echo "${families[*]}")]" "$@" > "$scratch/device-$name.txt" || true
+    "data.include.train=['*']" "$@" > "$scratch/device-$name.txt" || true
 }
 
 # apart RUN RUN... prints, for the evaluations after 5 and 20 steps, how far a score of the first run is from the
@@ -274,10 +274,9 @@ TEXT
 
 check_device() {
   local real=${TPUDIST_REAL_DATA:-../shared/data/real}/npz/layout/xla/random npz=$scratch/device-npz/layout/xla/random
-  local families=(bert_pretraining.4x2.fp16 inception_v3_batch_16_train resnet50.4x2.fp16 transformer.4x2.fp16 unet_3d.4x2.fp16)
   [[ -d $real ]] || { echo "no real data: the emulated device is left out"; return 0; }
   cmake --build --preset release --target tpudist_emulated >> "$scratch/build.log"
-  "$tpudist" synth "$scratch/device-npz" --preset tiny --collections layout:xla:random --graphs 6,0,0 --configs 200 >> "$scratch/log" 2>&1
+  "$tpudist" synth "$scratch/device-npz" --preset tiny --collections layout:xla:random --graphs 5,0,0 --configs 200 >> "$scratch/log" 2>&1
   cp -r "$real/train" "$real/valid" "$npz"
   "$tpudist" convert "$scratch/device-npz" "$scratch/device" >> "$scratch/log" 2>&1
   local hash="" run ranks

@@ -10,6 +10,10 @@
 
 namespace tpudist::synth {
 
+// Number of the state in which the operation itself is fastest, copies of its operands not counted:
+// what a compiler takes that looks at one operation after the other.
+std::size_t cheapest_state(const Program& program, const Choice& choice);
+
 // The hidden cost model of layouts, a sum over operations: computing and moving an operation's
 // tensor, padded to 8 x 128 tiles, and copying it where a user wants another layout. Elementwise
 // operations take the layout of their first operand, so a layout has effect until the next

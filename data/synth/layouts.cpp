@@ -2,167 +2,142 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
-#include <tuple>
+
+#include "core/random.hpp"
 
 namespace tpudist::synth {
 namespace {
 
-constexpr double kRepeat = 0.35;  // chance that a run measures a known configuration again
-// Chance of the default output layout. One half: another layout then costs as often as it saves,
-// unless one knows the layouts of its users.
-constexpr double kDefaultOutput = 0.5;
-constexpr std::size_t kPool = 32;  // parents of the genetic search
-// With fewer sets of linked operations none shares whole states; otherwise there would be hardly
-// any configurations.
-constexpr std::size_t kFewSets = 4;
+constexpr double kRepeat = 0.35;       // chance that a random run repeats a known configuration
+constexpr std::size_t kPool = 32;      // parents of the genetic search
+constexpr std::size_t kFewGroups = 5;  // with fewer there are hardly any configurations
 
-std::string_view text_of(std::span<const std::uint8_t> codes) {
-  return {reinterpret_cast<const char*>(codes.data()), codes.size()};
-}
+using States = std::vector<std::uint8_t>;  // of the groups
 
-// Changes states of one configuration in place, keeping linked operations together.
-class Mutator {
+// Measures configurations, each of which is kept once.
+class Runs {
  public:
-  Mutator(const LayoutSpace& space, CounterRng& rng) : space_(space), rng_(rng) {}
-
-  void randomise(std::span<std::uint8_t> codes) {
-    for (const auto& linked : space_.linked) redraw_all(linked, codes);
+  Runs(const LayoutSpace& space, const LayoutCost& cost) : space_(space), cost_(cost) {
+    configs_.nodes = std::ssize(space.choices);
   }
 
-  // Redraws linked operations, or a single one with its output's layout as it is.
-  void mutate(std::span<std::uint8_t> codes) {
-    const auto& linked = space_.linked[rng_.below(space_.linked.size())];
-    if (linked.whole_state || rng_.uniform() < 0.3) {
-      redraw_all(linked, codes);
-    } else {
-      const std::int32_t node = linked.ops[rng_.below(linked.ops.size())];
-      std::uint8_t& code = codes[static_cast<std::size_t>(node)];
-      code = draw(node, code);
+  // Returns the number of the configuration.
+  std::int32_t measure(const States& states) {
+    const auto [entry, is_new] =
+        known_.try_emplace(states, static_cast<std::int32_t>(configs_.time.size()));
+    if (is_new) {
+      const std::vector<std::uint8_t> codes = space_.codes(states);
+      configs_.codes.insert(configs_.codes.end(), codes.begin(), codes.end());
+      configs_.time.push_back(cost_.time(codes));
     }
+    configs_.rows.push_back(entry->second);
+    return entry->second;
   }
+  void repeat(CounterRng& rng) {
+    configs_.rows.push_back(static_cast<std::int32_t>(rng.below(configs_.time.size())));
+  }
+  std::int64_t count() const { return std::ssize(configs_.rows); }
+  std::size_t distinct() const { return configs_.time.size(); }
+  double time(std::int32_t number) const { return configs_.time[static_cast<std::size_t>(number)]; }
+  LayoutConfigs take() { return std::move(configs_); }
 
  private:
-  // A state of `node` with the same output layout as state `like`.
-  std::uint8_t draw(std::int32_t node, std::uint8_t like) {
-    const auto& states = space_.choices[static_cast<std::size_t>(node)].states;
-    std::array<std::uint8_t, kMaxStates> fitting;
-    std::size_t count = 0;
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      if (states[s].output == states[like].output) fitting[count++] = static_cast<std::uint8_t>(s);
-    }
-    return fitting[rng_.below(count)];
-  }
-
-  void redraw_all(const LayoutSpace::LinkedOps& linked, std::span<std::uint8_t> codes) {
-    const std::int32_t first = linked.ops[0];
-    const auto& states = space_.choices[static_cast<std::size_t>(first)].states;
-    // The first and the middle state differ in the output's layout (see make_choice).
-    const bool other = rng_.uniform() >= kDefaultOutput;
-    const auto like = static_cast<std::uint8_t>(other ? states.size() / 2 : 0);
-    const std::uint8_t shared = draw(first, like);
-    for (const std::int32_t node : linked.ops) {
-      codes[static_cast<std::size_t>(node)] = linked.whole_state ? shared : draw(node, like);
-    }
-  }
-
   const LayoutSpace& space_;
-  CounterRng& rng_;
+  const LayoutCost& cost_;
+  LayoutConfigs configs_;
+  std::map<States, std::int32_t> known_;
 };
 
-LayoutConfigs empty_configs(const LayoutSpace& space, std::int64_t runs) {
-  LayoutConfigs configs;
-  configs.nodes = std::ssize(space.choices);
-  configs.rows.reserve(static_cast<std::size_t>(runs));
-  return configs;
+// What operations of a group have in common: their kind, their states and the default one. With
+// `narrow` 1 also the shapes of their operands, and with 2 nothing is like an operation but itself.
+std::vector<std::int64_t> key_of(const Program& program, const Choice& choice, std::uint8_t chosen,
+                                 int narrow) {
+  std::vector<std::int64_t> key{program[choice.op].code, chosen, narrow < 2 ? -1 : choice.op};
+  for (const auto& state : choice.states)
+    key.insert(key.end(), state.features.begin(), state.features.end());
+  for (const std::int32_t operand : program[choice.op].operands) {
+    const Shape& shape = program[operand].shape;
+    if (narrow) key.insert(key.end(), shape.dims.begin(), shape.dims.end());
+  }
+  return key;
 }
 
 }  // namespace
 
-LayoutSpace::LayoutSpace(const Program& program, std::uint64_t key) {
-  using Key = std::tuple<std::uint8_t, std::array<std::int64_t, 5>,
-                         std::vector<std::array<std::int8_t, kLayoutConfigFeatures>>>;
-  std::map<Key, std::size_t> known;
+LayoutSpace::LayoutSpace(const Program& program) {
   for (std::int32_t i = 0; i < program.nodes(); ++i) {
-    if (!program[i].configurable()) continue;
-    Choice choice = make_choice(program, i);
-    Key kind{program[i].code, program[i].shape.dims, {}};
-    for (const auto& state : choice.states) std::get<2>(kind).push_back(state.features);
-    const auto [entry, is_new] = known.try_emplace(kind, linked.size());
-    if (is_new) linked.emplace_back();
-    linked[entry->second].ops.push_back(static_cast<std::int32_t>(choices.size()));
-    choices.push_back(std::move(choice));
+    if (program[i].configurable()) choices.push_back(make_choice(program, i));
   }
-  if (linked.size() < kFewSets) return;
-  for (std::size_t i = 0; i < linked.size(); ++i) {
-    linked[i].whole_state = CounterRng(key, i).below(2) == 0;
+  for (int narrow = 0; narrow < 3 && groups.size() < kFewGroups; ++narrow) {
+    std::map<std::vector<std::int64_t>, std::size_t> known;
+    groups.clear();
+    for (std::size_t j = 0; j < choices.size(); ++j) {
+      const auto chosen = static_cast<std::uint8_t>(cheapest_state(program, choices[j]));
+      const auto [entry, is_new] =
+          known.try_emplace(key_of(program, choices[j], chosen, narrow), groups.size());
+      if (is_new) groups.push_back({{}, chosen, choices[j].states.size()});
+      groups[entry->second].ops.push_back(static_cast<std::int32_t>(j));
+    }
   }
+}
+
+std::vector<std::uint8_t> LayoutSpace::codes(std::span<const std::uint8_t> of_groups) const {
+  std::vector<std::uint8_t> all(choices.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const std::int32_t op : groups[g].ops) all[static_cast<std::size_t>(op)] = of_groups[g];
+  }
+  return all;
+}
+
+std::vector<std::uint8_t> LayoutSpace::default_codes() const {
+  States states;
+  for (const Group& group : groups) states.push_back(group.chosen);
+  return codes(states);
 }
 
 LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key) {
   CounterRng rng(key);
-  Mutator mutator(space, rng);
-  LayoutConfigs configs = empty_configs(space, runs);
-  std::vector<std::uint8_t> codes(space.choices.size());
-  while (std::ssize(configs.rows) < runs) {
-    if (!configs.rows.empty() && rng.uniform() < kRepeat) {
-      configs.rows.push_back(static_cast<std::int32_t>(rng.below(configs.time.size())));
-      continue;
+  Runs measured(space, cost);
+  States states(space.groups.size());
+  while (measured.count() < runs) {
+    if (measured.count() > 0 && rng.uniform() < kRepeat) {
+      measured.repeat(rng);
+    } else {
+      for (std::size_t g = 0; g < states.size(); ++g)
+        states[g] = static_cast<std::uint8_t>(rng.below(space.groups[g].states));
+      measured.measure(states);
     }
-    mutator.randomise(codes);
-    configs.rows.push_back(static_cast<std::int32_t>(configs.time.size()));
-    configs.codes.insert(configs.codes.end(), codes.begin(), codes.end());
-    configs.time.push_back(cost.time(codes));
   }
-  return configs;
+  return measured.take();
 }
 
 LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key) {
   CounterRng rng(key);
-  Mutator mutator(space, rng);
-  LayoutConfigs configs = empty_configs(space, runs);
-  const std::size_t width = space.choices.size();
-  std::vector<std::uint8_t> codes(width);                    // the default: state 0 everywhere
-  std::unordered_multimap<std::size_t, std::int32_t> known;  // by hash of the codes
-  std::vector<std::int32_t> pool;                            // the best ones, fastest first
-  const auto faster = [&](std::int32_t a, std::int32_t b) {
-    return configs.time[static_cast<std::size_t>(a)] < configs.time[static_cast<std::size_t>(b)];
-  };
-  const auto codes_of = [&](std::int32_t d) {
-    return std::span(configs.codes).subspan(static_cast<std::size_t>(d) * width, width);
-  };
-  while (std::ssize(configs.rows) < runs) {
-    if (!pool.empty()) {
-      if (rng.uniform() < kRepeat / 2) {
-        configs.rows.push_back(static_cast<std::int32_t>(rng.below(configs.time.size())));
-        continue;
-      }
+  Runs measured(space, cost);
+  std::vector<std::pair<double, States>> pool;  // the best ones, fastest first
+  while (measured.count() < runs) {
+    States states;
+    if (pool.empty()) {
+      for (const auto& group : space.groups) states.push_back(group.chosen);
+    } else {
       // The square prefers the best parents.
       const double rank = rng.uniform() * rng.uniform() * static_cast<double>(pool.size());
-      std::ranges::copy(codes_of(pool[static_cast<std::size_t>(rank)]), codes.begin());
-      do mutator.mutate(codes);
-      while (rng.uniform() < 0.7);
+      states = pool[static_cast<std::size_t>(rank)].second;
+      do {
+        const std::size_t g = rng.below(states.size());
+        states[g] = static_cast<std::uint8_t>(rng.below(space.groups[g].states));
+      } while (rng.uniform() < 0.7);
     }
-    const std::size_t hash = std::hash<std::string_view>{}(text_of(codes));
-    const auto [first, last] = known.equal_range(hash);
-    const auto same = std::find_if(first, last, [&](const auto& entry) {
-      return std::ranges::equal(codes_of(entry.second), codes);
-    });
-    if (same != last) {
-      configs.rows.push_back(same->second);
-      continue;
-    }
-    const auto d = static_cast<std::int32_t>(configs.time.size());
-    configs.rows.push_back(d);
-    configs.codes.insert(configs.codes.end(), codes.begin(), codes.end());
-    configs.time.push_back(cost.time(codes));
-    known.emplace(hash, d);
-    pool.insert(std::ranges::upper_bound(pool, d, faster), d);
+    const std::size_t before = measured.distinct();
+    const double time = measured.time(measured.measure(states));
+    if (measured.distinct() == before) continue;
+    const std::pair entry(time, states);
+    pool.insert(std::ranges::upper_bound(pool, entry), entry);
     if (pool.size() > kPool) pool.pop_back();
   }
-  return configs;
+  return measured.take();
 }
 
 }  // namespace tpudist::synth

@@ -1,31 +1,34 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "core/random.hpp"
 #include "data/synth/cost.hpp"
 #include "data/synth/program.hpp"
-#include "schema/collection.hpp"
 
 namespace tpudist::synth {
 
-// The choices of a program's configurations: the states of each configurable operation, and which
-// operations of equal shape change together.
+// The choices of a program's configurations, and which operations change together.
 struct LayoutSpace {
-  struct LinkedOps {
+  // Operations that always have the same state. `chosen`: the default one, that each of them would
+  // take if copies were free.
+  struct Group {
     std::vector<std::int32_t> ops;  // configurable operations, by index in `choices`
-    bool whole_state = false;       // they share the whole state, not only the output's layout
+    std::uint8_t chosen = 0;
+    std::size_t states = 0;
   };
-  std::vector<Choice> choices;    // [nc]
-  std::vector<LinkedOps> linked;  // every operation is in exactly one of them
+  std::vector<Choice> choices;  // [nc]
+  std::vector<Group> groups;    // every operation is in exactly one of them
 
-  // Operations of the same kind, output shape and list of states are linked. Every other set of
-  // linked operations, chosen by `key`, shares whole states, unless there are only a few sets.
-  LayoutSpace(const Program& program, std::uint64_t key);
+  // Operations of one kind, list of states and default state are a group, as in the real graphs
+  // that are known with their default. If these are too few groups, the operands must have equal
+  // shapes too, and if they still are, each operation is a group.
+  explicit LayoutSpace(const Program& program);
+
+  // States of all operations [nc], from those of the groups.
+  std::vector<std::uint8_t> codes(std::span<const std::uint8_t> of_groups) const;
+  std::vector<std::uint8_t> default_codes() const;
 };
 
 // A set of different configurations, and the order in which they were measured.
@@ -46,8 +49,8 @@ struct LayoutConfigs {
 LayoutConfigs random_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
 
-// `runs` runs of a genetic search from the default layouts: mutants of the best ones so far. It
-// often returns to known configurations.
+// `runs` runs of a genetic search from the default configuration: mutants of the best ones so far.
+// It often returns to known configurations.
 LayoutConfigs search_configs(const LayoutSpace& space, const LayoutCost& cost, std::int64_t runs,
                              std::uint64_t key);
 

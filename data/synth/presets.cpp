@@ -14,86 +14,43 @@
 namespace tpudist::synth {
 namespace {
 
-enum JobStream : std::uint64_t { kSizes = 1, kConfigs, kKernels };
+enum JobStream : std::uint64_t { kSizes = 1, kConfigs, kKernels, kFamilyDraws };
 
-// A model family: what its members share, and how they are named.
+constexpr std::size_t kFamilies = 8;  // of each split
+
+// Number `number` of a source's families, of which the first eight are for train, the next for
+// valid and the last for test. Every split has each kind, those of a small split differ.
 struct Family {
-  enum Naming { mesh, batch, language } naming;
-  std::string_view name;
-  Style style;
-  std::int64_t width, image, sequence;
-  bool corrupt = false;  // its first member is
-};
+  Kind kind;
+  std::uint64_t key;
+  std::string name;
 
-using Families = std::span<const Family>;
+  Family(std::string_view source, std::uint64_t seed, std::size_t number)
+      : kind(kind_of(source, number % kFamilies)),
+        key(mix_key({seed, hash64(source), kFamilyDraws, number})) {
+    constexpr std::string_view kKinds[] = {"conv", "attention", "recurrent", "mixture",
+                                           "embedding"};
+    // The first syllable tells the families of a source apart, the second one is drawn.
+    constexpr std::string_view kConsonants = "bdfgklmnprstvz", kVowels = "aeiou";
+    const std::size_t first = number + 24 * (source == "xla"), second = key % 70;
+    name =
+        fmt::format("{}_{}{}{}{}", kKinds[static_cast<std::size_t>(kind)], kConsonants[first % 14],
+                    kVowels[first / 14], kConsonants[second % 14], kVowels[second / 14]);
+  }
 
-// Families of the splits of a source. No family is in two splits. Every family of valid and test
-// has the style, but not the sizes, of one of train.
-struct SplitFamilies {
-  Families train, valid, test;
-
-  Families of(std::size_t split) const { return split == 0 ? train : split == 1 ? valid : test; }
+ private:
+  static Kind kind_of(std::string_view source, std::size_t place) {
+    using enum Kind;
+    constexpr Kind kXla[kFamilies] = {convolution, attention,   recurrent, mixture,
+                                      embedding,   convolution, attention, convolution};
+    constexpr Kind kLanguage[kFamilies] = {attention, recurrent, mixture,   embedding,
+                                           attention, mixture,   recurrent, attention};
+    return (source == "xla" ? kXla : kLanguage)[place];
+  }
 };
-
-constexpr Family kXlaTrain[] = {
-    {Family::mesh, "resnet50", Style::residual_conv, 64, 56, 0},
-    {Family::mesh, "bert_pretraining", Style::transformer, 512, 0, 128},
-    {Family::batch, "inception_v3_batch_{}_train", Style::branched_conv, 96, 35, 0},
-    {Family::mesh, "unet_3d", Style::volume_conv, 32, 32, 0, true},
-    {Family::batch, "alexnet_train_batch_{}", Style::plain_conv, 64, 28, 0},
-    {Family::mesh, "transformer", Style::transformer, 1024, 0, 64},
-    {Family::mesh, "ssd", Style::residual_conv, 96, 38, 0},
-    {Family::batch, "openai_v0_rnn_sequence_batch_{}", Style::recurrent, 768, 0, 64},
-};
-constexpr Family kXlaValid[] = {
-    {Family::mesh, "mask_rcnn", Style::residual_conv, 80, 48, 0},
-    {Family::batch, "trax_lsh_batch_{}_train", Style::transformer, 768, 0, 96},
-    {Family::mesh, "xception", Style::branched_conv, 64, 42, 0},
-    {Family::batch, "mnasnet_batch_{}_train", Style::plain_conv, 48, 40, 0},
-    {Family::batch, "magenta_batch_{}", Style::recurrent, 640, 0, 96},
-};
-constexpr Family kXlaTest[] = {
-    {Family::mesh, "retinanet", Style::residual_conv, 112, 30, 0},
-    {Family::batch, "efficientnet_batch_{}_train", Style::plain_conv, 40, 48, 0},
-    {Family::mesh, "mlperf_nmt", Style::transformer, 896, 0, 80},
-};
-
-constexpr Family kLanguageTrain[] = {
-    {Family::language, "bert_en_cased_L-12_H-768_A-12", Style::transformer, 768, 0, 128},
-    {Family::language, "albert_en_base", Style::transformer, 1024, 0, 128},
-    {Family::language, "electra_small", Style::transformer, 256, 0, 128, true},
-    {Family::language, "talking-heads_base", Style::transformer, 512, 0, 256},
-    {Family::language, "small_bert_bert_en_uncased_L-2_H-128_A-2", Style::transformer, 128, 0, 512},
-    {Family::language, "lstm_text", Style::recurrent, 512, 0, 64},
-    {Family::language, "small_bert_bert_en_uncased_L-4_H-320_A-5", Style::transformer, 320, 0, 96},
-    {Family::language, "gru_text", Style::recurrent, 256, 0, 256},
-};
-constexpr Family kLanguageValid[] = {
-    {Family::language, "small_bert_bert_en_uncased_L-6_H-640_A-10", Style::transformer, 640, 0, 96},
-    {Family::language, "small_bert_bert_en_uncased_L-8_H-192_A-3", Style::transformer, 192, 0, 384},
-    {Family::language, "rnn_text", Style::recurrent, 384, 0, 128},
-};
-constexpr Family kLanguageTest[] = {
-    {Family::language, "small_bert_bert_en_uncased_L-3_H-448_A-7", Style::transformer, 448, 0, 192},
-    {Family::language, "small_bert_bert_en_uncased_L-10_H-896_A-14", Style::transformer, 896, 0,
-     64},
-};
-
-SplitFamilies families_of(std::string_view source) {
-  if (source == "xla") return {kXlaTrain, kXlaValid, kXlaTest};
-  return {kLanguageTrain, kLanguageValid, kLanguageTest};
-}
 
 // Names differ for every `variant`.
-std::string member_name(const Family& family, std::int64_t variant, std::int64_t batch) {
-  switch (family.naming) {
-    case Family::batch:
-      return fmt::format(fmt::runtime(family.name), batch);
-    case Family::language:
-      return fmt::format("{}_batch_size_{}_{}", family.name, batch, variant % 2 ? "test" : "train");
-    case Family::mesh:
-      break;
-  }
+std::string member_name(const Family& family, std::int64_t variant) {
   constexpr std::string_view kTypes[] = {"fp16", "fp32", "bf16"};
   const std::int64_t rest = variant / 48;
   return fmt::format("{}.{}x{}.{}{}", family.name, 2 << ((variant + 1) % 4), 2 << (variant / 4 % 4),
@@ -108,17 +65,18 @@ std::int64_t total(const SplitCounts& graphs) {
 // dealt out family by family.
 struct Place {
   std::size_t split;
-  const Family& family;
+  Family family;
   std::int64_t variant;
+  bool first;  // of the source
 };
 
-std::vector<Place> places_of(const SplitCounts& graphs, const SplitFamilies& families) {
+std::vector<Place> places_of(const SplitCounts& graphs, std::string_view source,
+                             std::uint64_t seed) {
   std::vector<Place> places;
   for (std::size_t split = 0; split < graphs.size(); ++split) {
-    const Families own = families.of(split);
-    for (std::int64_t i = 0; i < graphs[split]; ++i) {
-      places.push_back(
-          {split, own[static_cast<std::size_t>(i % std::ssize(own))], i / std::ssize(own)});
+    for (std::size_t i = 0; i < static_cast<std::size_t>(graphs[split]); ++i) {
+      places.push_back({split, Family(source, seed, split * kFamilies + i % kFamilies),
+                        static_cast<std::int64_t>(i / kFamilies), split == 0 && i == 0});
     }
   }
   return places;
@@ -197,20 +155,17 @@ std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, st
   const auto sizes = spread_sizes(plan.nodes, total(plan.graphs), mix_key({key, kSizes}));
   CounterRng rng(key, kConfigs);
   std::vector<LayoutJob> jobs;
-  for (const auto& [split, family, variant] : places_of(plan.graphs, families_of(source))) {
-    const std::int64_t batch = 8 * (1 + (variant * 3 + 1) % 4) + 32 * (variant / 4);
+  for (const auto& [split, family, variant, first] : places_of(plan.graphs, source, seed)) {
     LayoutJob& job = jobs.emplace_back();
     job.split = split;
     job.configs = draw_configs(plan, rng);
-    if (family.corrupt && variant == 0) job.corrupt_share = plan.corrupt_share;
+    if (first) job.corrupt_share = plan.corrupt_share;
     ModelSpec& model = job.model;
-    model.name = member_name(family, variant, batch);
-    model.style = family.style;
+    model.name = member_name(family, variant);
+    model.kind = family.kind;
+    model.family = family.key;
     model.type = variant % 2 ? Dtype::f32 : Dtype::bf16;
-    model.batch = std::min<std::int64_t>(batch, 64);
-    model.width = family.width;
-    model.image = family.image;
-    model.sequence = family.sequence;
+    model.batch = std::min<std::int64_t>(8 * (1 + (variant * 3 + 1) % 4) + 32 * (variant / 4), 64);
     model.nodes = sizes[jobs.size() - 1];
     model.body_share = model.nodes < 1500 ? std::max(plan.body_share, 0.6) : plan.body_share;
     model.edges = plan.edges;
@@ -225,13 +180,13 @@ std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed) {
   CounterRng rng(key, kConfigs);
   std::vector<TileJob> jobs;
   // A kernel is a piece of a model; a few hundred kernels come from the same one.
-  for (const auto& [split, family, variant] : places_of(plan.graphs, families_of("xla"))) {
+  for (const auto& [split, family, variant, first] : places_of(plan.graphs, "xla", seed)) {
     const std::uint64_t number = jobs.size();
     TileJob& job = jobs.emplace_back();
     job.split = split;
     job.kernel.key = mix_key({key, kKernels, number});
     job.kernel.name =
-        fmt::format("{}_-{}", member_name(family, variant / 8 % 3, 32), to_hex(job.kernel.key));
+        fmt::format("{}_-{}", member_name(family, variant / 8 % 3), to_hex(job.kernel.key));
     job.kernel.nodes = sizes[number];
     job.kernel.configs = draw_configs(plan, rng);
   }

@@ -51,8 +51,8 @@ struct TileJob {
   std::size_t split = 0;
 };
 
-// The graphs of a plan. `source` is "xla" or "nlp" and selects the model families. Each split has
-// its own families, so valid and test have only models that train has never seen.
+// The graphs of a plan. `source` is "xla" or "nlp". It has 24 model families, drawn by the seed: eight
+// for each split, so valid and test have only models that train has never seen.
 std::vector<LayoutJob> layout_jobs(const Plan& plan, std::string_view source, std::uint64_t seed);
 std::vector<TileJob> tile_jobs(const Plan& plan, std::uint64_t seed);
 

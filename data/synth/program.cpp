@@ -51,7 +51,7 @@ double padded_elements(const Shape& shape, Layout layout) {
   return product;
 }
 
-std::int32_t Program::add(std::uint8_t code, Dtype type, const Shape& shape,
+std::int32_t Program::add(std::uint8_t code, Dtype type, Shape shape,
                           std::vector<std::int32_t> operands) {
   Op& op = ops.emplace_back();
   op.code = code;

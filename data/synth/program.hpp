@@ -72,8 +72,10 @@ struct Op {
   std::vector<std::int32_t> operands;  // numbers of earlier operations
   Shape dimensions;                    // broadcast, reduce, transpose, concatenate
   Window window;                       // convolution, reduce-window
-  std::int32_t number = 0;             // parameter number, or elements of a tuple
+  std::int32_t number = 0;             // of a parameter
   double flops = 0;                    // convolution and dot
+  // Convolution and dot: the dimension of each operand that is summed over.
+  std::array<int, 2> contracted{};
 
   bool configurable() const {
     return code == opcode::convolution || code == opcode::dot || code == opcode::reshape;
@@ -86,7 +88,7 @@ struct Program {
   // Index of the first operation of each computation, and the end: 0, ..., n.
   std::vector<std::int64_t> splits;
 
-  std::int32_t add(std::uint8_t code, Dtype type, const Shape& shape,
+  std::int32_t add(std::uint8_t code, Dtype type, Shape shape,
                    std::vector<std::int32_t> operands = {});
   std::int64_t nodes() const { return static_cast<std::int64_t>(ops.size()); }
   std::int64_t edges() const { return edges_; }

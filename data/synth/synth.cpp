@@ -24,12 +24,12 @@
 namespace tpudist::synth {
 namespace {
 
-enum GraphStream : std::uint64_t { kGroups = 1, kChoices, kNoise };
+enum GraphStream : std::uint64_t { kChoices = 1, kNoise };
 
 constexpr NpzOptions kFastDeflate{.deflate_level = 1};
 constexpr std::string_view kRecipeName = "synth.json";
 // Increase it when equal options give different files than before.
-constexpr int kGeneration = 2;
+constexpr int kGeneration = 3;
 
 class Generator {
  public:
@@ -172,7 +172,7 @@ class Generator {
     const std::uint64_t key = mix_key({options_.seed, hash64(source), hash64(job.model.name)});
     const Program program = build_model(job.model);
     const Graph graph = to_graph(program, job.model.name, true);
-    const LayoutSpace space(program, mix_key({key, kGroups}));
+    const LayoutSpace space(program);
     const LayoutCost cost(program, space.choices);
     for (const bool is_random : {true, false}) {
       if (is_random ? !random : !searched) continue;

@@ -31,7 +31,7 @@ struct SynthFile {
 };
 
 // Writes a synthetic data set as NPZ files in the layout of TpuGraphs below `root`, e.g.
-// layout/xla/random/train/resnet50.4x2.fp16.npz, with the arrays and types of the real files. The
+// layout/xla/random/train/conv_sela.4x2.fp16.npz, with the arrays and types of the real files. The
 // random and the default set have the same graphs. Run times come from a hidden cost model with
 // noise. Those of the test split are written as 0 (normalizers 1); the real ones go to files of the
 // same names below `options.truth`, with the noise-free times `config_time` f64 [c].

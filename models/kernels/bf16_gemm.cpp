@@ -8,7 +8,6 @@
 
 #include "core/aligned.hpp"
 #include "core/error.hpp"
-#include "models/kernels/row_kernels.hpp"
 
 // The product from AVX-512's bf16 dot products, which multiply pairs: two neighbouring elements of
 // a row of a with two of a column of b. Both operands are rounded into pairs for each block of k, b
@@ -156,26 +155,3 @@ void gemm_of_pairs(std::int64_t, std::int64_t, std::int64_t, MatrixView, MatrixV
 }  // namespace tpudist
 
 #endif
-
-namespace tpudist {
-namespace {
-
-// A copy of x [rows, columns] as it lies in memory, rounded to bf16.
-MatrixView rounded(const MatrixView& x, std::int64_t rows, std::int64_t columns,
-                   AlignedFloats& copy) {
-  if (x.transpose == Transpose::yes) std::swap(rows, columns);
-  const std::int64_t stride = std::max<std::int64_t>(pad16(columns), 16);  // BLAS does not accept 0
-  if (static_cast<std::int64_t>(copy.size()) < rows * stride) copy = AlignedFloats(rows * stride);
-  round_rows({x.data, x.stride}, rows, columns, {copy.data(), stride});
-  return {copy.data(), stride, x.transpose};
-}
-
-}  // namespace
-
-void gemm_of_rounded(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
-                     float beta, float* c, std::int64_t c_stride) {
-  thread_local AlignedFloats left, right;
-  gemm(m, n, k, rounded(a, m, k, left), rounded(b, k, n, right), beta, c, c_stride);
-}
-
-}  // namespace tpudist

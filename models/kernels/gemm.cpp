@@ -4,8 +4,13 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "core/aligned.hpp"
 #include "models/kernels/bf16_gemm.hpp"
 #include "models/kernels/fp32_gemm.hpp"
+#include "models/kernels/row_kernels.hpp"
 #include "models/kernels/threads.hpp"
 
 // The BLAS inside LibTorch. Called directly, since a call through at::mm costs several
@@ -44,6 +49,16 @@ void gemm_by_aten(std::int64_t m, std::int64_t n, std::int64_t k, const MatrixVi
   }
 }
 
+// A copy of x [rows, columns] as it lies in memory, rounded.
+MatrixView rounded(Precision precision, const MatrixView& x, std::int64_t rows,
+                   std::int64_t columns, AlignedFloats& copy) {
+  if (x.transpose == Transpose::yes) std::swap(rows, columns);
+  const std::int64_t stride = std::max<std::int64_t>(pad16(columns), 16);  // BLAS does not accept 0
+  if (static_cast<std::int64_t>(copy.size()) < rows * stride) copy = AlignedFloats(rows * stride);
+  round_rows(precision, {x.data, x.stride}, rows, columns, {copy.data(), stride});
+  return {copy.data(), stride, x.transpose};
+}
+
 }  // namespace
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b, float beta,
@@ -76,11 +91,18 @@ void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, M
   static const bool pairs = has_bf16_dot_products();
   if (precision == Precision::fp32) {
     gemm(m, n, k, a, b, beta, c, c_stride);
-  } else if (pairs) {
+  } else if (precision == Precision::bf16 && pairs) {
     gemm_of_pairs(m, n, k, a, b, beta, c, c_stride);
   } else {
-    gemm_of_rounded(m, n, k, a, b, beta, c, c_stride);
+    gemm_of_rounded(precision, m, n, k, a, b, beta, c, c_stride);
   }
+}
+
+void gemm_of_rounded(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k,
+                     MatrixView a, MatrixView b, float beta, float* c, std::int64_t c_stride) {
+  thread_local AlignedFloats left, right;
+  gemm(m, n, k, rounded(precision, a, m, k, left), rounded(precision, b, k, n, right), beta, c,
+       c_stride);
 }
 
 }  // namespace tpudist

@@ -26,9 +26,13 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixVi
 void gemm_of_blas(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
                   float beta, float* c, std::int64_t c_stride);
 
-// The same with operands of this precision. bf16 uses the kernel of models/kernels/bf16_gemm.hpp
-// that the CPU supports.
+// The same with operands of this precision: bf16 by the kernel of models/kernels/bf16_gemm.hpp where
+// the CPU supports it, and else by gemm_of_rounded.
 void gemm(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a,
           MatrixView b, float beta, float* c, std::int64_t c_stride);
+// gemm() of copies of the operands that are rounded to tf32 or bf16, so slower than in float32.
+// Infinities and NaNs propagate as in float32. Keeps some memory of the calling thread.
+void gemm_of_rounded(Precision precision, std::int64_t m, std::int64_t n, std::int64_t k,
+                     MatrixView a, MatrixView b, float beta, float* c, std::int64_t c_stride);
 
 }  // namespace tpudist

@@ -162,16 +162,18 @@ void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
 }
 
 TPUDIST_VECTORISED
-void round_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
+void round_rows(Precision precision, ConstRows x, std::int64_t count, std::int64_t width, Rows y) {
+  const std::uint32_t to_even = precision == Precision::bf16;
+  const int dropped = to_even ? 16 : 13;  // binary digits of the 23
+  const std::uint32_t below_half = (1u << (dropped - 1)) - to_even, kept = ~0u << dropped;
   for (std::int64_t i = 0; i < count; ++i) {
     const float* const __restrict in = x.row(i);
     float* const __restrict out = y.row(i);
     for (std::int64_t c = 0; c < width; ++c) {
       const auto bits = std::bit_cast<std::uint32_t>(in[c]);
-      const std::uint32_t up = bits + 0x7fff + (bits >> 16 & 1);  // above the largest value:
-                                                                  // infinity
+      const std::uint32_t up = bits + below_half + (bits >> dropped & to_even);
       const bool nan = (bits & 0x7fffffff) > 0x7f800000;
-      out[c] = std::bit_cast<float>((nan ? bits | 0x400000 : up) & 0xffff0000);
+      out[c] = std::bit_cast<float>((nan ? bits | 0x400000 : up) & kept);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include "models/kernels/precision.hpp"
 #include "models/plans/csr.hpp"
 
 namespace tpudist {
@@ -70,8 +71,8 @@ void combine_rows(const CombineTerms& terms, std::int64_t count, std::int64_t wi
 
 // y = x
 void copy_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
-// y = x rounded to bf16, to nearest even; a NaN stays a NaN
-void round_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
+// y = x rounded to tf32 or bf16; a NaN stays a NaN, and what rounds up beyond the largest is infinite
+void round_rows(Precision precision, ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y += x
 void add_rows(ConstRows x, std::int64_t count, std::int64_t width, Rows y);
 // y = act(y + bias + residual); no residual: null data.

@@ -344,18 +344,18 @@ std::unique_ptr<Executor> make_composed_executor(const NetworkConfig& config,
 void require_precision(Precision precision, int major, int minor) {
   if (precision == Precision::fp32 || major >= 8) return;
   throw ConfigError(
-      fmt::format("precision: bf16 needs a GPU of compute capability 8.0, and this one has {}.{}: "
+      fmt::format("precision: {} needs a GPU of compute capability 8.0, and this one has {}.{}: "
                   "set precision to fp32",
-                  major, minor));
+                  precision_name(precision), major, minor));
 }
 
-void hold_to_fp32() {
+void hold_to_fp32(Precision precision) {
   const char* const asked = std::getenv("NVIDIA_TF32_OVERRIDE");
-  if (asked && *asked && std::string_view(asked) != "0") {
+  if (asked && *asked && (precision == Precision::tf32 || std::string_view(asked) != "0")) {
     throw ConfigError(fmt::format(
-        "NVIDIA_TF32_OVERRIDE={} lets CUDA's libraries round the operands of products to TF32, so "
-        "that all numbers change: unset it",
-        asked));
+        "NVIDIA_TF32_OVERRIDE={} decides in place of `precision: {}` whether CUDA's libraries "
+        "round the operands of products to TF32, so that all numbers change: unset it",
+        asked, precision_name(precision)));
   }
   at::globalContext().setAllowTF32CuBLAS(false);
 }

@@ -24,9 +24,10 @@ DeviceContext place_on(int device_index, Precision precision = Precision::fp32);
 // Throws ConfigError where GPUs of this compute capability lack the precision.
 void require_precision(Precision precision, int major, int minor);
 
-// Turns TF32 off in LibTorch, whatever the environment says. CUDA's libraries themselves read
-// NVIDIA_TF32_OVERRIDE, perhaps before main: throws ConfigError if it is set, unless to 0.
-void hold_to_fp32();
+// Turns TF32 off in LibTorch, whatever the environment says: products in tf32 turn it on for
+// themselves. CUDA's libraries themselves read NVIDIA_TF32_OVERRIDE, perhaps before main: throws
+// ConfigError if it is set, unless to 0 for a precision other than tf32.
+void hold_to_fp32(Precision precision = Precision::fp32);
 
 // The parameters of such a network. `config_features`: kLayoutConfigFeatures or
 // kTileConfigFeatures.

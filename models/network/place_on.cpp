@@ -11,7 +11,7 @@ namespace tpudist {
 DeviceContext place_on(int device_index, [[maybe_unused]] Precision precision) {
   if (device_index < 0) return {};
 #ifdef TPUDIST_WITH_CUDA_KERNELS
-  hold_to_fp32();
+  hold_to_fp32(precision);
   if (precision != Precision::fp32) {
     int major = 0, minor = 0;
     C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_index));

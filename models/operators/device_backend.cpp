@@ -4,12 +4,32 @@
 
 #include "models/kernels/dropped_rows.hpp"
 #include "models/kernels/gather_rows.hpp"
+#include "models/kernels/row_kernels.hpp"
 #include "models/operators/kernel_groups.hpp"
 #include "models/operators/kernel_readout.hpp"
 #include "models/operators/kernel_stream.hpp"
 
 namespace tpudist {
 namespace {
+
+// A copy of x, rounded as the CPU rounds operands: for tests, which run this backend there.
+at::Tensor rounded_on_cpu(const at::Tensor& x, Precision precision) {
+  const at::Tensor in = x.contiguous(), out = at::empty_like(in);
+  round_rows(precision, {in.const_data_ptr<float>(), in.size(1)}, in.size(0), in.size(1),
+             {out.mutable_data_ptr<float>(), in.size(1)});
+  return out;
+}
+
+// While it lives, LibTorch lets cuBLAS round operands in float32 to TF32. The switch is one for the
+// whole process, and is off otherwise (models/network/composed_executor.hpp): one thread queues the
+// operations of a device.
+class Tf32Products {
+ public:
+  Tf32Products() { at::globalContext().setAllowTF32CuBLAS(true); }
+  ~Tf32Products() { at::globalContext().setAllowTF32CuBLAS(false); }
+  Tf32Products(const Tf32Products&) = delete;
+  Tf32Products& operator=(const Tf32Products&) = delete;
+};
 
 class DeviceBackend : public Backend {
  public:
@@ -146,12 +166,14 @@ class DeviceBackend : public Backend {
   void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor y) const {
     if (precision_ == Precision::fp32 || y.scalar_type() != at::kFloat) {
       at::mm_out(y, a, b);
-      return;
+    } else if (!y.is_cuda()) {
+      at::mm_out(y, rounded_on_cpu(a, precision_), rounded_on_cpu(b, precision_));
+    } else if (precision_ == Precision::tf32) {
+      const Tf32Products on;
+      at::mm_out(y, a, b);
+    } else {
+      y.copy_(at::mm(a.to(at::kBFloat16), b.to(at::kBFloat16), at::kFloat));
     }
-    const at::Tensor left = a.to(at::kBFloat16), right = b.to(at::kBFloat16);
-    // The CPU, on which tests run this, would round the result too.
-    y.copy_(y.is_cuda() ? at::mm(left, right, at::kFloat)
-                        : at::mm(left.to(at::kFloat), right.to(at::kFloat)));
   }
 
   // A matrix on the device, for rows of T that are `columns` wide.

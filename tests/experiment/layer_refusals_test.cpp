@@ -60,6 +60,7 @@ TEST(LayerRefusals, DropoutOfElementsOnRefinedPlans) {
 }
 
 TEST(LayerRefusals, AllNetworksHavePrecisionsAndDevices) {
+  EXPECT_EQ(refusal("layer_norm", "precision: tf32"), "");
   EXPECT_EQ(refusal("layer_norm", "precision: bf16"), "");
   EXPECT_EQ(refusal("layer_norm", "dist: {device: cuda}"), "");
   EXPECT_EQ(refusal("sage, width: 8", "precision: bf16"), "");

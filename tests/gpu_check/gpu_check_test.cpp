@@ -66,7 +66,7 @@ TEST(GpuCheck, PassesOnTheEmulatedDevice) {
   if (!root) GTEST_SKIP() << "needs real data";
   const Checked checked =
       check("facts kernels data gradients like_the_cpu bits members ranks resume nccl",
-            kPrograms + " TPUDIST_CHECK_PRECISIONS='fp32 bf16'", *root / "npz");
+            kPrograms, *root / "npz");
   EXPECT_EQ(checked.exit_code, 0) << checked.report;
   EXPECT_THAT(checked.verdicts, AllOf(SizeIs(10), Each(Pair(testing::_, "PASS"))));
 }

@@ -150,10 +150,12 @@ TEST(Experiments, OverridesWinAndMistakesAreNamed) {
 
 TEST(Experiments, PrecisionIsTheNetworks) {
   EXPECT_EQ(read("nlp").network.precision, Precision::fp32);
-  const Experiment bf16 = read("nlp", {"precision=bf16"});
-  EXPECT_EQ(bf16.network.precision, Precision::bf16);
-  ConfigDocument document = ConfigDocument::parse(bf16.resolved_yaml, "resolved.yaml");
-  EXPECT_EQ(read_experiment(document).network.precision, Precision::bf16);
+  for (const Precision precision : {Precision::tf32, Precision::bf16}) {
+    const Experiment given = read("nlp", {"precision=" + std::string(precision_name(precision))});
+    EXPECT_EQ(given.network.precision, precision);
+    ConfigDocument document = ConfigDocument::parse(given.resolved_yaml, "resolved.yaml");
+    EXPECT_EQ(read_experiment(document).network.precision, precision);
+  }
   EXPECT_THROW(read("nlp", {"precision=fp16"}), ConfigError);
 }
 
@@ -162,9 +164,9 @@ TEST(Experiments, TheHashOfTheNumbersKnowsWhatDecidesThem) {
   const std::uint64_t hash = read("nlp").numbers_hash;
   EXPECT_EQ(read("nlp", {"dist.threads=3", "train.log_every=7", "data.cache=stream"}).numbers_hash,
             hash);
-  for (const char* change :
-       {"seed.init=2", "batch.configs=12", "optimizer.lr=2e-3", "model.encoder.width=48",
-        "ensemble.members=4", "train.steps=10", "data.duplicates=mean", "precision=bf16"}) {
+  for (const char* change : {"seed.init=2", "batch.configs=12", "optimizer.lr=2e-3",
+                             "model.encoder.width=48", "ensemble.members=4", "train.steps=10",
+                             "data.duplicates=mean", "precision=tf32", "precision=bf16"}) {
     EXPECT_NE(read("nlp", {change}).numbers_hash, hash) << change;
   }
 }

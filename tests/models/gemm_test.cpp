@@ -63,15 +63,29 @@ struct Problem {
   Operand a, b, c;
 };
 
-// Those of bf16 operands that this CPU can run.
-std::vector<Gemm> bf16_kernels() {
-  std::vector<Gemm> all{gemm_of_rounded};
-  if (has_bf16_dot_products()) all.push_back(gemm_of_pairs);
+template <Precision P>
+void rounded_gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView a, MatrixView b,
+                  float beta, float* c, std::int64_t c_stride) {
+  gemm_of_rounded(P, m, n, k, a, b, beta, c, c_stride);
+}
+
+// A product of rounded operands.
+struct RoundedGemm {
+  Gemm gemm;
+  Precision precision;
+};
+
+// Those that this CPU can run.
+std::vector<RoundedGemm> rounded_kernels() {
+  std::vector<RoundedGemm> all{{rounded_gemm<Precision::tf32>, Precision::tf32},
+                               {rounded_gemm<Precision::bf16>, Precision::bf16}};
+  if (has_bf16_dot_products()) all.push_back({gemm_of_pairs, Precision::bf16});
   return all;
 }
 
 std::vector<Gemm> all_kernels() {
-  std::vector<Gemm> all = bf16_kernels();
+  std::vector<Gemm> all;
+  for (const auto& [gemm, precision] : rounded_kernels()) all.push_back(gemm);
   all.push_back(gemm_of_blas);
   if (has_float_tiles()) all.push_back(gemm_of_tiles);
   return all;
@@ -128,6 +142,13 @@ float to_bf16(float x) {
   return static_cast<float>(c10::BFloat16(x));
 }
 
+// By whole numbers of the last digit; not for subnormal numbers.
+float to_tf32(float x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(static_cast<double>(x), &exponent);
+  return static_cast<float>(std::ldexp(std::round(mantissa * 2048), exponent - 11));
+}
+
 // An element of the product in double, and the size of what is added up.
 struct ExactSum {
   double value = 0, size = 0;
@@ -144,8 +165,9 @@ ExactSum exact_sum(Problem& problem, std::int64_t i, std::int64_t j, float (*ope
   return sum;
 }
 
-TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
-  for (const Gemm gemm : bf16_kernels()) {
+TEST(RoundedGemm, RoundsOperandsToNearestAndSumsInFloat32) {
+  for (const auto& [gemm, precision] : rounded_kernels()) {
+    const auto operand = precision == Precision::tf32 ? to_tf32 : to_bf16;
     for (const Transpose ta : kForms) {
       for (const Transpose tb : kForms) {
         CounterRng rng(7);
@@ -154,7 +176,7 @@ TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
         problem.run(gemm);
         for (std::int64_t i = 0; i < problem.m; ++i) {
           for (std::int64_t j = 0; j < problem.n; ++j) {
-            const ExactSum expected = exact_sum(problem, i, j, to_bf16);
+            const ExactSum expected = exact_sum(problem, i, j, operand);
             ASSERT_NEAR(problem.c.at(i, j), expected.value, 1e-6 * expected.size);
           }
         }
@@ -163,14 +185,14 @@ TEST(Bf16Gemm, RoundsOperandsToNearestAndSumsInFloat32) {
   }
 }
 
-TEST(Bf16Gemm, KeepsInfinityAndNotANumberWhereTheyBelong) {
-  for (const Gemm gemm : bf16_kernels()) {
+TEST(RoundedGemm, KeepsInfinityAndNotANumberWhereTheyBelong) {
+  for (const auto& [gemm, precision] : rounded_kernels()) {
     for (const Transpose ta : kForms) {
       for (const Transpose tb : kForms) {
         Problem problem(8, 40, 35, ta, tb);
         problem.fill([] { return 1.0f; });
         problem.a.at(2, 34) = kNan;
-        problem.a.at(3, 0) = std::bit_cast<float>(0x7f800001u);  // a NaN below the bf16 digits
+        problem.a.at(3, 0) = std::bit_cast<float>(0x7f800001u);  // a NaN below the kept digits
         problem.b.at(5, 17) = -kInfinity;
         problem.b.at(6, 39) = std::numeric_limits<float>::max();  // rounds to infinity
         problem.run(gemm);
@@ -235,22 +257,67 @@ TEST(Fp32Gemm, AgreesWithDouble) {
   }
 }
 
-TEST(RoundRows, AgreesWithLibTorch) {
+// Numbers of all kinds.
+std::vector<float> numbers() {
   CounterRng rng(3);
   std::vector<float> x{0.0f, -0.0f, kInfinity, -kInfinity, kNan, std::numeric_limits<float>::max()};
   for (int i = 0; i < 5000; ++i)
     x.push_back(
         std::bit_cast<float>(static_cast<std::uint32_t>(rng.below(std::uint64_t{1} << 32))));
   for (std::uint32_t i = 0; i < 64; ++i) x.push_back(std::bit_cast<float>(0x3f800000u + (i << 14)));
+  return x;
+}
+
+std::vector<float> rounded(Precision precision, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   const auto width = static_cast<std::int64_t>(x.size());
-  round_rows({x.data(), width}, 1, width, {y.data(), width});
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (std::isnan(x[i])) {
-      EXPECT_TRUE(std::isnan(y[i]));
-    } else {
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(to_bf16(x[i])));
+  round_rows(precision, {x.data(), width}, 1, width, {y.data(), width});
+  return y;
+}
+
+void expect_same_number(float actual, float expected, float of) {
+  if (std::isnan(of)) {
+    EXPECT_TRUE(std::isnan(actual));
+  } else {
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(actual), std::bit_cast<std::uint32_t>(expected)) << of;
+  }
+}
+
+TEST(RoundRows, AgreesWithLibTorchInBf16) {
+  const std::vector<float> x = numbers(), y = rounded(Precision::bf16, x);
+  for (std::size_t i = 0; i < x.size(); ++i) expect_same_number(y[i], to_bf16(x[i]), x[i]);
+}
+
+TEST(RoundRows, RoundsToTf32ToNearestAndTiesAwayFromZero) {
+  // Bits before and after; each also with the other sign.
+  const std::pair<std::uint32_t, std::uint32_t> cases[] = {
+      {0x3f800000, 0x3f800000},  // 1
+      {0x3f800fff, 0x3f800000},  // just below the tie
+      {0x3f801000, 0x3f802000},  // ties, of an even and an odd number
+      {0x3f803000, 0x3f804000},  //
+      {0x3f801001, 0x3f802000},  // just above
+      {0x3fffffff, 0x40000000},  // carries into the exponent
+      {0x00000000, 0x00000000},  // 0
+      {0x00000fff, 0x00000000},  // subnormal numbers keep their place
+      {0x00001000, 0x00002000},  //
+      {0x007fffff, 0x00800000},  // the largest of them becomes a normal one
+      {0x7f7fefff, 0x7f7fe000},  // the largest tf32 number
+      {0x7f7ff000, 0x7f800000},  // beyond it
+      {0x7f800000, 0x7f800000},  // infinity
+  };
+  for (const std::uint32_t sign : {0u, 0x80000000u}) {
+    for (const auto& [before, after] : cases) {
+      const std::vector<float> x{std::bit_cast<float>(before | sign)};
+      expect_same_number(rounded(Precision::tf32, x)[0], std::bit_cast<float>(after | sign), x[0]);
     }
+    for (const std::uint32_t nan : {0x7f800001u, 0x7fc00000u, 0x7fffffffu}) {
+      EXPECT_TRUE(std::isnan(rounded(Precision::tf32, {std::bit_cast<float>(nan | sign)})[0]));
+    }
+  }
+  const std::vector<float> x = numbers(), y = rounded(Precision::tf32, x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!std::isfinite(x[i]) || std::fpclassify(x[i]) != FP_SUBNORMAL)
+      expect_same_number(y[i], std::isfinite(x[i]) ? to_tf32(x[i]) : x[i], x[i]);
   }
 }
 

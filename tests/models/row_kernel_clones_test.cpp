@@ -7,8 +7,8 @@
 
 #include "core/aligned.hpp"
 #include "core/random.hpp"
-#include "models/plans/csr.hpp"
 #include "models/kernels/row_kernels.hpp"
+#include "models/plans/csr.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
 // The library compiles every loop once for each vector width and takes the widest one that the CPU
@@ -20,6 +20,7 @@
 #define TPUDIST_ROW_TYPES       \
   using ::tpudist::ConstRows;   \
   using ::tpudist::Csr;         \
+  using ::tpudist::Precision;   \
   using ::tpudist::SpmmOptions; \
   using ::tpudist::Rows;        \
   using ::tpudist::CombineTerms;
@@ -144,8 +145,10 @@ void run_sums(const Kernels& kernels, std::int64_t width, Bits& bits) {
   double dots[kRows];
   kernels.dot_rows(x.view(), kRows, width, base.view().row(1), dots);
   for (const double dot : dots) bits.add(dot);
-  kernels.round_rows(x.view(), kRows, width, y.view());
-  bits.add(y.data());
+  for (const Precision precision : {Precision::tf32, Precision::bf16}) {
+    kernels.round_rows(precision, x.view(), kRows, width, y.view());
+    bits.add(y.data());
+  }
   kernels.sum_parts(x.view().data, x.view().stride, kRows, width, y.view().data);
   bits.add(y.data());
 }

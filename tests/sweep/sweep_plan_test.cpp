@@ -162,7 +162,7 @@ TEST(SweepPlanTest, NothingIsChosenBetweenVariantsThatAreScoredOnOtherGraphs) {
   const SweepCase files;
   const std::string collections =
       "sweep: {seeds: 2, over: {data.collection: ['layout:xla:random', 'layout:nlp:random']}}\n";
-  const std::string graphs = "sweep: {over: {data.include.valid: [['*mask*'], ['*trax*']]}}\n";
+  const std::string graphs = "sweep: {over: {data.include.valid: [['conv*'], ['attention*']]}}\n";
   const std::string choose = "choose: {by: valid, graphs: all}\n";
   const auto refusal = [&](const std::string& text) {
     return test::message_of<ConfigError>([&] { plan_of(files, text); });

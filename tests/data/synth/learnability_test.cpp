@@ -73,17 +73,27 @@ void add_mismatches(const Program& program, const std::vector<std::int32_t>& num
   }
 }
 
+// Reshapes, and products by the dimensions that they sum over.
+constexpr std::size_t kOperations = 8;
+std::size_t kind_of(const Op& op) {
+  if (op.code == opcode::reshape) return 0;
+  if (op.convolution != ConvolutionKind::none) return static_cast<std::size_t>(op.convolution);
+  const int last = op.shape.rank - 1;
+  return 4 + static_cast<std::size_t>(2 * (op.contracted[0] == last) + (op.contracted[1] == last));
+}
+
 Sample sample(const LayoutJob& job, bool with_neighbours) {
   constexpr std::int64_t kRuns = 300;
   const Program program = build_model(job.model);
-  const LayoutSpace space(program, 3);
+  const LayoutSpace space(program);
   const LayoutCost cost(program, space.choices);
   const LayoutConfigs configs = random_configs(space, cost, kRuns, 5);
   std::vector<std::int32_t> number(program.ops.size(), -1);
-  double total = 0;
+  double total = 0, flops = 0;
   for (std::size_t j = 0; j < space.choices.size(); ++j) {
     number[static_cast<std::size_t>(space.choices[j].op)] = static_cast<std::int32_t>(j);
     total += bytes(program[space.choices[j].op]);
+    flops += program[space.choices[j].op].flops;
   }
   Sample result;
   for (std::size_t d = 0; d < configs.time.size(); ++d) {
@@ -92,14 +102,15 @@ Sample sample(const LayoutJob& job, bool with_neighbours) {
     const auto state = [&](std::int32_t j) -> const Choice::State& {
       return space.choices[static_cast<std::size_t>(j)].states[codes[static_cast<std::size_t>(j)]];
     };
-    Vector row(3 * 2 * kMaxStates + (with_neighbours ? kMismatches : 0));
+    Vector row(kOperations * 2 * kMaxStates + (with_neighbours ? kMismatches : 0));
     for (std::size_t j = 0; j < codes.size(); ++j) {
       const Op& op = program[space.choices[j].op];
-      const std::size_t kind = op.code == opcode::convolution ? 0 : op.code == opcode::dot ? 1 : 2;
-      row[(kind * kMaxStates + codes[j]) * 2] += 1;
-      row[(kind * kMaxStates + codes[j]) * 2 + 1] += bytes(op) / total;
+      double* const own = &row[(kind_of(op) * kMaxStates + codes[j]) * 2];
+      own[0] += bytes(op) / total;
+      own[1] += op.flops / flops;
     }
-    if (with_neighbours) add_mismatches(program, number, state, total, &row[6 * kMaxStates]);
+    if (with_neighbours)
+      add_mismatches(program, number, state, total, &row[kOperations * 2 * kMaxStates]);
     result.features.push_back(row);
     result.time.push_back(configs.time[d]);
   }

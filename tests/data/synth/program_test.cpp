@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "data/synth/features.hpp"
@@ -15,16 +17,28 @@
 namespace tpudist::synth {
 namespace {
 
-const Style kStyles[] = {Style::plain_conv,  Style::residual_conv, Style::branched_conv,
-                         Style::volume_conv, Style::transformer,   Style::recurrent};
+constexpr std::int64_t kSizes[] = {60, 399, 5000};
 
-ModelSpec spec_of(Style style, std::int64_t nodes) {
+ModelSpec spec_of(Kind kind, std::int64_t nodes, std::uint64_t family = 1) {
   ModelSpec spec;
   spec.name = "x";
-  spec.style = style;
-  spec.width = 128;
+  spec.kind = kind;
+  spec.family = family;
   spec.nodes = nodes;
   return spec;
+}
+
+// Several families of each kind.
+std::vector<ModelSpec> specs_of(std::int64_t nodes) {
+  std::vector<ModelSpec> specs;
+  for (const Kind kind :
+       {Kind::convolution, Kind::attention, Kind::recurrent, Kind::mixture, Kind::embedding}) {
+    for (std::uint64_t family = 0; family < 6; ++family) {
+      specs.push_back(spec_of(kind, nodes, family));
+      if (nodes < 100) specs.back().body_share = 0.9;
+    }
+  }
+  return specs;
 }
 
 TEST(SynthProgram, paddingFillsTilesOf8x128) {
@@ -35,12 +49,12 @@ TEST(SynthProgram, paddingFillsTilesOf8x128) {
 }
 
 TEST(SynthProgram, programsAreOfTheSizeAskedForAndInTopologicalOrder) {
-  for (const Style style : kStyles) {
-    for (const std::int64_t nodes : {60, 399, 5000}) {
-      const Program program = build_model(spec_of(style, nodes));
+  for (const std::int64_t nodes : kSizes) {
+    for (const ModelSpec& spec : specs_of(nodes)) {
+      const Program program = build_model(spec);
       EXPECT_EQ(program.nodes(), nodes);
       EXPECT_NEAR(static_cast<double>(program.edges()) / static_cast<double>(nodes), 1.65, 0.01);
-      EXPECT_GE(program.config_nodes(), 3);
+      EXPECT_GE(program.config_nodes(), 2);
       for (std::int32_t i = 0; i < program.nodes(); ++i) {
         for (const std::int32_t operand : program[i].operands) {
           ASSERT_TRUE(operand >= 0 && operand < i);
@@ -51,7 +65,7 @@ TEST(SynthProgram, programsAreOfTheSizeAskedForAndInTopologicalOrder) {
 }
 
 TEST(SynthProgram, edgesAreMostlyShortWithSomeLongSkips) {
-  const Program program = build_model(spec_of(Style::residual_conv, 5000));
+  const Program program = build_model(spec_of(Kind::convolution, 5000));
   std::vector<std::int64_t> lengths;
   for (std::int32_t i = 0; i < program.nodes(); ++i) {
     for (const std::int32_t operand : program[i].operands) lengths.push_back(i - operand);
@@ -62,8 +76,8 @@ TEST(SynthProgram, edgesAreMostlyShortWithSomeLongSkips) {
 }
 
 TEST(SynthProgram, gradientsHaveTheShapeOfWhatTheyBelongTo) {
-  for (const Style style : kStyles) {
-    const Program program = build_model(spec_of(style, 600));
+  for (const ModelSpec& spec : specs_of(600)) {
+    const Program program = build_model(spec);
     for (const Op& op : program.ops) {
       for (const std::int64_t dim : op.shape.view()) EXPECT_GT(dim, 0);
       if (op.code == opcode::reshape) {
@@ -92,13 +106,13 @@ TEST(SynthProgram, theRealMaximaAreMetExactly) {
 }
 
 TEST(SynthProgram, sizesThatCannotBeMetAreRefused) {
-  ModelSpec spec = spec_of(Style::residual_conv, 300);
+  ModelSpec spec = spec_of(Kind::convolution, 300);
   spec.config_nodes = 3;
   EXPECT_THROW(build_model(spec), ConfigError);
   spec.config_nodes = 0;
   spec.edges = 5000;
   EXPECT_THROW(build_model(spec), ConfigError);
-  EXPECT_THROW(build_model(spec_of(Style::transformer, 10)), ConfigError);
+  EXPECT_THROW(build_model(spec_of(Kind::attention, 10)), ConfigError);
 }
 
 TEST(SynthFeatures, columnsOfAConvolutionAreThoseOfTheRealOne) {
@@ -128,8 +142,8 @@ TEST(SynthFeatures, constantColumnsAreConstantAndValuesStayInRange) {
   const std::set<int> constant{1,  2,  4,  5,  11, 12, 14, 16, 17, 19, 42,  50, 56,
                                57, 58, 65, 66, 81, 82, 88, 89, 90, 98, 104, 139};
   const std::set<int> negative{61, 62, 67, 127, 131};
-  for (const Style style : kStyles) {
-    const Graph graph = to_graph(build_model(spec_of(style, 800)), "x", true);
+  for (const ModelSpec& spec : specs_of(800)) {
+    const Graph graph = to_graph(build_model(spec), "x", true);
     for (std::size_t i = 0; i < graph.node_features.size(); ++i) {
       const int column = static_cast<int>(i % kNodeFeatures);
       const float value = graph.node_features[i];
@@ -201,6 +215,37 @@ TEST(SynthPresets, splitsShareNoFamilyAndTheDemoHasEnoughForFiveFolds) {
                                             [](const TileJob& job) { return job.kernel.name; });
     expect_apart(families);
     EXPECT_GE(families[0].size(), 5u) << name;
+  }
+}
+
+// 24 families a source, eight a split, whose names tell the split for a seed.
+TEST(SynthPresets, familiesOfASplitAreEightOfAllKinds) {
+  for (const char* source : {"xla", "nlp"}) {
+    std::set<std::string> of_other_seed;
+    for (const std::uint64_t seed : {1, 2}) {
+      Plan plan = *preset_named("demo").xla;
+      plan.graphs = {24, 8, 8};
+      std::array<std::set<Kind>, 3> kinds;
+      std::map<std::string, std::set<std::uint64_t>> keys;
+      const auto jobs = layout_jobs(plan, source, seed);
+      for (const LayoutJob& job : jobs) {
+        kinds[job.split].insert(job.model.kind);
+        keys[model_family(job.model.name)].insert(job.model.family);
+      }
+      for (const auto& own : kinds) EXPECT_EQ(own.size(), source == std::string("xla") ? 5u : 4u);
+      EXPECT_EQ(keys.size(), 24u);
+      std::set<std::uint64_t> all;
+      for (const auto& [name, own] : keys) {
+        EXPECT_EQ(own.size(), 1u) << name;
+        all.insert(own.begin(), own.end());
+      }
+      EXPECT_EQ(all.size(), 24u);
+      for (const auto& own :
+           families_by_split(jobs, [](const LayoutJob& job) { return job.model.name; }))
+        EXPECT_EQ(own.size(), 8u);
+      for (const std::uint64_t key : all)
+        EXPECT_TRUE(of_other_seed.insert(std::to_string(key)).second);
+    }
   }
 }
 

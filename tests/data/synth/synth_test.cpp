@@ -193,7 +193,7 @@ TEST(Synth, refusesAFolderWithOtherData) {
   // Data that another generation made of the same options.
   options.seed = 1;
   std::string recipe = read_text_file(folder / "tile/xla/synth.json");
-  recipe.replace(recipe.find("\"generation\": 2"), 15, "\"generation\": 1");
+  recipe.replace(recipe.find("\"generation\": 3"), 15, "\"generation\": 2");
   write_file_atomically(folder / "tile/xla/synth.json", recipe);
   EXPECT_THROW(make(folder.path(), options), ConfigError);
   options.collections = {{"layout:xla:random"}};  // a collection that is not there yet

@@ -2,6 +2,9 @@
 // over long rows are added in another order, so that numbers agree up to rounding; the bits of two
 // runs are the same.
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
 #include <cstdlib>
 
 #include "core/error.hpp"
@@ -11,6 +14,7 @@ namespace tpudist {
 namespace {
 
 using namespace test;
+using ::testing::HasSubstr;
 
 class LayersOnGpu : public EveryLayer {
  protected:
@@ -56,11 +60,19 @@ TEST(PlaceOnGpu, NeedsTheKernels) {
 }
 #endif
 
-TEST(PlaceOnGpu, NeedsComputeCapability80ForBf16) {
-  EXPECT_THROW(require_precision(Precision::bf16, 7, 5), ConfigError);
+TEST(PlaceOnGpu, NeedsComputeCapability80ForTf32AndBf16) {
   EXPECT_NO_THROW(require_precision(Precision::fp32, 7, 5));
-  EXPECT_NO_THROW(require_precision(Precision::bf16, 8, 0));
-  EXPECT_NO_THROW(require_precision(Precision::bf16, 10, 0));
+  for (const Precision precision : {Precision::tf32, Precision::bf16}) {
+    try {
+      require_precision(precision, 7, 5);
+      ADD_FAILURE() << "no error";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("precision: {}", precision_name(precision))));
+      EXPECT_THAT(error.what(), HasSubstr("7.5"));
+    }
+    EXPECT_NO_THROW(require_precision(precision, 8, 0));
+    EXPECT_NO_THROW(require_precision(precision, 10, 0));
+  }
 }
 
 TEST(PlaceOnGpu, TurnsTf32Off) {
@@ -68,10 +80,13 @@ TEST(PlaceOnGpu, TurnsTf32Off) {
   setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   hold_to_fp32();
   EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_THROW(hold_to_fp32(Precision::tf32), ConfigError);  // cuBLAS would not round
   setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
   EXPECT_THROW(hold_to_fp32(), ConfigError);
   unsetenv("NVIDIA_TF32_OVERRIDE");
   EXPECT_NO_THROW(hold_to_fp32());
+  EXPECT_NO_THROW(hold_to_fp32(Precision::tf32));
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());  // on for a product only
 }
 
 TEST(PlaceOnGpu, IsTheCpuWithoutADevice) {

@@ -326,7 +326,7 @@ void expect_bits(const Case& test, bool refined) {
 TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
   for (Case test : cases()) {
     SCOPED_TRACE(test.name);
-    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
       test.config.precision = precision;
       expect_bits(test, false);
       expect_bits(test, true);
@@ -336,9 +336,9 @@ TEST(Network, BitsDoNotDependOnMembersThreadsOrAddresses) {
   }
 }
 
-// Operands of 8 binary digits move scores a little and gradients, where an activation falls to the
-// other side, a little more. By fused and by general operators.
-TEST(Network, Bf16IsCloseToFp32) {
+// Operands of fewer binary digits move scores a little and gradients, where an activation falls to
+// the other side, a little more. By fused and by general operators.
+void expect_close_to_fp32(Precision precision, double least, double most) {
   ThreadPool pool(2, use_one_thread_per_worker);
   for (Case test : cases()) {
     for (const bool general : {false, true}) {
@@ -346,7 +346,7 @@ TEST(Network, Bf16IsCloseToFp32) {
       test.config.general = general;
       test.config.precision = Precision::fp32;
       const Network exact(test.config, test.config_features, -1, pool);
-      test.config.precision = Precision::bf16;
+      test.config.precision = precision;
       const Network network(test.config, test.config_features, -1, pool);
       const AlignedFloats flat = test::random_parameters(network, 2, 8);
       for (const bool refined : {false, true}) {
@@ -355,18 +355,27 @@ TEST(Network, Bf16IsCloseToFp32) {
         };
         const UnitInput unit = unit_of(network);
         const CallResult fp32 = call(exact, flat, 0, 2, unit_of(exact)),
-                         bf16 = call(network, flat, 0, 2, unit);
+                         rounded = call(network, flat, 0, 2, unit);
         for (int m = 0; m < 2; ++m) {
-          EXPECT_LE(distance(fp32.gradients[m], bf16.gradients[m]), 0.2);
-          EXPECT_GE(distance(fp32.gradients[m], bf16.gradients[m]), 1e-3);  // rounds indeed
+          const double moved = distance(fp32.gradients[m], rounded.gradients[m]);
+          EXPECT_LE(moved, most);
+          EXPECT_GE(moved, least);  // rounds indeed
           // Scores are sums of both signs, which cancel in part.
           EXPECT_LE(distance(all_scores(fp32.scores, *unit.plan, m),
-                             all_scores(bf16.scores, *unit.plan, m)),
-                    0.1);
+                             all_scores(rounded.scores, *unit.plan, m)),
+                    most / 2);
         }
       }
     }
   }
+}
+
+TEST(Network, Tf32IsCloseToFp32) {
+  expect_close_to_fp32(Precision::tf32, 1e-4, 0.03);
+}
+
+TEST(Network, Bf16IsCloseToFp32) {
+  expect_close_to_fp32(Precision::bf16, 1e-3, 0.2);
 }
 
 TEST(Network, RecomputingChangesNoBit) {

@@ -444,13 +444,21 @@ TEST_P(Operators, Linear) {
   });
 }
 
+// x with the digits of this precision, in double. The numbers are not subnormal.
+inline Tensor rounded_to(Precision precision, const Tensor& x) {
+  const auto [mantissa, exponent] = at::frexp(x.detach().cpu().to(at::kDouble));  // 0.5 to 1
+  const double unit = std::ldexp(1.0, precision == Precision::tf32 ? -11 : -8);
+  const Tensor units = mantissa / unit;
+  const Tensor whole = precision == Precision::tf32
+                           ? at::sign(units) * (units.abs() + 0.5).floor()  // ties away from 0
+                           : units.round();                                 // ties to even
+  return at::ldexp(whole * unit, exponent);
+}
+
 // Operands are rounded, sums and the bias are not.
-TEST_P(Operators, LinearInBf16) {
-  OperatorCase made(GetParam(), at::kFloat, Precision::bf16);
+inline void expect_linear_of_rounded(const Setting& setting, Precision precision) {
+  OperatorCase made(setting, at::kFloat, precision);
   made.start();
-  const auto rounded = [](const Tensor& x) {
-    return x.detach().cpu().to(at::kBFloat16).to(at::kDouble);
-  };
   const at::AutoGradMode with_graph(true);
   const auto leaf = [&](const Tensor& x) {
     return x.to(made.device(), at::kFloat).set_requires_grad(true);
@@ -462,13 +470,35 @@ TEST_P(Operators, LinearInBf16) {
   const Tensor y = linear_rows(x, weight, bias, made.backend());
   const Tensor up = made.weights(y.sizes()).to(y.options());
   const Tensors gradients = torch::autograd::grad({y}, {x, weight, bias}, {up});
-  const Tensor own_x = rounded(x), own_weight = rounded(weight), own_up = rounded(up);
-  expect_near(y.detach(),
-              at::bmm(own_x, own_weight) + bias.detach().cpu().to(at::kDouble).unsqueeze(1),
-              at::kFloat, "result");
-  expect_near(gradients[0], at::bmm(own_up, own_weight.transpose(1, 2)), at::kFloat, "d x");
-  expect_near(gradients[1], at::bmm(own_x.transpose(1, 2), own_up), at::kFloat, "d weight");
-  expect_near(gradients[2], up.cpu().to(at::kDouble).sum(1), at::kFloat, "d bias");
+  const auto exact = [](const Tensor& tensor) { return tensor.detach().cpu().to(at::kDouble); };
+  const auto compare = [&](const Tensor& actual, const Tensor& a, const Tensor& b,
+                           const std::string& what) {
+    const Tensor expected = at::bmm(rounded_to(precision, a), rounded_to(precision, b));
+    if (setting.where == Where::gpu && precision == Precision::tf32) {
+      // How a GPU rounds is not documented. It may cut digits off.
+      const Tensor error = (actual.cpu().to(at::kDouble) - expected).abs();
+      const Tensor sizes = at::bmm(exact(a).abs(), exact(b).abs());
+      EXPECT_LE((error / sizes).max().item<double>(), std::ldexp(1.0, -9)) << what;
+    } else {
+      expect_near(actual, expected, at::kFloat, what);
+    }
+    const Tensor unrounded = at::bmm(exact(a), exact(b));
+    const double scale = std::max(1.0, unrounded.abs().max().item<double>());
+    EXPECT_GE((actual.cpu().to(at::kDouble) - unrounded).abs().max().item<double>(), 5e-5 * scale)
+        << what << " is not rounded";
+  };
+  compare(y.detach() - bias.detach().unsqueeze(1), x, weight, "result");
+  compare(gradients[0], up, weight.transpose(1, 2), "d x");
+  compare(gradients[1], x.transpose(1, 2), up, "d weight");
+  expect_near(gradients[2], exact(up).sum(1), at::kFloat, "d bias");
+}
+
+TEST_P(Operators, LinearInTf32) {
+  expect_linear_of_rounded(GetParam(), Precision::tf32);
+}
+
+TEST_P(Operators, LinearInBf16) {
+  expect_linear_of_rounded(GetParam(), Precision::bf16);
 }
 
 TEST_P(Operators, Map) {
