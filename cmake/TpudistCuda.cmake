@@ -37,9 +37,10 @@ endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # the one that LibTorch uses is linked instead
 set(TPUDIST_CUDA_KERNELS ON)
 
-# A product and a sum are never contracted to one rounding: a kernel gives the bits of its emulation on the
-# CPU (tests/cuda_emulation), exp apart, and loses nothing, since memory is its limit.
-add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
+# A product and a sum are never contracted to one rounding, quotients and roots are rounded right: a kernel
+# gives the bits of its emulation on the CPU (tests/cuda_emulation), exp apart, and loses nothing, since memory
+# is its limit.
+add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-prec-div=true;-prec-sqrt=true;-ftz=false>")
 
 # A kernel that spills registers or has a stack frame is slow: ptxas warns of local memory.
 if(werror)

@@ -39,7 +39,7 @@ bool is_source(const fs::path& file) {
 }
 
 SourceNpz::SourceNpz(const fs::path& source, const Collection& collection, const fs::path& folder) {
-  if (is_npz(source)) {
+  if (source.extension() != ".pb") {
     files_ = {source};
     return;
   }

@@ -22,7 +22,12 @@ class AllReduceReducer final : public GradientReducer {
         length_(length),
         pool_(pool),
         ledger_(communicator.rank(), communicator.size(), length),
-        rows_(length) {}
+        rows_(length) {
+    if (communicator.memory() != MemoryKind::host) {
+      throw DistError(fmt::format("sums on the host need a communicator over its memory, not '{}'",
+                                  communicator.name()));
+    }
+  }
 
   void begin(const LeafOwners& owners) override {
     ledger_.begin(owners);

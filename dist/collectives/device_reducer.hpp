@@ -41,6 +41,7 @@ class GrowingArray {
   T* get(std::int64_t count) {
     if (!memory_ || count > size_) {
       size_ = count + count / 4 + 1;
+      memory_.reset();  // before, so that both are never there together
       memory_ = device_.allocate(static_cast<std::size_t>(size_) * sizeof(T));
     }
     return static_cast<T*>(memory_.get());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/failed_device.hpp"
 #include "models/kernels/aggregate.hpp"
 #include "models/kernels/cuda_launch.hpp"
 
@@ -125,6 +126,7 @@ void launch(std::int64_t rows, Columns columns, const Work& work, CUstream_st* s
   TPUDIST_LAUNCH(kernel, grid, block, stream, rows, width, work);
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess) {
+    device_has_failed = true;
     throw Error(ErrorKind::failed,
                 std::string("CUDA refused a kernel: ") + cudaGetErrorString(status));
   }

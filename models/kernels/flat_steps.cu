@@ -89,7 +89,7 @@ struct OptimizerStep {
     const float g = gradients[i] * c.gradient_scale + c.l2 * parameter;
     const float m = to.first[i] + c.one_minus_beta1 * (g - to.first[i]);
     const float v = to.second[i] * c.beta2 + c.one_minus_beta2 * g * g;
-    const float denominator = sqrt(v) / c.root_of_correction2 + c.eps;
+    const float denominator = sqrtf(v) / c.root_of_correction2 + c.eps;
     const float stepped = shrunk + c.minus_step_size * m / denominator;
     to.first[i] = m;
     to.second[i] = v;

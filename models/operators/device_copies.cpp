@@ -180,6 +180,13 @@ std::shared_ptr<void> DeviceCopies::allocate(std::size_t bytes) {
   return {memory.mutable_data_ptr(), [memory](void*) {}};
 }
 
+void DeviceCopies::wait() {
+  select();
+  StreamPoint(impl_->device).wait();
+  const std::scoped_lock lock(impl_->mutex);
+  ++impl_->counts.waits;
+}
+
 void DeviceCopies::select() const {
   if (!impl_->device.is_cpu())
     c10::impl::VirtualGuardImpl(impl_->device.type()).setDevice(impl_->device);

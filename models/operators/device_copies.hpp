@@ -53,6 +53,8 @@ class DeviceCopies {
   // Uninitialised memory of the device. Work that is queued when its last owner lets go of it may
   // still use it.
   std::shared_ptr<void> allocate(std::size_t bytes);
+  // Waits until the device has done what was queued so far.
+  void wait();
   // Makes the device the current one of this thread, which launches kernels itself.
   void select() const;
 

@@ -358,9 +358,10 @@ TEST_F(ReducerTest, AllReduceAddsInLeafOrderWithinARank) {
   }
 }
 
-TEST_F(ReducerTest, TreeNeedsHostMemory) {
+TEST_F(ReducerTest, ReducersOfTheHostNeedItsMemory) {
   const auto device = make_self_communicator(MemoryKind::device);
   EXPECT_THROW(make_tree_reducer(*device, 3, pool_), DistError);
+  EXPECT_THROW(make_all_reduce_reducer(*device, 3, pool_), DistError);
 }
 
 }  // namespace

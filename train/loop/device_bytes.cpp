@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "core/error.hpp"
 #include "core/numbers.hpp"
 #include "dist/collectives/device_memory.hpp"
@@ -19,13 +22,16 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
   const int members = experiment.ensemble.members;
   const bool averages = experiment.train.average.kind != AverageKind::none;
-  const std::int64_t row = setup.network.parameters().length() + kRowExtra,
-                     all = std::int64_t{setup.planner.plan(0).units()} * members;
+  const std::int64_t row = setup.network.parameters().length() + kRowExtra;
+  const std::vector<int> owners = setup.planner.plan(0).owners.owner;
+  const std::int64_t all = std::ranges::count_if(owners, [](int owner) { return owner >= 0; });
   DeviceBytes bytes;
   bytes.weights = DeviceWeights::bytes(setup.network.parameters(), members, averages ? 1 : 0);
   bytes.rows = (all + ranks - 1) / ranks;
-  // Of several ranks: the rows, their slices, those of all ranks' rows; the sums and their slices.
-  const std::int64_t exchanged = ranks > 1 ? 3 : 1, summed = ranks > 1 ? 2 : 1;
+  // In the tree of several ranks: the rows, their slices, those of all ranks' rows; the sums and
+  // their slices.
+  const bool exchanges = ranks > 1 && experiment.dist.reduce != ReduceMode::all_reduce;
+  const std::int64_t exchanged = exchanges ? 3 : 1, summed = exchanges ? 2 : 1;
   bytes.gradients = static_cast<std::uint64_t>(exchanged * bytes.rows * row) * sizeof(float);
   bytes.sums = static_cast<std::uint64_t>(summed * members * row) * sizeof(float);
   return bytes;

@@ -89,6 +89,8 @@ class DeviceSide : public StepSide {
         throw;
       }
     });
+    // Before ranks meet: a slow one must not count against the timeout of NCCL.
+    if (nccl_) network_.device()->wait();
   }
 
   // The gradients of chunks are added up on the host.

@@ -81,13 +81,16 @@ StepResult TrainingStep::run(const StepWork& work, TrainingState& state) {
     const TraceSpan span(context_.trace, "compute", step);
     run_calls(work, state);
   }
-  const auto computed = Clock::now();
+  auto computed = Clock::now();
   TraceSpan reduction(context_.trace, "reduction", step);
   side_->reduce();
   reduction.end();
-  const auto reduced = Clock::now();
+  auto reduced = Clock::now();
+  DeviceWeights::LossAndNorm totals = side_->totals(state);
+  // One rank's device has only now done what was queued; most of it is the backward passes.
+  if (network_.device() && context_.world.size() == 1) computed = reduced = Clock::now();
   const TraceSpan span(context_.trace, "optimizer", step);
-  StepResult result = update(work, state);
+  StepResult result = update(work, std::move(totals), state);
   times_ = {.reading = work.read_seconds,
             .planning = work.plan_seconds,
             .compute = seconds_between(begin, computed),
@@ -240,9 +243,9 @@ ScoreGradient TrainingStep::loss_gradient(const StepWork& work, Call& call,
   return gradient;
 }
 
-StepResult TrainingStep::update(const StepWork& work, TrainingState& state) {
-  auto [loss, norm] = side_->totals(state);
-  StepResult result{std::move(loss), std::move(norm), {}, 0};
+StepResult TrainingStep::update(const StepWork& work, DeviceWeights::LossAndNorm totals,
+                                TrainingState& state) {
+  StepResult result{std::move(totals.loss), std::move(totals.norm), {}, 0};
   for (std::size_t m = 0; m < result.loss.size(); ++m) {
     bool present = false;
     for (int unit = 0; unit < work.batch.owners.leaves; ++unit) {

@@ -57,7 +57,7 @@ class TrainingStep {
   ScoreGradient loss_gradient(const StepWork& work, Call& call, const UnitScores& scores) const;
   std::vector<std::uint64_t> dropout_keys(const TrainingState& state) const;
   StepVerdict judge(std::size_t m, const StepResult& result, TrainingState& state);
-  StepResult update(const StepWork& work, TrainingState& state);
+  StepResult update(const StepWork& work, DeviceWeights::LossAndNorm totals, TrainingState& state);
 
   const Experiment& experiment_;
   const Network& network_;
