@@ -25,6 +25,11 @@ std::vector<std::filesystem::path> source_files(const std::filesystem::path& fol
     throw IoError(fmt::format("cannot list {}: {}", folder.string(), e.code().message()));
   }
   std::ranges::sort(files);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    if (files[i - 1].stem() == files[i].stem())
+      throw ConfigError(fmt::format("{} and {} would be the same graph: remove one of them",
+                                    files[i - 1].string(), files[i].filename().string()));
+  }
   return files;
 }
 

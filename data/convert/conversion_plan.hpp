@@ -19,7 +19,8 @@ struct PlannedShard {
 
 // The shards of a collection, from the sources (SourceNpz) below `npz_root`: one graph per shard for layout,
 // up to 64 of the small tile graphs, and all of a tuning file. It depends only on the names of the files, so that an
-// interrupted conversion finds its shards again. Throws IoError.
+// interrupted conversion finds its shards again. Throws IoError, and ConfigError for two sources of one
+// name.
 std::vector<PlannedShard> plan_shards(const std::filesystem::path& npz_root,
                                       const Collection& collection);
 

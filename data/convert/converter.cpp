@@ -158,31 +158,25 @@ class CollectionConverter {
                       ShardWriter& shard) {
     const auto begin = std::chrono::steady_clock::now();
     try {
-      const SourceNpz npz_files(file, collection_, folder_ / split);
-      for (const fs::path& own : npz_files.files()) {
-        const NpzReader npz(own);
-        const std::uint64_t bytes =
-            conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
-        const MemoryBudget::Share share(memory_, bytes);
-        convert_graph(npz, collection_, split, source, shard, options_.limits);
+      const SourceNpz graphs(file, collection_);
+      for (int i = 0; i < std::ssize(graphs.names()); ++i) {
+        graphs.with_npz(i, [&](const fs::path& own) {
+          const NpzReader npz(own);
+          const std::uint64_t bytes =
+              conversion_bytes(read_graph_sizes(npz, collection_), options_.limits);
+          const MemoryBudget::Share share(memory_, bytes);
+          convert_graph(npz, collection_, split, source, shard, options_.limits);
+        });
       }
-      if (!is_npz(file)) {
-        spdlog::info("{}: {} modules; {} modules and {} runs left out by the data set's rules",
-                     file.string(), npz_files.files().size(), npz_files.dropped_modules(),
-                     npz_files.dropped_runs());
-      }
+      if (const std::string left_out = graphs.left_out(); !left_out.empty())
+        spdlog::info("{}", left_out);
       spdlog::debug("converted {} ({}) in {}", file.string(), format_bytes(source.bytes),
                     format_seconds(seconds_since(begin)));
       return true;
     } catch (const DataError& e) {
-      // What is wrong with an NPZ of a tuning file says the name of that NPZ.
-      const std::string problem =
-          is_npz(file) || std::string_view(e.what()).starts_with(file.string())
-              ? e.what()
-              : fmt::format("{}: {}", file.string(), e.what());
-      spdlog::error("{}", problem);
+      spdlog::error("{}", e.what());
       const std::lock_guard lock(mutex_);
-      result_.bad.push_back({source.path, problem});
+      result_.bad.push_back({source.path, e.what()});
       return false;
     }
   }
@@ -235,11 +229,10 @@ class CollectionConverter {
         const std::string name = entry.path().filename().string();
         const std::string file = fmt::format("{}/{}", split, name);
         const bool ours =
-            name.starts_with("shard-") &&
-            (name.ends_with(".h5") || name.ends_with(".tmp") || name.starts_with("shard-tuning."));
+            name.starts_with("shard-") && (name.ends_with(".h5") || name.ends_with(".tmp"));
         const bool listed =
             std::ranges::find(manifest.shards, file, &ManifestShard::file) != manifest.shards.end();
-        if (ours && !listed) fs::remove_all(entry.path(), error);
+        if (ours && !listed) fs::remove(entry.path(), error);
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "data/convert/conversion_plan.hpp"
+#include "data/convert/source_npz.hpp"
 #include "data/shards/manifest.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -82,9 +83,8 @@ std::vector<GraphSummary> present_graphs(const fs::path& folder, const Collectio
 bool holds_npz_files(const fs::path& folder) {
   return std::ranges::any_of(kSplits, [&](std::string_view split) {
     std::error_code none;
-    return std::ranges::any_of(fs::directory_iterator(folder / split, none), [](const auto& entry) {
-      return entry.path().extension() == ".npz";
-    });
+    return std::ranges::any_of(fs::directory_iterator(folder / split, none),
+                               [](const auto& entry) { return is_source(entry.path()); });
   });
 }
 

@@ -12,7 +12,6 @@ namespace tpudist {
 
 // The limits for one graph. The real data set's largest graph has 43,615 nodes, 73,881 edges and
 // 100,040 configurations.
-inline constexpr std::int64_t kMaxNodes = 1 << 20;
 inline constexpr std::int64_t kMaxEdges = 1 << 23;
 inline constexpr std::int64_t kMaxConfigs = 1 << 24;
 

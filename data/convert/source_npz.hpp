@@ -1,37 +1,46 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "data/hlo/tuning_file.hpp"
 #include "schema/collection.hpp"
 
 namespace tpudist {
 
-// Whether a file can be a source of graphs: an NPZ, or a tuning file (.pb) of the data set.
+// Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb).
 bool is_source(const std::filesystem::path& file);
 
-// The NPZ files of a source: itself, or those made of a tuning file, in a folder that is removed with
-// the object. A layout graph has the name of its file; a kernel that of its module with its number in
-// the file, as in the data set: "fusion.206_10".
+// A file as a source of graphs. An NPZ has one graph, of the file's name. So has a tuning file of
+// layouts; the kernels of one of tiles are called FILE_MODULE_NUMBER, with the number in the file and
+// other characters than letters, digits, "." and "-" as "_". Any other file is taken for an NPZ.
 class SourceNpz {
  public:
-  // `folder`: where files may be made. Throws IoError, and DataError for a file that is damaged or of
-  // another kind of collection.
-  SourceNpz(const std::filesystem::path& source, const Collection& collection,
-            const std::filesystem::path& folder);
-  ~SourceNpz();
-  SourceNpz(const SourceNpz&) = delete;
-  SourceNpz& operator=(const SourceNpz&) = delete;
+  // Throws IoError, and DataError for a tuning file that is damaged, of another kind of collection, or
+  // has no module that the data set's rules keep.
+  SourceNpz(const std::filesystem::path& source, const Collection& collection);
 
-  const std::vector<std::filesystem::path>& files() const { return files_; }
-  // Of a tuning file: modules, and runs of the others, that the data set's rules drop.
-  std::int64_t dropped_modules() const { return dropped_modules_; }
-  std::int64_t dropped_runs() const { return dropped_runs_; }
+  const std::vector<std::string>& names() const { return names_; }
+  // The index of a graph, -1 where there is none of the name.
+  int find(const std::string& name) const;
+
+  // Calls use(npz) with an NPZ of graph `index`: the source, or one that is made for the
+  // time of the call in the folder for temporary files. What `use` throws as DataError then names the
+  // source in its place. Throws IoError, DataError.
+  void with_npz(int index, const std::function<void(const std::filesystem::path&)>& use) const;
+  // The number in the source of each configuration of that NPZ; empty where they are its rows.
+  std::vector<std::int64_t> config_numbers(int index) const;
+  // "", or a sentence on what the data set's rules left out.
+  std::string left_out() const;
 
  private:
-  std::filesystem::path own_folder_;
-  std::vector<std::filesystem::path> files_;
-  std::int64_t dropped_modules_ = 0, dropped_runs_ = 0;
+  std::filesystem::path source_;
+  std::unique_ptr<HloFile> tuning_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace tpudist

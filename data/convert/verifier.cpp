@@ -88,20 +88,26 @@ class CollectionVerifier {
       const GraphSummary& graph = shard.graphs[i];
       try {
         if (options_.npz_root && source_path != graph.source.path) {
-          const std::filesystem::path file = *options_.npz_root / graph.source.path;
-          if (!std::filesystem::exists(file)) {
-            throw DataError(
-                fmt::format("{}: the source {} is missing", path.string(), file.string()));
-          }
-          source.emplace(file, result_.collection, std::filesystem::temp_directory_path());
-          source_path = graph.source.path;
+          source_path = graph.source.path;  // what is wrong with it is said once
+          source.reset();
+          source = open_source(path, source_path);
         }
+        if (options_.npz_root && !source) continue;
         require_equal(graph, found.graphs[i], path.string() + ":" + found.graphs[i].group);
         require_source_name(graph, shard.split, path);
         const MemoryBudget::Share share(memory_, verification_bytes(graph));
-        std::optional<std::filesystem::path> npz;
-        if (source) npz = npz_of(graph, *source, path);
-        verify_graph(path, graph, result_.collection, shard.split, npz);
+        if (source) {
+          const int index = source->find(graph.name);
+          if (index < 0) {
+            throw DataError(fmt::format("{}:{}: its source {} has no graph {}; convert again",
+                                        path.string(), graph.group, source_path, graph.name));
+          }
+          source->with_npz(index, [&](const std::filesystem::path& npz) {
+            verify_graph(path, graph, result_.collection, shard.split, npz);
+          });
+        } else {
+          verify_graph(path, graph, result_.collection, shard.split, std::nullopt);
+        }
         const std::lock_guard lock(mutex_);
         ++result_.graphs;
         result_.configs += graph.configs;
@@ -123,14 +129,12 @@ class CollectionVerifier {
                                 shard.string(), graph.group, graph.name, graph.source.path));
   }
 
-  // The file of a graph among those of its source.
-  static std::filesystem::path npz_of(const GraphSummary& graph, const SourceNpz& source,
-                                      const std::filesystem::path& shard) {
-    for (const std::filesystem::path& file : source.files()) {
-      if (file.stem() == graph.name) return file;
-    }
-    throw DataError(fmt::format("{}:{}: its source {} has no module {}; convert again",
-                                shard.string(), graph.group, graph.source.path, graph.name));
+  std::optional<SourceNpz> open_source(const std::filesystem::path& shard,
+                                       const std::string& name) const {
+    const std::filesystem::path file = *options_.npz_root / name;
+    if (!std::filesystem::exists(file))
+      throw DataError(fmt::format("{}: the source {} is missing", shard.string(), file.string()));
+    return std::optional<SourceNpz>(std::in_place, file, result_.collection);
   }
 
   // Shards that no manifest lists, which nobody would read.

@@ -173,7 +173,8 @@ std::uint8_t opcode_number(std::string_view opcode) {
   std::uint8_t number = 1;
   for (std::size_t begin = 0; begin < kOpcodeNames.size(); ++number) {
     const std::size_t end = kOpcodeNames.find(' ', begin);
-    if (kOpcodeNames.substr(begin, end - begin) == opcode) return number;
+    if (kOpcodeNames.substr(begin, end - begin) == opcode)
+      return number < kOpcodes ? number : std::uint8_t{0};
     begin = end + 1;
   }
   return 0;

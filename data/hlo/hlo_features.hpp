@@ -29,7 +29,8 @@ struct HloGraph {
 // ids that are missing or doubled, and for a computation without its root.
 HloGraph featurise(const HloModule& module, std::string_view where);
 
-// The number of an opcode in the data set's list; 0 for one that it does not know.
+// The number of an opcode in the data set's list; 0 for one that it does not know, and for its last
+// one, tan, whose number 120 has no row in a table of 120 opcodes.
 std::uint8_t opcode_number(std::string_view opcode);
 
 // The opcodes of which layouts are configured: convolution, dot and reshape.

@@ -1,5 +1,10 @@
 #include "data/hlo/proto_reader.hpp"
 
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "schema/tpugraphs.hpp"
+
 namespace tpudist {
 namespace {
 
@@ -193,12 +198,16 @@ void append_integers(pbf_reader& message, std::vector<std::int64_t>& to) {
 
 HloModule read_module(pbf_reader message) {
   HloModule module;
+  std::int64_t nodes = 0;
   for_fields(message, [&](pbf_reader& field) {
     if (field.tag() == 1) return take(field, module.name);
     if (field.tag() != 3) return field.skip();
     take_message(field, [&](pbf_reader computation) {
       module.computations.push_back(read_computation(computation));
+      nodes += std::ssize(module.computations.back().instructions);
     });
+    if (nodes > kMaxNodes)
+      throw DataError(fmt::format("a module has more than {} instructions", kMaxNodes));
   });
   return module;
 }

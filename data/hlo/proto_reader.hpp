@@ -13,7 +13,7 @@ namespace tpudist {
 // Appends the values of a repeated integer field, packed or not.
 void append_integers(protozero::pbf_reader& message, std::vector<std::int64_t>& to);
 
-// HloModuleProto.
+// HloModuleProto. Throws DataError where it has more than kMaxNodes instructions.
 HloModule read_module(protozero::pbf_reader message);
 
 // Whether these bytes are a whole HloModuleProto: they have a computation with instructions.

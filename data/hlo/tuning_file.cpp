@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/npz/npz_writer.hpp"
@@ -151,11 +153,13 @@ std::vector<TuningRun> kept_runs(const TunedMessage& tuned, bool tiles) {
     return {};
   std::vector<TuningRun> kept;
   bool has_default = false;
-  for (const RunMessage& run : tuned.runs) {
+  for (std::size_t i = 0; i < tuned.runs.size(); ++i) {
+    const RunMessage& run = tuned.runs[i];
     const std::int64_t time = nanoseconds_of(run.profile);
     if (run.error || (tiles ? time <= 1 : !run.profile || !run.module_config)) continue;
     const auto config = first_message(tiles ? *run.op_config : *run.module_config, 1);
-    kept.push_back({time, run.is_default, config ? span_of(*config) : std::span<const char>()});
+    kept.push_back({static_cast<std::int64_t>(i), time, run.is_default,
+                    config ? span_of(*config) : std::span<const char>()});
     has_default = has_default || run.is_default;
   }
   if (!has_default) kept.clear();
@@ -190,6 +194,15 @@ HloFileKind known_kind(data_view bytes, const std::string& where) {
   throw DataError(fmt::format(
       "{}: is damaged, or none of HloProto, HloModuleProto, ModuleTuningData and TuningData",
       where));
+}
+
+void warn_of_unknown(const HloGraph& graph, const std::string& where) {
+  if (!graph.unknown_opcodes.empty())
+    spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
+                 fmt::join(graph.unknown_opcodes, ", "));
+  if (!graph.unknown_element_types.empty())
+    spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
+                 fmt::join(graph.unknown_element_types, ", "));
 }
 
 constexpr int kTensors = 3, kDimensions = kLayoutConfigFeatures / kTensors;
@@ -292,6 +305,28 @@ std::string HloFile::where(int index) const {
                      impl_->numbers[static_cast<std::size_t>(index)]);
 }
 
+std::string HloFile::name(int index) const {
+  return checked(where(index), [&] {
+    const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
+    const auto module = impl_->is_tuned() ? first_message(bytes, 1) : bytes;
+    const auto name = module ? first_message(*module, 1) : std::nullopt;
+    return name ? std::string(*name) : std::string();
+  });
+}
+int HloFile::number(int index) const {
+  return impl_->kind == HloFileKind::tuned_modules
+             ? impl_->numbers.at(static_cast<std::size_t>(index))
+             : index;
+}
+std::int64_t HloFile::dropped_runs(int index) const {
+  if (!impl_->is_tuned()) return 0;
+  return checked(where(index), [&] {
+    const TunedMessage tuned = read_tuned(impl_->modules.at(static_cast<std::size_t>(index)));
+    return static_cast<std::int64_t>(
+        tuned.runs.size() - kept_runs(tuned, impl_->kind == HloFileKind::tuned_modules).size());
+  });
+}
+
 TunedModule HloFile::module(int index) const {
   const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
   return checked(where(index), [&] {
@@ -307,7 +342,6 @@ TunedModule HloFile::module(int index) const {
     result.runs = kept_runs(tuned, impl_->kind == HloFileKind::tuned_modules);
     result.dropped_runs = static_cast<std::int64_t>(tuned.runs.size() - result.runs.size());
     result.tiles = impl_->kind == HloFileKind::tuned_modules;
-    if (result.tiles) result.number = impl_->numbers[static_cast<std::size_t>(index)];
     return result;
   });
 }
@@ -377,7 +411,7 @@ void write_tile_config(std::span<const char> config, std::span<float> to, std::s
 }
 
 void write_tuned_npz(const TunedModule& tuned, const std::string& where,
-                     const std::filesystem::path& npz) {
+                     const std::filesystem::path& npz, FileSystem& files) {
   if (tuned.runs.empty())
     throw DataError(where + ": has no measured default configuration, so nothing to compare with");
   const HloGraph graph = featurise(tuned.module, where);
@@ -385,11 +419,14 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
   std::vector<std::int64_t> runtime;
   for (const TuningRun& run : tuned.runs) runtime.push_back(run.nanoseconds);
 
-  NpzWriter writer(npz, {.deflate_level = 1});
+  warn_of_unknown(graph, where);
+  NpzWriter writer(npz, {.deflate_level = 1}, files);
   writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
   writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
   writer.add("edge_index", {static_cast<std::int64_t>(graph.edges.size() / 2), 2}, graph.edges);
-  const auto where_run = [&](std::int64_t row) { return fmt::format("{}: run {}", where, row); };
+  const auto where_run = [&](std::int64_t row) {
+    return fmt::format("{}: run {}", where, tuned.runs[static_cast<std::size_t>(row)].number);
+  };
   if (tuned.tiles) {
     writer.add_streamed<float>(
         "config_feat", {rows, kTileConfigFeatures},

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/file_system.hpp"
 #include "data/hlo/hlo_module.hpp"
 
 namespace tpudist {
@@ -25,6 +26,7 @@ std::string_view kind_name(HloFileKind kind);
 
 // A run of a tuned module.
 struct TuningRun {
+  std::int64_t number = 0;  // among the module's runs in the file
   std::int64_t nanoseconds = 0;
   bool is_default = false;
   std::span<const char> config;  // LayoutConfig or TileSizeConfig, in the file
@@ -37,7 +39,6 @@ struct TunedModule {
   std::vector<std::int64_t> config_nodes;  // node numbers, as in the file; empty for tiles
   std::vector<TuningRun> runs;
   std::int64_t dropped_runs = 0;
-  int number = 0;      // in the file, from 0; dropped modules count
   bool tiles = false;  // whether the configurations are tile sizes
 };
 
@@ -55,6 +56,11 @@ class HloFile {
   // have a tile size, one of them the default.
   int size() const;
   std::int64_t dropped_modules() const;
+  // Of one of them: its name, its number in the file, where dropped ones count, and how many of its
+  // runs the data set drops.
+  std::string name(int index) const;
+  int number(int index) const;
+  std::int64_t dropped_runs(int index) const;
   // Reads one of them. Throws DataError.
   TunedModule module(int index) const;
   std::string where(int index) const;  // file and module, for messages
@@ -69,9 +75,9 @@ class HloFile {
 void write_layout_config(std::span<const char> config, std::span<float> to, std::string_view where);
 void write_tile_config(std::span<const char> config, std::span<float> to, std::string_view where);
 
-// Writes a tuned module as the data set's NPZ of it; its file must still be open. Throws DataError,
-// beginning with `where`, and IoError.
+// Writes a tuned module as the data set's NPZ of it; its file must still be open. Warns of opcodes and
+// element types that the features do not know. Throws DataError, beginning with `where`, and IoError.
 void write_tuned_npz(const TunedModule& tuned, const std::string& where,
-                     const std::filesystem::path& npz);
+                     const std::filesystem::path& npz, FileSystem& files = posix_file_system());
 
 }  // namespace tpudist

@@ -127,29 +127,8 @@ void require_kind(const NpzReader& npz, const Collection& collection) {
       npz.path().string(), other, own, collection.name, collection.is_tile() ? "layout" : "tile"));
 }
 
-// The only NPZ of a source, or that of the name.
-const std::filesystem::path& npz_of(const SourceNpz& source, const std::filesystem::path& path,
-                                    const std::string& name) {
-  const std::vector<std::filesystem::path>& files = source.files();
-  if (files.size() == 1 && name.empty()) return files.front();
-  std::vector<std::string> names;
-  for (const auto& file : files) {
-    names.push_back(file.stem().string());
-    if (names.back() == name) return file;
-  }
-  const std::size_t all = names.size();
-  names.resize(std::min<std::size_t>(all, 10));
-  throw DataError(fmt::format("{}: {} of its {} modules: name one of them with --module: {}{}",
-                              path.string(), name.empty() ? "which" : name + " is none", all,
-                              fmt::join(names, ", "), all > names.size() ? ", ..." : ""));
-}
-
-}  // namespace
-
-Module read_module(const std::filesystem::path& path, const Collection& collection,
-                   const GraphReduction& reduction, const std::string& name) {
-  const SourceNpz source(path, collection, std::filesystem::temp_directory_path());
-  const NpzReader npz(npz_of(source, path, name));
+Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
+                const Collection& collection, const GraphReduction& reduction) {
   require_kind(npz, collection);
   const GraphSizes sizes = read_graph_sizes(npz, collection, RunTimeNeed::optional);
   OpenGraph graph;
@@ -177,7 +156,34 @@ Module read_module(const std::filesystem::path& path, const Collection& collecti
   options.reduction = reduction;
   std::vector<OpenGraph> graphs;
   graphs.push_back(std::move(graph));
-  return {Dataset::of_graphs(options, std::move(graphs)), has_times};
+  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}};
+}
+
+// The only graph of a source, or that of the name.
+int graph_of(const SourceNpz& source, const std::filesystem::path& path, const std::string& name) {
+  std::vector<std::string> names = source.names();
+  if (names.size() == 1 && name.empty()) return 0;
+  const int found = source.find(name);
+  if (found >= 0) return found;
+  const std::size_t all = names.size();
+  names.resize(std::min<std::size_t>(all, 10));
+  throw DataError(fmt::format("{}: {} of its {} modules: name one of them with --module: {}{}",
+                              path.string(), name.empty() ? "which" : name + " is none", all,
+                              fmt::join(names, ", "), all > names.size() ? ", ..." : ""));
+}
+
+}  // namespace
+
+Module read_module(const std::filesystem::path& path, const Collection& collection,
+                   const GraphReduction& reduction, const std::string& name) {
+  const SourceNpz source(path, collection);
+  const int index = graph_of(source, path, name);
+  std::optional<Module> module;
+  source.with_npz(index, [&](const std::filesystem::path& npz) {
+    module = read_npz(NpzReader(npz), path, collection, reduction);
+  });
+  module->config_numbers = source.config_numbers(index);
+  return *std::move(module);
 }
 
 }  // namespace tpudist

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/loading/dataset.hpp"
 #include "schema/collection.hpp"
@@ -14,6 +15,11 @@ namespace tpudist {
 struct Module {
   Dataset dataset;         // only this graph, in memory; every configuration is a row
   bool has_times = false;  // whether the file has run times; otherwise those of the dataset are 0
+  // The number in the file of each configuration; empty where they are its rows.
+  std::vector<std::int64_t> config_numbers;
+  std::int64_t number_of(std::int64_t config) const {
+    return config_numbers.empty() ? config : config_numbers[static_cast<std::size_t>(config)];
+  }
 };
 
 // Reads a file without converting it: with the same checks, dictionary, codes and groups of equal

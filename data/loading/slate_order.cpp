@@ -122,6 +122,9 @@ std::vector<std::int64_t> SlateOrder::mixed_places(std::int64_t total, std::int6
     }
     return places;
   }
+  // Where not all slates of a pass are drawn, those that are must not be the fastest ones.
+  slate = static_cast<std::int64_t>(
+      KeyedPermutation(word(slates), mix_key({key, kSlates}))(word(slate)));
   // Windows begin at another place in each pass, so that their borders move. Rows that are too many
   // are left out at one end or both.
   CounterRng rng(mix_key({key, kPart}));

@@ -14,7 +14,7 @@ enum class DrawMode { rows, graphs, root };
 
 // Which rows of a graph form a slate.
 //   uniform    any
-//   close      neighbours by run time: of a window of kCloseSlates slates' rows
+//   close      neighbours by run time: of a window of kCloseSlates slates' rows, or of two windows
 //   balanced   one of each of K equal parts of the rows by run time
 //   fast       K without replacement in proportion to exp(-bias * place), where the place by run time
 //              goes from 0 for the fastest to 1 (by Gumbel noise: Kool et al., "Stochastic beams and

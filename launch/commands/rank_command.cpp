@@ -144,8 +144,11 @@ void run(const RankArguments& arguments) {
     const DataConfig& data = runs.front().experiment.data;
     const Module module =
         read_module(arguments.file, data.collection, data.reduction, arguments.module);
-    const ModuleRanking result = rank_module(module, runs, combination, context);
+    ModuleRanking result = rank_module(module, runs, combination, context);
     if (context.world.rank() != 0) return;
+    for (RankedConfig& config : result.ranking) {
+      for (std::int64_t& number : config.configs) number = module.number_of(number);
+    }
     const std::size_t all = result.ranking.size();
     const std::size_t count =
         arguments.top == 0 ? all : std::min(all, static_cast<std::size_t>(arguments.top));

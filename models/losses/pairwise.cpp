@@ -100,17 +100,20 @@ SlateLoss::Value sum_over_pairs(const char* name, std::span<const double> scores
     });
     hardest = hardest_of(std::move(values), options.hardest);
   }
-  double sum = 0;
+  double sum = 0, all = 0, taken = 0;
   for_pairs(targets, options, tie_key, [&](std::size_t slow, std::size_t fast) {
     const std::pair<double, double> pair = weighted(slow, fast);
+    ++all;
     if (options.hardest < 1 && !hardest.takes(pair.first)) return;
+    ++taken;
     sum += pair.first;
     gradient[slow] += pair.second;
     gradient[fast] -= pair.second;
   });
   const auto n = static_cast<double>(scores.size());
   if (options.reduction == PairReduction::sum || n == 0) return {sum, true};
-  const double pairs = n * (options.permutations > 0 ? options.permutations : n) * options.hardest;
+  const double pairs =
+      n * (options.permutations > 0 ? options.permutations : n) * (taken > 0 ? taken / all : 1.0);
   for (double& g : gradient) g /= pairs;
   return {sum / pairs, true};
 }

@@ -12,12 +12,13 @@ enum class PairReduction { mean, sum };
 struct PairOptions {
   PairReduction reduction = PairReduction::mean;
   // 0: all pairs. Otherwise each configuration is compared with its partner in so many random
-  // permutations of the slate, drawn from the tie key, and the mean divides by K * permutations:
-  // torch's margin_ranking_loss of the scores and the permuted ones.
+  // permutations of the slate, drawn from the tie key, and the mean divides by K * permutations. The
+  // gradient is that of torch's margin_ranking_loss of the scores and the permuted ones; the value is
+  // without the margins that ties add there.
   int permutations = 0;
   // Online hard mining (Shrivastava et al., "Training region-based object detectors with online
   // hard example mining", 2016): this share of the pairs, rounded up, those of the largest values.
-  // Of equal values the first ones. The mean divides by this share of the number above.
+  // Of equal values the first ones. The mean divides by the share that is taken of the number above.
   double hardest = 1;
   // Pairs whose faster configuration is among the `top` fastest, or as fast, weigh `top_weight`.
   int top = 0;

@@ -23,13 +23,13 @@ def over_pairs(values, t, reduction):
 
 
 def pairs_of(values, t, hardest=1, top=0, top_weight=1):
-    """Sum of the hardest pairs over K * K * hardest, of equal ones the first; `values` [slower, faster]."""
+    """Sum of the hardest pairs over K * K times the share taken, of equal ones the first; `values` [slower, faster]."""
     if top:
         fastest = torch.sort(t).values[min(top, len(t)) - 1]
         values = torch.where(t[None, :] <= fastest, top_weight * values, values)
     pairs = [(i, j) if t[i] > t[j] else (j, i) for i in range(len(t)) for j in range(i + 1, len(t)) if t[i] != t[j]]
     kept = sorted(pairs, key=lambda pair: -values[pair].item())[:math.ceil(hardest * len(pairs))]
-    return sum((values[pair] for pair in kept), 0 * values.sum()) / (len(t) ** 2 * hardest)
+    return sum((values[pair] for pair in kept), 0 * values.sum()) / (len(t) ** 2 * len(kept) / max(len(pairs), 1) or 1)
 
 
 def differences(s):

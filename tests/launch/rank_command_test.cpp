@@ -2,9 +2,11 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "scores/submission.hpp"
+#include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/launch/tiny_folder.hpp"
 
 namespace tpudist {
@@ -51,6 +53,28 @@ TEST_F(RankCommand, RanksAnNpzFileAsPredictRanksItsShards) {
   EXPECT_EQ(json.at("configs"), row->configs.size());
   EXPECT_TRUE(json.at("kendall_tau").is_null());
   EXPECT_EQ(json.at("members").size(), 2u);
+}
+
+// Runs that failed are not ranked, and the others keep their numbers.
+TEST_F(RankCommand, RanksATuningFile) {
+  const std::string program =
+      test::module("m", {test::computation("main", 1, 2,
+                                           {{"p", "parameter", 1, {}, {}, {4, 6}, {}},
+                                            {"r", "reshape", 2, {1}, {}, {24}, {}}})});
+  std::ofstream(*folder_ / "m.pb", std::ios::binary)
+      << test::tuned(program,
+                     {{70, true, false, {{{0}, {0, 1}}}},
+                      {60, false, true, {{{0}, {1, 0}}}},
+                      {50, false, false, {{{0}, {1, 0}}}}},
+                     {1}, false);
+  const Outcome ranked = call("rank m.pb --run run --json --quiet");
+  ASSERT_EQ(ranked.exit_code, 0) << ranked.output;
+  const auto json = nlohmann::json::parse(ranked.output);
+  std::set<int> configs;
+  for (const auto& entry : json.at("ranking")) configs.insert(entry.at("config").get<int>());
+  EXPECT_THAT(configs, ::testing::ElementsAre(0, 2));
+  EXPECT_THAT(call("rank m.pb --module other --run run").output,
+              HasSubstr("other is none of its 1"));
 }
 
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {

@@ -10,11 +10,10 @@ std::int64_t share_of(double share, std::int64_t steps) {
   return std::llround(share * static_cast<double>(steps));
 }
 
-// The share of the current cycle that is done, where `done` is that of all cycles.
-double cycle_done(double done, std::int64_t cycles) {
-  if (done >= 1) return 1;
-  const double in_cycles = done * static_cast<double>(cycles);
-  return in_cycles - std::floor(in_cycles);
+// The share of the current cycle that is done, after `step` of all steps of the cycles.
+double cycle_done(std::int64_t step, std::int64_t steps, std::int64_t cycles) {
+  if (step >= steps) return 1;
+  return static_cast<double>(step * cycles % steps) / static_cast<double>(steps);
 }
 
 void read_multistep(ConfigNode& node, ScheduleConfig& config) {
@@ -42,6 +41,8 @@ ScheduleConfig ScheduleConfig::read(ConfigNode node) {
     config.cycles = node.integer("cycles", config.cycles, {1, 1'000'000});
   }
   config.warmup = node.number("warmup", config.warmup, {0, 1});
+  if (config.name == "triangular" && config.warmup > 0)
+    node.mistake("warmup", "a triangle rises by itself, from its floor: leave it out");
   if (config.warmup >= 1) node.mistake("warmup", "must be a share of all steps below 1");
   return config;
 }
@@ -55,8 +56,7 @@ double ScheduleConfig::operator()(std::int64_t step, std::int64_t steps) const {
       if (step >= share_of(share, steps)) result *= factor;
     }
   } else if (name != "constant" && step >= warm && steps > warm) {
-    const double done =
-        cycle_done(static_cast<double>(step - warm) / static_cast<double>(steps - warm), cycles);
+    const double done = cycle_done(step - warm, steps - warm, cycles);
     const double height = name == "cosine" ? 0.5 * (1 + std::cos(std::numbers::pi * done))
                                            : 1 - std::abs(2 * done - 1);
     result = floor + (1 - floor) * height;

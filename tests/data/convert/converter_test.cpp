@@ -15,6 +15,7 @@
 #include "core/folder_lock.hpp"
 #include "data/convert/verifier.hpp"
 #include "data/shards/shard_reader.hpp"
+#include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/data/npz/npz_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -303,6 +304,49 @@ TEST_F(ConverterTest, LeavesACollectionToTheProcessThatConvertsIt) {
   }
   options_.collections.clear();
   EXPECT_THAT(run(), SizeIs(2));
+}
+
+std::string kernel(const std::vector<test::RunSketch>& runs) {
+  const std::string program = test::module(
+      "fu/sion", {test::computation("main", 1, 1, {{"a", "tan", 1, {}, {}, {4}, {}}})});
+  return test::tuned(program, runs, {}, true);
+}
+
+TEST_F(ConverterTest, TakesTuningFiles) {
+  const std::vector<std::vector<std::vector<std::int64_t>>> small{{{1}, {2}, {3}}},
+      large{{{2}, {4}, {6}}};
+  const std::string good = kernel({{9, true, false, small},
+                                   {7, false, true, small},
+                                   {5, false, false, large}}),
+                    single = kernel({{9, true, false, small}});
+  const auto write = [&](const char* file, const std::vector<std::string>& kernels) {
+    fs::create_directories((npz_ / file).parent_path());
+    std::ofstream(npz_ / file, std::ios::binary) << test::proto([&](auto& to) {
+      for (const std::string& own : kernels) to.add_message(1, own);
+    });
+  };
+  add("tile/xla/train/other.npz", NpzFixture::make_tile());
+  write("tile/xla/train/one.pb", {single, good, good});
+  write("tile/xla/train/two.pb", {good});
+  EXPECT_THAT(run().at(0).bad, IsEmpty());
+  std::vector<std::string> names;
+  for (const GraphEntry& graph : list_graphs(shards_, kTile)) names.push_back(graph.name);
+  EXPECT_THAT(names, ElementsAre("one_fu_sion_1", "one_fu_sion_2", "other", "two_fu_sion_0"));
+  EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_EQ(run().at(0).kept, 4);
+
+  write("tile/xla/train/two.pb", {single});  // without a kernel that is kept
+  options_.skip_bad = true;
+  const ConvertedCollection again = run().at(0);
+  ASSERT_THAT(again.bad, SizeIs(1));
+  EXPECT_THAT(again.bad[0].error, HasSubstr("keep none of its 1 modules"));
+  EXPECT_EQ(again.graphs, 3);
+  EXPECT_THAT(problems(), IsEmpty());
+
+  std::ofstream(npz_ / "tile/xla/train/one.pb", std::ios::app) << "more";
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("one.pb")));  // said once
+  add("tile/xla/train/one.npz", NpzFixture::make_tile());
+  EXPECT_THROW(run(), ConfigError);  // one.npz and one.pb
 }
 
 }  // namespace

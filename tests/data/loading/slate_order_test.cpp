@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -233,6 +234,29 @@ TEST(SlateOrder, MixesEveryRowOnceAndAnewInEachEpoch) {
       EXPECT_EQ(ever.size(), static_cast<std::size_t>(total)) << "no row is left out for ever";
       if (total < 40) continue;
       EXPECT_NE(order.rows({.epoch = 0}), order.rows({.epoch = 1}));
+    }
+  }
+}
+
+// Also of a graph that is drawn less often than it has slates.
+TEST(SlateOrder, DrawsAllRunTimesInWhateverMix) {
+  for (const SlateMix mix : {SlateMix::close, SlateMix::balanced}) {
+    for (const DrawMode draw : {DrawMode::root, DrawMode::graphs}) {
+      OrderOptions own = options(4, 10, draw);
+      own.mix = mix;
+      std::vector<std::int32_t> large(2000), small(20);
+      std::iota(large.begin(), large.end(), 0);
+      std::iota(small.begin(), small.end(), 0);
+      const SlateOrder order(own, {2000, 20, 20}, 1, {large, small, small});
+      ASSERT_LT(order.slates_of(0), 200);
+      std::set<std::int64_t> seen;
+      for (std::int64_t epoch = 0; epoch < 40; ++epoch) {
+        for (std::int64_t number = 0; number < order.slates_of(0); ++number) {
+          const Rows rows = order.rows({.epoch = epoch, .number = number});
+          seen.insert(rows.begin(), rows.end());
+        }
+      }
+      EXPECT_GT(seen.size(), 1990u);
     }
   }
 }

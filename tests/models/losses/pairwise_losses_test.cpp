@@ -110,7 +110,8 @@ TEST(PairwiseHinge, LearnsFromTheHardestPairs) {
   EXPECT_EQ(PairwiseHinge(0, least).evaluate(scores, targets, 0, gradient).loss, 10);
   EXPECT_EQ(gradient, (std::vector<double>{-1, 0, 1, 0}));
   const PairOptions half{.hardest = 0.5};
-  EXPECT_EQ(PairwiseHinge(0, half).evaluate(scores, targets, 0, gradient).loss, 26.0 / 8);
+  EXPECT_EQ(PairwiseHinge(0, half).evaluate(scores, targets, 0, gradient).loss,
+            26.0 / (16 * 3 / 5.0));
 }
 
 TEST(PairwiseHinge, WeighsPairsWithTheFastest) {

@@ -97,8 +97,12 @@ TEST(DryRun, TellsWhatAGpuKeeps) {
         "{} of parameters, moments and averages, {} of gradients ({} rows), {} of sums",
         bytes(weights), bytes(copies * rows * row), rows, bytes(3 * sums * row));
   };
-  EXPECT_EQ(line_of(describe(experiment, 1), "on a GPU", "kept"), expected(12, 1, 1));
-  EXPECT_EQ(line_of(describe(experiment, 5), "on a GPU", "kept"), expected(3, 3, 2));
+  // Two of the four slates only fill up the batch.
+  EXPECT_EQ(line_of(describe(experiment, 1), "on a GPU", "kept"), expected(6, 1, 1));
+  EXPECT_EQ(line_of(describe(experiment, 5), "on a GPU", "kept"), expected(2, 3, 2));
+  const Experiment summed = tiny_experiment(
+      {"train.average.kind=ema", "dist.reduce=nccl", "batch={slates: 4, unit: slates}"});
+  EXPECT_EQ(line_of(describe(summed, 5), "on a GPU", "kept"), expected(2, 1, 1));
 }
 
 TEST(DryRun, MoreThanTheMemoryOfAGpuIsAnError) {

@@ -75,6 +75,11 @@ TEST(Schedule, CosineBeginsAnewInEachCycle) {
   EXPECT_DOUBLE_EQ(cosine(10, 10), 0.1);
 }
 
+TEST(Schedule, EveryCycleBeginsAtTheTop) {
+  const ScheduleConfig cosine = read_schedule("schedule: {name: cosine, cycles: 49}");
+  for (int cycle = 0; cycle < 49; ++cycle) EXPECT_EQ(cosine(3 * cycle, 147), 1) << cycle;
+}
+
 // torch.optim.lr_scheduler.CyclicLR with base_lr 0.2, max_lr 1 and four steps up and down.
 TEST(Schedule, TriangularRisesAndFalls) {
   const ScheduleConfig cyclic =
@@ -138,6 +143,7 @@ TEST(Schedule, NamesMistakes) {
   EXPECT_THAT(schedule_mistake("schedule: {name: multistep, at: [0.5, 1]}"), HasSubstr("below 1"));
   EXPECT_THAT(schedule_mistake("schedule: {warmup: 1}"), HasSubstr("below 1"));
   EXPECT_THAT(schedule_mistake("schedule: {name: cosine, cycles: 0}"), HasSubstr("cycles"));
+  EXPECT_THAT(schedule_mistake("schedule: {name: triangular, warmup: 0.1}"), HasSubstr("rises"));
   EXPECT_THAT(schedule_mistake("schedule: {name: cosin}"), HasSubstr("cosine"));
   EXPECT_THAT(schedule_mistake("schedule: {name: constant, at: [0.5]}"), HasSubstr("test.yaml:1:"));
 }
