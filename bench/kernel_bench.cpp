@@ -17,9 +17,9 @@
 #include "core/random.hpp"
 #include "core/thread_pool.hpp"
 #include "models/kernels/gemm.hpp"
-#include "models/plans/csr.hpp"
 #include "models/kernels/row_kernels.hpp"
 #include "models/kernels/threads.hpp"
+#include "models/plans/csr.hpp"
 #include "tests/models/plans/make_csr.hpp"
 
 namespace tpudist {

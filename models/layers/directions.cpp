@@ -7,7 +7,7 @@ const std::vector<std::string> kDefaultDirections = {"consumer_to_producer"};
 
 }  // namespace
 
-std::vector<EdgeKind> read_directions(ConfigNode block) {
+std::vector<EdgeKind> read_directions(ConfigNode block, bool some) {
   std::vector<EdgeKind> kinds;
   for (const std::string& direction : block.texts("directions", kDefaultDirections)) {
     if (direction == "consumer_to_producer") {
@@ -18,6 +18,10 @@ std::vector<EdgeKind> read_directions(ConfigNode block) {
       block.mistake("directions",
                     "must hold consumer_to_producer or producer_to_consumer, not " + direction);
     }
+  }
+  if (some && kinds.empty()) {
+    block.mistake("directions", "must hold at least one direction");
+    kinds = {EdgeKind::consumer_to_producer};
   }
   return kinds;
 }

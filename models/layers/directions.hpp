@@ -10,7 +10,8 @@
 namespace tpudist {
 
 // Reads `directions`, the edges along which a layer aggregates; consumer_to_producer by default.
-std::vector<EdgeKind> read_directions(ConfigNode block);
+// `some`: there must be one.
+std::vector<EdgeKind> read_directions(ConfigNode block, bool some = false);
 
 // Their text in a layer's description, e.g. " from consumers from producers".
 std::string direction_text(const std::vector<EdgeKind>& directions);

@@ -156,11 +156,7 @@ std::shared_ptr<const Layer> read_gcn(ConfigNode block, const LayerContext& plac
   GcnConfig config;
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
-  config.directions = read_directions(block);
-  if (config.directions.empty()) {
-    block.mistake("directions", "must hold at least one direction");
-    config.directions = {EdgeKind::consumer_to_producer};
-  }
+  config.directions = read_directions(block, true);
   config.symmetric = block.choice("normalise", "symmetric", {"symmetric", "right"}) == "symmetric";
   config.self_loops = block.boolean("self_loops", true);
   config.activation = activation_of(block.choice("activation", "relu", activation_names()));

@@ -156,11 +156,7 @@ std::shared_ptr<const Layer> read_pna(ConfigNode block, const LayerContext& plac
   PnaConfig config;
   block.require("width");
   config.width = block.integer("width", 64, {1, kMaxWidth});
-  config.directions = read_directions(block);
-  if (config.directions.empty()) {
-    block.mistake("directions", "must hold at least one direction");
-    config.directions = {EdgeKind::consumer_to_producer};
-  }
+  config.directions = read_directions(block, true);
   config.average_log_degree = block.number("average_log_degree", 1, {1e-3, 1e3});
   config.activation = activation_of(block.choice("activation", "relu", activation_names()));
   return std::make_shared<Pna>(config, place);

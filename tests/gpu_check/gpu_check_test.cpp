@@ -65,8 +65,8 @@ TEST(GpuCheck, PassesOnTheEmulatedDevice) {
   const auto root = test::real_data_root();
   if (!root) GTEST_SKIP() << "needs real data";
   const Checked checked =
-      check("facts kernels data gradients like_the_cpu bits members ranks resume nccl",
-            kPrograms, *root / "npz");
+      check("facts kernels data gradients like_the_cpu bits members ranks resume nccl", kPrograms,
+            *root / "npz");
   EXPECT_EQ(checked.exit_code, 0) << checked.report;
   EXPECT_THAT(checked.verdicts, AllOf(SizeIs(10), Each(Pair(testing::_, "PASS"))));
 }

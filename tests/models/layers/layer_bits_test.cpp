@@ -25,8 +25,8 @@ enum class Shift { matters, is_ignored_here, is_always_ignored };
 
 // Members first .. first + count - 1 of `flat`, with dropout, under the loss of DoubleCall.
 BitsCall call(const Network& network, std::span<const float> flat, int first, int count,
-               const UnitInput& input, const std::vector<std::uint64_t>& keys,
-               Shift shift = Shift::matters) {
+              const UnitInput& input, const std::vector<std::uint64_t>& keys,
+              Shift shift = Shift::matters) {
   BitsCall result;
   result.gradients.assign(count, std::vector<float>(network.parameters().length(), 7.0f));
   const std::vector<std::span<float>> spans(result.gradients.begin(), result.gradients.end());
@@ -152,7 +152,7 @@ TEST_P(LayerBits, AreTheSameWhereLayersRunAgain) {
     for (const Shift shift : {Shift::matters, Shift::is_ignored_here, Shift::is_always_ignored}) {
       SCOPED_TRACE(fmt::format("variant {}, shift {}", variant, static_cast<int>(shift)));
       const BitsCall kept = call(keeps.network(), flat, 0, 2, input, keys, shift),
-                      again = call(recomputes.network(), flat, 0, 2, input, keys, shift);
+                     again = call(recomputes.network(), flat, 0, 2, input, keys, shift);
       EXPECT_TRUE(same_bits<double>(kept.scores.delta, again.scores.delta));
       for (int m = 0; m < 2; ++m)
         EXPECT_TRUE(same_bits<float>(kept.gradients[m], again.gradients[m]));
