@@ -6,7 +6,8 @@
 //       calls and places: prints which have the same parameters
 //   device_check gradients EXPERIMENT [KEY=VALUE ...]   the gradients of the first step on the device
 //       and on the CPU: prints the norm of their difference as a part of the CPU's, by member
-//   device_check products                               TFLOP/s of products of several shapes
+//   device_check products                               TFLOP/s of products of several shapes, and
+//       whether a batched product has the bits of single ones
 //
 // Exit code 1 where parameters differ, or gradients by more than the tolerance of the precision.
 
@@ -182,10 +183,21 @@ int check_gradients(const Experiment& experiment) {
   return largest <= tolerance ? 0 : 1;
 }
 
-// The median of several products, in float32 and in TF32.
+// Whether one batched product of five members has the bits of one product for each.
+bool batched_is_equal(const at::Tensor& a, const at::Tensor& b) {
+  at::globalContext().setAllowTF32CuBLAS(false);
+  const std::vector<at::Tensor> left(5, a), right(5, b);
+  const at::Tensor together = at::bmm(at::stack(left), at::stack(right)), alone = at::mm(a, b);
+  for (std::int64_t m = 0; m < 5; ++m) {
+    if (!at::equal(together[m], alone)) return false;
+  }
+  return true;
+}
+
+// The best of several products, in float32 and in TF32, and whether they could be batched.
 int time_products() {
   const DeviceContext place = place_on(0);
-  fmt::print("{:>24} {:>10} {:>10}   TFLOP/s\n", "rows x in x out", "fp32", "tf32");
+  fmt::print("{:>24} {:>10} {:>10}   {}\n", "TFLOP/s, rows x in x out", "fp32", "tf32", "batched");
   for (const auto& [rows, in, out] :
        std::vector<std::array<std::int64_t, 3>>{{3'000, 64, 64},
                                                 {30'000, 64, 64},
@@ -214,8 +226,8 @@ int time_products() {
       }
       rates.push_back(2e-12 * static_cast<double>(rows * in * out) / best);
     }
-    fmt::print("{:>24} {:>10.1f} {:>10.1f}\n", fmt::format("{} x {} x {}", rows, in, out), rates[0],
-               rates[1]);
+    fmt::print("{:>24} {:>10.1f} {:>10.1f}   {}\n", fmt::format("{} x {} x {}", rows, in, out),
+               rates[0], rates[1], batched_is_equal(a, b) ? "equal" : "other bits");
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Packs tpudist, the programs that check it on a GPU, and the libraries that they need but LibTorch, for a machine with
-# a GPU, the wheel of torch 2.11 and nothing else of ours. At most 60 MB. One process: mpirun stays behind.
+# a GPU, the wheel of torch 2.11 and nothing else of ours: FOLDER, and the same as FOLDER.tar.gz of at most 60 MB. One
+# process: mpirun stays behind.
 #
 #   scripts/gpu_bundle.sh FOLDER [PROGRAM ...]     programs beside tpudist, by default those of bench/ and the GPU tests
 #
@@ -9,7 +10,7 @@
 # TPUDIST_BUILD  the build folder; default build/release
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-(( $# >= 1 )) || { sed -n '2,9p' "$0" >&2; exit 2; }
+(( $# >= 1 )) || { sed -n '2,10p' "$0" >&2; exit 2; }
 bundle=$1; shift
 build=${TPUDIST_BUILD:-build/release}
 programs=("$build/tpudist" "$build/tpudist-train" "$@")
@@ -42,4 +43,7 @@ export PATH=$tpudist_bundle/bin:$PATH OPAL_PREFIX=$tpudist_bundle
 export OMPI_MCA_mca_base_component_path=$tpudist_bundle/lib/openmpi OMPI_MCA_ess_singleton_isolated=1
 export LD_LIBRARY_PATH=$tpudist_bundle/lib:$tpudist_site/torch/lib$(printf ':%s' "$tpudist_site"/nvidia/*/lib):${LD_LIBRARY_PATH:-}
 TEXT
-du -sh "$bundle" | cut -f 1
+tar -C "$(dirname "$bundle")" -czf "$bundle.tar.gz" "$(basename "$bundle")"
+bytes=$(stat -c %s "$bundle.tar.gz")
+echo "$bundle.tar.gz: $((bytes / 1000000)) MB"
+(( bytes <= 60000000 )) || { echo "gpu_bundle: more than 60 MB" >&2; exit 1; }
