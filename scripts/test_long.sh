@@ -266,8 +266,7 @@ within = True
 for step in (5, 20):
     own = distance(device, cpus, step)
     spread = max(distance(cpu, [other for other in cpus if other != cpu], step) for cpu in cpus)
-    # Of five orders of rounding one is the farthest, by chance the device.
-    within = within and own <= 2 * spread + 1e-4
+    within = within and own <= spread + 1e-4
     print(f"  after {step} steps {own:.1e} from the CPU's mean, the CPU's own {spread:.1e}", file=sys.stderr)
 print("within" if within else "apart")
 TEXT
