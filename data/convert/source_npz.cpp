@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "data/hlo/tuned_npz.hpp"
 #include "schema/collection_folders.hpp"
 
 namespace tpudist {
@@ -135,14 +136,14 @@ void SourceNpz::with_npz(int index, const std::function<void(const fs::path&)>& 
 std::vector<std::int64_t> SourceNpz::config_numbers(int index) const {
   std::vector<std::int64_t> numbers;
   if (!tuning_) return numbers;
-  for (const TuningRun& run : tuning_->module(index).runs) numbers.push_back(run.number);
+  for (const TuningRun& run : tuning_->runs(index)) numbers.push_back(run.number);
   return numbers;
 }
 
 std::string SourceNpz::left_out() const {
   if (!tuning_) return "";
   std::int64_t runs = 0;
-  for (int i = 0; i < tuning_->size(); ++i) runs += tuning_->dropped_runs(i);
+  for (int i = 0; i < tuning_->size(); ++i) tuning_->runs(i, &runs);
   if (runs + tuning_->dropped_modules() == 0) return "";
   return fmt::format("{}: {} modules and {} runs are left out by the data set's rules",
                      source_.string(), tuning_->dropped_modules(), runs);

@@ -38,33 +38,7 @@ constexpr std::array<std::int64_t, 19> kElementTypes = {0,  1,  2,  3,  4,  5,  
 
 using List = std::vector<std::int64_t>;
 
-// Writes one row from left to right.
-class Row {
- public:
-  explicit Row(float* to) : to_(to) {}
-  void number(std::int64_t value) { *to_++ = static_cast<float>(value); }
-  // The first `count` elements, 0 where there is none.
-  void list(const List& values, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) number(i < values.size() ? values[i] : 0);
-  }
-  // The same with sum and product of all elements; int64 that wraps around.
-  void measured(const List& values, std::size_t count) {
-    list(values, count);
-    std::uint64_t sum = 0, product = 1;
-    for (const std::int64_t value : values) {
-      sum += static_cast<std::uint64_t>(value);
-      product *= static_cast<std::uint64_t>(value);
-    }
-    number(static_cast<std::int64_t>(sum));
-    number(static_cast<std::int64_t>(product));
-  }
-  float* end() const { return to_; }
-
- private:
-  float* to_;
-};
-
-void write_window(const HloWindow& window, Row& row) {
+void write_window(const HloWindow& window, FeatureRow& row) {
   for (const List* values : {&window.size, &window.stride, &window.padding_low,
                              &window.padding_high, &window.window_dilation, &window.base_dilation})
     row.measured(*values, 6);
@@ -74,7 +48,7 @@ void write_window(const HloWindow& window, Row& row) {
   row.number(static_cast<std::int64_t>(window.reversed.size()) - reversed);
 }
 
-void write_convolution(const HloInstruction& instruction, Row& row) {
+void write_convolution(const HloInstruction& instruction, FeatureRow& row) {
   const HloConvolution& of = instruction.convolution;
   row.number(of.input_batch);
   row.number(of.input_feature);
@@ -89,7 +63,7 @@ void write_convolution(const HloInstruction& instruction, Row& row) {
 }
 
 void write_row(const HloInstruction& instruction, bool is_root, float* to) {
-  Row row(to);
+  FeatureRow row(to);
   const HloShape& shape = instruction.shape;
   row.number(is_root);
   row.number(0);  // the size of an element, which the extractor never sets
@@ -168,6 +142,21 @@ bool splits_nodes(const std::string& computation) {
 }
 
 }  // namespace
+
+void FeatureRow::list(const List& values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) number(i < values.size() ? values[i] : 0);
+}
+
+void FeatureRow::measured(const List& values, std::size_t count, std::uint64_t product_of_none) {
+  list(values, count);
+  std::uint64_t sum = 0, product = values.empty() ? product_of_none : 1;
+  for (const std::int64_t value : values) {
+    sum += static_cast<std::uint64_t>(value);
+    product *= static_cast<std::uint64_t>(value);
+  }
+  number(static_cast<std::int64_t>(sum));
+  number(static_cast<std::int64_t>(product));
+}
 
 std::uint8_t opcode_number(std::string_view opcode) {
   std::uint8_t number = 1;

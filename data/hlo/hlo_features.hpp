@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -22,6 +23,22 @@ struct HloGraph {
   std::set<std::int64_t> unknown_element_types;
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(opcodes.size()); }
+};
+
+// Writes the numbers of a row of features from left to right.
+class FeatureRow {
+ public:
+  explicit FeatureRow(float* to) : to_(to) {}
+  void number(std::int64_t value) { *to_++ = static_cast<float>(value); }
+  // The first `count` elements, 0 where there is none.
+  void list(const std::vector<std::int64_t>& values, std::size_t count);
+  // The same, then sum and product of all elements, in int64 that wraps around.
+  void measured(const std::vector<std::int64_t>& values, std::size_t count,
+                std::uint64_t product_of_none = 1);
+  float* end() const { return to_; }
+
+ private:
+  float* to_;
 };
 
 // The features of the data set's extractor (google-research-datasets/tpu_graphs,

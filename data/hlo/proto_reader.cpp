@@ -29,8 +29,7 @@ void take(pbf_reader& field, std::string& to) {
 // read(message)
 template <typename Read>
 void take_message(pbf_reader& field, const Read& read) {
-  if (!field.has_wire_type(pbf_wire_type::length_delimited)) return field.skip();
-  read(field.get_message());
+  if (const auto bytes = message_of(field)) read(pbf_reader{*bytes});
 }
 
 // read(message) for each field 1 of a message.
@@ -189,6 +188,18 @@ HloComputation read_computation(pbf_reader message) {
 }
 
 }  // namespace
+
+std::optional<protozero::data_view> message_of(pbf_reader& field) {
+  if (field.has_wire_type(pbf_wire_type::length_delimited)) return field.get_view();
+  field.skip();
+  return std::nullopt;
+}
+
+std::optional<protozero::data_view> message_of(pbf_reader& field, protozero::pbf_tag_type tag) {
+  if (field.tag() == tag) return message_of(field);
+  field.skip();
+  return std::nullopt;
+}
 
 void append_integers(pbf_reader& message, std::vector<std::int64_t>& to) {
   if (message.has_wire_type(pbf_wire_type::varint)) return to.push_back(message.get_int64());

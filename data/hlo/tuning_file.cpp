@@ -2,24 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <utility>
 
+#include "core/check.hpp"
+#include "core/descriptor.hpp"
 #include "core/error.hpp"
-#include "core/log.hpp"
-#include "data/hlo/hlo_features.hpp"
 #include "data/hlo/proto_reader.hpp"
-#include "data/npz/npz_writer.hpp"
-#include "schema/tpugraphs.hpp"
 
 namespace tpudist {
 namespace {
@@ -27,29 +21,6 @@ namespace {
 using protozero::data_view;
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
-
-// Runs `read`, and turns what protozero throws for damaged bytes into a DataError.
-template <typename Read>
-auto checked(std::string_view where, const Read& read) {
-  try {
-    return read();
-  } catch (const protozero::exception& error) {
-    throw DataError(fmt::format("{}: the proto is damaged ({})", where, error.what()));
-  }
-}
-
-// The value of a field that is a message, else nothing; the field is consumed.
-std::optional<data_view> message_of(pbf_reader& field) {
-  if (field.has_wire_type(pbf_wire_type::length_delimited)) return field.get_view();
-  field.skip();
-  return std::nullopt;
-}
-// The same, also nothing for a field of another number.
-std::optional<data_view> message_of(pbf_reader& field, protozero::pbf_tag_type tag) {
-  if (field.tag() == tag) return message_of(field);
-  field.skip();
-  return std::nullopt;
-}
 
 std::uint64_t integer_of(pbf_reader& field) {
   if (field.has_wire_type(pbf_wire_type::varint)) return field.get_uint64();
@@ -196,17 +167,6 @@ HloFileKind known_kind(data_view bytes, const std::string& where) {
       where));
 }
 
-void warn_of_unknown(const HloGraph& graph, const std::string& where) {
-  if (!graph.unknown_opcodes.empty())
-    spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
-                 fmt::join(graph.unknown_opcodes, ", "));
-  if (!graph.unknown_element_types.empty())
-    spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
-                 fmt::join(graph.unknown_element_types, ", "));
-}
-
-constexpr int kTensors = 3, kDimensions = kLayoutConfigFeatures / kTensors;
-
 }  // namespace
 
 std::string_view kind_name(HloFileKind kind) {
@@ -235,25 +195,21 @@ struct HloFile::Impl {
     if (mapped) ::munmap(mapped, bytes);
   }
   data_view view() const { return {static_cast<const char*>(mapped), bytes}; }
-  bool is_tuned() const {
-    return kind == HloFileKind::tuned_module || kind == HloFileKind::tuned_modules;
-  }
+  bool has_tiles() const { return kind == HloFileKind::tuned_modules; }
+  bool is_tuned() const { return kind == HloFileKind::tuned_module || has_tiles(); }
 
   void map(const std::filesystem::path& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) throw IoError(fmt::format("cannot open {}: {}", where, std::strerror(errno)));
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) throw_io_error("open", path, errno);
     struct stat status {};
-    if (::fstat(file, &status) == 0 && status.st_size > 0 && S_ISREG(status.st_mode)) {
-      bytes = static_cast<std::size_t>(status.st_size);
-      mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    }
-    const int problem = errno;
-    ::close(file);
-    if (mapped == MAP_FAILED) {
-      mapped = nullptr;
-      throw IoError(fmt::format("cannot read {}: {}", where, std::strerror(problem)));
-    }
-    if (!mapped) throw DataError(fmt::format("{}: is empty or no regular file", where));
+    check_posix(::fstat(file.get(), &status), "read", path);
+    if (status.st_size == 0 || !S_ISREG(status.st_mode))
+      throw DataError(fmt::format("{}: is empty or no regular file", where));
+    bytes = static_cast<std::size_t>(status.st_size);
+    mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (mapped != MAP_FAILED) return;
+    mapped = nullptr;
+    throw_io_error("map", path, errno);
   }
 
   void find_modules() {
@@ -300,9 +256,8 @@ std::int64_t HloFile::dropped_modules() const {
   return impl_->dropped;
 }
 std::string HloFile::where(int index) const {
-  if (impl_->kind != HloFileKind::tuned_modules) return impl_->where;
-  return fmt::format("{}: module {}", impl_->where,
-                     impl_->numbers[static_cast<std::size_t>(index)]);
+  if (!impl_->has_tiles()) return impl_->where;
+  return fmt::format("{}: module {}", impl_->where, number(index));
 }
 
 std::string HloFile::name(int index) const {
@@ -314,16 +269,15 @@ std::string HloFile::name(int index) const {
   });
 }
 int HloFile::number(int index) const {
-  return impl_->kind == HloFileKind::tuned_modules
-             ? impl_->numbers.at(static_cast<std::size_t>(index))
-             : index;
+  return impl_->has_tiles() ? impl_->numbers.at(static_cast<std::size_t>(index)) : index;
 }
-std::int64_t HloFile::dropped_runs(int index) const {
-  if (!impl_->is_tuned()) return 0;
+std::vector<TuningRun> HloFile::runs(int index, std::int64_t* dropped) const {
+  if (!impl_->is_tuned()) return {};
   return checked(where(index), [&] {
     const TunedMessage tuned = read_tuned(impl_->modules.at(static_cast<std::size_t>(index)));
-    return static_cast<std::int64_t>(
-        tuned.runs.size() - kept_runs(tuned, impl_->kind == HloFileKind::tuned_modules).size());
+    std::vector<TuningRun> kept = kept_runs(tuned, impl_->has_tiles());
+    if (dropped) *dropped += static_cast<std::int64_t>(tuned.runs.size() - kept.size());
+    return kept;
   });
 }
 
@@ -339,127 +293,10 @@ TunedModule HloFile::module(int index) const {
     if (!tuned.module) throw DataError(fmt::format("{}: has no module", where(index)));
     result.module = read_module(pbf_reader{*tuned.module});
     result.config_nodes = std::move(tuned.config_nodes);
-    result.runs = kept_runs(tuned, impl_->kind == HloFileKind::tuned_modules);
-    result.dropped_runs = static_cast<std::int64_t>(tuned.runs.size() - result.runs.size());
-    result.tiles = impl_->kind == HloFileKind::tuned_modules;
+    result.runs = kept_runs(tuned, impl_->has_tiles());
+    result.tiles = impl_->has_tiles();
     return result;
   });
-}
-
-void write_layout_config(std::span<const char> config, std::span<float> to,
-                         std::string_view where) {
-  std::ranges::fill(to, -1.0f);
-  const std::size_t nodes = to.size() / kLayoutConfigFeatures;
-  std::size_t node = 0;
-  checked(where, [&] {
-    pbf_reader field{config.data(), config.size()};
-    while (field.next()) {
-      const auto of_node = message_of(field, 1);
-      if (!of_node) continue;
-      int tensor = 0;
-      pbf_reader part{*of_node};
-      while (part.next()) {
-        const auto of_tensor = message_of(part, 1);
-        if (!of_tensor) continue;
-        if (tensor == kTensors || node == nodes) {
-          throw DataError(
-              fmt::format("{}: the layouts of node {} are not those of one of {} nodes "
-                          "with at most three tensors",
-                          where, node, nodes));
-        }
-        std::vector<std::int64_t> dimensions;
-        pbf_reader layout{*of_tensor};
-        while (layout.next())
-          layout.tag() == 1 ? append_integers(layout, dimensions) : layout.skip();
-        const std::size_t begin =
-            node * kLayoutConfigFeatures + static_cast<std::size_t>(tensor) * kDimensions;
-        for (std::size_t d = 0; d < std::min<std::size_t>(dimensions.size(), kDimensions); ++d)
-          to[begin + d] = static_cast<float>(dimensions[d]);
-        ++tensor;
-      }
-      ++node;
-    }
-  });
-  if (node != nodes)
-    throw DataError(fmt::format("{}: has layouts of {} nodes, not {}", where, node, nodes));
-}
-
-void write_tile_config(std::span<const char> config, std::span<float> to, std::string_view where) {
-  std::vector<std::int64_t> bounds[kTensors];
-  checked(where, [&] {
-    pbf_reader field{config.data(), config.size()};
-    while (field.next()) {
-      if (field.tag() <= kTensors) {
-        append_integers(field, bounds[field.tag() - 1]);
-      } else {
-        field.skip();
-      }
-    }
-  });
-  float* next = to.data();
-  for (const std::vector<std::int64_t>& list : bounds) {
-    std::uint64_t sum = 0, product = list.empty() ? 0 : 1;
-    for (const std::int64_t value : list) {
-      sum += static_cast<std::uint64_t>(value);
-      product *= static_cast<std::uint64_t>(value);
-    }
-    for (std::size_t d = 0; d < kDimensions; ++d)
-      *next++ = d < list.size() ? static_cast<float>(list[d]) : 0.0f;
-    *next++ = static_cast<float>(static_cast<std::int64_t>(sum));
-    *next++ = static_cast<float>(static_cast<std::int64_t>(product));
-  }
-}
-
-void write_tuned_npz(const TunedModule& tuned, const std::string& where,
-                     const std::filesystem::path& npz, FileSystem& files) {
-  if (tuned.runs.empty())
-    throw DataError(where + ": has no measured default configuration, so nothing to compare with");
-  const HloGraph graph = featurise(tuned.module, where);
-  const auto rows = static_cast<std::int64_t>(tuned.runs.size());
-  std::vector<std::int64_t> runtime;
-  for (const TuningRun& run : tuned.runs) runtime.push_back(run.nanoseconds);
-
-  warn_of_unknown(graph, where);
-  NpzWriter writer(npz, {.deflate_level = 1}, files);
-  writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
-  writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
-  writer.add("edge_index", {static_cast<std::int64_t>(graph.edges.size() / 2), 2}, graph.edges);
-  const auto where_run = [&](std::int64_t row) {
-    return fmt::format("{}: run {}", where, tuned.runs[static_cast<std::size_t>(row)].number);
-  };
-  if (tuned.tiles) {
-    writer.add_streamed<float>(
-        "config_feat", {rows, kTileConfigFeatures},
-        [&](std::int64_t first, std::span<float> values) {
-          for (; !values.empty(); values = values.subspan(kTileConfigFeatures), ++first)
-            write_tile_config(tuned.runs[static_cast<std::size_t>(first)].config,
-                              values.first(kTileConfigFeatures), where_run(first));
-        });
-    const auto standard = std::ranges::find(tuned.runs, true, &TuningRun::is_default);
-    writer.add("config_runtime", {rows}, runtime);
-    writer.add("config_runtime_normalizers", {rows},
-               std::vector<std::int64_t>(runtime.size(), standard->nanoseconds));
-    return writer.finish();
-  }
-  for (const std::int64_t node : tuned.config_nodes) {
-    if (node < 0 || node >= graph.nodes())
-      throw DataError(
-          fmt::format("{}: configurable node {} is none of {}", where, node, graph.nodes()));
-  }
-  const auto nodes = static_cast<std::int64_t>(tuned.config_nodes.size());
-  const auto width = static_cast<std::size_t>(nodes) * kLayoutConfigFeatures;
-  writer.add("node_config_ids", {nodes}, tuned.config_nodes);
-  writer.add_streamed<float>("node_config_feat", {rows, nodes, kLayoutConfigFeatures},
-                             [&](std::int64_t first, std::span<float> values) {
-                               for (; !values.empty(); values = values.subspan(width), ++first)
-                                 write_layout_config(
-                                     tuned.runs[static_cast<std::size_t>(first)].config,
-                                     values.first(width), where_run(first));
-                             });
-  writer.add("config_runtime", {rows}, runtime);
-  writer.add("node_splits", {1, static_cast<std::int64_t>(graph.node_splits.size())},
-             graph.node_splits);
-  writer.finish();
 }
 
 }  // namespace tpudist

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file_system.hpp"
 #include "data/hlo/hlo_module.hpp"
 
 namespace tpudist {
@@ -38,7 +37,6 @@ struct TunedModule {
   HloModule module;
   std::vector<std::int64_t> config_nodes;  // node numbers, as in the file; empty for tiles
   std::vector<TuningRun> runs;
-  std::int64_t dropped_runs = 0;
   bool tiles = false;  // whether the configurations are tile sizes
 };
 
@@ -56,11 +54,11 @@ class HloFile {
   // have a tile size, one of them the default.
   int size() const;
   std::int64_t dropped_modules() const;
-  // Of one of them: its name, its number in the file, where dropped ones count, and how many of its
-  // runs the data set drops.
+  // Of one of them: its name, and its number in the file, where dropped ones count.
   std::string name(int index) const;
   int number(int index) const;
-  std::int64_t dropped_runs(int index) const;
+  // The runs of one of them that the data set keeps; the number of the others is added to `dropped`.
+  std::vector<TuningRun> runs(int index, std::int64_t* dropped = nullptr) const;
   // Reads one of them. Throws DataError.
   TunedModule module(int index) const;
   std::string where(int index) const;  // file and module, for messages
@@ -69,15 +67,5 @@ class HloFile {
   struct Impl;
   std::unique_ptr<const Impl> impl_;
 };
-
-// Writes the configuration of a run: [nodes, 18] for LayoutConfig, [24] for TileSizeConfig. Throws
-// DataError, beginning with `where`, where it has other nodes or more than three tensors.
-void write_layout_config(std::span<const char> config, std::span<float> to, std::string_view where);
-void write_tile_config(std::span<const char> config, std::span<float> to, std::string_view where);
-
-// Writes a tuned module as the data set's NPZ of it; its file must still be open. Warns of opcodes and
-// element types that the features do not know. Throws DataError, beginning with `where`, and IoError.
-void write_tuned_npz(const TunedModule& tuned, const std::string& where,
-                     const std::filesystem::path& npz, FileSystem& files = posix_file_system());
 
 }  // namespace tpudist

@@ -1,0 +1,141 @@
+#include "data/hlo/tuned_npz.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "data/hlo/hlo_features.hpp"
+#include "data/hlo/proto_reader.hpp"
+#include "data/npz/npz_writer.hpp"
+#include "schema/tpugraphs.hpp"
+
+namespace tpudist {
+namespace {
+
+using protozero::pbf_reader;
+
+constexpr int kTensors = 3, kDimensions = kLayoutConfigFeatures / kTensors;
+
+void warn_of_unknown(const HloGraph& graph, const std::string& where) {
+  if (!graph.unknown_opcodes.empty())
+    spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
+                 fmt::join(graph.unknown_opcodes, ", "));
+  if (!graph.unknown_element_types.empty())
+    spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
+                 fmt::join(graph.unknown_element_types, ", "));
+}
+
+}  // namespace
+
+void write_layout_config(std::span<const char> config, std::span<float> to,
+                         std::string_view where) {
+  std::ranges::fill(to, -1.0f);
+  const std::size_t nodes = to.size() / kLayoutConfigFeatures;
+  std::size_t node = 0;
+  checked(where, [&] {
+    pbf_reader field{config.data(), config.size()};
+    while (field.next()) {
+      const auto of_node = message_of(field, 1);
+      if (!of_node) continue;
+      int tensor = 0;
+      pbf_reader part{*of_node};
+      while (part.next()) {
+        const auto of_tensor = message_of(part, 1);
+        if (!of_tensor) continue;
+        if (tensor == kTensors || node == nodes) {
+          throw DataError(
+              fmt::format("{}: the layouts of node {} are not those of one of {} nodes "
+                          "with at most three tensors",
+                          where, node, nodes));
+        }
+        std::vector<std::int64_t> dimensions;
+        pbf_reader layout{*of_tensor};
+        while (layout.next())
+          layout.tag() == 1 ? append_integers(layout, dimensions) : layout.skip();
+        const std::size_t begin =
+            node * kLayoutConfigFeatures + static_cast<std::size_t>(tensor) * kDimensions;
+        for (std::size_t d = 0; d < std::min<std::size_t>(dimensions.size(), kDimensions); ++d)
+          to[begin + d] = static_cast<float>(dimensions[d]);
+        ++tensor;
+      }
+      ++node;
+    }
+  });
+  if (node != nodes)
+    throw DataError(fmt::format("{}: has layouts of {} nodes, not {}", where, node, nodes));
+}
+
+void write_tile_config(std::span<const char> config, std::span<float> to, std::string_view where) {
+  std::vector<std::int64_t> bounds[kTensors];
+  checked(where, [&] {
+    pbf_reader field{config.data(), config.size()};
+    while (field.next()) {
+      if (field.tag() <= kTensors) {
+        append_integers(field, bounds[field.tag() - 1]);
+      } else {
+        field.skip();
+      }
+    }
+  });
+  FeatureRow row(to.data());
+  for (const std::vector<std::int64_t>& list : bounds) row.measured(list, kDimensions, 0);
+}
+
+void write_tuned_npz(const TunedModule& tuned, const std::string& where,
+                     const std::filesystem::path& npz, FileSystem& files) {
+  if (tuned.runs.empty())
+    throw DataError(where + ": has no measured default configuration, so nothing to compare with");
+  const HloGraph graph = featurise(tuned.module, where);
+  const auto rows = static_cast<std::int64_t>(tuned.runs.size());
+  std::vector<std::int64_t> runtime;
+  for (const TuningRun& run : tuned.runs) runtime.push_back(run.nanoseconds);
+
+  warn_of_unknown(graph, where);
+  NpzWriter writer(npz, {.deflate_level = 1}, files);
+  writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
+  writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
+  writer.add("edge_index", {static_cast<std::int64_t>(graph.edges.size() / 2), 2}, graph.edges);
+  const auto where_run = [&](std::int64_t row) {
+    return fmt::format("{}: run {}", where, tuned.runs[static_cast<std::size_t>(row)].number);
+  };
+  if (tuned.tiles) {
+    writer.add_streamed<float>(
+        "config_feat", {rows, kTileConfigFeatures},
+        [&](std::int64_t first, std::span<float> values) {
+          for (; !values.empty(); values = values.subspan(kTileConfigFeatures), ++first)
+            write_tile_config(tuned.runs[static_cast<std::size_t>(first)].config,
+                              values.first(kTileConfigFeatures), where_run(first));
+        });
+    const auto standard = std::ranges::find(tuned.runs, true, &TuningRun::is_default);
+    writer.add("config_runtime", {rows}, runtime);
+    writer.add("config_runtime_normalizers", {rows},
+               std::vector<std::int64_t>(runtime.size(), standard->nanoseconds));
+    return writer.finish();
+  }
+  for (const std::int64_t node : tuned.config_nodes) {
+    if (node < 0 || node >= graph.nodes())
+      throw DataError(
+          fmt::format("{}: configurable node {} is none of {}", where, node, graph.nodes()));
+  }
+  const auto nodes = static_cast<std::int64_t>(tuned.config_nodes.size());
+  const auto width = static_cast<std::size_t>(nodes) * kLayoutConfigFeatures;
+  writer.add("node_config_ids", {nodes}, tuned.config_nodes);
+  writer.add_streamed<float>("node_config_feat", {rows, nodes, kLayoutConfigFeatures},
+                             [&](std::int64_t first, std::span<float> values) {
+                               for (; !values.empty(); values = values.subspan(width), ++first)
+                                 write_layout_config(
+                                     tuned.runs[static_cast<std::size_t>(first)].config,
+                                     values.first(width), where_run(first));
+                             });
+  writer.add("config_runtime", {rows}, runtime);
+  writer.add("node_splits", {1, static_cast<std::int64_t>(graph.node_splits.size())},
+             graph.node_splits);
+  writer.finish();
+}
+
+}  // namespace tpudist

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/file_system.hpp"
+#include "data/hlo/tuning_file.hpp"
+
+namespace tpudist {
+
+// Writes the configuration of a run: [nodes, 18] for LayoutConfig, [24] for TileSizeConfig. Throws
+// DataError, beginning with `where`, where it has other nodes or more than three tensors.
+void write_layout_config(std::span<const char> config, std::span<float> to, std::string_view where);
+void write_tile_config(std::span<const char> config, std::span<float> to, std::string_view where);
+
+// Writes a tuned module as the data set's NPZ of it; its file must still be open. Warns of opcodes and
+// element types that the features do not know. Throws DataError, beginning with `where`, and IoError.
+void write_tuned_npz(const TunedModule& tuned, const std::string& where,
+                     const std::filesystem::path& npz, FileSystem& files = posix_file_system());
+
+}  // namespace tpudist
