@@ -9,7 +9,6 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
 

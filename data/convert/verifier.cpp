@@ -92,30 +92,33 @@ class CollectionVerifier {
           source.reset();
           source = open_source(path, source_path);
         }
-        if (options_.npz_root && !source) continue;
-        require_equal(graph, found.graphs[i], path.string() + ":" + found.graphs[i].group);
-        require_source_name(graph, shard.split, path);
-        const MemoryBudget::Share share(memory_, verification_bytes(graph));
-        if (source) {
-          const int index = source->find(graph.name);
-          if (index < 0) {
-            throw DataError(fmt::format("{}:{}: its source {} has no graph {}; convert again",
-                                        path.string(), graph.group, source_path, graph.name));
-          }
-          source->with_npz(index, [&](const std::filesystem::path& npz) {
-            verify_graph(path, graph, result_.collection, shard.split, npz);
-          });
-        } else {
-          verify_graph(path, graph, result_.collection, shard.split, std::nullopt);
+        if (!options_.npz_root || source) {
+          require_equal(graph, found.graphs[i], path.string() + ":" + found.graphs[i].group);
+          verify_one(path, graph, shard.split, source);
         }
-        const std::lock_guard lock(mutex_);
-        ++result_.graphs;
-        result_.configs += graph.configs;
       } catch (const DataError& e) {
         problem(e);
       }
       progress_.advance(1, graph.name);
     }
+  }
+
+  void verify_one(const std::filesystem::path& shard, const GraphSummary& graph,
+                  const std::string& split, const std::optional<SourceNpz>& source) {
+    require_source_name(graph, split, shard);
+    const int index = source ? source->find(graph.name) : 0;
+    if (index < 0) {
+      throw DataError(fmt::format("{}:{}: its source {} has no graph {}; convert again",
+                                  shard.string(), graph.group, graph.source.path, graph.name));
+    }
+    const MemoryBudget::Share share(memory_, verification_bytes(graph));
+    const auto verify = [&](const std::optional<std::filesystem::path>& npz) {
+      verify_graph(shard, graph, result_.collection, split, npz);
+    };
+    source ? source->with_npz(index, verify) : verify(std::nullopt);
+    const std::lock_guard lock(mutex_);
+    ++result_.graphs;
+    result_.configs += graph.configs;
   }
 
   // A graph has the name of its file, which lies in the folder of its collection and split.
