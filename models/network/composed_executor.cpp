@@ -107,9 +107,6 @@ class ComposedExecutor : public Executor {
   DeviceCopies* device() const override {
     return place_.is_device() ? &network_.copies() : nullptr;
   }
-  std::span<const std::int64_t> placed_offsets() const override {
-    return place_.is_device() ? network_.placed_offsets() : std::span<const std::int64_t>();
-  }
 
   int members_together(const Plan&) const override {
     return place_.is_device() ? std::numeric_limits<int>::max() : 1;

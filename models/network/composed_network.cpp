@@ -18,8 +18,6 @@
 namespace tpudist {
 namespace {
 
-constexpr std::int64_t kBoundary = 64;  // floats; planes begin at its multiples
-
 // A hash of each row's floats, with -0.0 as 0.
 std::vector<std::uint64_t> hashes_of_rows(std::span<const float> values, std::int64_t width) {
   std::vector<std::uint64_t> hashes;
@@ -92,10 +90,7 @@ ComposedNetwork::ComposedNetwork(const NetworkConfig& config, std::int64_t confi
   table_.add(weight);
   table_.add(bias);
   first_entry_.push_back(table_.entries().size());
-  placed_at_.push_back(0);
-  for (const ParameterEntry& entry : table_.entries())
-    placed_at_.push_back(placed_at_.back() +
-                         (entry.size() + kBoundary - 1) / kBoundary * kBoundary);
+  placed_at_ = placed_offsets(table_);
 }
 
 void ComposedNetwork::add_mlp(const std::string& name, std::int64_t in,

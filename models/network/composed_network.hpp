@@ -67,7 +67,6 @@ class ComposedNetwork {
   // a multiple of 256 bytes, so that views of it lie like rows (models/operators/backend.hpp).
   at::Tensor place(std::span<const float> flat) const;
   // [entries + 1] where entries begin in such a row, and Q.
-  std::span<const std::int64_t> placed_offsets() const { return placed_at_; }
   // The weights of the members of `placed`, rows of what place() returned, as views of it.
   LayerWeights weights_of(const at::Tensor& placed, bool trained) const;
   DeviceCopies& copies() const { return *copies_; }
@@ -108,7 +107,7 @@ class ComposedNetwork {
   std::vector<Aggregation> pools_;
   bool drops_ = false;
   ParameterTable table_;
-  std::vector<std::int64_t> placed_at_;   // placed_offsets()
+  std::vector<std::int64_t> placed_at_;   // placed_offsets(table_)
   std::vector<std::size_t> first_entry_;  // [segments + 1]
   std::vector<int> depth_;                // [segments]
 };

@@ -32,7 +32,7 @@ class Executor {
   virtual ~Executor() = default;
   // Returns what layers need of the unit (UnitInput::prepared); null where they need nothing.
   virtual std::shared_ptr<const PreparedUnit> prepare(const UnitInput&) const { return nullptr; }
-  // Network::place, make_gradient_store, device and placed_offsets: of an executor on the CPU
+  // Network::place, make_gradient_store and device: of an executor on the CPU
   // nothing.
   virtual std::shared_ptr<const PlacedParameters> place(std::span<const float>) const {
     return nullptr;
@@ -41,7 +41,6 @@ class Executor {
     return nullptr;
   }
   virtual DeviceCopies* device() const { return nullptr; }
-  virtual std::span<const std::int64_t> placed_offsets() const { return {}; }
   // The number of members with which a call on this plan takes the least time for each member.
   virtual int members_together(const Plan&) const { return std::numeric_limits<int>::max(); }
   virtual UnitScores scores(const MemberRange& members, const UnitInput& input) const = 0;

@@ -181,10 +181,6 @@ DeviceCopies* Network::device() const {
   return impl_->executor->device();
 }
 
-std::span<const std::int64_t> Network::placed_offsets() const {
-  return impl_->executor->placed_offsets();
-}
-
 CopyCounts Network::copies() const {
   return device() ? device()->counts() : CopyCounts();
 }

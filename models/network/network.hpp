@@ -90,9 +90,6 @@ class Network {
   std::unique_ptr<GradientStore> make_gradient_store(int rows, std::int64_t length) const;
   // The memory of this network's device; null on the CPU.
   DeviceCopies* device() const;
-  // [entries + 1] where each parameter begins in a row [Q] of placed parameters, and Q, in floats;
-  // empty on the CPU.
-  std::span<const std::int64_t> placed_offsets() const;
   // What this network copied to and from its device so far.
   CopyCounts copies() const;
 

@@ -52,6 +52,14 @@ const ParameterEntry& ParameterTable::find(const std::string& name) const {
   throw Error(ErrorKind::failed, "the network has no parameter " + name);
 }
 
+std::vector<std::int64_t> placed_offsets(const ParameterTable& table) {
+  constexpr std::int64_t kBoundary = 64;  // floats
+  std::vector<std::int64_t> offsets{0};
+  for (const ParameterEntry& entry : table.entries())
+    offsets.push_back(offsets.back() + (entry.size() + kBoundary - 1) / kBoundary * kBoundary);
+  return offsets;
+}
+
 void initialise_parameters(const ParameterTable& table, std::span<float> flat, std::uint64_t key) {
   using Kind = Initialiser::Kind;
   std::fill(flat.begin(), flat.end(), 0.0f);

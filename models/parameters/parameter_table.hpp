@@ -61,6 +61,10 @@ class ParameterTable {
   std::int64_t length_ = 0;
 };
 
+// Where the entries of a table begin in a member's row of a copy that is laid out for a device, in
+// floats, and the row's length behind them: [entries + 1]. Each begins at a multiple of 256 bytes.
+std::vector<std::int64_t> placed_offsets(const ParameterTable& table);
+
 // Sets one member's parameters, flat [P], by their initialisers; padding becomes zero. The values
 // of an entry are a pure function of `key` and its name, independent of other entries.
 void initialise_parameters(const ParameterTable& table, std::span<float> flat, std::uint64_t key);

@@ -8,17 +8,14 @@
 namespace tpudist {
 namespace {
 
-// Parameters begin at multiples of 256 bytes there (models/operators/backend.hpp).
-constexpr std::int64_t kPlacedFloats = 64;
-
 std::vector<FlatPlace> places_of(const ParameterTable& table,
-                                 std::span<const std::int64_t> placed_offsets) {
+                                 const std::vector<std::int64_t>& placed) {
   std::vector<FlatPlace> places;
   for (std::size_t e = 0; e < table.entries().size(); ++e) {
     const ParameterEntry& entry = table.entries()[e];
     for (std::int64_t i = 0; i < entry.size(); i += 16)
-      places.push_back({static_cast<std::int32_t>(entry.group),
-                        static_cast<std::int32_t>(placed_offsets[e] + i)});
+      places.push_back(
+          {static_cast<std::int32_t>(entry.group), static_cast<std::int32_t>(placed[e] + i)});
   }
   return places;
 }
@@ -32,7 +29,9 @@ DeviceWeights::DeviceWeights(const Network& network, HostWeights& host)
       members_(static_cast<int>(host.optimizer.steps().size())),
       length_(network.parameters().length()),
       parameters_(host.flat) {
-  const std::vector<FlatPlace> places = places_of(network.parameters(), network.placed_offsets());
+  const std::vector<std::int64_t> placed = placed_offsets(network.parameters());
+  const std::vector<FlatPlace> places = places_of(network.parameters(), placed);
+  placed_length_ = placed.back();
   const auto norm_parts = host.optimizer.norm_parts();
   const auto members = static_cast<std::size_t>(members_);
   places_ = device_.allocate(places.size() * sizeof(FlatPlace));
@@ -46,9 +45,7 @@ DeviceWeights::DeviceWeights(const Network& network, HostWeights& host)
 }
 
 std::uint64_t DeviceWeights::bytes(const ParameterTable& table, int members, int averages) {
-  std::int64_t floats = (3 + averages) * table.length();
-  for (const ParameterEntry& entry : table.entries())
-    floats += (entry.size() + kPlacedFloats - 1) / kPlacedFloats * kPlacedFloats;
+  const std::int64_t floats = (3 + averages) * table.length() + placed_offsets(table).back();
   return static_cast<std::uint64_t>(members * floats) * sizeof(float);
 }
 
@@ -124,7 +121,7 @@ void DeviceWeights::step(const float* gradients, std::int64_t stride,
                                list(1),
                                list(2),
                                parameters_.placed->data(),
-                               network_.placed_offsets().back(),
+                               placed_length_,
                                static_cast<const FlatPlace*>(places_.get())};
   device_.select();
   launch_optimizer_step(members_, buffers, gradients, stride, coefficients, kParameterGroups,

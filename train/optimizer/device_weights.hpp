@@ -62,7 +62,8 @@ class DeviceWeights {
   DeviceCopies& device_;
   HostWeights& host_;
   const int members_;
-  const std::int64_t length_;  // P
+  const std::int64_t length_;       // P
+  std::int64_t placed_length_ = 0;  // of a row of placed parameters
   Newest newest_ = Newest::host;
   Parameters parameters_;
   std::shared_ptr<void> lists_;  // [3 or 4, M, P]: parameters, first and second moments, averages
