@@ -14,6 +14,7 @@
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
 #include "data/hlo/proto_reader.hpp"
+#include "data/hlo/text_reader.hpp"
 
 namespace tpudist {
 namespace {
@@ -156,6 +157,7 @@ std::optional<HloFileKind> kind_of(data_view bytes) {
 }
 
 HloFileKind known_kind(data_view bytes, const std::string& where) {
+  if (is_hlo_text({bytes.data(), bytes.size()})) return HloFileKind::text;
   std::optional<HloFileKind> kind;
   try {
     kind = kind_of(bytes);
@@ -163,7 +165,8 @@ HloFileKind known_kind(data_view bytes, const std::string& where) {
   }
   if (kind) return *kind;
   throw DataError(fmt::format(
-      "{}: is damaged, or none of HloProto, HloModuleProto, ModuleTuningData and TuningData",
+      "{}: is damaged, or none of HloProto, HloModuleProto, ModuleTuningData, TuningData and "
+      "HLO text",
       where));
 }
 
@@ -177,6 +180,8 @@ std::string_view kind_name(HloFileKind kind) {
       return "HloProto";
     case HloFileKind::tuned_module:
       return "ModuleTuningData";
+    case HloFileKind::text:
+      return "HLO text";
     default:
       return "TuningData";
   }
@@ -214,7 +219,8 @@ struct HloFile::Impl {
 
   void find_modules() {
     kind = known_kind(view(), where);
-    if (kind == HloFileKind::module || kind == HloFileKind::tuned_module) {
+    if (kind == HloFileKind::module || kind == HloFileKind::tuned_module ||
+        kind == HloFileKind::text) {
       modules = {view()};
     } else if (kind == HloFileKind::hlo) {
       modules = {*first_message(view(), 1)};
@@ -263,6 +269,8 @@ std::string HloFile::where(int index) const {
 std::string HloFile::name(int index) const {
   return checked(where(index), [&] {
     const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
+    if (impl_->kind == HloFileKind::text)
+      return read_text_module({bytes.data(), bytes.size()}, impl_->where).name;
     const auto module = impl_->is_tuned() ? first_message(bytes, 1) : bytes;
     const auto name = module ? first_message(*module, 1) : std::nullopt;
     return name ? std::string(*name) : std::string();
@@ -285,6 +293,10 @@ TunedModule HloFile::module(int index) const {
   const data_view bytes = impl_->modules.at(static_cast<std::size_t>(index));
   return checked(where(index), [&] {
     TunedModule result;
+    if (impl_->kind == HloFileKind::text) {
+      result.module = read_text_module({bytes.data(), bytes.size()}, impl_->where);
+      return result;
+    }
     if (!impl_->is_tuned()) {
       result.module = read_module(pbf_reader{bytes});
       return result;

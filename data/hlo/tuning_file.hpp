@@ -18,6 +18,7 @@ enum class HloFileKind {
   hlo,            // HloProto: *.hlo.pb of --xla_dump_hlo_as_proto
   tuned_module,   // ModuleTuningData of the data set's layout collections
   tuned_modules,  // TuningData of its tile collections
+  text,           // one module, of --xla_dump_hlo_as_text
 };
 
 // "ModuleTuningData" and so on.
@@ -40,7 +41,7 @@ struct TunedModule {
   bool tiles = false;  // whether the configurations are tile sizes
 };
 
-// A file of protos, opened. Literals are skipped where they lie, so they take no memory. The file must
+// A file of protos, or one of text, opened. Literals are skipped where they lie, so they take no memory. The file must
 // not shrink meanwhile. Immutable.
 class HloFile {
  public:

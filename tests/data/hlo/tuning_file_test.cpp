@@ -67,7 +67,7 @@ TEST_F(TuningFileTest, TellsTheProtosApart) {
     to.add_message(1, test::tuned(module, {tile, tile}, {}, true));
   });
   EXPECT_EQ(kind(kernels), HloFileKind::tuned_modules);
-  EXPECT_THAT(refusal("HloModule m"), HasSubstr("none of HloProto"));
+  EXPECT_THAT(refusal("HloMod"), HasSubstr("none of HloProto"));
   EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("is damaged"));
   EXPECT_THAT(refusal(""), HasSubstr("is empty"));
 }

@@ -1,0 +1,237 @@
+#include "data/hlo/text_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "core/error.hpp"
+#include "data/hlo/hlo_features.hpp"
+#include "data/hlo/tuning_file.hpp"
+#include "schema/tpugraphs.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/real_data.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace tpudist {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::filesystem::path kModules = test::source_folder() / "tests/data/hlo/modules";
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <typename T>
+std::string crc(const std::vector<T>& values) {
+  return fmt::format("{:08x}", ::crc32(0, reinterpret_cast<const Bytef*>(values.data()),
+                                       static_cast<uInt>(values.size() * sizeof(T))));
+}
+
+std::vector<std::string> names_of(const HloModule& module) {
+  std::vector<std::string> names;
+  for (const HloComputation& computation : module.computations) {
+    for (const HloInstruction& own : computation.instructions)
+      names.push_back(computation.name + "/" + own.name);
+  }
+  return names;
+}
+
+// By name: opcode and features; and the edges.
+using Row = std::pair<int, std::vector<float>>;
+std::map<std::string, Row> rows_of(const HloModule& module) {
+  const HloGraph graph = featurise(module, "m");
+  std::map<std::string, Row> rows;
+  auto row = graph.node_features.begin();
+  for (std::size_t i = 0; const std::string& name : names_of(module)) {
+    rows[name] = {graph.opcodes[i++], std::vector<float>(row, row + kNodeFeatures)};
+    row += kNodeFeatures;
+  }
+  return rows;
+}
+std::multiset<std::pair<std::string, std::string>> edges_of(const HloModule& module) {
+  const HloGraph graph = featurise(module, "m");
+  const std::vector<std::string> names = names_of(module);
+  std::multiset<std::pair<std::string, std::string>> edges;
+  for (std::size_t e = 0; e < graph.edges.size(); e += 2)
+    edges.emplace(names[static_cast<std::size_t>(graph.edges[e])],
+                  names[static_cast<std::size_t>(graph.edges[e + 1])]);
+  return edges;
+}
+
+// tests/golden/hlo_modules.py made the modules with JAX, and reads them by the rules on its own.
+TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
+  std::ifstream golden(kModules / "golden.txt");
+  int modules = 0;
+  for (std::string name; golden >> name; ++modules) {
+    std::int64_t nodes = 0, edges = 0;
+    std::string features, opcodes, pairs, splits;
+    golden >> nodes >> edges >> features >> opcodes >> pairs >> splits;
+    const HloModule proto = HloFile(kModules / (name + ".pb")).module(0).module;
+    const HloGraph graph = featurise(proto, name);
+    EXPECT_EQ(graph.nodes(), nodes) << name;
+    EXPECT_EQ(std::ssize(graph.edges), 2 * edges) << name;
+    EXPECT_EQ(crc(graph.node_features), features) << name;
+    EXPECT_EQ(crc(graph.opcodes), opcodes) << name;
+    EXPECT_EQ(crc(graph.edges), pairs) << name;
+    EXPECT_EQ(crc(graph.node_splits), splits) << name;
+
+    const HloFile file(kModules / (name + ".txt"));
+    EXPECT_EQ(file.kind(), HloFileKind::text);
+    EXPECT_EQ(file.name(0), proto.name);
+    const HloModule text = file.module(0).module;
+    EXPECT_EQ(rows_of(text), rows_of(proto)) << name;
+    EXPECT_EQ(edges_of(text), edges_of(proto)) << name;
+  }
+  EXPECT_EQ(modules, 22);
+}
+
+// Dumps of training steps, before and after XLA's passes.
+TEST(TextReader, LargeDumpsAreTheSameAsTextAndAsProto) {
+  const auto root = test::real_data_root();
+  if (!root || !std::filesystem::exists(*root / "../hlo"))
+    GTEST_SKIP() << "the dumped modules are not on this machine (TPUDIST_REAL_DATA)";
+  for (const auto& file : std::filesystem::directory_iterator(*root / "../hlo")) {
+    if (file.path().extension() != ".txt") continue;
+    auto pb = file.path();
+    const HloModule proto = HloFile(pb.replace_extension(".pb")).module(0).module;
+    const HloModule text = HloFile(file.path()).module(0).module;
+    EXPECT_EQ(rows_of(text), rows_of(proto)) << file.path();
+    EXPECT_EQ(edges_of(text), edges_of(proto)) << file.path();
+  }
+}
+
+HloInstruction only(const std::string& instruction) {
+  const std::string text =
+      "HloModule m\nmain {\n  a = f32[] parameter(0)\n" + instruction + "\n}\n";
+  return read_text_module(text, "m").computations.at(0).instructions.at(1);
+}
+
+TEST(TextReader, ReadsTheLongFormAndWhatTextLeavesOut) {
+  const HloModule module = read_text_module(R"(// a comment
+HloModule m.1, is_scheduled=true, entry_computation_layout={(f32[]{:T(128)})->f32[]}
+
+FileNames
+1 "a } file.py"
+
+StackFrames
+1 {file_location_id=1}
+
+%later (x: f32[], y: (s32[], /*index=1*/pred[])) -> f32[] {
+  ROOT %x = f32[] parameter(1)
+}, execution_thread="main"
+ENTRY %main {
+  %c = f32[2,3]{0,1:T(8,128)(2,1)S(1)} constant({ {1, 2, 3}, { /*i1=1*/ -inf, "}", nan } })
+  %t = ((f32[], s32[2]), token[]) custom-call(f32[2,3]{0,1} %c, /*index=1*/%c), custom_call_target="a\"),{", metadata={op_name="}"}
+  ROOT %w = f32[<=4,?] call(((f32[], s32[2]), token[]) %t), to_apply=%later
+  %d = f32[5]{0} iota(), iota_dimension=0
+})",
+                                            "m");
+  EXPECT_EQ(module.name, "m.1");
+  ASSERT_EQ(module.computations.size(), 2u);
+  EXPECT_EQ(module.computations[0].name, "later");
+  const auto& own = module.computations[1].instructions;
+  ASSERT_EQ(own.size(), 4u);
+  EXPECT_THAT(own[0].shape.minor_to_major, ElementsAre(0, 1));
+  EXPECT_EQ(own[1].shape.tuple_shapes, 2);
+  EXPECT_EQ(own[1].feature_group_count, 1);
+  EXPECT_THAT(own[1].operands, ElementsAre(2, 2));
+  EXPECT_THAT(own[2].shape.dimensions, ElementsAre(4, INT64_MIN));
+  EXPECT_THAT(own[2].shape.minor_to_major, ElementsAre(1, 0));
+  EXPECT_THAT(own[2].called_computations, ElementsAre(module.computations[0].id));
+  EXPECT_EQ(module.computations[1].root, own[2].id);
+  EXPECT_THAT(own[3].dimensions, ElementsAre(0));
+}
+
+TEST(TextReader, ReadsAttributes) {
+  const HloInstruction conv = only(
+      "c = f32[1,2,3,4] convolution(a, a), window={size=3x2 pad=0_-1x2_0 rhs_reversal=1x0}, "
+      "dim_labels=b10f_0i1o->f01b, feature_group_count=4");
+  EXPECT_THAT(conv.window.stride, ElementsAre(1, 1));
+  EXPECT_THAT(conv.window.padding_high, ElementsAre(-1, 0));
+  EXPECT_THAT(conv.window.reversed, ElementsAre(1, 0));
+  EXPECT_THAT(conv.convolution.input_spatial, ElementsAre(2, 1));
+  EXPECT_THAT(conv.convolution.kernel_spatial, ElementsAre(0, 2));
+  EXPECT_EQ(conv.convolution.kernel_output_feature, 3);
+  EXPECT_EQ(conv.convolution.output_batch, 3);
+  EXPECT_EQ(conv.feature_group_count, 4);
+  EXPECT_EQ(conv.batch_group_count, 1);
+  const HloInstruction slice = only("s = f32[2,2] slice(a), slice={[1:3], [0:9:4]}");
+  EXPECT_THAT(slice.slice_start, ElementsAre(1, 0));
+  EXPECT_THAT(slice.slice_limit, ElementsAre(3, 9));
+  EXPECT_THAT(slice.slice_stride, ElementsAre(1, 4));
+  const HloInstruction pad = only("p = f32[2,2] pad(a, a), padding=1_-2_3x4_5");
+  EXPECT_THAT(pad.edge_padding_low, ElementsAre(1, 4));
+  EXPECT_THAT(pad.edge_padding_high, ElementsAre(-2, 5));
+  EXPECT_EQ(only("s = f32[2] sort(a), dimensions={0}, is_stable=true").is_stable, 1);
+  EXPECT_THAT(
+      only("g = f32[2] add(a, a), replica_groups=[2,4]<=[8]T(1,0), dimensions={1,0}").dimensions,
+      ElementsAre(1, 0));
+}
+
+TEST(TextReader, RefusesWhatIsNoModule) {
+  const auto refusal = [](const std::string& text) {
+    return test::message_of<DataError>(
+        [&] { featurise(read_text_module("HloModule m\n" + text, "f.txt"), "f.txt"); });
+  };
+  EXPECT_THAT(refusal(""), HasSubstr("f.txt: line 2: the module has no computation"));
+  EXPECT_THAT(refusal("c {\n}"), HasSubstr("computation c is empty"));
+  EXPECT_THAT(refusal("c {\na = f32[] add(b)\n}"), HasSubstr("line 3: operand b does not exist"));
+  EXPECT_THAT(refusal("c {\na = f32[] call(), to_apply=d\n}"),
+              HasSubstr("line 3: the computation d does not exist"));
+  EXPECT_THAT(refusal("c {a = f32[] add()\na = f32[] add()}"), HasSubstr("two instructions"));
+  EXPECT_THAT(refusal("c {a = f32[] add()} c {a = f32[] add()}"), HasSubstr("two computations"));
+  EXPECT_THAT(refusal("c {ROOT a = f32[] add()\nROOT b = f32[] add()}"), HasSubstr("two roots"));
+  EXPECT_THAT(refusal("c {a = f99[] add()}"), HasSubstr("f99 is no element type"));
+  EXPECT_THAT(refusal("c {a = f32[2,3]{1} add()}"), HasSubstr("a layout of 2 dimensions"));
+  EXPECT_THAT(refusal("c {a = f32[2,3]{1,1} add()}"), HasSubstr("a layout of 2 dimensions"));
+  EXPECT_THAT(refusal("c {a = f32[99999999999999999999] add()}"), HasSubstr("64 bits"));
+  EXPECT_THAT(refusal("c {a = f32[-1] add()}"), HasSubstr("negative"));
+  EXPECT_THAT(refusal("c {a = f32[] add(), window={size=2x2 stride=1}}"), HasSubstr("lengths"));
+  EXPECT_THAT(refusal("c {a = f32[] add(), dim_labels=b0f_0i->b0f}"), HasSubstr("lacks"));
+  EXPECT_THAT(refusal("c {a = f32[] call-start()}"), HasSubstr("dump the module as a proto"));
+  EXPECT_THAT(refusal("c {a = " + std::string(100'000, '(')), HasSubstr("tuples within tuples"));
+  EXPECT_THAT(refusal("c {a = f32[] constant" + std::string(100'000, '(')), HasSubstr("brackets"));
+  EXPECT_THAT(refusal("c {a = f32[] add(), m={\"x"), HasSubstr("no end"));
+  EXPECT_THAT(refusal("c {a = f32[] add(), m={\"\\"), HasSubstr("no end"));
+  EXPECT_THAT(refusal("/* x"), HasSubstr("comment"));
+}
+
+// Every prefix, and every byte replaced by some others, is read or refused.
+TEST(TextReader, EndsWithAnErrorOnDamagedText) {
+  for (const char* name : {"convolution_transposed.txt", "slices.txt", "pool_grad.txt"}) {
+    const std::string whole = content(kModules / name);
+    const auto read = [](const std::string& text) {
+      try {
+        featurise(read_text_module(text, "m"), "m");
+        return true;
+      } catch (const DataError&) {
+        return false;
+      }
+    };
+    ASSERT_TRUE(read(whole));
+    std::size_t refused = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      refused += !read(whole.substr(0, i));
+      for (const char c : {'\0', '\xff', '}', '(', '"', '9', '-', '/'}) {
+        std::string damaged = whole;
+        damaged[i] = c;
+        read(damaged);
+      }
+    }
+    EXPECT_GT(refused, whole.size() - 10);
+  }
+}
+
+}  // namespace
+}  // namespace tpudist
