@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "data/hlo/hlo_features.hpp"
+#include "data/hlo/layout_space.hpp"
 #include "data/hlo/proto_reader.hpp"
 #include "data/npz/npz_writer.hpp"
 #include "schema/tpugraphs.hpp"
@@ -19,8 +20,6 @@ namespace {
 
 using protozero::pbf_reader;
 
-constexpr int kTensors = 3, kDimensions = kLayoutConfigFeatures / kTensors;
-
 void warn_of_unknown(const HloGraph& graph, const std::string& where) {
   if (!graph.unknown_opcodes.empty())
     spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
@@ -28,6 +27,17 @@ void warn_of_unknown(const HloGraph& graph, const std::string& where) {
   if (!graph.unknown_element_types.empty())
     spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
                  fmt::join(graph.unknown_element_types, ", "));
+}
+
+void add_graph(NpzWriter& writer, const HloGraph& graph) {
+  writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
+  writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
+  writer.add("edge_index", {static_cast<std::int64_t>(graph.edges.size() / 2), 2}, graph.edges);
+}
+
+void add_splits(NpzWriter& writer, const HloGraph& graph) {
+  writer.add("node_splits", {1, static_cast<std::int64_t>(graph.node_splits.size())},
+             graph.node_splits);
 }
 
 }  // namespace
@@ -97,9 +107,7 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
 
   warn_of_unknown(graph, where);
   NpzWriter writer(npz, {.deflate_level = 1}, files);
-  writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
-  writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
-  writer.add("edge_index", {static_cast<std::int64_t>(graph.edges.size() / 2), 2}, graph.edges);
+  add_graph(writer, graph);
   const auto where_run = [&](std::int64_t row) {
     return fmt::format("{}: run {}", where, tuned.runs[static_cast<std::size_t>(row)].number);
   };
@@ -133,8 +141,31 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
                                      values.first(width), where_run(first));
                              });
   writer.add("config_runtime", {rows}, runtime);
-  writer.add("node_splits", {1, static_cast<std::int64_t>(graph.node_splits.size())},
-             graph.node_splits);
+  add_splits(writer, graph);
+  writer.finish();
+}
+
+void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,
+                          const std::vector<LayoutConfig>& configs,
+                          const std::filesystem::path& npz, FileSystem& files) {
+  const std::size_t nodes = space.nodes.size(), width = nodes * kLayoutConfigFeatures;
+  std::vector<std::int64_t> numbers;
+  for (const ConfigurableNode& node : space.nodes) numbers.push_back(node.node);
+  NpzWriter writer(npz, {.deflate_level = 1}, files);
+  add_graph(writer, graph);
+  writer.add("node_config_ids", {std::ssize(numbers)}, numbers);
+  writer.add_streamed<float>(
+      "node_config_feat", {std::ssize(configs), std::ssize(numbers), kLayoutConfigFeatures},
+      [&](std::int64_t first, std::span<float> values) {
+        for (; !values.empty(); values = values.subspan(width), ++first) {
+          const LayoutConfig& config = configs[static_cast<std::size_t>(first)];
+          for (std::size_t i = 0; i < nodes; ++i)
+            std::ranges::copy(
+                space.nodes[i].states[config[i]],
+                values.begin() + static_cast<std::ptrdiff_t>(i) * kLayoutConfigFeatures);
+        }
+      });
+  if (!graph.node_splits.empty()) add_splits(writer, graph);
   writer.finish();
 }
 

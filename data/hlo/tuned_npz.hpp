@@ -4,8 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/file_system.hpp"
+#include "data/hlo/hlo_features.hpp"
+#include "data/hlo/layout_space.hpp"
 #include "data/hlo/tuning_file.hpp"
 
 namespace tpudist {
@@ -19,5 +22,11 @@ void write_tile_config(std::span<const char> config, std::span<float> to, std::s
 // element types that the features do not know. Throws DataError, beginning with `where`, and IoError.
 void write_tuned_npz(const TunedModule& tuned, const std::string& where,
                      const std::filesystem::path& npz, FileSystem& files = posix_file_system());
+
+// Writes a graph with configurations of its space, without run times. Throws IoError.
+void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,
+                          const std::vector<LayoutConfig>& configs,
+                          const std::filesystem::path& npz,
+                          FileSystem& files = posix_file_system());
 
 }  // namespace tpudist

@@ -1,12 +1,20 @@
 #pragma once
 
+#include <filesystem>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
 
-// Small protos of XLA, written field by field.
+#include "tests/support/paths.hpp"
+
+// Small programs of XLA: protos written field by field, and dumps of JAX.
 
 namespace tpudist::test {
+
+// NAME.pb and NAME.txt, made by tests/golden/hlo_modules.py.
+inline std::filesystem::path jax_modules() {
+  return source_folder() / "tests/data/hlo/modules";
+}
 
 using protozero::pbf_writer;
 

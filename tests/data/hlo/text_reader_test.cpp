@@ -15,7 +15,7 @@
 #include "data/hlo/hlo_features.hpp"
 #include "data/hlo/tuning_file.hpp"
 #include "schema/tpugraphs.hpp"
-#include "tests/support/paths.hpp"
+#include "tests/data/hlo/hlo_protos.hpp"
 #include "tests/support/real_data.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -24,8 +24,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const std::filesystem::path kModules = test::source_folder() / "tests/data/hlo/modules";
 
 std::string content(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -71,13 +69,13 @@ std::multiset<std::pair<std::string, std::string>> edges_of(const HloModule& mod
 
 // tests/golden/hlo_modules.py made the modules with JAX, and reads them by the rules on its own.
 TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
-  std::ifstream golden(kModules / "golden.txt");
+  std::ifstream golden(test::jax_modules() / "golden.txt");
   int modules = 0;
   for (std::string name; golden >> name; ++modules) {
     std::int64_t nodes = 0, edges = 0;
     std::string features, opcodes, pairs, splits;
     golden >> nodes >> edges >> features >> opcodes >> pairs >> splits;
-    const HloModule proto = HloFile(kModules / (name + ".pb")).module(0).module;
+    const HloModule proto = HloFile(test::jax_modules() / (name + ".pb")).module(0).module;
     const HloGraph graph = featurise(proto, name);
     EXPECT_EQ(graph.nodes(), nodes) << name;
     EXPECT_EQ(std::ssize(graph.edges), 2 * edges) << name;
@@ -86,7 +84,7 @@ TEST(TextReader, ModulesOfJaxHaveTheGoldenArraysAsProtoAndTheSameByNameAsText) {
     EXPECT_EQ(crc(graph.edges), pairs) << name;
     EXPECT_EQ(crc(graph.node_splits), splits) << name;
 
-    const HloFile file(kModules / (name + ".txt"));
+    const HloFile file(test::jax_modules() / (name + ".txt"));
     EXPECT_EQ(file.kind(), HloFileKind::text);
     EXPECT_EQ(file.name(0), proto.name);
     const HloModule text = file.module(0).module;
@@ -210,7 +208,7 @@ TEST(TextReader, RefusesWhatIsNoModule) {
 // Every prefix, and every byte replaced by some others, is read or refused.
 TEST(TextReader, EndsWithAnErrorOnDamagedText) {
   for (const char* name : {"convolution_transposed.txt", "slices.txt", "pool_grad.txt"}) {
-    const std::string whole = content(kModules / name);
+    const std::string whole = content(test::jax_modules() / name);
     const auto read = [](const std::string& text) {
       try {
         featurise(read_text_module(text, "m"), "m");
