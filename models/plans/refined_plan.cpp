@@ -150,14 +150,10 @@ Orders order_rows(const UnorderedPlan& raw) {
   return orders;
 }
 
-// Returns values in the new order of their rows. With `targets` the values are renumbered too.
-std::vector<std::int32_t> reorder(std::span<const std::int32_t> values, const Order& rows,
-                                  const Order* targets) {
+// Returns values in the new order of their rows.
+std::vector<std::int32_t> reorder(std::span<const std::int32_t> values, const Order& rows) {
   std::vector<std::int32_t> result(values.size());
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    const std::int32_t value = values[rows.found[i]];
-    result[i] = targets && value >= 0 ? targets->place[value] : value;
-  }
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = values[rows.found[i]];
   return result;
 }
 
@@ -167,54 +163,78 @@ struct WeightedList {
   double weight = 1;
 };
 
-// Makes the matrix of these rows, with renumbered columns, and its transpose: the entries are
-// distributed to their columns and from there back to their rows, so that both are sorted.
+// Sorts the columns of a row, of a matrix with `width` columns, and merges equal ones: sets how
+// often each was there, and returns how many differ.
+std::size_t merge_columns(std::span<std::int32_t> columns, float* count, std::size_t width) {
+  std::size_t size = 0;
+  if (4 * columns.size() > width && columns.size() > 24) {
+    std::vector<std::int32_t> count_of(width);
+    for (const std::int32_t column : columns) ++count_of[column];
+    for (std::size_t column = 0; column < width; ++column) {
+      if (count_of[column] == 0) continue;
+      columns[size] = static_cast<std::int32_t>(column);
+      count[size++] = static_cast<float>(count_of[column]);
+    }
+    return size;
+  }
+  sort_rows(columns);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (size > 0 && columns[size - 1] == columns[i]) {
+      ++count[size - 1];
+      continue;
+    }
+    columns[size] = columns[i];
+    count[size++] = 1;
+  }
+  return size;
+}
+
+// Makes the matrix of these rows, with renumbered columns, and its transpose. Columns are mostly in
+// order when they are renumbered, because renumbering keeps the order within each part of `Order`.
 SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& columns) {
   SparseMatrix matrix;
   Csr &forward = matrix.forward, &transposed = matrix.transposed;
-  const auto rows = static_cast<std::int32_t>(lists.size());
-  to_index32(2 * static_cast<std::int64_t>(rows));  // the largest mark in `last`
   const std::size_t width = columns.place.size();
-  forward.begin.assign(lists.size() + 1, 0);
+  std::size_t most = 0;
+  for (const WeightedList& list : lists) most += list.columns.size();
+  to_index32(static_cast<std::int64_t>(most));
+  forward.begin.resize(lists.size() + 1);
+  forward.source.resize(most);
+  forward.weight.resize(most);
   transposed.begin.assign(width + 1, 0);
-  // The row that came to a column last; the second time rows are counted from `rows` on.
-  std::vector<std::int32_t> last(width, -1);
-  for (std::int32_t row = 0; row < rows; ++row) {
-    for (const std::int32_t column : lists[row].columns) {
-      const std::int32_t place = columns.place[column];
-      if (last[place] == row) continue;
-      last[place] = row;
-      ++forward.begin[row + 1];
-      ++transposed.begin[place + 1];
+  std::int32_t entries = 0;
+  for (std::size_t row = 0; row < lists.size(); ++row) {
+    const WeightedList& list = lists[row];
+    std::int32_t* const source = forward.source.data() + entries;
+    float* const weight = forward.weight.data() + entries;
+    std::size_t size = list.columns.size();
+    bool ascending = true;
+    std::int32_t previous = -1;
+    for (std::size_t i = 0; i < size; ++i) {
+      source[i] = columns.place[list.columns[i]];
+      ascending = ascending && source[i] > previous;
+      previous = source[i];
     }
+    if (ascending) {
+      std::fill_n(weight, size, static_cast<float>(list.weight));
+    } else {
+      size = merge_columns({source, size}, weight, width);
+      for (std::size_t i = 0; i < size; ++i)
+        weight[i] = static_cast<float>(weight[i] * list.weight);
+    }
+    for (std::size_t i = 0; i < size; ++i) ++transposed.begin[source[i] + 1];
+    entries += static_cast<std::int32_t>(size);
+    forward.begin[row + 1] = entries;
   }
-  const std::int32_t entries = starts_of_rows(forward.begin);
-  starts_of_rows(transposed.begin);
   forward.source.resize(entries);
   forward.weight.resize(entries);
-  transposed.source.resize(entries);
+  transposed.source.resize(starts_of_rows(transposed.begin));
   transposed.weight.resize(entries);
-  for (std::int32_t row = 0; row < rows; ++row) {
-    for (const std::int32_t column : lists[row].columns) {
-      const std::int32_t place = columns.place[column];
-      std::int32_t& end = transposed.begin[place + 1];
-      if (last[place] == rows + row) {
-        ++transposed.weight[end - 1];
-        continue;
-      }
-      last[place] = rows + row;
-      transposed.source[end] = row;
-      transposed.weight[end++] = 1;
-    }
-  }
-  for (std::size_t place = 0; place < width; ++place) {
-    for (std::int32_t e = transposed.begin[place]; e < transposed.begin[place + 1]; ++e) {
-      const std::int32_t row = transposed.source[e];
-      const std::int32_t at = forward.begin[row + 1]++;
-      const double count = transposed.weight[e];
-      transposed.weight[e] = static_cast<float>(count * lists[row].weight);
-      forward.source[at] = static_cast<std::int32_t>(place);
-      forward.weight[at] = transposed.weight[e];
+  for (std::size_t row = 0; row < lists.size(); ++row) {
+    for (std::int32_t e = forward.begin[row]; e < forward.begin[row + 1]; ++e) {
+      const std::int32_t at = transposed.begin[forward.source[e] + 1]++;
+      transposed.source[at] = static_cast<std::int32_t>(row);
+      transposed.weight[at] = forward.weight[e];
     }
   }
   return matrix;
@@ -223,9 +243,17 @@ SparseMatrix make_matrix(std::span<const WeightedList> lists, const Order& colum
 GatherIndex make_gather(std::span<const std::int32_t> index, const Order& rows,
                         const Order& targets) {
   GatherIndex gather;
-  gather.index = reorder(index, rows, &targets);
-  gather.transposed =
-      transpose_index(gather.index, static_cast<std::int64_t>(targets.place.size()));
+  Csr& transposed = gather.transposed;
+  gather.index.resize(index.size());
+  transposed.begin.assign(targets.place.size() + 1, 0);
+  for (std::size_t row = 0; row < index.size(); ++row) {
+    const std::int32_t place = targets.place[index[rows.found[row]]];
+    gather.index[row] = place;
+    ++transposed.begin[place + 1];
+  }
+  transposed.source.resize(starts_of_rows(transposed.begin));
+  for (std::size_t row = 0; row < index.size(); ++row)
+    transposed.source[transposed.begin[gather.index[row] + 1]++] = static_cast<std::int32_t>(row);
   return gather;
 }
 
@@ -250,7 +278,7 @@ std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShap
   layer->rows_out = static_cast<std::int64_t>(rows_out.place.size());
   layer->self = make_gather(raw.self, rows_out, rows_in);
   if (shape.joins_states) {
-    layer->state = reorder(raw.state, rows_out, nullptr);
+    layer->state = reorder(raw.state, rows_out);
     layer->rows_of_state = transpose_index(layer->state, states);
   }
   for (std::size_t set = 0; set < raw.neighbourhood.size(); ++set) {
@@ -312,8 +340,8 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   const Orders orders = order_rows(raw);
   const PlanShape& shape = slates[0].graph->shape();
   plan.needed_first_rows = orders.rows[0].needed;
-  plan.node = reorder(raw.node, orders.rows[0], nullptr);
-  plan.state = reorder(raw.state, orders.rows[0], nullptr);
+  plan.node = reorder(raw.node, orders.rows[0]);
+  plan.state = reorder(raw.state, orders.rows[0]);
   for (std::size_t s = 0; s < slates.size() && slates[s].graph->config_nodes().empty(); ++s) {
     for (const std::int32_t state : slates[s].states)
       plan.state_of_config.push_back(to_index32(offsets[s].state + state));

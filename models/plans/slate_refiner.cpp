@@ -7,18 +7,12 @@
 namespace tpudist {
 namespace {
 
-// By insertion where they are few, as they nearly always are and nearly in order.
-void sort_rows(std::vector<std::uint32_t>& rows) {
-  if (rows.size() > 24) {
-    std::sort(rows.begin(), rows.end());
-    return;
-  }
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    const std::uint32_t row = rows[i];
-    std::size_t at = i;
-    for (; at > 0 && rows[at - 1] > row; --at) rows[at] = rows[at - 1];
-    rows[at] = row;
-  }
+// Appends first + values[i] for each i of `which`.
+void append_of(std::span<const std::int32_t> which, std::span<const std::int32_t> values,
+               std::int32_t first, std::vector<std::int32_t>& list) {
+  list.resize(list.size() + which.size());
+  std::int32_t* at = list.data() + list.size() - which.size();
+  for (const std::int32_t i : which) *at++ = first + values[i];
 }
 
 }  // namespace
@@ -111,13 +105,13 @@ void SlateRefiner::start_neighbourhoods(int layer, std::size_t set, std::int64_t
   const UnreachedNeighbourhoods& unreached = graph_.unreached_neighbourhoods(layer, set);
   const bool configs = graph_.shape().layers[layer].edge_kinds[set] == EdgeKind::configs;
   const std::int64_t copies = configs ? graph_slates_.configs : 1;
-  for (std::int64_t g = 0; g < unreached.size(); ++g) {
-    for (std::int64_t i = unreached.begin[g]; i < unreached.begin[g + 1]; ++i) {
-      lists.row.insert(lists.row.end(), copies,
-                       to_index32(base + reached_rows_ + unreached.source[i]));
-    }
-    lists.close();
-  }
+  const std::int32_t first = to_index32(base + reached_rows_);
+  const auto begin = static_cast<std::int64_t>(lists.row.size());
+  lists.row.resize(lists.row.size() + unreached.source.size() * copies);
+  std::int32_t* row = lists.row.data() + begin;
+  for (const std::int32_t source : unreached.source) row = std::fill_n(row, copies, first + source);
+  for (std::int64_t g = 1; g <= unreached.size(); ++g)
+    lists.begin.push_back(begin + copies * unreached.begin[g]);
 }
 
 // Returns the neighbourhood of a single row; creates it if it is new.
@@ -137,7 +131,7 @@ std::int32_t SlateRefiner::neighbourhood_of_key(std::size_t set, std::int64_t ba
                                                 RowLists& lists) {
   if (key_.size() == 1)
     return neighbourhood_of_row(set, static_cast<std::int32_t>(key_[0]), base, lists);
-  sort_rows(key_);
+  sort_rows(std::span(key_));
   bool fresh = false;
   const std::int32_t colour = several_[set].colour(key_, fresh);
   if (fresh) {
@@ -219,6 +213,9 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
   }
 
   next_colours_.clear();
+  raw_layer.self.reserve(raw_layer.self.size() + rows());
+  for (auto& neighbourhood : raw_layer.neighbourhood)
+    neighbourhood.reserve(neighbourhood.size() + rows());
   // A row is identified by its own row before the layer, a neighbourhood of each set, and the class
   // of the state that it joins.
   const std::size_t parts = sets + (shape.joins_states ? 1 : 0);
@@ -265,14 +262,14 @@ void SlateRefiner::advance(int layer, std::int64_t base, RawLayer& raw_layer) {
 }
 
 void SlateRefiner::add_unreached_rows(int layer, std::int64_t base, RawLayer& raw_layer) const {
-  for (const std::int32_t node : graph_.unreached(layer + 1).node) {
-    raw_layer.self.push_back(to_index32(base + rows_of(node)(0)));
-    if (graph_.shape().layers[layer].joins_states) raw_layer.state.push_back(-1);
-    for (std::size_t set = 0; set < raw_layer.neighbourhood.size(); ++set) {
-      const std::int32_t neighbourhood = graph_.unreached_neighbourhoods(layer, set).of_node[node];
-      raw_layer.neighbourhood[set].push_back(to_index32(first_neighbourhood_[set] + neighbourhood));
-    }
-  }
+  const std::span<const std::int32_t> nodes = graph_.unreached(layer + 1).node;
+  append_of(nodes, graph_.unreached(layer).colour, to_index32(base + reached_rows_),
+            raw_layer.self);
+  if (graph_.shape().layers[layer].joins_states)
+    raw_layer.state.resize(raw_layer.state.size() + nodes.size(), -1);
+  for (std::size_t set = 0; set < raw_layer.neighbourhood.size(); ++set)
+    append_of(nodes, graph_.unreached_neighbourhoods(layer, set).of_node,
+              to_index32(first_neighbourhood_[set]), raw_layer.neighbourhood[set]);
 }
 
 // Nodes at which all configurations agree are common to them. The others are summed in cells: one

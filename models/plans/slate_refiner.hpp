@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -22,6 +23,21 @@ struct RowLists {
   }
   void close() { begin.push_back(static_cast<std::int64_t>(row.size())); }
 };
+
+// Sorts integers; faster than std::sort where they are few and nearly in order.
+template <typename T>
+void sort_rows(std::span<T> rows) {
+  if (rows.size() > 24) {
+    std::ranges::sort(rows);
+    return;
+  }
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const T row = rows[i];
+    std::size_t at = i;
+    for (; at > 0 && rows[at - 1] > row; --at) rows[at] = rows[at - 1];
+    rows[at] = row;
+  }
+}
 
 // A layer whose rows and neighbourhoods are in the order in which refinement found them.
 struct RawLayer {
