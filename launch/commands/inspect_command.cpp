@@ -18,6 +18,7 @@
 #include "data/shards/converted_collections.hpp"
 #include "data/shards/shard_statistics.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/inspect_module.hpp"
 #include "launch/commands/inspect_run_times.hpp"
 #include "launch/program/command_line.hpp"
 #include "launch/program/output.hpp"
@@ -119,7 +120,8 @@ void inspect_folds(const InspectFoldArguments& arguments, const std::filesystem:
 }
 
 struct InspectArguments {
-  std::filesystem::path shard_root;
+  std::filesystem::path shard_root;  // or a file of HLO
+  std::filesystem::path assigned;    // of a file: the program after layout assignment
   std::vector<std::string> collections;
   InspectPlanArguments plan;
   InspectFoldArguments folds;
@@ -227,6 +229,9 @@ std::vector<Collection> collections_of(const InspectArguments& arguments) {
 }
 
 void run(const InspectArguments& arguments) {
+  if (!std::filesystem::is_directory(arguments.shard_root)) {
+    return inspect_module(arguments.shard_root, arguments.assigned, arguments.json);
+  }
   const std::vector<Collection> collections = collections_of(arguments);
   if (arguments.folds.asked()) {
     std::vector<std::string> names;
@@ -256,10 +261,16 @@ void run(const InspectArguments& arguments) {
 // Without --plan the command line names shards and nothing else.
 void check_positionals(const InspectArguments& arguments) {
   if (!arguments.plan.overrides.empty()) {
-    refuse_value("shards",
-                 fmt::format("there is no folder \"{}\"", arguments.plan.overrides.front()));
+    refuse_value("shards", fmt::format("there is no folder or file \"{}\"",
+                                       arguments.plan.overrides.front()));
   }
   if (arguments.shard_root.empty()) refuse_missing("shards");
+  const bool file = !std::filesystem::is_directory(arguments.shard_root);
+  if (file && (arguments.folds.asked() || arguments.suspects.asked || arguments.ceilings ||
+               !arguments.collections.empty())) {
+    refuse_value("shards", "A file holds modules: leave out the options for shards");
+  }
+  if (!file && !arguments.assigned.empty()) refuse_value("--default", "Needs a file, not shards");
 }
 
 }  // namespace
@@ -288,19 +299,29 @@ void add_inspect_command(Command app, std::function<void(const InspectPlanArgume
       "its "
       "measurements\n"
       "are noisy, from those that were repeated.\n\n"
+      "A file of HLO (protos or text) in place of the shards: its modules, the operations whose "
+      "layouts can be\n"
+      "configured, their states, and the groups that change together.\n\n"
       "Example:\n  tpudist inspect tpudist-data --collection layout:xla:random\n"
       "  tpudist inspect tpudist-data --suspects\n"
       "  tpudist inspect --plan experiments/xla.yaml --configs 16\n"
       "  tpudist inspect tpudist-data --collection layout:xla:random --folds 5 --write-folds "
       "folds.yaml");
   command.choose_arguments_by_checks();  // so that key=value is not taken for the folder
-  command.add_option("shards", arguments->shard_root, "Folder of the shards").existing_folder();
+  command
+      .add_option("shards", arguments->shard_root,
+                  "Folder of the shards, or a file of HLO (.pb, .txt)")
+      .existing_path();
   command.add_option("overrides", arguments->plan.overrides, "key=value pairs, with --plan");
   const Option collection = command
                                 .add_option("--collection,--collections", arguments->collections,
                                             "E.g. layout:xla:random (default: all that are there)")
                                 .split_at(',');
   command.add_flag("--json", arguments->json, "Print JSON");
+  command
+      .add_option("--default", arguments->assigned,
+                  "Of a file: the same program after layout assignment, for the default layouts")
+      .existing_file();
   add_fold_options(command, arguments->folds);
   const Option suspects = add_suspect_options(command, arguments->suspects);
   const Option ceiling =

@@ -1,0 +1,196 @@
+#include "launch/commands/inspect_module.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/numbers.hpp"
+#include "data/hlo/hlo_features.hpp"
+#include "data/hlo/layout_space.hpp"
+#include "data/hlo/tuned_npz.hpp"
+#include "data/hlo/tuning_file.hpp"
+#include "launch/program/output.hpp"
+
+namespace tpudist {
+namespace {
+
+constexpr std::string_view kDumpFlags =
+    "dump it before layout assignment: XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_proto "
+    "--xla_dump_hlo_pass_re=.*layout-assignment.*\", and take the file before_layout-assignment";
+
+struct ModuleReport {
+  std::string name;
+  std::int64_t nodes = 0, computations = 0, edges = 0, runs = 0;
+  std::map<std::string, std::int64_t> opcodes;  // number of nodes
+  bool tiles = false;
+  LayoutSpace space;
+  std::vector<std::string> warnings;
+};
+
+// Whether the default states of the operations are known, and from where.
+bool take_defaults(const TunedModule& tuned, const std::filesystem::path& assigned,
+                   const std::string& where, LayoutSpace& space,
+                   std::vector<std::string>& warnings) {
+  if (!assigned.empty()) {
+    const HloFile file(assigned);
+    if (file.size() != 1)
+      throw DataError(fmt::format("{}: holds {} modules; give one, after layout assignment",
+                                  assigned.string(), file.size()));
+    const std::size_t found = set_standards(space, tuned.module, file.module(0).module);
+    if (found == 0 && !space.nodes.empty())
+      throw DataError(
+          fmt::format("{}: names none of the configurable operations of {}; give a dump "
+                      "of the same program after layout assignment",
+                      assigned.string(), where));
+    if (found < space.nodes.size())
+      warnings.push_back(
+          fmt::format("{} of {} operations are not in {}; their defaults are guessed",
+                      space.nodes.size() - found, space.nodes.size(), assigned.string()));
+    return true;
+  }
+  const auto standard = std::ranges::find(tuned.runs, true, &TuningRun::is_default);
+  if (standard == tuned.runs.end()) return false;
+  std::vector<float> config(space.nodes.size() * kLayoutConfigFeatures);
+  write_layout_config(standard->config, config, where);
+  set_standards(space, config);
+  return true;
+}
+
+void warn_of_stage(ModuleReport& report) {
+  std::vector<std::string> late;
+  for (const char* opcode : {"fusion", "bitcast", "copy"}) {
+    if (report.opcodes.contains(opcode))
+      late.push_back(fmt::format("{} {}", report.opcodes.at(opcode), opcode));
+  }
+  if (!late.empty()) {
+    report.warnings.push_back(
+        fmt::format("the module has {}: it was dumped too late to choose layouts; {}",
+                    fmt::join(late, ", "), kDumpFlags));
+  } else if (report.space.nodes.empty()) {
+    report.warnings.push_back(
+        fmt::format("no convolution, dot or reshape: no layout can be configured; {}", kDumpFlags));
+  }
+}
+
+ModuleReport report_of(const HloFile& file, int index, const std::filesystem::path& assigned) {
+  const TunedModule tuned = file.module(index);
+  const std::string where = file.where(index);
+  const HloGraph graph = featurise(tuned.module, where);
+  ModuleReport report;
+  report.name = file.name(index);
+  report.nodes = graph.nodes();
+  report.computations = static_cast<std::int64_t>(tuned.module.computations.size());
+  report.edges = static_cast<std::int64_t>(graph.edges.size() / 2);
+  report.runs = static_cast<std::int64_t>(tuned.runs.size());
+  report.tiles = tuned.tiles;
+  for (const HloComputation& computation : tuned.module.computations) {
+    for (const HloInstruction& own : computation.instructions) ++report.opcodes[own.opcode];
+  }
+  if (!graph.unknown_opcodes.empty())
+    report.warnings.push_back(fmt::format("opcodes that the features do not know: {}",
+                                          fmt::join(graph.unknown_opcodes, ", ")));
+  if (!graph.unknown_element_types.empty())
+    report.warnings.push_back(
+        fmt::format("element types that the features do not know (xla.PrimitiveType): {}",
+                    fmt::join(graph.unknown_element_types, ", ")));
+  if (tuned.tiles) return report;
+  report.space = layout_space(tuned.module, tuned.config_nodes, where);
+  const bool known = take_defaults(tuned, assigned, where, report.space, report.warnings);
+  group_alike(report.space);
+  warn_of_stage(report);
+  if (!known && !report.space.nodes.empty())
+    report.warnings.push_back(
+        "the default layouts are not known, so groups are made by opcode and states alone; give "
+        "the dump after layout assignment with --default");
+  return report;
+}
+
+nlohmann::ordered_json to_json(const ModuleReport& report) {
+  nlohmann::ordered_json json = {
+      {"name", report.name},        {"nodes", report.nodes},
+      {"edges", report.edges},      {"computations", report.computations},
+      {"runs", report.runs},        {"opcodes", report.opcodes},
+      {"warnings", report.warnings}};
+  if (report.tiles) return json;
+  json["configurations"] = report.space.size();
+  auto& groups = json["groups"] = nlohmann::ordered_json::array();
+  for (const auto& group : report.space.groups) {
+    const ConfigurableNode& first = report.space.nodes[group.front()];
+    nlohmann::ordered_json names = nlohmann::ordered_json::array(), states = names;
+    for (const std::size_t node : group) names.push_back(report.space.nodes[node].name);
+    for (const LayoutState& state : first.states)
+      states.push_back(layout_text(first.opcode, state));
+    groups.push_back({{"opcode", first.opcode},
+                      {"default", layout_text(first.opcode, first.states[first.standard])},
+                      {"operations", names},
+                      {"states", states}});
+  }
+  return json;
+}
+
+// Exact below 2^53, where doubles hold every integer.
+std::string size_text(double size) {
+  return size < 9e15 ? format_count(static_cast<std::int64_t>(size)) : fmt::format("{:.3g}", size);
+}
+
+void print_report(const ModuleReport& report) {
+  print("{}: {} nodes in {} computations, {} edges", report.name, format_count(report.nodes),
+        format_count(report.computations), format_count(report.edges));
+  if (report.runs > 0) print(", {} measured configurations", format_count(report.runs));
+  print("\n");
+  if (report.tiles || report.space.nodes.empty()) return;
+  const auto count = [&](std::string_view opcode) {
+    return std::ranges::count(report.space.nodes, opcode, &ConfigurableNode::opcode);
+  };
+  print(
+      "{} configurable operations ({} convolution, {} dot, {} reshape) in {} groups: {} "
+      "configurations\n\n",
+      report.space.nodes.size(), count("convolution"), count("dot"), count("reshape"),
+      report.space.groups.size(), size_text(report.space.size()));
+  print("{:>10}  {:>6}  {:<11}  {:<42}  {}\n", "operations", "states", "opcode", "default",
+        "first operation");
+  for (const auto& group : report.space.groups) {
+    const ConfigurableNode& first = report.space.nodes[group.front()];
+    print("{:>10}  {:>6}  {:<11}  {:<42}  {}\n", group.size(), first.states.size(), first.opcode,
+          layout_text(first.opcode, first.states[first.standard]), first.name);
+  }
+}
+
+}  // namespace
+
+void inspect_module(const std::filesystem::path& path, const std::filesystem::path& assigned,
+                    bool json) {
+  const HloFile file(path);
+  if (!assigned.empty() && file.kind() == HloFileKind::tuned_modules)
+    throw ConfigError("--default: the modules of this file are configured by tile sizes");
+  nlohmann::ordered_json modules = nlohmann::ordered_json::array();
+  if (!json) print("{}: {}\n", path.string(), kind_name(file.kind()));
+  for (int i = 0; i < file.size(); ++i) {
+    const ModuleReport report = report_of(file, i, assigned);
+    for (const std::string& warning : report.warnings) spdlog::warn("{}: {}", report.name, warning);
+    if (json)
+      modules.push_back(to_json(report));
+    else
+      print_report(report);
+  }
+  if (file.dropped_modules() > 0)
+    spdlog::warn("{}: {} modules are left out, as the data set leaves them out", path.string(),
+                 file.dropped_modules());
+  if (json) {
+    print("{}\n",
+          nlohmann::ordered_json{
+              {"file", path.string()}, {"kind", kind_name(file.kind())}, {"modules", modules}}
+              .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+}
+
+}  // namespace tpudist

@@ -1,0 +1,108 @@
+// `tpudist inspect FILE` as a user calls it.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/file_system.hpp"
+#include "tests/data/hlo/hlo_protos.hpp"
+#include "tests/launch/run_program.hpp"
+#include "tests/support/real_data.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace tpudist {
+namespace {
+
+using test::Outcome;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Outcome inspect_file(const std::filesystem::path& file, const std::string& arguments = "") {
+  return test::run_program("inspect " + file.string() + " " + arguments);
+}
+
+TEST(InspectModule, ShowsOperationsGroupsAndStates) {
+  const auto modules = test::jax_modules();
+  const Outcome outcome = inspect_file(modules / "layouts_before.txt",
+                                       "--default " + (modules / "layouts_after.txt").string());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("layouts_before.txt: HLO text\n"),
+                    HasSubstr("jit_f: 21 nodes in 1 computations, 26 edges\n"),
+                    HasSubstr("6 configurable operations (2 convolution, 2 dot, 2 reshape) in 4 "
+                              "groups: 288 configurations\n"),
+                    ContainsRegex(" 2 +8 +convolution +out \\{3,0\\} in \\{3,0\\} kernel "
+                                  "\\{3,2\\} +conv_general_dilated.2\n")));
+}
+
+TEST(InspectModule, SaysInJsonWhatProtoAndTextSay) {
+  const auto read = [](const char* name) {
+    const Outcome outcome = inspect_file(test::jax_modules() / name, "--json 2> /dev/null");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    return nlohmann::json::parse(outcome.output);
+  };
+  const auto proto = read("layouts_before.pb"), text = read("layouts_before.txt");
+  EXPECT_EQ(proto["kind"], "HloProto");
+  EXPECT_EQ(text["kind"], "HLO text");
+  const auto& module = proto["modules"].at(0);
+  EXPECT_EQ(module["configurations"], 288);
+  EXPECT_EQ(module["opcodes"]["convolution"], 2);
+  EXPECT_EQ(module["warnings"].size(), 1u);
+  ASSERT_EQ(module["groups"].size(), 4u);
+  std::size_t operations = 0;
+  for (const auto& group : module["groups"]) operations += group["operations"].size();
+  EXPECT_EQ(operations, 6u);
+  for (const char* key : {"nodes", "edges", "opcodes", "configurations"})
+    EXPECT_EQ(module[key], text["modules"].at(0)[key]) << key;
+}
+
+TEST(InspectModule, WarnsOfTheWrongStage) {
+  const Outcome assigned = inspect_file(test::jax_modules() / "layouts_after.txt", "2>&1");
+  EXPECT_EQ(assigned.exit_code, 0);
+  EXPECT_THAT(assigned.output, HasSubstr("it was dumped too late to choose layouts"));
+  const Outcome sorted = inspect_file(test::jax_modules() / "sort.txt", "2>&1");
+  EXPECT_EQ(sorted.exit_code, 0);
+  EXPECT_THAT(sorted.output, AllOf(HasSubstr("no convolution, dot or reshape"),
+                                   HasSubstr("--xla_dump_hlo_pass_re=.*layout-assignment.*")));
+}
+
+TEST(InspectModule, TakesDefaultsFromTuningFiles) {
+  const auto root = test::real_data_root();
+  if (!root) GTEST_SKIP() << "the real data set is not on this machine (TPUDIST_REAL_DATA)";
+  const Outcome layouts = inspect_file(*root / "pb/module_tuning_data_layout.pb", "2>&1");
+  EXPECT_THAT(layouts.output,
+              AllOf(HasSubstr("3,163 nodes in 143 computations, 5,112 edges, 112 measured"),
+                    HasSubstr("(53 convolution, 0 dot, 9 reshape) in 8 groups: 3,145,728 "),
+                    Not(HasSubstr("warning"))));
+  const Outcome tiles = inspect_file(*root / "pb/op_tuning_data.pb", "2>&1");
+  EXPECT_THAT(tiles.output, AllOf(HasSubstr(": TuningData\n"),
+                                  HasSubstr("fusion.191: 31 nodes in 5 computations, 32 edges, 579 "
+                                            "measured configurations\n"),
+                                  Not(HasSubstr("configurable"))));
+}
+
+TEST(InspectModule, RefusesWhatItCannotShow) {
+  const auto modules = test::jax_modules();
+  const test::TempDir folder;
+  write_file_atomically(folder / "text.pb", "neither of them");
+  const Outcome damaged = inspect_file(folder / "text.pb", "2>&1");
+  EXPECT_EQ(damaged.exit_code, 3);
+  EXPECT_THAT(damaged.output, HasSubstr("text.pb: is damaged, or none of HloProto"));
+  const Outcome other = inspect_file(modules / "layouts_before.txt",
+                                     "--default " + (modules / "sort.txt").string() + " 2>&1");
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.output, HasSubstr("sort.txt: names none of the configurable operations"));
+  const Outcome shards = inspect_file(modules / "sort.txt", "--ceiling 2>&1");
+  EXPECT_EQ(shards.exit_code, 2);
+  EXPECT_THAT(shards.output, HasSubstr("A file holds modules"));
+  const Outcome no_file =
+      inspect_file(modules, "--default " + (modules / "sort.txt").string() + " 2>&1");
+  EXPECT_EQ(no_file.exit_code, 2);
+  EXPECT_THAT(no_file.output, HasSubstr("Needs a file, not shards"));
+}
+
+}  // namespace
+}  // namespace tpudist
