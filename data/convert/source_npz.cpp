@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/file_system.hpp"
+#include "core/log.hpp"
+#include "data/hlo/hlo_features.hpp"
 #include "data/hlo/tuned_npz.hpp"
 #include "schema/collection_folders.hpp"
 
@@ -80,14 +84,73 @@ std::string plain_name(std::string name) {
   return name;
 }
 
+// N of "random:N" or "random:N:SEED", and the seed.
+std::pair<std::int64_t, std::uint64_t> random_request(const std::string& text) {
+  const char* const end = text.data() + text.size();
+  std::int64_t count = 0;
+  std::uint64_t seed = 1;
+  auto read = std::from_chars(text.data() + std::strlen("random:"), end, count);
+  if (read.ec == std::errc() && read.ptr != end && *read.ptr == ':')
+    read = std::from_chars(read.ptr + 1, end, seed);
+  constexpr std::int64_t kMost = 1'000'000;
+  if (read.ec != std::errc() || read.ptr != end || count < 1 || count > kMost)
+    throw ConfigError(fmt::format(
+        "--configs {}: give random:N or random:N:SEED with N from 1 to {}", text, kMost));
+  return {count, seed};
+}
+
+MadeConfigs make_configs(const HloFile& file, const fs::path& source,
+                         const ConfigRequest& request) {
+  if (file.size() != 1 || file.kind() == HloFileKind::tuned_modules)
+    throw DataError(
+        fmt::format("{}: is {}; configurations can be made for one module whose layouts "
+                    "are configured",
+                    source.string(), kind_name(file.kind())));
+  std::vector<std::string> warnings;
+  MadeConfigs made;
+  made.space = known_space(file.module(0), request.assigned, file.where(0), warnings);
+  for (const std::string& warning : warnings) spdlog::warn("{}: {}", source.string(), warning);
+  if (made.space.nodes.empty())
+    throw DataError(
+        fmt::format("{}: no convolution, dot or reshape: no layout can be configured; "
+                    "see `tpudist inspect {}`",
+                    source.string(), source.string()));
+  if (request.configs == "default") {
+    made.configs = {made.space.standard()};
+  } else if (request.configs == "neighbours") {
+    made.configs = neighbour_configs(made.space);
+  } else if (request.configs.starts_with("random:")) {
+    const auto [count, seed] = random_request(request.configs);
+    made.configs = random_configs(made.space, count, seed);
+  } else {
+    if (!fs::is_regular_file(request.configs))
+      throw ConfigError(
+          fmt::format("--configs {}: is no file; give default, neighbours, random:N, "
+                      "random:N:SEED or a JSON file",
+                      request.configs));
+    made.configs = json_configs(made.space, read_text_file(request.configs), request.configs);
+  }
+  return made;
+}
+
 }  // namespace
 
 bool is_source(const fs::path& file) {
   return is_npz(file) || file.extension() == ".pb";
 }
 
-SourceNpz::SourceNpz(const fs::path& source, const Collection& collection) : source_(source) {
+SourceNpz::SourceNpz(const fs::path& source, const Collection& collection,
+                     const ConfigRequest& request)
+    : source_(source) {
   const std::string stem = source.stem().string();
+  if (!request.configs.empty()) {
+    if (collection.is_tile())
+      throw ConfigError("--configs makes layouts; the run ranks tile sizes");
+    tuning_ = std::make_unique<HloFile>(source);
+    made_ = std::make_shared<const MadeConfigs>(make_configs(*tuning_, source, request));
+    names_ = {stem};
+    return;
+  }
   if (source.extension() != ".pb") {
     names_ = {stem};
     return;
@@ -122,7 +185,14 @@ void SourceNpz::with_npz(int index, const std::function<void(const fs::path&)>& 
   const TemporaryFolder folder;
   const fs::path npz = folder.path() / (names_[static_cast<std::size_t>(index)] + ".npz");
   UnsyncedFiles files;
-  write_tuned_npz(tuning_->module(index), tuning_->where(index), npz, files);
+  if (made_) {
+    const std::string where = tuning_->where(index);
+    const HloGraph graph = featurise(tuning_->module(index).module, where);
+    warn_of_unknown(graph, where);
+    write_configured_npz(graph, made_->space, made_->configs, npz, files);
+  } else {
+    write_tuned_npz(tuning_->module(index), tuning_->where(index), npz, files);
+  }
   try {
     use(npz);
   } catch (const DataError& error) {
@@ -135,13 +205,13 @@ void SourceNpz::with_npz(int index, const std::function<void(const fs::path&)>& 
 
 std::vector<std::int64_t> SourceNpz::config_numbers(int index) const {
   std::vector<std::int64_t> numbers;
-  if (!tuning_) return numbers;
+  if (!tuning_ || made_) return numbers;
   for (const TuningRun& run : tuning_->runs(index)) numbers.push_back(run.number);
   return numbers;
 }
 
 std::string SourceNpz::left_out() const {
-  if (!tuning_) return "";
+  if (!tuning_ || made_) return "";
   std::int64_t runs = 0;
   for (int i = 0; i < tuning_->size(); ++i) tuning_->runs(i, &runs);
   if (runs + tuning_->dropped_modules() == 0) return "";

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/hlo/layout_space.hpp"
 #include "data/hlo/tuning_file.hpp"
 #include "schema/collection.hpp"
 
@@ -15,14 +16,30 @@ namespace tpudist {
 // Whether a file of a collection's folder is a source of graphs: an NPZ, or a tuning file (.pb).
 bool is_source(const std::filesystem::path& file);
 
+// Layouts that are to be made for a module, in place of those that its file has.
+struct ConfigRequest {
+  // "default", "neighbours", "random:N" or "random:N:SEED", or a JSON file that names instructions
+  // (json_configs); empty: those of the file.
+  std::string configs;
+  std::filesystem::path assigned;  // the program after layout assignment; may be empty
+};
+
+// Made configurations of a module, and of what space.
+struct MadeConfigs {
+  LayoutSpace space;
+  std::vector<LayoutConfig> configs;
+};
+
 // A file as a source of graphs. An NPZ has one graph, of the file's name. So has a tuning file of
 // layouts; the kernels of one of tiles are called FILE_MODULE_NUMBER, with the number in the file and
 // other characters than letters, digits, "." and "-" as "_". Any other file is taken for an NPZ.
 class SourceNpz {
  public:
   // Throws IoError, and DataError for a tuning file that is damaged, of another kind of collection, or
-  // has no module that the data set's rules keep.
-  SourceNpz(const std::filesystem::path& source, const Collection& collection);
+  // has no module that the data set's rules keep. With a request the file is one of HLO, of any kind,
+  // with one module; warns of what is guessed, and throws ConfigError for a request that is none.
+  SourceNpz(const std::filesystem::path& source, const Collection& collection,
+            const ConfigRequest& request = {});
 
   const std::vector<std::string>& names() const { return names_; }
   // The index of a graph, -1 where there is none of the name.
@@ -34,12 +51,15 @@ class SourceNpz {
   void with_npz(int index, const std::function<void(const std::filesystem::path&)>& use) const;
   // The number in the source of each configuration of that NPZ; empty where they are its rows.
   std::vector<std::int64_t> config_numbers(int index) const;
+  // Null without a request.
+  const std::shared_ptr<const MadeConfigs>& made() const { return made_; }
   // "", or a sentence on what the data set's rules left out.
   std::string left_out() const;
 
  private:
   std::filesystem::path source_;
   std::unique_ptr<HloFile> tuning_;
+  std::shared_ptr<const MadeConfigs> made_;
   std::vector<std::string> names_;
 };
 

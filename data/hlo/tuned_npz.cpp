@@ -20,15 +20,6 @@ namespace {
 
 using protozero::pbf_reader;
 
-void warn_of_unknown(const HloGraph& graph, const std::string& where) {
-  if (!graph.unknown_opcodes.empty())
-    spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
-                 fmt::join(graph.unknown_opcodes, ", "));
-  if (!graph.unknown_element_types.empty())
-    spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
-                 fmt::join(graph.unknown_element_types, ", "));
-}
-
 void add_graph(NpzWriter& writer, const HloGraph& graph) {
   writer.add("node_feat", {graph.nodes(), kNodeFeatures}, graph.node_features);
   writer.add("node_opcode", {graph.nodes()}, graph.opcodes);
@@ -41,6 +32,15 @@ void add_splits(NpzWriter& writer, const HloGraph& graph) {
 }
 
 }  // namespace
+
+void warn_of_unknown(const HloGraph& graph, const std::string& where) {
+  if (!graph.unknown_opcodes.empty())
+    spdlog::warn("{}: the features do not know the opcodes {}; they count as number 0", where,
+                 fmt::join(graph.unknown_opcodes, ", "));
+  if (!graph.unknown_element_types.empty())
+    spdlog::warn("{}: the features do not know the element types (xla.PrimitiveType) {}", where,
+                 fmt::join(graph.unknown_element_types, ", "));
+}
 
 void write_layout_config(std::span<const char> config, std::span<float> to,
                          std::string_view where) {
@@ -143,6 +143,39 @@ void write_tuned_npz(const TunedModule& tuned, const std::string& where,
   writer.add("config_runtime", {rows}, runtime);
   add_splits(writer, graph);
   writer.finish();
+}
+
+LayoutSpace known_space(const TunedModule& tuned, const std::filesystem::path& assigned,
+                        const std::string& where, std::vector<std::string>& warnings) {
+  LayoutSpace space = layout_space(tuned.module, tuned.config_nodes, where);
+  if (space.nodes.empty()) return space;
+  const auto standard = std::ranges::find(tuned.runs, true, &TuningRun::is_default);
+  if (!assigned.empty()) {
+    const HloFile file(assigned);
+    if (file.size() != 1)
+      throw DataError(fmt::format("{}: holds {} modules; give one, after layout assignment",
+                                  assigned.string(), file.size()));
+    const std::size_t found = set_standards(space, tuned.module, file.module(0).module);
+    if (found == 0)
+      throw DataError(
+          fmt::format("{}: names none of the configurable operations of {}; give a dump "
+                      "of the same program after layout assignment",
+                      assigned.string(), where));
+    if (found < space.nodes.size())
+      warnings.push_back(
+          fmt::format("{} of {} operations are not in {}; their defaults are guessed",
+                      space.nodes.size() - found, space.nodes.size(), assigned.string()));
+  } else if (standard != tuned.runs.end()) {
+    std::vector<float> config(space.nodes.size() * kLayoutConfigFeatures);
+    write_layout_config(standard->config, config, where);
+    set_standards(space, config);
+  } else {
+    warnings.push_back(
+        "the default layouts are not known, so groups are made by opcode and states alone; give "
+        "the dump after layout assignment with --default");
+  }
+  group_alike(space);
+  return space;
 }
 
 void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,

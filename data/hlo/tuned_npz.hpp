@@ -13,6 +13,9 @@
 
 namespace tpudist {
 
+// Logs opcodes and element types that the features do not know.
+void warn_of_unknown(const HloGraph& graph, const std::string& where);
+
 // Writes the configuration of a run: [nodes, 18] for LayoutConfig, [24] for TileSizeConfig. Throws
 // DataError, beginning with `where`, where it has other nodes or more than three tensors.
 void write_layout_config(std::span<const char> config, std::span<float> to, std::string_view where);
@@ -22,6 +25,13 @@ void write_tile_config(std::span<const char> config, std::span<float> to, std::s
 // element types that the features do not know. Throws DataError, beginning with `where`, and IoError.
 void write_tuned_npz(const TunedModule& tuned, const std::string& where,
                      const std::filesystem::path& npz, FileSystem& files = posix_file_system());
+
+// The space of a module whose layouts are configured, in groups of operations that change together.
+// Default states come from `assigned`, the same program after layout assignment (may be empty), else
+// from the default run of the module; else they descend. Appends to `warnings` what is guessed.
+// Throws DataError, beginning with `where` or the other file, and IoError.
+LayoutSpace known_space(const TunedModule& tuned, const std::filesystem::path& assigned,
+                        const std::string& where, std::vector<std::string>& warnings);
 
 // Writes a graph with configurations of its space, without run times. Throws IoError.
 void write_configured_npz(const HloGraph& graph, const LayoutSpace& space,

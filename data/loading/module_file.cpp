@@ -156,7 +156,7 @@ Module read_npz(const NpzReader& npz, const std::filesystem::path& path,
   options.reduction = reduction;
   std::vector<OpenGraph> graphs;
   graphs.push_back(std::move(graph));
-  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}};
+  return {Dataset::of_graphs(options, std::move(graphs)), has_times, {}, nullptr};
 }
 
 // The only graph of a source, or that of the name.
@@ -175,14 +175,16 @@ int graph_of(const SourceNpz& source, const std::filesystem::path& path, const s
 }  // namespace
 
 Module read_module(const std::filesystem::path& path, const Collection& collection,
-                   const GraphReduction& reduction, const std::string& name) {
-  const SourceNpz source(path, collection);
+                   const GraphReduction& reduction, const std::string& name,
+                   const ConfigRequest& request) {
+  const SourceNpz source(path, collection, request);
   const int index = graph_of(source, path, name);
   std::optional<Module> module;
   source.with_npz(index, [&](const std::filesystem::path& npz) {
     module = read_npz(NpzReader(npz), path, collection, reduction);
   });
   module->config_numbers = source.config_numbers(index);
+  module->made = source.made();
   return *std::move(module);
 }
 

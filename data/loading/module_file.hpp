@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/convert/source_npz.hpp"
 #include "data/loading/dataset.hpp"
 #include "schema/collection.hpp"
 
@@ -17,6 +18,7 @@ struct Module {
   bool has_times = false;  // whether the file has run times; otherwise those of the dataset are 0
   // The number in the file of each configuration; empty where they are its rows.
   std::vector<std::int64_t> config_numbers;
+  std::shared_ptr<const MadeConfigs> made;  // null where the configurations are the file's
   std::int64_t number_of(std::int64_t config) const {
     return config_numbers.empty() ? config : config_numbers[static_cast<std::size_t>(config)];
   }
@@ -27,8 +29,10 @@ struct Module {
 // a layout or a tile graph. Configurations are streamed and kept coded; where they do not repeat,
 // in the narrowest type that holds them. The graph is reduced by `reduction` (layouts). Throws
 // IoError, and DataError with file, array and index at the first value that violates the schema. Of
-// a tuning file with several modules `name` says which, as in shards.
+// a tuning file with several modules `name` says which, as in shards. `request` asks for made
+// configurations of a module of HLO.
 Module read_module(const std::filesystem::path& file, const Collection& collection,
-                   const GraphReduction& reduction = {}, const std::string& name = {});
+                   const GraphReduction& reduction = {}, const std::string& name = {},
+                   const ConfigRequest& request = {});
 
 }  // namespace tpudist

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -35,35 +34,6 @@ struct ModuleReport {
   LayoutSpace space;
   std::vector<std::string> warnings;
 };
-
-// Whether the default states of the operations are known, and from where.
-bool take_defaults(const TunedModule& tuned, const std::filesystem::path& assigned,
-                   const std::string& where, LayoutSpace& space,
-                   std::vector<std::string>& warnings) {
-  if (!assigned.empty()) {
-    const HloFile file(assigned);
-    if (file.size() != 1)
-      throw DataError(fmt::format("{}: holds {} modules; give one, after layout assignment",
-                                  assigned.string(), file.size()));
-    const std::size_t found = set_standards(space, tuned.module, file.module(0).module);
-    if (found == 0 && !space.nodes.empty())
-      throw DataError(
-          fmt::format("{}: names none of the configurable operations of {}; give a dump "
-                      "of the same program after layout assignment",
-                      assigned.string(), where));
-    if (found < space.nodes.size())
-      warnings.push_back(
-          fmt::format("{} of {} operations are not in {}; their defaults are guessed",
-                      space.nodes.size() - found, space.nodes.size(), assigned.string()));
-    return true;
-  }
-  const auto standard = std::ranges::find(tuned.runs, true, &TuningRun::is_default);
-  if (standard == tuned.runs.end()) return false;
-  std::vector<float> config(space.nodes.size() * kLayoutConfigFeatures);
-  write_layout_config(standard->config, config, where);
-  set_standards(space, config);
-  return true;
-}
 
 void warn_of_stage(ModuleReport& report) {
   std::vector<std::string> late;
@@ -103,14 +73,8 @@ ModuleReport report_of(const HloFile& file, int index, const std::filesystem::pa
         fmt::format("element types that the features do not know (xla.PrimitiveType): {}",
                     fmt::join(graph.unknown_element_types, ", ")));
   if (tuned.tiles) return report;
-  report.space = layout_space(tuned.module, tuned.config_nodes, where);
-  const bool known = take_defaults(tuned, assigned, where, report.space, report.warnings);
-  group_alike(report.space);
+  report.space = known_space(tuned, assigned, where, report.warnings);
   warn_of_stage(report);
-  if (!known && !report.space.nodes.empty())
-    report.warnings.push_back(
-        "the default layouts are not known, so groups are made by opcode and states alone; give "
-        "the dump after layout assignment with --default");
   return report;
 }
 

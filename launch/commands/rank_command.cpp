@@ -26,11 +26,19 @@ namespace {
 struct RankArguments : ScoringArguments {
   std::filesystem::path file;
   std::string module;  // of a file with several
+  ConfigRequest request;
   std::vector<std::filesystem::path> runs;
   CombinationArguments combine;
   std::int64_t top = 10;
   bool json = false;
 };
+
+// What an option says, and what a file that it names holds.
+std::string content_of(const std::filesystem::path& option) {
+  std::error_code error;
+  const bool file = std::filesystem::is_regular_file(option, error);
+  return option.string() + (file ? " " + to_hex(hash_file(option)) : "");
+}
 
 JobOptions job_options(const RankArguments& arguments, const std::vector<TrainedRun>& runs) {
   const DistConfig& dist = runs.front().experiment.dist;
@@ -39,6 +47,8 @@ JobOptions job_options(const RankArguments& arguments, const std::vector<Trained
                     {"the file", arguments.file.string()},
                     {"the content of the file", to_hex(hash_file(arguments.file))},
                     {"--module", arguments.module},
+                    {"--configs", content_of(arguments.request.configs)},
+                    {"--default", content_of(arguments.request.assigned)},
                     {"--combine", arguments.combine.rule},
                     {"--temperature", std::to_string(arguments.combine.temperature)},
                     {"the number of runs", std::to_string(runs.size())}};
@@ -90,6 +100,36 @@ void print_tau(const Module& module, const ModuleRanking& result) {
                                        : fmt::format("{:.4f}", result.kendall_tau));
 }
 
+// Where the best made configuration differs from the default one, by instruction.
+void print_best(const Module& module, const ModuleRanking& result) {
+  if (!module.made || result.ranking.empty()) return;
+  const std::int64_t best = result.ranking.front().configs.front();
+  const LayoutConfig& config = module.made->configs[static_cast<std::size_t>(best)];
+  print("\nconfiguration {} in place of the default layouts (dimensions minor to major):\n", best);
+  bool any = false;
+  for (std::size_t i = 0; i < config.size(); ++i) {
+    const ConfigurableNode& node = module.made->space.nodes[i];
+    if (config[i] == node.standard) continue;
+    any = true;
+    print("  {}: {}, default {}\n", node.name, layout_text(node.opcode, node.states[config[i]]),
+          layout_text(node.opcode, node.states[node.standard]));
+  }
+  if (!any) print("  none: it is the default\n");
+}
+
+// A made configuration as --configs FILE takes it.
+nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  const LayoutConfig& config = made.configs[static_cast<std::size_t>(number)];
+  for (std::size_t i = 0; i < config.size(); ++i) {
+    const ConfigurableNode& node = made.space.nodes[i];
+    auto& layouts = json[node.name] = nlohmann::ordered_json::array();
+    for (int tensor = 0; tensor < kTensors; ++tensor)
+      layouts.push_back(tensor_layout(node.states[config[i]], tensor));
+  }
+  return json;
+}
+
 // JSON has no NaN.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
@@ -130,6 +170,8 @@ nlohmann::ordered_json to_json(const RankArguments& arguments, const Module& mod
                                {"deviation", number(config.spread.deviation)},
                                {"best_rank", config.spread.best_rank},
                                {"worst_rank", config.spread.worst_rank}});
+    if (module.made)
+      json["ranking"].back()["layouts"] = layouts_json(*module.made, config.configs.front());
   }
   return json;
 }
@@ -142,8 +184,8 @@ void run(const RankArguments& arguments) {
   for (const auto& path : run_folders(arguments.runs)) runs.push_back(arguments.open(path));
   run_job(job_options(arguments, runs), [&](JobContext& context) {
     const DataConfig& data = runs.front().experiment.data;
-    const Module module =
-        read_module(arguments.file, data.collection, data.reduction, arguments.module);
+    const Module module = read_module(arguments.file, data.collection, data.reduction,
+                                      arguments.module, arguments.request);
     ModuleRanking result = rank_module(module, runs, combination, context);
     if (context.world.rank() != 0) return;
     for (RankedConfig& config : result.ranking) {
@@ -165,6 +207,7 @@ void run(const RankArguments& arguments) {
     }
     print_header(arguments, module, runs, result);
     print_ranking(result, count);
+    print_best(module, result);
     print_tau(module, result);
   });
 }
@@ -183,14 +226,32 @@ void add_rank_command(Command app) {
       "listed once.\n"
       "Beside each: the standard deviation of the members' z-scores, and the ranks that they give "
       "it.\n\n"
-      "Example:\n  tpudist rank resnet.npz --run runs/xla-1 runs/xla-2 --top 20");
+      "With --configs the file is a module of HLO (proto or text, before layout assignment), and "
+      "its "
+      "layouts are\n"
+      "made: the default ones, all that differ from them in one group of operations, N random "
+      "ones, "
+      "or those of\n"
+      "a JSON file, a list of {\"instruction\": [output, operand, operand]} with dimensions minor "
+      "to "
+      "major.\n\n"
+      "Example:\n  tpudist rank resnet.npz --run runs/xla-1 runs/xla-2 --top 20\n"
+      "  tpudist rank before.hlo.pb --configs random:1000 --default after.hlo.pb --run runs/xla-1");
   command
       .add_option("file", arguments->file,
-                  "NPZ file of the module, or a tuning file (.pb) of TpuGraphs")
+                  "NPZ file of the module, a tuning file (.pb) of TpuGraphs, or with --configs HLO")
       .required()
       .existing_file();
   command.add_option("--module", arguments->module,
                      "Of a file with several modules: which, e.g. fusion.206_10");
+  const Option configs =
+      command.add_option("--configs", arguments->request.configs,
+                         "Rank made layouts: default, neighbours, random:N[:SEED] or a JSON file");
+  command
+      .add_option("--default", arguments->request.assigned,
+                  "The same program after layout assignment, for the default layouts")
+      .existing_file()
+      .needs(configs);
   command.add_option("--run", arguments->runs, "Folders of runs; all their members rank together")
       .required()
       .existing_folder();

@@ -77,6 +77,62 @@ TEST_F(RankCommand, RanksATuningFile) {
               HasSubstr("other is none of its 1"));
 }
 
+// Standard error, with its warnings, is no part of the output.
+nlohmann::json ranking_of(const std::filesystem::path& folder, const std::string& arguments) {
+  const Outcome ranked =
+      test::run_program("rank " + arguments + " --run run --top 0 --json 2> /dev/null",
+                        "cd " + folder.string() + " && ");
+  EXPECT_EQ(ranked.exit_code, 0) << ranked.output;
+  return nlohmann::json::parse(ranked.output);
+}
+
+TEST_F(RankCommand, RanksConfigurationsThatItMakes) {
+  const std::string before = (test::jax_modules() / "layouts_before").string();
+  const std::string assigned = " --default " + (test::jax_modules() / "layouts_after.txt").string();
+  // Groups of 8, 9, 2 and 2 states: the default and 7 + 8 + 1 + 1 neighbours.
+  const auto near = ranking_of(folder_->path(), before + ".txt --configs neighbours" + assigned);
+  EXPECT_EQ(near.at("configs"), 18);
+  EXPECT_EQ(near.at("ranking").at(0).at("layouts").size(), 6u);
+  const auto random = ranking_of(folder_->path(), before + ".pb --configs random:40:7" + assigned);
+  EXPECT_EQ(random.at("configs"), 40);
+  EXPECT_EQ(ranking_of(folder_->path(), before + ".pb --configs random:40:7" + assigned)["ranking"],
+            random["ranking"]);
+  EXPECT_EQ(ranking_of(folder_->path(), before + ".pb --configs random:9999" + assigned)["configs"],
+            288);
+  EXPECT_EQ(ranking_of(folder_->path(), before + ".pb --configs default")["configs"], 1);
+  // What is printed can be given, and has the same scores in the same order (z-scores are sums).
+  auto list = nlohmann::json::array();
+  list.get_ref<nlohmann::json::array_t&>().resize(40);
+  for (const auto& entry : random["ranking"])
+    list.at(entry["config"].get<std::size_t>()) = entry["layouts"];
+  std::ofstream(*folder_ / "own.json") << list;
+  const auto own = ranking_of(folder_->path(), before + ".txt --configs own.json" + assigned);
+  ASSERT_EQ(own["ranking"].size(), random["ranking"].size());
+  for (std::size_t k = 0; k < own["ranking"].size(); ++k) {
+    EXPECT_EQ(own["ranking"][k]["score"], random["ranking"][k]["score"]) << k;
+    EXPECT_EQ(own["ranking"][k]["layouts"], random["ranking"][k]["layouts"]) << k;
+  }
+  const Outcome text = call("rank " + before + ".txt --configs neighbours --run run" + assigned);
+  EXPECT_THAT(text.output, HasSubstr(" in place of the default layouts"));
+}
+
+TEST_F(RankCommand, RefusesConfigurationsThatCannotBeMade) {
+  const std::string before = (test::jax_modules() / "layouts_before.txt").string();
+  const auto refusal = [&](const std::string& file, const std::string& configs, int code) {
+    const Outcome outcome = call("rank " + file + " --run run --quiet --configs " + configs);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.output;
+    return outcome.output;
+  };
+  EXPECT_THAT(refusal(before, "random:0", 2), HasSubstr("give random:N or random:N:SEED"));
+  EXPECT_THAT(refusal(before, "random:4:", 2), HasSubstr("give random:N or random:N:SEED"));
+  EXPECT_THAT(refusal(before, "nowhere.json", 2), HasSubstr("nowhere.json: is no file"));
+  EXPECT_THAT(refusal(before, before, 3), HasSubstr("is no JSON list"));
+  EXPECT_THAT(refusal(test_.string(), "default", 3), HasSubstr("is damaged, or none of HloProto"));
+  EXPECT_THAT(refusal((test::jax_modules() / "sort.txt").string(), "default", 3),
+              HasSubstr("no convolution, dot or reshape"));
+  EXPECT_EQ(call("rank " + before + " --run run --default " + before).exit_code, 2);
+}
+
 TEST_F(RankCommand, ListsTheBestAndTellsTauWhereThereAreRunTimes) {
   const Outcome valid = call("rank " + valid_.string() + " --run run --top 3");
   EXPECT_EQ(valid.exit_code, 0) << valid.output;
