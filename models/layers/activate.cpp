@@ -30,6 +30,9 @@ void activate(Activation activation, const at::Tensor& x, at::Tensor& y) {
     case Activation::elu:
       at::elu_out(y, x);
       return;
+    case Activation::leaky_relu_02:
+      at::leaky_relu_out(y, x, 0.2);
+      return;
   }
 }
 
@@ -57,6 +60,9 @@ void differentiate(Activation activation, const at::Tensor& x, const at::Tensor&
       return;
     case Activation::elu:
       at::elu_backward_out(d_x, d_y, 1, 1, 1, false, x);
+      return;
+    case Activation::leaky_relu_02:
+      at::leaky_relu_backward_out(d_x, d_y, x, 0.2, false);
       return;
   }
 }

@@ -7,8 +7,8 @@
 namespace tpudist {
 
 const std::vector<std::string>& activation_names() {
-  static const std::vector<std::string> names = {"none",      "relu", "leaky_relu", "gelu",
-                                                 "gelu_tanh", "silu", "elu"};
+  static const std::vector<std::string> names = {
+      "none", "relu", "leaky_relu", "gelu", "gelu_tanh", "silu", "elu", "leaky_relu_0.2"};
   return names;
 }
 

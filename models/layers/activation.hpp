@@ -6,7 +6,7 @@
 namespace tpudist {
 
 // Activations as PyTorch defines them. models/layers/activate.hpp applies them.
-enum class Activation { none, relu, leaky_relu, gelu, gelu_tanh, silu, elu };
+enum class Activation { none, relu, leaky_relu, gelu, gelu_tanh, silu, elu, leaky_relu_02 };
 
 // Their names in YAML, in the order of the enumerators.
 const std::vector<std::string>& activation_names();

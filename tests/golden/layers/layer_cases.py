@@ -269,7 +269,8 @@ def cases():
     yield "instance_norm", OverNodes(InstanceNorm(WIDTH)), "instance_norm", {"eps": 1e-5}
     yield "graph_norm", OverNodes(GraphNorm(WIDTH)), "graph_norm", {"eps": 1e-5}
     activations = {"relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.01), "gelu": F.gelu,
-                   "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "elu": F.elu}
+                   "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "elu": F.elu,
+                   "leaky_relu_0.2": lambda x: F.leaky_relu(x, 0.2)}
     for name, function in activations.items():
         options = {"slope": 0.01} if name == "leaky_relu" else {}
         yield name, Function(function), "activation", {"kind": name, **options}

@@ -270,7 +270,7 @@ TEST(GoldenLayers, GiveTheNumbersOfPyTorch) {
     layer.expect_equal(refined_plan_of(layer.graph(), layer.shape()));
     ++cases;
   }
-  EXPECT_EQ(cases, 51);
+  EXPECT_EQ(cases, 52);
 }
 
 // Pools the rows after the last layer of a plan as a case says and runs its head, an affine one or

@@ -60,6 +60,7 @@ inline const std::vector<LayerSpelling>& layer_spellings() {
       {"linear", "linear_xavier", "{layer: linear, width: 5, initialise: xavier, bias_value: 0.1}"},
       {"activation", "relu", "{layer: activation, kind: relu}"},
       {"activation", "leaky_relu", "{layer: activation, kind: leaky_relu}"},
+      {"activation", "leaky_relu_02", "{layer: activation, kind: leaky_relu_0.2}"},
       {"activation", "gelu", "{layer: activation, kind: gelu}"},
       {"activation", "gelu_tanh", "{layer: activation, kind: gelu_tanh}"},
       {"activation", "elu", "{layer: activation, kind: elu}"},
