@@ -45,8 +45,37 @@ add_library(protozero::protozero INTERFACE IMPORTED)
 set_target_properties(protozero::protozero PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${TPUDIST_PROTOZERO_INCLUDE}")
 
+# The archive, where there is one: the shared library of Debian loads 30 others, libcurl among them, for files on S3.
 set(HDF5_PREFER_PARALLEL OFF)
 find_package(HDF5 REQUIRED COMPONENTS C)
+set(archive "")
+foreach(library IN LISTS HDF5_C_LIBRARIES)
+  string(REGEX REPLACE "[.]so$" ".a" library_archive "${library}")
+  if(library MATCHES "/libhdf5[^/]*[.]so$" AND EXISTS "${library_archive}" AND NOT TPUDIST_SANITIZE)
+    set(archive "${library_archive}")
+  endif()
+endforeach()
+set(CMAKE_REQUIRED_INCLUDES ${HDF5_C_INCLUDE_DIRS})
+set(CMAKE_REQUIRED_LIBRARIES "${archive}" sz ZLIB::ZLIB m ${CMAKE_DL_LIBS})
+include(CheckCSourceCompiles)
+if(archive)
+  check_c_source_compiles("#include <hdf5.h>\nint main(void) { return H5open(); }" TPUDIST_HDF5_ARCHIVE)
+endif()
+add_library(tpudist_hdf5 INTERFACE)
+if(archive AND TPUDIST_HDF5_ARCHIVE)
+  target_include_directories(tpudist_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
+  target_link_libraries(tpudist_hdf5 INTERFACE ${CMAKE_REQUIRED_LIBRARIES})
+  # Its code is made for programs: in a module it must see standard streams of its own.
+  set(in_module "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>")
+  target_sources(tpudist_hdf5 INTERFACE "$<${in_module}:${PROJECT_SOURCE_DIR}/cmake/streams_of_archive.c>")
+  target_link_options(tpudist_hdf5 INTERFACE
+    "$<${in_module}:LINKER:--wrap=stderr,--wrap=stdout,--exclude-libs,ALL>")
+else()
+  # zlib: the serial HDF5 library calls it without naming it to the linker.
+  target_link_libraries(tpudist_hdf5 INTERFACE hdf5::hdf5 ZLIB::ZLIB)
+endif()
+unset(CMAKE_REQUIRED_INCLUDES)
+unset(CMAKE_REQUIRED_LIBRARIES)
 
 if(NOT TPUDIST_TORCH)
   find_package(MPI QUIET COMPONENTS C)

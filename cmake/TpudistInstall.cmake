@@ -8,6 +8,9 @@
 #   share/man/man1/                  manual pages: install_manual.cmake
 #   share/bash-completion/completions/, share/zsh/site-functions/, share/fish/vendor_completions.d/
 #
+# The component `wheel` is what scripts/pack_wheel.py packs, and is not installed otherwise: the package tpudist with
+# bin/, share/ and the library of one rank that stands for MPI where there is none.
+#
 # The programs look for LibTorch beside themselves, in ../lib/tpudist, so the prefix may be moved or
 # packed, and neither the build folder nor the folder LibTorch was linked from is needed. Libraries of
 # a prefix of their own (conda, modules of a cluster) are found where they were linked.
@@ -80,3 +83,20 @@ install(CODE "
   set(manual_data \"${CMAKE_INSTALL_DATADIR}\")
   set(manual_pages \"${CMAKE_INSTALL_MANDIR}\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/install_manual.cmake\")")
+
+set(wheel_component COMPONENT wheel EXCLUDE_FROM_ALL)
+install(FILES python/tpudist_launcher.py DESTINATION . ${wheel_component})
+install(DIRECTORY python/tpudist DESTINATION . OPTIONAL ${wheel_component}
+        FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY experiments slurm DESTINATION tpudist/share/tpudist ${wheel_component}
+        FILES_MATCHING PATTERN "*.yaml" PATTERN "*.sbatch")
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_INCLUDES ${MPI_C_INCLUDE_DIRS})
+check_symbol_exists(OPEN_MPI mpi.h TPUDIST_OPEN_MPI)
+if(TPUDIST_OPEN_MPI)
+  add_library(tpudist_one_rank_mpi SHARED python/one_rank_mpi.c)
+  target_include_directories(tpudist_one_rank_mpi PRIVATE ${MPI_C_INCLUDE_DIRS})
+  set_target_properties(tpudist_one_rank_mpi PROPERTIES
+    OUTPUT_NAME mpi SOVERSION 40 LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/one_rank" UNITY_BUILD OFF)
+  install(TARGETS tpudist_one_rank_mpi LIBRARY DESTINATION tpudist/one_rank NAMELINK_SKIP ${wheel_component})
+endif()

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -184,8 +185,9 @@ void collect(const SweepArguments& arguments) {
   }
 }
 
-// The program that users call, beside the one that runs.
+// The program that users call: the launcher of the Python package, or the one beside this one.
 std::string program_path() {
+  if (const char* launcher = std::getenv("TPUDIST_LAUNCHER")) return launcher;
   return (fs::read_symlink("/proc/self/exe").parent_path() / "tpudist").string();
 }
 

@@ -13,8 +13,6 @@
 
 namespace tpudist {
 
-namespace {
-
 // The first line, up to a comma: Open MPI appends who built it, MPICH much more.
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
@@ -24,6 +22,12 @@ std::string mpi_library() {
   const std::string_view all(text.data(), static_cast<std::size_t>(length));
   return std::string(all.substr(0, all.find_first_of(",\n")));
 }
+
+bool found_mpi() {
+  return !mpi_library().starts_with("none");
+}
+
+namespace {
 
 std::string hdf5_library() {
   unsigned major = 0, minor = 0, release = 0;

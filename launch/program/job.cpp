@@ -60,13 +60,23 @@ std::vector<RankError> told_errors(std::span<const RankError> errors) {
   MpiSession::abort(teller.exit_code);
 }
 
-// Under srun without PMIx every task is an MPI world of its own, and all would train the same run.
+// Under srun without PMIx, or the mpirun of another MPI than the program's, every process is an MPI
+// world of its own, and all would train the same run.
 void require_one_world(const Communicator& world) {
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  if (world.size() > 1 || !tasks || std::atoi(tasks) <= 1) return;
+  const int started = launched_ranks();
+  if (world.size() > 1 || started <= 1) return;
+  if (std::getenv("SLURM_STEP_NUM_TASKS") && !std::getenv("OMPI_COMM_WORLD_SIZE")) {
+    throw ConfigError(
+        fmt::format("srun started {} tasks, but MPI sees each alone; start them with srun "
+                    "--mpi=pmix, or mpirun",
+                    started));
+  }
   throw ConfigError(fmt::format(
-      "srun started {} tasks, but MPI sees each alone; start them with srun --mpi=pmix, or mpirun",
-      tasks));
+      "mpirun started {} ranks, but {}; start them with {}", started,
+      found_mpi() ? fmt::format("MPI sees each alone: this program uses {}", mpi_library())
+                  : "this program found no MPI",
+      found_mpi() ? "the mpirun of that MPI"
+                  : "the mpirun that `pip install 'tpudist[mpi]'` brings"));
 }
 
 void require_same_work(Communicator& world, const JobOptions& options) {
@@ -122,6 +132,7 @@ std::string usable_device(Communicator& world, const std::string& device) {
 void run_placed(Communicator& world, Watchdog& watchdog, const JobOptions& options,
                 const std::function<void(JobContext&)>& body) {
   require_one_world(world);
+  if (!found_mpi()) spdlog::info("no MPI was found: this is a single process");
   require_same_work(world, options);
   const NodeTopology place = place_rank(world, usable_device(world, options.device));
   require_same_kinds(world, place, options.mixed_cpus);

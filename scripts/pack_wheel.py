@@ -1,0 +1,125 @@
+"""Packs the component `wheel` of a build into a wheel: the build backend of pyproject.toml.
+
+A build compiles for ten minutes and knows LibTorch, nvcc and the presets. scikit-build-core would configure a second
+one of its own, or change the settings of the first; what is left for it is to zip a folder and write three files.
+
+TPUDIST_BUILD   the build folder; default build/release
+"""
+
+import base64
+import fnmatch
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import sysconfig
+import tempfile
+import tomllib
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUTSIDE = ["libtorch*", "libc10*", "libcud*", "libnccl*", "libmpi.so.*"]  # the launcher finds these
+SYSTEM = ["libc.so.*", "libm.so.*", "ld-linux*", "libstdc++.so.*", "libgcc_s.so.*", "libz.so.*"]  # of manylinux
+COMPILED_IN = ["libhdf5-dev", "libcli11-dev", "libboost1.74-dev", "libprotozero-dev", "nlohmann-json3-dev"]
+DATE = (1980, 1, 1, 0, 0, 0)  # of all files: equal contents give equal wheels
+
+
+def project():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        table = tomllib.load(file)["project"]
+    cmake = (ROOT / "CMakeLists.txt").read_text()
+    table["version"] = re.search(r"^project\(tpudist VERSION ([0-9.]+)", cmake, re.MULTILINE)[1]
+    return table
+
+
+def metadata(table):
+    """The file METADATA (core metadata 2.4)."""
+    lines = ["Metadata-Version: 2.4", f"Name: {table['name']}", f"Version: {table['version']}",
+             f"Summary: {table['description']}", f"Requires-Python: {table['requires-python']}",
+             f"License-Expression: {table['license']}", "License-File: LICENSE", "License-File: NOTICE"]
+    lines += [f"Requires-Dist: {need}" for need in table["dependencies"]]
+    for extra, needs in table.get("optional-dependencies", {}).items():
+        lines += [f"Provides-Extra: {extra}"] + [f'Requires-Dist: {need}; extra == "{extra}"' for need in needs]
+    return "\n".join(lines) + "\n"
+
+
+def bundled(stage):
+    """The system's libraries that the files need, directly or not, and that have to come with them."""
+    files = [path for path in stage.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    ldd = subprocess.run(["ldd", *files], capture_output=True, text=True).stdout
+    path_of = {name: os.path.realpath(path) for name, path in re.findall(r"(\S+) => (/\S+)", ldd)}
+    found = set()
+    while files:
+        dynamic = subprocess.run(["readelf", "-d", files.pop()], capture_output=True, text=True).stdout
+        for name in re.findall(r"NEEDED.*\[(.+)\]", dynamic):
+            outside = any(fnmatch.fnmatch(name, pattern) for pattern in OUTSIDE + SYSTEM)
+            if not outside and path_of[name] not in found:
+                found.add(path_of[name])
+                files.append(path_of[name])
+    return found
+
+
+def licences(stage):
+    """Name -> text: what Debian says of the packages that `bundled` libraries and COMPILED_IN are of."""
+    paths = sorted(name for path in bundled(stage) for name in (path, path.removeprefix("/usr")))
+    owners = subprocess.run(["dpkg-query", "-S", *paths], capture_output=True, text=True).stdout
+    packages = {line.split(":")[0] for line in owners.splitlines()} | set(COMPILED_IN)
+    files = {name: pathlib.Path(f"/usr/share/doc/{name}/copyright") for name in sorted(packages)}
+    return {name: file.read_bytes() for name, file in files.items() if file.exists()}
+
+
+def tag(stage):
+    """py3-none-... for the program alone, that of this Python where the extension is there."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    if not list(stage.glob("tpudist/*" + sysconfig.get_config_var("EXT_SUFFIX"))):
+        return f"py3-none-{platform}"
+    python = "cp" + sysconfig.get_config_var("py_version_nodot")
+    return f"{python}-{python}-{platform}"
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """Packs the wheel and returns its file name (PEP 517)."""
+    build = pathlib.Path(os.environ.get("TPUDIST_BUILD", ROOT / "build/release"))
+    if not (build / "tpudist-train").exists():
+        raise SystemExit(f"pack_wheel: error: {build} holds no tpudist-train; build it first: "
+                         "cmake --preset release && cmake --build --preset release --target tpudist")
+    table = project()
+    with tempfile.TemporaryDirectory() as folder:
+        stage = pathlib.Path(folder)
+        subprocess.run(["cmake", "--install", build, "--component", "wheel", "--prefix", stage, "--strip"],
+                       check=True, stdout=subprocess.DEVNULL)
+        files = {str(path.relative_to(stage)): (path.read_bytes(), path.stat().st_mode & 0o777)
+                 for path in sorted(stage.rglob("*")) if path.is_file()}
+        wheel_tag = tag(stage)
+        third_parties = licences(stage)
+    info = f"{table['name']}-{table['version']}.dist-info"
+
+    def add(name, data):
+        files[f"{info}/{name}"] = (data if isinstance(data, bytes) else data.encode(), 0o644)
+
+    add("METADATA", metadata(table))
+    add("WHEEL", f"Wheel-Version: 1.0\nGenerator: tpudist\nRoot-Is-Purelib: false\nTag: {wheel_tag}\n")
+    add("entry_points.txt", "[console_scripts]\n" + "".join(f"{a} = {b}\n" for a, b in table["scripts"].items()))
+    for name in ("LICENSE", "NOTICE"):
+        add(f"licenses/{name}", (ROOT / name).read_bytes())
+    for name, text in third_parties.items():
+        add(f"licenses/{name}", text)
+    record = ""
+    for name, (data, mode) in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record += f"{name},sha256={digest},{len(data)}\n"
+    add("RECORD", record + f"{info}/RECORD,,\n")
+
+    wheel = f"{table['name']}-{table['version']}-{wheel_tag}.whl"
+    with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (data, mode) in files.items():
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100000 | mode) << 16
+            archive.writestr(entry, data)
+    return wheel
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    raise SystemExit("pack_wheel: error: there is no source distribution; use an archive of the repository")

