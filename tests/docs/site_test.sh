@@ -18,7 +18,7 @@ if ! scripts/docs.sh > log 2>&1; then
   fail "$(cat log)"
 fi
 cat log
-for page in index docs/tutorial docs/installing bench/README; do
+for page in index docs/tutorial docs/installing bench/index; do
   [[ -s build/docs/site/$page.html ]] || fail "no page $page.html"
 done
 grep -q 'Kendall tau' build/docs/site/search/search_index.json || fail "the search knows no words"
