@@ -3,6 +3,7 @@
 #   bin/tpudist, bin/tpudist-train   the programs
 #   bin/tpudist-trace-summary        bench/trace_summary.py, for Python 3 alone
 #   lib/tpudist/                     LibTorch, or links to where it lies: install_libtorch.cmake
+#   lib/cmake/tpudist/, lib/tpudist/*.a, include/tpudist/    for find_package(tpudist): libraries that read shards
 #   share/tpudist/                   experiments/, slurm/, scripts/
 #   share/doc/tpudist/               README.md, docs/, licences
 #   share/man/man1/                  manual pages: install_manual.cmake
@@ -100,3 +101,25 @@ if(TPUDIST_OPEN_MPI)
     OUTPUT_NAME mpi SOVERSION 40 LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/one_rank" UNITY_BUILD OFF)
   install(TARGETS tpudist_one_rank_mpi LIBRARY DESTINATION tpudist/one_rank NAMELINK_SKIP ${wheel_component})
 endif()
+
+# For find_package(tpudist): the libraries that read data, under the names that they have here (tpudist::data_loading), and
+# their headers. They need neither LibTorch nor MPI.
+set(TPUDIST_EXPORTED core core_config schema data_npz data_hlo data_hdf5 data_shards data_convert data_loading)
+set(headers_destination "${CMAKE_INSTALL_INCLUDEDIR}/tpudist")
+set(config_destination "${CMAKE_INSTALL_LIBDIR}/cmake/tpudist")
+
+function(tpudist_export target folder)
+  string(REPLACE "/" "_" name "${folder}")
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target} INTERFACE "$<INSTALL_INTERFACE:${headers_destination}>")
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  install(TARGETS ${target} EXPORT tpudist ARCHIVE DESTINATION "${torch_destination}")
+  file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
+  install(FILES ${headers} DESTINATION "${headers_destination}/${folder}")
+endfunction()
+
+install(EXPORT tpudist NAMESPACE tpudist:: FILE tpudistTargets.cmake DESTINATION "${config_destination}")
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(tpudistConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES cmake/tpudistConfig.cmake cmake/TpudistDataDependencies.cmake cmake/streams_of_archive.c
+        "${CMAKE_CURRENT_BINARY_DIR}/tpudistConfigVersion.cmake" DESTINATION "${config_destination}")

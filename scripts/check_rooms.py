@@ -78,7 +78,7 @@ def main():
     for name in files:
         path = root / name
         room = str(pathlib.PurePath(name).parent)
-        if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh"} or not path.exists() or name.startswith(("tests/", "bench/")):
+        if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh"} or not path.exists() or name.startswith(("tests/", "bench/", "examples/")):
             continue
         seen.add(room)
         if room not in allowed:

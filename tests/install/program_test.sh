@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the build with links to LibTorch, moves the prefix, and runs the program there.
 #
-#   program_test.sh CMAKE BUILD_FOLDER SCRATCH_FOLDER
+#   program_test.sh CMAKE SOURCE_FOLDER BUILD_FOLDER SCRATCH_FOLDER
 set -euo pipefail
-cmake=$1 build=$2 scratch=$3
+cmake=$1 source=$2 build=$3 scratch=$4
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
 rm -rf "$scratch"
@@ -40,3 +40,16 @@ for program in tpudist tpudist-train; do
   readelf -d "$prefix/bin/$program" | grep -qF "[\$ORIGIN/../" ||
     fail "$program does not look for LibTorch beside itself"
 done
+
+# find_package(tpudist), from a prefix that was moved: examples/read_shards reads what the program wrote.
+"$cmake" -S "$source/examples/read_shards" -B example -G Ninja -DCMAKE_PREFIX_PATH="$prefix" > log 2>&1 &&
+  "$cmake" --build example >> log 2>&1 || fail "the example is not built: $(cat log)"
+if readelf -d example/read_shards | grep -E 'libtorch|libmpi|libcurl'; then fail "the example needs these"; fi
+"$prefix/bin/tpudist" synth npz --seed 1 --graphs 2 --configs 20 --quiet > said
+"$prefix/bin/tpudist" convert npz shards --quiet > said
+example/read_shards shards layout:nlp:random valid > said || fail "$(cat said)"
+(( $(grep -cE '^[^ ]+: [0-9]+ nodes, [0-9]+ edges, 20 configurations, slowest / fastest [0-9.]+$' said) == 2 )) ||
+  fail "$(cat said)"
+code=0
+example/read_shards npz layout:nlp:random > said 2>&1 || code=$?
+(( code == 3 )) && grep -q '^read_shards: error: .* has not been converted' said || fail "a folder without shards ends with $code: $(cat said)"
