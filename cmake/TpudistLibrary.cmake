@@ -81,9 +81,22 @@ endfunction()
 
 # Compiles <target> with the headers that are precompiled for <library>, if there are any.
 function(tpudist_reuse_pch target library)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    tpudist_position_independent(${target} ${library})
+  endif()
   get_target_property(owner ${library} TPUDIST_PCH_OF)
   if(owner)
     target_precompile_headers(${target} REUSE_FROM ${owner})
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
+  endif()
+endfunction()
+
+# The libraries without LibTorch can be linked into the Python extension; precompiled headers want the same options in
+# all that use them.
+function(tpudist_position_independent target library)
+  if(TPUDIST_PYTHON AND library STREQUAL "tpudist_core")
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
   endif()
 endfunction()

@@ -41,6 +41,7 @@ ROOMS = {
     "doctor": "dist/collectives",
     "train/state": "models/parameters data/hdf5 core/config",
     "records": "train/state schema statistics/ranking",
+    "python/extension": "records data/loading",
     "scores": "records data/loading statistics/noise",
     "report/charts": "core",
     "report": "report/charts scores data/inspect",

@@ -4,31 +4,21 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "data/loading/dataset_order.hpp"
 #include "dist/health/agreement.hpp"
 #include "train/units/folds.hpp"
 
 namespace tpudist {
 namespace {
 
-SlateOrder order_of(const Experiment& experiment, const Dataset& data) {
+OrderOptions order_options(const Experiment& experiment) {
   const BatchConfig& batch = experiment.batch;
-  std::vector<std::vector<std::int32_t>> fastest_first;
-  for (int g = 0; batch.mix != SlateMix::uniform && g < data.size(); ++g) {
-    std::vector<double> targets;
-    for (std::int64_t row = 0; row < data.rows(g); ++row) targets.push_back(data.target(g, row));
-    std::vector<std::int32_t>& rows = fastest_first.emplace_back(targets.size());
-    std::iota(rows.begin(), rows.end(), 0);
-    std::ranges::stable_sort(rows, {}, [&](std::int32_t row) { return targets[row]; });
-  }
-  return SlateOrder(
-      {experiment.order_seed, batch.slates, batch.configs, batch.draw, batch.mix, batch.bias},
-      data.rows_per_graph(), data.selection_hash(), std::move(fastest_first));
+  return {experiment.order_seed, batch.slates, batch.configs, batch.draw, batch.mix, batch.bias};
 }
 
 Dataset open_data(const DatasetOptions& options, ThreadPool& pool) {
@@ -89,7 +79,7 @@ TrainingSetup::TrainingSetup(const Experiment& experiment, const DatasetOptions&
       network(experiment.network, experiment.data.collection.config_features(), device, pool,
               {experiment.train.recompute}),
       units(training_units(experiment, data, network, pool)),
-      order(order_of(experiment, data)),
+      order(order_of(order_options(experiment), data)),
       planner(experiment, order,
               ranks > 1 ? estimate_slate_costs(experiment, data, units, order, pool, world)
                         : std::vector<SlateCost>(static_cast<std::size_t>(data.size())),

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "data/loading/dataset.hpp"
+#include "data/loading/slate_order.hpp"
+
+namespace tpudist {
+
+// The order of training on this data set: SlateOrder of its rows and its selection, with the rows
+// by run time where the mix needs them.
+SlateOrder order_of(const OrderOptions& options, const Dataset& data);
+
+}  // namespace tpudist

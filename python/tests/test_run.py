@@ -1,0 +1,234 @@
+"""Trainings as child processes, runs as objects: against the program and its files."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tpudist as td
+
+
+def rows(frame):
+    """A frame as a list of dicts, with pandas or without."""
+    return frame if isinstance(frame, list) else frame.to_dict("records")
+
+
+def test_an_experiment_is_resolved(experiment_file, shards):
+    experiment = td.Experiment.load(experiment_file, **{"train.steps": 100, "optimizer.lr": 1e-5})
+    assert experiment.name == "small"
+    assert experiment.config["train"]["steps"] == 100
+    assert experiment.config["optimizer"]["lr"] == 1e-5
+    assert experiment.config["batch"]["draw"] == "rows"  # a default
+    assert experiment.config["data"]["shards"] == str(shards)
+    assert experiment.override(**{"train.steps": 3}).config["train"]["steps"] == 3
+
+
+def test_mistakes_of_an_experiment_are_a_config_error(experiment_file):
+    with pytest.raises(td.ConfigError) as caught:
+        td.Experiment.load(experiment_file, **{"train.stepz": 3, "batch.configs": 0})
+    first, second = str(caught.value).splitlines()
+    assert "batch.configs" in first and 'unknown key "stepz"' in second
+    assert not first.startswith("tpudist")
+
+
+def test_a_run_has_what_its_files_have(run):
+    lines = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if line["kind"] == "step"]
+    metrics = rows(run.metrics())
+    assert len(metrics) == 2 * len(steps) == 12
+    losses = [np.nan if line["loss"][1] is None else line["loss"][1] for line in steps]
+    assert [row["loss"] for row in metrics if row["member"] == 1] == pytest.approx(losses, nan_ok=True)
+    assert np.isnan(losses).any() and not np.isnan(losses).all()  # None where all slates are held out
+    evaluations = rows(run.evaluations())
+    assert {row["step"] for row in evaluations} == {3, 6}
+    scores = json.loads((run.path / "scores.json").read_text())
+    table = rows(run.scores())
+    assert [row["graph"] for row in table] == [graph["name"] for graph in scores["ensemble"]["graphs"]]
+    primary = scores["ensemble"]["primary"]
+    assert table[0]["members_mean"] == pytest.approx(
+        np.mean([member["graphs"][0][primary] for member in scores["members"]])
+    )
+    assert [checkpoint.name for checkpoint in run.checkpoints] == ["3", "6", "best"]
+    assert [member.number for member in run.members] == [0, 1]
+    assert run.config["train"]["steps"] == 6
+
+
+def test_evaluate_scores_again(run):
+    last, again = rows(run.scores()), rows(run.evaluate("valid"))
+    assert [row["graph"] for row in again] == [row["graph"] for row in last]
+    for name in again[0]:
+        assert [row[name] for row in again] == pytest.approx([row[name] for row in last], nan_ok=True)
+
+
+def test_weights_are_those_of_the_export(run):
+    torch = pytest.importorskip("torch")
+    first, second = (member.state_dict() for member in run.members)
+    assert list(first) == list(second)
+    assert all(tensor.dtype == torch.float32 for tensor in first.values())
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+    assert not all(torch.equal(first[name], run.members[0].state_dict(3)[name]) for name in first)
+
+
+def test_predictions_score_each_graph_by_members_that_never_saw_it(run, shards):
+    table = rows(run.predictions())
+    train = td.open(shards, "layout:xla:random")
+    held_out = {row["graph"]: set() for row in table}
+    for row in table:
+        held_out[row["graph"]].add(row["member"])
+    assert all(row["held_out"] for row in table if row["split"] == "train")
+    for name, graph in train.items():
+        assert len(held_out[name]) == 1
+        own = [row for row in table if row["graph"] == name]
+        assert [row["config"] for row in own] == list(range(graph.configs))
+        assert [row["runtime"] for row in own] == graph.runtimes.tolist()
+
+
+def test_rank_takes_a_file_or_its_arrays(run, npz):
+    file = sorted((npz / "layout/xla/random/test").glob("*.npz"))[0]
+    by_file = rows(run.rank(file, top=0))
+    with np.load(file) as arrays:
+        by_arrays = rows(run.rank(dict(arrays), top=0))
+    assert by_file == by_arrays
+    assert [row["rank"] for row in by_file] == list(range(1, len(by_file) + 1))
+    order = run.predict("test")[file.stem]
+    assert sorted(order) == list(range(len(order)))
+    assert order[0] in by_file[0]["equal_configs"]
+    assert len(rows(run.rank(file, top=3))) == 3
+
+
+def test_errors_have_the_text_and_the_exit_code_of_the_program(run, tmp_path):
+    damaged = tmp_path / "module.npz"
+    damaged.write_bytes(b"no zip")
+    with pytest.raises(td.DataError, match="module.npz") as caught:
+        run.rank(damaged)
+    assert caught.value.exit_code == 3
+    with pytest.raises(td.ConfigError):
+        run.rank(tmp_path / "nothing.npz")
+    with pytest.raises(td.ConfigError, match="no config.yaml"):
+        td.Run(tmp_path)
+    with pytest.raises(td.Error, match="exists|already|resume"):
+        td.train(run.path / "config.yaml", run_dir=run.path, quiet=True)
+
+
+def test_a_program_that_is_missing_is_said(run, monkeypatch):
+    monkeypatch.setenv("TPUDIST_PROGRAM", "/nowhere/tpudist")
+    with pytest.raises(td.Error, match="TPUDIST_PROGRAM=/nowhere/tpudist: no such program"):
+        run.evaluate()
+
+
+def test_steps_are_reported_while_it_trains_and_resume_goes_on(experiment_file, run, tmp_path):
+    class Enough(Exception):
+        pass
+
+    lines = []
+
+    def first_steps(line):
+        lines.append(line)
+        if line["kind"] == "step" and line["step"] == 2:
+            raise Enough
+
+    overrides = {"train.steps": 300, "train.evaluate_every": 0}
+    with pytest.raises(Enough):
+        td.train(experiment_file, overrides, run_dir=tmp_path / "run", on_step=first_steps)
+    assert [(line["kind"], line["step"]) for line in lines] == [("start", 0), ("step", 1), ("step", 2)]
+    stopped = td.Run(tmp_path / "run")
+    at = int(stopped.checkpoints[-1].name)
+    assert 2 <= at < 300
+    later = []
+    again = stopped.resume(on_step=later.append)
+    assert [line["step"] for line in later if line["kind"] == "step"] == list(range(at + 1, 301))
+    whole = td.train(experiment_file, overrides, run_dir=tmp_path / "whole", quiet=True)
+    assert losses_of(again) == losses_of(whole)
+    with pytest.raises(td.ConfigError, match="train.steps: 300 -> 400"):
+        again.resume("train.steps=400", quiet=True)
+
+
+def losses_of(run):
+    """The logged losses as text, so that NaN equals NaN."""
+    return [repr(row["loss"]) for row in rows(run.metrics())]
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+def test_ranks_change_no_bit(experiment_file, run, tmp_path):
+    two = td.train(experiment_file, run_dir=tmp_path / "two", ranks=2, quiet=True)
+    assert losses_of(two) == losses_of(run)
+    with pytest.raises(td.ConfigError, match="^.*run-dir.*$|^.*exists.*$|^.*resume.*$") as caught:
+        td.train(experiment_file, run_dir=tmp_path / "two", ranks=2, quiet=True)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_exception_of_on_step_stops_with_a_checkpoint(experiment_file, tmp_path):
+    def stop(line):
+        if line["kind"] == "step":
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        td.train(experiment_file, {"train.steps": 10_000_000}, run_dir=tmp_path / "run", on_step=stop)
+    run = td.Run(tmp_path / "run")
+    step = int(run.checkpoints[0].name)
+    assert 0 < step < 10_000_000
+    assert rows(run.metrics())[-1]["step"] <= int(run.checkpoints[-2].name)
+
+
+def test_ctrl_c_stops_with_a_checkpoint(experiment_file, tmp_path):
+    code = f"""
+import tpudist as td
+try:
+    td.train({str(experiment_file)!r}, {{"train.steps": 10_000_000}}, run_dir={str(tmp_path / "run")!r},
+             on_step=lambda line: print(line["kind"], flush=True))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    for line in child.stdout:
+        if line == "step\n":
+            break
+    child.send_signal(signal.SIGINT)
+    assert child.stdout.read().endswith("interrupted\n")
+    assert child.wait(timeout=60) == 0
+    assert td.Run(tmp_path / "run").checkpoints
+
+
+def test_compare_gives_intervals(experiment_file, tmp_path):
+    sides = {}
+    for name, rate in {"a": 1e-3, "b": 1e-2}.items():
+        sides[name] = [
+            td.train(
+                experiment_file, {"optimizer.lr": rate, "seed.init": seed, "train.steps": 2},
+                run_dir=tmp_path / f"{name}{seed}", quiet=True,
+            )
+            for seed in (1, 2, 3)
+        ]
+    found = td.compare(sides["a"], sides["b"])
+    low, high = found.interval
+    assert low <= found.difference <= high
+    other = td.compare(sides["b"], sides["a"])
+    assert other.difference == pytest.approx(-found.difference)
+    assert found.values["all"][0]["verdict"] == found.verdict
+
+    page = td.report(sides["a"] + sides["b"], tmp_path / "page.html")
+    assert page.html.lstrip().lower().startswith("<!doctype html")
+    assert "<iframe srcdoc=" in page._repr_html_()
+
+
+def test_a_sweep_has_a_table(experiment_file, tmp_path):
+    file = tmp_path / "rates.yaml"
+    file.write_text(
+        f"name: rates\nexperiments: {experiment_file}\nset: {{train.steps: 2}}\n"
+        "sweep: {seeds: 2, over: {optimizer.lr: [1e-3, 1e-2]}}\n"
+    )
+    with pytest.raises(td.ConfigError, match="no sweep.json"):
+        td.Sweep(tmp_path)
+    subprocess.run(
+        [os.environ.get("TPUDIST_PROGRAM", "tpudist"), "sweep", "run", file, "--dir", tmp_path / "rates"],
+        check=True, capture_output=True,
+    )
+    sweep = td.Sweep(tmp_path / "rates")
+    table = rows(sweep.table())
+    assert len(table) == 2 and all(row["finished"] == 2 for row in table)
+    assert len(sweep.runs) == 4

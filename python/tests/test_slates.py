@@ -1,0 +1,155 @@
+"""SlateDataset: the graphs, rows and order of a training."""
+
+import gc
+import json
+import multiprocessing
+import os
+import pathlib
+import pickle
+import resource
+import subprocess
+
+import numpy as np
+import pytest
+
+import tpudist as td
+
+EXPERIMENTS = {
+    "folds": {},
+    "plain": {"ensemble.folds": "none", "ensemble.vary": ["init"]},
+    "own rows": {"batch.order": "per_member"},
+    "close": {"batch.mix": "close", "batch.draw": "graphs", "seed.order": 7},
+    "fast": {"batch.mix": "fast", "batch.bias": 1.5, "batch.draw": "root", "data.duplicates": "keep"},
+    "by graph": {"batch.unit": "graph", "data.exclude.train": ["conv_*"], "data.duplicates": "median"},
+    "both splits": {"ensemble.fold_over": "train+valid", "ensemble.first_member": 3},
+    "reduced": {"data.reduce": {"keep": "config_neighbours", "hops": 2}},
+    "tile": {"data.collection": "tile:xla", "model": {"preset": "tile_sage"}, "data.duplicates": "mean"},
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_slates_are_those_of_the_training(experiment_file, name):
+    """Against training_order: the set-up of `tpudist train` itself (tests/python/training_order.cpp)."""
+    helper = os.environ.get("TPUDIST_TRAINING_ORDER")
+    if not helper:
+        pytest.skip("TPUDIST_TRAINING_ORDER names no program: it is built with the tests of C++")
+    experiment = td.Experiment.load(experiment_file, **EXPERIMENTS[name])
+    steps = 25
+    done = subprocess.run(
+        [helper, experiment.file, str(steps), *experiment.arguments], check=True, capture_output=True, text=True
+    )
+    want = json.loads(done.stdout)
+    weights = set()
+    for member, batches in enumerate(want["members"]):
+        slates = td.SlateDataset.of(experiment, member, steps=steps)
+        assert slates.selection_hash == want["selection_hash"]
+        assert slates.steps_per_epoch == want["steps_per_epoch"]
+        assert len(slates) == steps * slates.batch
+        for step, batch in enumerate(batches):
+            taken = slates.step(step)
+            assert len(taken) == len(batch)
+            total = sum(slate.weight for slate in taken)
+            for ours, theirs in zip(taken, batch, strict=True):
+                assert ours.graph.name == theirs["graph"]
+                assert (ours.weight / total if total else 0) == pytest.approx(theirs["weight"])
+                np.testing.assert_array_equal(ours.rows, theirs["rows"])
+                np.testing.assert_array_equal(ours.configs, theirs["configs"])
+                np.testing.assert_array_equal(ours.targets, theirs["targets"])
+                np.testing.assert_array_equal(ours.states.ravel(), theirs["states"])
+                if theirs["local_states"]:
+                    np.testing.assert_array_equal(ours.table.ravel(), np.float32(theirs["local_states"]))
+                weights.add(ours.weight)
+    assert 1 in weights
+    assert (0 in weights) or name == "plain"  # held out
+
+
+def equal(a: td.Slate, b: td.Slate) -> bool:
+    return (
+        a.graph.name == b.graph.name
+        and a.weight == b.weight
+        and np.array_equal(a.rows, b.rows)
+        and np.array_equal(a.states, b.states)
+        and np.array_equal(a.features, b.features)
+        and np.array_equal(a.targets, b.targets)
+    )
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("cache", ["memory", "stream"])
+@pytest.mark.parametrize("decoded", [False, True])
+def test_workers_give_the_same_slates(shards, start, cache, decoded):
+    pytest.importorskip("torch")
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache, decoded=decoded)
+    alone = list(slates)
+    loader = slates.loader(workers=2, multiprocessing_context=start)
+    batches = list(loader)
+    assert [len(batch) for batch in batches] == [3] * slates.steps_per_epoch
+    for ours, theirs in zip((slate for batch in batches for slate in batch), alone, strict=True):
+        assert equal(ours, theirs)
+
+
+def test_a_process_that_is_forked_reads_on(shards):
+    """Also without PyTorch: the pool of threads that opened the data is not needed any more."""
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3)
+    first = slates[0]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for number, slate in enumerate(pool.map(slates.__getitem__, range(len(slates)))):
+            assert equal(slate, slates[number])
+    assert equal(first, slates[0])
+
+
+def test_an_epoch_has_every_slate_once_and_the_next_one_others(shards):
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3)
+    epochs = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, steps=2 * slates.steps_per_epoch)
+    assert len(epochs) == 2 * len(slates)
+    drawn: dict[str, list[int]] = {}
+    for slate in slates:
+        assert slate.epoch == 0
+        if slate.weight:
+            drawn.setdefault(slate.graph.name, []).extend(slate.rows.tolist())
+    for graph in slates.graphs:
+        rows = drawn[graph.name]
+        assert len(rows) == len(set(rows)) == len(graph) // 4 * 4
+    assert epochs[len(slates)].epoch == 1
+    assert not all(equal(epochs[i], epochs[i + len(slates)]) for i in range(len(slates)))
+    with pytest.raises(IndexError):
+        slates[len(slates)]
+
+
+def test_what_is_wrong_is_refused(shards, experiment_file):
+    with pytest.raises(td.ConfigError, match="hold_out=2: the folds are 0 to 1"):
+        td.SlateDataset(shards, "layout:xla:random", folds=2, hold_out=2)
+    with pytest.raises(td.ConfigError, match="give the number of `folds`"):
+        td.SlateDataset(shards, "layout:xla:random", hold_out=1)
+    with pytest.raises(td.ConfigError, match="'far' is none of uniform"):
+        len(td.SlateDataset(shards, "layout:xla:random", mix="far"))
+    with pytest.raises(td.ConfigError, match="at least one slate"):
+        len(td.SlateDataset(shards, "layout:xla:random", configs=0))
+    with pytest.raises(td.ConfigError, match="member 2: the experiment has 2"):
+        td.SlateDataset.of(td.Experiment.load(experiment_file), 2)
+
+
+def test_memory_of_a_thousand_slates_is_flat(shards):
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, steps=2000, decoded=True)
+    for item in range(1000):
+        slates[item]
+    gc.collect()
+    before = resident_kib()
+    for item in range(1000, 2000):
+        slates[item]
+    gc.collect()
+    assert resident_kib() - before < 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 0
+
+
+def resident_kib() -> int:
+    (line,) = [line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1])
+
+
+def test_a_pickled_dataset_is_small_and_opens_again(shards):
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3)
+    slate = slates[5]
+    content = pickle.dumps(slates)
+    assert len(content) < 4096
+    assert equal(pickle.loads(content)[5], slate)

@@ -1,0 +1,417 @@
+"""Shards as Python objects: collections, graphs, slates of configurations.
+
+Sizes in the shapes: n nodes, m edges, c configurations of a graph, nc nodes that can be configured, K configurations
+of a slate, F features of a configuration (18 for each configurable node of a layout graph, 24 of a tile graph), S
+distinct states of all configurable nodes. Arrays of a graph are not copied, and read-only; those of a slate are its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _extension
+from .errors import ConfigError
+from .optional import load
+
+if TYPE_CHECKING:
+    from .slates import SlateDataset
+
+__all__ = ["Graph", "Graphs", "Slate", "collections", "open"]
+
+_Floats = npt.NDArray[np.float32]
+
+
+class Source:
+    """The graphs that one call of the C++ library opens, when they are first asked for.
+
+    A process that is forked shares them with its parent; where configurations are streamed from files, it opens them
+    for itself. In a process that is spawned the pickled source opens them again.
+    """
+
+    _live: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
+
+    def __init__(self, options: dict[str, Any], token: str | None = None) -> None:
+        self.options = options
+        self._token = token or uuid.uuid4().hex
+        self._data: _extension.Dataset | None = None
+        self._of_parent: list[object] = []
+        self._process = 0
+        self._arrays: dict[int, dict[str, npt.NDArray[Any]]] = {}
+        Source._live[self._token] = self
+
+    @property
+    def data(self) -> _extension.Dataset:
+        data = self._data
+        if data is not None and (data.in_memory or self._process == os.getpid()):
+            return data
+        if data is not None:
+            self._of_parent.append(data)  # its files are the parent's: not closed here
+        options = dict(self.options)
+        options["reduce"] = _extension.Reduction(**options["reduce"])
+        self._data = _extension.open(**options, threads=_threads())
+        self._process = os.getpid()
+        return self._data
+
+    def arrays(self, graph: int) -> dict[str, npt.NDArray[Any]]:
+        if graph not in self._arrays:
+            self._arrays[graph] = self.data.arrays(graph)
+        return self._arrays[graph]
+
+    @property
+    def is_tile(self) -> bool:
+        return str(self.options["collection"]).startswith("tile")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _source_of, (self._token, self.options)
+
+
+def _source_of(token: str, options: dict[str, Any]) -> Source:
+    """The source of this process, or a new one: a slate that comes back from a worker finds its graph."""
+    return Source._live.get(token) or Source(options, token)
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def source_options(
+    shards: str | os.PathLike[str],
+    collection: str,
+    split: str,
+    *,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    duplicates: str = "keep",
+    reduce: Mapping[str, Any] | None = None,
+    cache: str = "auto",
+    cache_bytes: int = 2 << 30,
+    cache_dir: str = "none",
+    cache_size: int = 32 << 30,
+    valid: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """What _extension.open takes, but for `reduce`, which stays a dict so that it can be pickled."""
+    return {
+        "shards": os.fspath(shards),
+        "collection": collection,
+        "split": split,
+        "include": list(include),
+        "exclude": list(exclude),
+        "duplicates": duplicates,
+        "reduce": dict(reduce or {}),
+        "cache": cache,
+        "cache_bytes": cache_bytes,
+        "cache_dir": cache_dir,
+        "cache_size": cache_size,
+        "valid": None if valid is None else (list(valid[0]), list(valid[1])),
+    }
+
+
+class Graph:
+    """One graph with its configurations. Only its sizes are read until an array is asked for."""
+
+    def __init__(self, source: Source, index: int, entry: Mapping[str, Any]) -> None:
+        self._source = source
+        self._index = index
+        self._entry = dict(entry)
+
+    @property
+    def name(self) -> str:
+        """The name: the stem of the NPZ file that it was converted from."""
+        return str(self._entry["name"])
+
+    @property
+    def split(self) -> str:
+        """"train", "valid" or "test"."""
+        return str(self._entry["split"])
+
+    @property
+    def family(self) -> str:
+        """The model family: folds never split one, unless a fold file does."""
+        return str(self._entry["family"])
+
+    @property
+    def shard(self) -> str:
+        """The HDF5 file that holds it."""
+        return str(self._entry["shard"])
+
+    @property
+    def nodes(self) -> int:
+        """n, the number of nodes (of the whole graph, also where it is reduced)."""
+        return int(self._entry["nodes"])
+
+    @property
+    def edges(self) -> int:
+        """m, the number of edges (of the whole graph)."""
+        return int(self._entry["edges"])
+
+    @property
+    def configs(self) -> int:
+        """c, the number of measured configurations."""
+        return int(self._entry["configs"])
+
+    @property
+    def distinct_configs(self) -> int:
+        """The number of distinct ones among them."""
+        return int(self._entry["distinct_configs"])
+
+    def __len__(self) -> int:
+        """Rows that can be drawn: c, or with a policy for duplicates the distinct configurations."""
+        return self._source.data.rows(self._index)
+
+    @property
+    def node_features(self) -> _Floats:
+        """[n, 140] float32, as TpuGraphs' node_feat."""
+        return self._source.arrays(self._index)["node_features"]
+
+    @property
+    def opcodes(self) -> npt.NDArray[np.uint8]:
+        """[n] uint8."""
+        return self._source.arrays(self._index)["opcodes"]
+
+    @property
+    def edge_index(self) -> npt.NDArray[np.int32]:
+        """[m, 2] int32: (consumer, producer), as in TpuGraphs."""
+        return self._source.arrays(self._index)["edge_index"]
+
+    @property
+    def config_nodes(self) -> npt.NDArray[np.int32]:
+        """[nc] int32, the nodes that can be configured; empty for tile."""
+        return self._source.arrays(self._index)["config_nodes"]
+
+    @property
+    def runtimes(self) -> npt.NDArray[np.int64]:
+        """[c] int64, measured run times in ns; 0 in test splits."""
+        return self._source.arrays(self._index)["runtimes"]
+
+    @property
+    def normalizers(self) -> npt.NDArray[np.int64]:
+        """[c] int64, TpuGraphs' config_runtime_normalizers; empty for layout."""
+        return self._source.arrays(self._index)["normalizers"]
+
+    @property
+    def config_groups(self) -> npt.NDArray[np.int32]:
+        """[c] int32: equal numbers are equal configurations; numbered by first occurrence."""
+        return self._source.arrays(self._index)["config_group"]
+
+    @property
+    def states(self) -> _Floats:
+        """[S, 18] float32, the distinct states of each configurable node, node by node; empty for graphs that are not
+        stored as codes."""
+        return self._source.arrays(self._index)["states"]
+
+    @property
+    def state_offsets(self) -> npt.NDArray[np.int32]:
+        """[nc + 1] int32: node j has the states state_offsets[j] .. state_offsets[j + 1] - 1."""
+        return self._source.arrays(self._index)["state_offsets"]
+
+    @property
+    def targets(self) -> npt.NDArray[np.float64]:
+        """[rows] float64, what is ranked: ns (layout) or run time / normalizer (tile), after the policy for
+        duplicates. Smaller is faster."""
+        return self._source.data.targets(self._index)
+
+    def slate(self, rows: Sequence[int] | npt.NDArray[np.int64] | slice | None = None) -> Slate:
+        """These rows in this order (all without `rows`), read without Python's lock. IndexError beyond the last."""
+        if rows is None or isinstance(rows, slice):
+            rows = np.arange(len(self), dtype=np.int64)[rows or slice(None)]
+        numbers = np.ascontiguousarray(rows, dtype=np.int64)
+        return Slate(self._source, self._index, numbers, *self._source.data.slate(self._index, numbers))
+
+    def to_pyg(self, configs: Sequence[int] | npt.NDArray[np.int64] | slice | None = None) -> Any:
+        """A torch_geometric.data.Data with these rows, see Slate.to_pyg."""
+        return self.slate(configs).to_pyg()
+
+    to_data = to_pyg
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {self.nodes} nodes, {self.configs} configurations>"
+
+
+class Slate:
+    """K configurations of one graph."""
+
+    __slots__ = (
+        "_features", "_index", "_source", "_table", "configs", "epoch", "number", "rows", "states", "targets", "weight",
+    )
+
+    def __init__(
+        self,
+        source: Source,
+        index: int,
+        rows: npt.NDArray[np.int64],
+        configs: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.float64],
+        states: npt.NDArray[np.int32],
+        table: _Floats | None,
+        epoch: int = 0,
+        number: int = 0,
+        weight: float = 1.0,
+    ) -> None:
+        self._source = source
+        self._index = index
+        self._table = table
+        self._features: _Floats | None = None
+        #: [K] int64, the rows of the graph.
+        self.rows = rows
+        #: [K] int64, the numbers of the configurations in the shard (of equal ones the first).
+        self.configs = configs
+        #: [K] float64, ns (layout) or run time / normalizer (tile); smaller is faster.
+        self.targets = targets
+        #: [K, nc] int32, for each configurable node its row in `table`; tile: [K].
+        self.states = states
+        #: of an order: the pass over the data, and the number of the slate in (graph, epoch).
+        self.epoch, self.number = epoch, number
+        #: of an order: 0 where a training takes no gradient from this slate, else 1.
+        self.weight = weight
+
+    @property
+    def graph(self) -> Graph:
+        """Its graph."""
+        return Graph(self._source, self._index, self._source.data.entry(self._index))
+
+    @property
+    def table(self) -> _Floats:
+        """[S, F] float32, the states that `states` names: those of the graph, or the slate's own."""
+        return self._source.arrays(self._index)["states"] if self._table is None else self._table
+
+    @property
+    def features(self) -> _Floats:
+        """The configurations decoded: [K, nc, 18] float32 (layout) or [K, 24] (tile); made once and kept."""
+        if self._features is None:
+            self._features = _extension.decode(self.states, self.table)
+        return self._features
+
+    def to_torch(self) -> dict[str, Any]:
+        """`configs`, `targets`, `states`, `table` and `features` as torch tensors over the same memory."""
+        names = ("configs", "targets", "states", "table", "features")
+        return {name: tensor(getattr(self, name)) for name in names}
+
+    def to_pyg(self) -> Any:
+        """A torch_geometric.data.Data:
+
+        x [n, 140] float32, opcode [n] int64, edge_index [2, m] int64 (row 0 consumers, row 1 producers),
+        config_index [nc] int64 the configurable nodes, config [nc, K, 18] float32 (tile: [1, K, 24]),
+        y [1, K] float64 the targets, name. PyTorch Geometric's Batch joins such objects where K is equal.
+        """
+        make = load("torch_geometric.data", "torch_geometric").Data
+        arrays = self._source.arrays(self._index)
+        config = tensor(self.features)
+        return make(
+            x=tensor(arrays["node_features"]),
+            opcode=tensor(arrays["opcodes"]).long(),
+            edge_index=tensor(arrays["edge_index"]).long().t().contiguous(),
+            config_index=tensor(arrays["config_nodes"]).long(),
+            config=config.unsqueeze(0) if self._source.is_tile else config.transpose(0, 1),
+            y=tensor(self.targets).unsqueeze(0),
+            name=self._source.data.entry(self._index)["name"],
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (
+            self._source, self._index, self._table, self._features, self.rows, self.configs, self.targets, self.states,
+            self.epoch, self.number, self.weight,
+        )
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        (
+            self._source, self._index, self._table, self._features, self.rows, self.configs, self.targets, self.states,
+            self.epoch, self.number, self.weight,
+        ) = state
+
+    def __repr__(self) -> str:
+        return f"<Slate of {len(self)} configurations of {self.graph.name}>"
+
+
+class Graphs(Mapping[str, Graph]):
+    """The graphs of a split of a collection by name, in the order of their names. Reads the manifest alone; a graph is
+    opened with those of its file when an array of it is asked for."""
+
+    def __init__(self, shards: str | os.PathLike[str], collection: str, split: str, **options: Any) -> None:
+        self.shards = os.fspath(shards)
+        self.collection = collection
+        self.split = split
+        entries = _extension.graphs(self.shards, collection, split)
+        if not entries:
+            raise ConfigError(f"the shards in {self.shards} hold no graph of {collection} {split}")
+        by_file: dict[str, list[str]] = {}
+        for entry in entries:
+            by_file.setdefault(entry["shard"], []).append(entry["name"])
+        self._graphs: dict[str, Graph] = {}
+        sources = {
+            file: Source(
+                source_options(
+                    shards, collection, split, include=[_extension.pattern_of(name) for name in names], **options
+                )
+            )
+            for file, names in by_file.items()
+        }
+        for entry in entries:
+            file = entry["shard"]
+            self._graphs[entry["name"]] = Graph(sources[file], by_file[file].index(entry["name"]), entry)
+
+    @property
+    def collections(self) -> list[str]:
+        """All collections in the folder."""
+        return collections(self.shards)
+
+    def __getitem__(self, name: str) -> Graph:
+        if name not in self._graphs:
+            raise KeyError(f"{self.collection} {self.split} has no graph '{name}'")
+        return self._graphs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graphs)
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def slates(self, **options: Any) -> SlateDataset:
+        """The slates of these graphs in the order of a training: SlateDataset(shards, collection, ...)."""
+        from .slates import SlateDataset
+
+        return SlateDataset(self.shards, self.collection, split=self.split, **options)
+
+    def __repr__(self) -> str:
+        return f"<Graphs {self.collection} {self.split}: {len(self)} in {self.shards}>"
+
+
+def collections(shards: str | os.PathLike[str]) -> list[str]:
+    """The collections in a folder of shards, such as "layout:xla:random"."""
+    return _extension.collections(os.fspath(shards))
+
+
+def open(  # noqa: A001
+    shards: str | os.PathLike[str], collection: str | None = None, split: str = "train", **options: Any
+) -> Graphs:
+    """The graphs of a split of a collection.
+
+    `collection` may be left out where the folder has only one. `options`: `duplicates` (keep, min, mean, median, first:
+    of equal configurations one row), `reduce` (as `data.reduce` of an experiment), `cache` (auto, memory, stream),
+    `cache_bytes`, `cache_dir`. Raises ConfigError and DataError.
+    """
+    if collection is None:
+        found = collections(shards)
+        if len(found) != 1:
+            raise ConfigError(f"{os.fspath(shards)} holds {len(found)} collections, name one: {', '.join(found)}")
+        collection = found[0]
+    return Graphs(shards, collection, split, **options)
+
+
+def tensor(array: npt.NDArray[Any]) -> Any:
+    """A torch tensor over the memory of the array; of a read-only one it must not be written to."""
+    torch = load("torch", "torch")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
+        return torch.from_numpy(array)

@@ -1,0 +1,53 @@
+"""Experiment files, resolved and checked by the program."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from . import _extension
+from .program import run_program
+
+__all__ = ["Experiment"]
+
+
+class Experiment:
+    """An experiment file with overrides. `config` is what the program makes of it: every key with its value."""
+
+    def __init__(self, file: str, overrides: Mapping[str, Any]) -> None:
+        self.file = file
+        self.overrides = dict(overrides)
+        text = run_program(["config", "show", file, *self.arguments, "--yaml"])
+        #: nested dicts, all defaults filled in, paths absolute
+        self.config: dict[str, Any] = _extension.yaml(text, file)
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str], **overrides: Any) -> Experiment:
+        """Reads an experiment file or, like the program, a name such as "nlp". Keys are dotted:
+        Experiment.load("nlp", **{"train.steps": 100}). Raises ConfigError with every mistake."""
+        return cls(os.fspath(file), overrides)
+
+    def override(self, **overrides: Any) -> Experiment:
+        """The same experiment with more overrides."""
+        return Experiment(self.file, {**self.overrides, **overrides})
+
+    @property
+    def name(self) -> str:
+        """Its name, and that of the run's folder."""
+        return str(self.config["name"])
+
+    @property
+    def arguments(self) -> list[str]:
+        """The overrides as the program takes them; JSON is YAML."""
+        return [f"{key}={_text(value)}" for key, value in self.overrides.items()]
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self.name}: {self.file}{''.join(' ' + text for text in self.arguments)}>"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,54 @@
+"""The program `tpudist`, started as a child process."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from .errors import Error, error_of
+
+__all__ = ["program", "run_program"]
+
+# What Open MPI's mpirun says after a rank has ended.
+_MPIRUN = ("-----", "MPI_ABORT was invoked", "mpirun ", "Primary job", "with errorcode", "NOTE: invoking")
+
+
+def program() -> str:
+    """The program: $TPUDIST_PROGRAM, else `tpudist` beside this Python, else on the PATH."""
+    named = os.environ.get("TPUDIST_PROGRAM")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise Error(f"TPUDIST_PROGRAM={named}: no such program")
+        return found
+    beside = pathlib.Path(sys.executable).parent / "tpudist"  # where pip puts the wheel's
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("tpudist")
+    if found is None:
+        raise Error("the program tpudist was not found: put it on the PATH, or name it by TPUDIST_PROGRAM")
+    return found
+
+
+def error_from(exit_code: int, log: str) -> Error:
+    """The exception of a program that ended so, with the text of its errors."""
+    lines = log.strip().splitlines()
+    first = next((at for at, line in enumerate(lines) if line.startswith("tpudist: error")), len(lines) - 5)
+    text = "\n".join(line for line in lines[max(first, 0) :] if not line.startswith(_MPIRUN))
+    text = re.sub(r"^tpudist: error(?: \(rank \d+\))?: ", "", text, flags=re.MULTILINE).strip()
+    return error_of(exit_code, text or f"tpudist ended with exit code {exit_code}")
+
+
+def run_program(arguments: Sequence[str | os.PathLike[str]], *, quiet: bool = True) -> str:
+    """Runs `tpudist ARGUMENTS` and returns its standard output. Raises the Error of its exit code; unless `quiet`, its
+    log goes on to standard error."""
+    command = [program(), *(os.fspath(word) for word in arguments), *(["--quiet"] if quiet else [])]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        raise error_from(done.returncode, done.stderr)
+    if not quiet and done.stderr:
+        sys.stderr.write(done.stderr)
+    return done.stdout

@@ -1,0 +1,193 @@
+"""The slates of a training as a map-style dataset for PyTorch's DataLoader."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _extension
+from .data import Graph, Slate, Source, source_options
+from .errors import ConfigError
+from .optional import load
+
+if TYPE_CHECKING:
+    from .experiment import Experiment
+
+__all__ = ["SlateDataset"]
+
+
+class SlateDataset:
+    """Slates in the order of `tpudist train`: item i is slate i % batch of step i // batch, and a function of the seed
+    and the data alone.
+
+    A map-style dataset: give it to torch.utils.data.DataLoader with shuffle=False, or call `loader`. Workers may be
+    forked or spawned. One epoch is `len(dataset)` items, or as many steps as `steps` says; items beyond an epoch belong
+    to the next ones. With `decoded` the features are computed where the slate is read, in a worker.
+
+        for batch in SlateDataset("tpudist-data", "layout:xla:random", configs=10, batch=4).loader(workers=2):
+            for slate in batch: ...
+
+    `folds` K and `hold_out` F: slates of the graphs of fold F, which a member with this fold never trains on, stay in
+    the order with weight 0, as the slates that fill up the last batch of an epoch do. `member`: this member's own rows
+    (`batch.order: per_member`, `vary: [order]`); None for the rows that all members share. `valid`: patterns of
+    (included, excluded) graphs of the validation split, which joins the training split (`fold_over: train+valid`).
+    All other arguments are named after the keys of an experiment (docs/configuration.md).
+    """
+
+    def __init__(
+        self,
+        shards: str | os.PathLike[str],
+        collection: str,
+        *,
+        split: str = "train",
+        configs: int = 10,
+        batch: int = 4,
+        seed: int = 1,
+        draw: str = "rows",
+        mix: str = "uniform",
+        bias: float = 3.0,
+        unit: str = "slates",
+        duplicates: str = "min",
+        member: int | None = None,
+        folds: int | None = None,
+        fold_seed: int = 1,
+        fold_file: str | os.PathLike[str] = "",
+        hold_out: int | None = None,
+        steps: int | None = None,
+        decoded: bool = False,
+        **data: Any,
+    ) -> None:
+        self._source = Source(source_options(shards, collection, split, duplicates=duplicates, **data))
+        self._order_options: dict[str, Any] = {
+            "seed": seed, "slates": batch, "configs": configs, "draw": draw, "mix": mix, "bias": bias,
+            "by_graph": unit == "graph",
+        }
+        self.batch = batch
+        self.steps = steps
+        self.decoded = decoded
+        self._member = -1 if member is None else member
+        self.folds: dict[str, int] = {}
+        self.hold_out = hold_out
+        if hold_out is not None and folds is None:
+            raise ConfigError(f"hold_out={hold_out} names a fold: give the number of `folds`")
+        if folds is not None:
+            if hold_out is not None and not 0 <= hold_out < folds:
+                raise ConfigError(f"hold_out={hold_out}: the folds are 0 to {folds - 1}")
+            options = self._source.options
+            self.folds = _extension.folds(
+                **{name: options[name] for name in ("shards", "collection", "include", "exclude", "valid")},
+                folds=folds, seed=fold_seed, file=os.fspath(fold_file),
+            )
+        self._order: _extension.Order | None = None
+        self._process = 0
+        self._held_out: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment | Mapping[str, Any], member: int = 0, *, steps: int | None = None, **data: Any
+    ) -> SlateDataset:
+        """The slates that `member` (0 is the experiment's first) of an experiment, or of a run's `config`, trains on.
+        `data` overrides where and how they are read: shards, cache, decoded."""
+        config = experiment if isinstance(experiment, Mapping) else experiment.config
+        where, batch, ensemble = config["data"], config["batch"], config["ensemble"]
+        number = ensemble["first_member"] + member
+        if not 0 <= member < ensemble["members"]:
+            raise ConfigError(f"member {member}: the experiment has {ensemble['members']}")
+        own_rows = batch["order"] == "per_member" or "order" in ensemble["vary"]
+        holds_out = ensemble["folds"] != "none" and "fold" in ensemble["vary"]
+        file = ensemble["fold_file"]
+        options = {
+            "shards": where["shards"],
+            "include": where["include"]["train"],
+            "exclude": where["exclude"]["train"],
+            "reduce": where["reduce"],
+            "cache": where["cache"],
+            "cache_bytes": where["cache_bytes"],
+            "cache_dir": where["cache_dir"],
+            "cache_size": where["cache_size"],
+            **data,
+        }
+        if ensemble["fold_over"] == "train+valid":
+            options["valid"] = (where["include"]["valid"], where["exclude"]["valid"])
+        return cls(
+            collection=where["collection"],
+            configs=batch["configs"],
+            batch=batch["slates"],
+            seed=config["seed"]["order"],
+            draw=batch["draw"],
+            mix=batch["mix"],
+            bias=batch.get("bias", 3.0),
+            unit=batch["unit"],
+            duplicates=where["duplicates"],
+            member=number if own_rows else None,
+            folds=ensemble["folds"] if holds_out else None,
+            fold_seed=ensemble["fold_seed"],
+            fold_file="" if file == "none" else file,
+            hold_out=number % ensemble["folds"] if holds_out else None,
+            steps=steps,
+            **options,
+        )
+
+    @property
+    def order(self) -> _extension.Order:
+        data = self._source.data
+        if self._order is None or (self._process != os.getpid() and not data.in_memory):
+            self._order = _extension.order(data, **self._order_options)
+            self._process = os.getpid()
+            self._held_out = frozenset(
+                i for i in range(len(data)) if self.folds and self.folds[data.entry(i)["name"]] == self.hold_out
+            )
+        return self._order
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches of an epoch; the last one is filled up with slates of weight 0."""
+        return self.order.steps_per_epoch
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs, by the numbers that the order uses."""
+        data = self._source.data
+        return [Graph(self._source, i, data.entry(i)) for i in range(len(data))]
+
+    @property
+    def selection_hash(self) -> int:
+        """XXH3 of everything that determines the rows: names, source hashes, filters, policy for duplicates."""
+        return self._source.data.selection_hash
+
+    def __len__(self) -> int:
+        return (self.steps_per_epoch if self.steps is None else self.steps) * self.batch
+
+    def __getitem__(self, item: int) -> Slate:
+        if not 0 <= item < len(self):
+            raise IndexError(f"no slate {item} of {len(self)}")
+        step, index = divmod(item, self.batch)
+        graph, epoch, number, weight, rows, slate = self.order.slate(step, index, self._member)
+        if graph in self._held_out:
+            weight = 0.0
+        made = Slate(self._source, graph, rows, *slate, epoch, number, weight)
+        if self.decoded:
+            made.features  # noqa: B018  computed here and kept
+        return made
+
+    def __iter__(self) -> Iterator[Slate]:
+        return (self[item] for item in range(len(self)))
+
+    def step(self, step: int) -> list[Slate]:
+        """The slates of a batch; steps count from 0."""
+        return [self[step * self.batch + index] for index in range(self.batch)]
+
+    def loader(self, workers: int = 0, **options: Any) -> Any:
+        """A torch DataLoader over lists of `batch` slates, with this many workers; `options` are its other arguments,
+        such as multiprocessing_context="spawn"."""
+        make = load("torch.utils.data", "torch").DataLoader
+        options.setdefault("collate_fn", _as_list)
+        return make(self, batch_size=self.batch, shuffle=False, num_workers=workers, **options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_order": None}
+
+
+def _as_list(slates: Sequence[Slate]) -> list[Slate]:
+    return list(slates)
