@@ -70,7 +70,7 @@ def main():
 
     torch.manual_seed(options.seed)
     slates = td.SlateDataset(
-        options.shards, options.collection, configs=10, batch=4, seed=options.seed, steps=options.steps, decoded=True
+        options.shards, options.collection, configs=10, batch=4, seed=options.seed, steps=options.steps
     )
     valid = td.open(options.shards, options.collection, "valid")
     network = Network()

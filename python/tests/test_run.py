@@ -53,6 +53,7 @@ def test_a_run_has_what_its_files_have(run):
     assert table[0]["members_mean"] == pytest.approx(
         np.mean([member["graphs"][0][primary] for member in scores["members"]])
     )
+    assert rows(run.out_of_fold()) == scores["out_of_fold"]["members"]
     assert [checkpoint.name for checkpoint in run.checkpoints] == ["3", "6", "best"]
     assert [member.number for member in run.members] == [0, 1]
     assert run.config["train"]["steps"] == 6

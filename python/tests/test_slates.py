@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pathlib
 import pickle
-import resource
 import subprocess
 
 import numpy as np
@@ -23,7 +22,7 @@ EXPERIMENTS = {
     "by graph": {"batch.unit": "graph", "data.exclude.train": ["conv_*"], "data.duplicates": "median"},
     "both splits": {"ensemble.fold_over": "train+valid", "ensemble.first_member": 3},
     "reduced": {"data.reduce": {"keep": "config_neighbours", "hops": 2}},
-    "tile": {"data.collection": "tile:xla", "model": {"preset": "tile_sage"}, "data.duplicates": "mean"},
+    "tile": {"data.collection": "tile:xla", "model": {"preset": "latenciaga_tile"}, "data.duplicates": "mean"},
 }
 
 
@@ -76,10 +75,9 @@ def equal(a: td.Slate, b: td.Slate) -> bool:
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 @pytest.mark.parametrize("cache", ["memory", "stream"])
-@pytest.mark.parametrize("decoded", [False, True])
-def test_workers_give_the_same_slates(shards, start, cache, decoded):
+def test_workers_give_the_same_slates(shards, start, cache):
     pytest.importorskip("torch")
-    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache, decoded=decoded)
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, cache=cache)
     alone = list(slates)
     loader = slates.loader(workers=2, multiprocessing_context=start)
     batches = list(loader)
@@ -130,16 +128,15 @@ def test_what_is_wrong_is_refused(shards, experiment_file):
 
 
 def test_memory_of_a_thousand_slates_is_flat(shards):
-    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, steps=2000, decoded=True)
+    slates = td.SlateDataset(shards, "layout:xla:random", configs=4, batch=3, steps=2000)
     for item in range(1000):
-        slates[item]
+        assert slates[item].features.size
     gc.collect()
     before = resident_kib()
     for item in range(1000, 2000):
-        slates[item]
+        assert slates[item].features.size
     gc.collect()
     assert resident_kib() - before < 1024
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 0
 
 
 def resident_kib() -> int:

@@ -320,13 +320,14 @@ class Slate:
 
     def __getstate__(self) -> tuple[Any, ...]:
         return (
-            self._source, self._index, self._table, self._features, self.rows, self.configs, self.targets, self.states,
+            self._source, self._index, self._table, self.rows, self.configs, self.targets, self.states,
             self.epoch, self.number, self.weight,
         )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._features = None  # decoded again where it is asked for: codes are a twentieth of it
         (
-            self._source, self._index, self._table, self._features, self.rows, self.configs, self.targets, self.states,
+            self._source, self._index, self._table, self.rows, self.configs, self.targets, self.states,
             self.epoch, self.number, self.weight,
         ) = state
 

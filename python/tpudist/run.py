@@ -172,6 +172,15 @@ class Run:
             raise Error(f"{self.path}: no scores.json; it is written after the last step, or call evaluate()")
         return _score_frame(json.loads(file.read_text()))
 
+    def out_of_fold(self) -> Frame:
+        """A row for each member that holds a fold out: number, fold, graphs, score, its mean score on the graphs of its
+        fold. Needs `predictions.rows` in the experiment."""
+        file = self.path / "scores.json"
+        found = json.loads(file.read_text()).get("out_of_fold") if file.exists() else None
+        if found is None:
+            raise Error(f"{self.path}: no out-of-fold scores; they need folds, and predictions.rows in the experiment")
+        return frame(found["members"])
+
     def evaluate(self, split: str = "valid", *, checkpoint: str | int | None = None, **options: Any) -> Frame:
         """The same for a split, scored now. `options` are those of `tpudist evaluate`, such as combine="rank"."""
         return _score_frame(

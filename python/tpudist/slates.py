@@ -22,8 +22,8 @@ class SlateDataset:
     and the data alone.
 
     A map-style dataset: give it to torch.utils.data.DataLoader with shuffle=False, or call `loader`. Workers may be
-    forked or spawned. One epoch is `len(dataset)` items, or as many steps as `steps` says; items beyond an epoch belong
-    to the next ones. With `decoded` the features are computed where the slate is read, in a worker.
+    forked or spawned; they send codes, which are decoded where `features` is asked for. `len(dataset)` is one epoch, or
+    as many steps as `steps` says; items beyond an epoch belong to the next ones.
 
         for batch in SlateDataset("tpudist-data", "layout:xla:random", configs=10, batch=4).loader(workers=2):
             for slate in batch: ...
@@ -55,7 +55,6 @@ class SlateDataset:
         fold_file: str | os.PathLike[str] = "",
         hold_out: int | None = None,
         steps: int | None = None,
-        decoded: bool = False,
         **data: Any,
     ) -> None:
         self._source = Source(source_options(shards, collection, split, duplicates=duplicates, **data))
@@ -65,7 +64,6 @@ class SlateDataset:
         }
         self.batch = batch
         self.steps = steps
-        self.decoded = decoded
         self._member = -1 if member is None else member
         self.folds: dict[str, int] = {}
         self.hold_out = hold_out
@@ -88,7 +86,7 @@ class SlateDataset:
         cls, experiment: Experiment | Mapping[str, Any], member: int = 0, *, steps: int | None = None, **data: Any
     ) -> SlateDataset:
         """The slates that `member` (0 is the experiment's first) of an experiment, or of a run's `config`, trains on.
-        `data` overrides where and how they are read: shards, cache, decoded."""
+        `data` overrides where and how they are read: shards, cache."""
         config = experiment if isinstance(experiment, Mapping) else experiment.config
         where, batch, ensemble = config["data"], config["batch"], config["ensemble"]
         number = ensemble["first_member"] + member
@@ -96,6 +94,7 @@ class SlateDataset:
             raise ConfigError(f"member {member}: the experiment has {ensemble['members']}")
         own_rows = batch["order"] == "per_member" or "order" in ensemble["vary"]
         holds_out = ensemble["folds"] != "none" and "fold" in ensemble["vary"]
+        folds = int(ensemble["folds"]) if holds_out else None
         file = ensemble["fold_file"]
         options = {
             "shards": where["shards"],
@@ -121,10 +120,10 @@ class SlateDataset:
             unit=batch["unit"],
             duplicates=where["duplicates"],
             member=number if own_rows else None,
-            folds=ensemble["folds"] if holds_out else None,
+            folds=folds,
             fold_seed=ensemble["fold_seed"],
             fold_file="" if file == "none" else file,
-            hold_out=number % ensemble["folds"] if holds_out else None,
+            hold_out=None if folds is None else number % folds,
             steps=steps,
             **options,
         )
@@ -166,10 +165,7 @@ class SlateDataset:
         graph, epoch, number, weight, rows, slate = self.order.slate(step, index, self._member)
         if graph in self._held_out:
             weight = 0.0
-        made = Slate(self._source, graph, rows, *slate, epoch, number, weight)
-        if self.decoded:
-            made.features  # noqa: B018  computed here and kept
-        return made
+        return Slate(self._source, graph, rows, *slate, epoch, number, weight)
 
     def __iter__(self) -> Iterator[Slate]:
         return (self[item] for item in range(len(self)))
