@@ -5,8 +5,9 @@
     PYTHONPATH=build/release/python python_slates.py shards npz
 
 A slate is 10 random configurations of the only train graph of layout:xla:random: as codes (the row of each node's
-state), or decoded to float32 (by tpudist in the process that takes them). In one process the datasets are called in a loop; with workers they are read by
-torch.utils.data.DataLoader, 4 slates a batch. Medians of five measurements of a second. Needs torch, NumPy and h5py.
+state), or decoded to float32 (by tpudist in the process that takes them). In one process the datasets are called in a
+loop, per second of processor time; with workers they are read by torch.utils.data.DataLoader, 4 slates a batch, per
+second. Medians of five measurements of a second. Needs torch, NumPy and h5py.
 """
 import json
 import pathlib
@@ -81,10 +82,10 @@ def rates(dataset, workers, decode):
         read()
     found = []
     for _ in range(REPEATS):
-        count, begin = 0, time.perf_counter()
+        count, begin, used = 0, time.perf_counter(), time.process_time()
         while (passed := time.perf_counter() - begin) < SECONDS:
             count += read()
-        found.append(count / passed)
+        found.append(count / (time.process_time() - used if workers is None else passed))
     return found
 
 

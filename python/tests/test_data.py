@@ -1,5 +1,6 @@
 """Arrays of graphs and slates, against the NPZ files that they were converted from."""
 
+import concurrent.futures
 import gc
 import pathlib
 import pickle
@@ -71,6 +72,16 @@ def test_streaming_gives_the_same_slates(shards):
         np.testing.assert_array_equal(graph.slate().features, in_memory.slate().features)
 
 
+def test_threads_read_side_by_side(shards):
+    """The lock of Python is free while a slate is read: threads share one data set."""
+    graph = max(td.open(shards, "layout:xla:random", cache="stream", cache_bytes=1 << 20).values(), key=len)
+    want = graph.slate().features
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        rows = [np.random.default_rng(seed).integers(0, len(graph), 50) for seed in range(200)]
+        for chosen, slate in zip(rows, pool.map(graph.slate, rows), strict=True):
+            np.testing.assert_array_equal(slate.features, want[chosen])
+
+
 def test_duplicates_follow_the_policy(shards):
     for name, graph in td.open(shards, "layout:xla:random", duplicates="min").items():
         every = td.open(shards, "layout:xla:random")[name]
@@ -84,6 +95,9 @@ def test_what_is_wrong_is_one_line(shards, tmp_path):
     graph = next(iter(graphs.values()))
     for rows in ([graph.configs], [-1]):
         with pytest.raises(IndexError, match="row"):
+            graph.slate(rows)
+    for rows in ([0.5], [[0, 1]], [True], 3):
+        with pytest.raises(TypeError, match="rows are a list of integers"):
             graph.slate(rows)
     with pytest.raises(KeyError, match="no graph 'nothing'"):
         graphs["nothing"]

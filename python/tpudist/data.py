@@ -220,10 +220,13 @@ class Graph:
         return self._source.data.targets(self._index)
 
     def slate(self, rows: Sequence[int] | npt.NDArray[np.int64] | slice | None = None) -> Slate:
-        """These rows in this order (all without `rows`), read without Python's lock. IndexError beyond the last."""
+        """These rows in this order (all without `rows`), read without Python's lock. IndexError beyond the last row."""
         if rows is None or isinstance(rows, slice):
             rows = np.arange(len(self), dtype=np.int64)[rows or slice(None)]
-        numbers = np.ascontiguousarray(rows, dtype=np.int64)
+        given = np.asarray(rows)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeError(f"rows are a list of integers, not {given.dtype} of shape {list(given.shape)}")
+        numbers = np.ascontiguousarray(given, dtype=np.int64)
         return Slate(self._source, self._index, numbers, *self._source.data.slate(self._index, numbers))
 
     def to_pyg(self, configs: Sequence[int] | npt.NDArray[np.int64] | slice | None = None) -> Any:

@@ -368,7 +368,6 @@ class _Tail:
         text = text[: text.rfind(b"\n") + 1]
         self._offset += len(text)
         lines = [line for line in text.decode(errors="replace").splitlines() if line not in self._seen]
-        self._seen.update(lines)
         return _parsed(self._file, "".join(line + "\n" for line in lines))
 
 
